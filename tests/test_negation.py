@@ -122,6 +122,20 @@ def test_a_prohibition_is_drafted_as_one(sentence):
         "Our guests do not speak French.",
         "My wife can not speak German.",
         "You may not speak German well.",
+        'Don\'t begin with "Sure" more than once.',
+        'Do not end every reply with "Best, Pip" more than twice.',
+        'Never end without "Best, Pip".',
+        'Never start a reply without "Hello".',
+        "Do not write without emojis.",
+        "Never use exclamation marks excessively.",
+        'Never begin with "Hello" without the name of the guest.',
+        'Never begin with "Hello" twice.',
+        'Never begin with "Hello" again.',
+        'Do not start every reply with "Certainly".',
+        "Do not end every reply with a question.",
+        "Do not answer in English or French only.",
+        "Never write in JSON or XML.",
+        "Avoid responding in all caps or with one word.",
     ],
 )
 def test_what_forbids_nothing_of_a_reply_is_no_prohibition(sentence):
@@ -146,6 +160,27 @@ def test_the_text_of_a_rule_below_do_not_says_so(tmp_path):
         ("never-language-fr", "Never reply in French")
     ]
     assert "text: Never be rude" in suite_text([file])
+
+
+@pytest.mark.parametrize(
+    ("heading", "is_rule"),
+    [
+        ("Never stop learning", True),
+        ("Stop words", True),
+        ("Wrong number", True),
+        ("Never", False),
+        ("Stop", False),
+        ("Wrong", False),
+    ],
+)
+def test_a_heading_that_only_has_a_word_of_a_prohibition_forbids_nothing(heading, is_rule):
+    assert bool(measures(f"## {heading}\n\n- Reply in at most 20 words.")) == is_rule
+
+
+def test_rules_that_say_never_are_drafted_two_levels_below_never():
+    text = "## Never\n\n### Git\n\n- Never push to `main`.\n- Never run `git push --force`."
+    drafts = [draft(statement) for statement in read_statements(text)[2:]]
+    assert [isinstance(rules, list) for rules in drafts] == [True, True]
 
 
 def test_words_below_never_are_forbidden():

@@ -360,6 +360,10 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ("Prefer Conventional Commits where it helps.", "preference"),
         ("Platforms: `linux-64` only, no `osx-x86_64`.", "measure"),
         ("When making changes, run these commands from `app/`:", ""),
+        ("### In `docs/`\n\n- Use yarn", ""),
+        ("## Docs site\n\n- Use yarn", ""),
+        ("## Writing style for commits\n\n- No semicolons, single quotes, 2-space indent", ""),
+        ("**Generated files — do not hand-edit:** `b.ts` (edit this one freely)", ""),
         ("Do not:\n\n- Run `npm install`; run `pnpm install` instead.", ""),
         ("Reviewers may not speak German, so write comments in English.", ""),
         ("Never hand-write SQL rather than editing `schema.prisma`.", ""),
@@ -534,7 +538,14 @@ def test_what_has_an_exception_or_is_a_fact_is_no_rule(text):
 def test_what_to_run_instead_is_not_forbidden():
     (rule,) = rules_of("## Avoid\n\n- Running `npm install`. Run `pnpm install`.")
     (same,) = rules_of("Never run `npm install`.")
-    assert rule["measure"] == same["measure"]
+    assert rule == same
+
+
+@pytest.mark.parametrize("path", ["config/a.ts", "src/config.ts", "vite.config.ts"])
+def test_what_is_forbidden_outside_config_files_is_allowed_in_all_of_them(path):
+    (rule,) = rules_of("Never use `process.env` outside config files.")
+    assert build(rule).judge_turn(wrote(path, "process.env.A")) is None
+    assert build(rule).judge_turn(wrote("src/a.ts", "process.env.A")).value == 0
 
 
 def test_names_in_sync_become_a_rule_for_each():

@@ -289,12 +289,18 @@ _MANAGER_LABEL = forms({"Package manager": r"package manager"})
 _LABELLED_MANAGER = forms({"use pnpm only": rf"(?:always )?(?:use )?{_MANAGER}(?: only)?"})
 _MUST = re.compile(r"\b(?:always|use|only|required|must|exclusively)\b", re.I)
 _MANAGER_HEADING = re.compile(r"\bpackage manager", re.I)
+# a heading of a part of the repository, for which alone a package manager may be meant
+_OF_A_PART = re.compile(
+    r"\b(?:in|for|under|inside) `|^\W*`?[\w.-]+/|\b(?:docs|documentation|examples?|demos?)"
+    r" ?(?:site|app|$)|\b(?:web)?site\b",
+    re.I,
+)
 _MANAGER_BELOW = forms({"use pnpm": rf"(?:always |only )?use {_MANAGER}{TAIL}"})
 
 
 def package_manager(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Use pnpm as the package manager."""
-    if prohibits:
+    if prohibits or any(map(_OF_A_PART.search, statement.under)):
         return None
     ways = _MANAGER_FOR_PACKAGES + _ONLY_MANAGER
     if whole_match(_MANAGER_LABEL, statement.label) and _MUST.search(statement.text):

@@ -212,8 +212,17 @@ _LISTED = forms(
 )
 
 
+_MAY_BE_EDITED = re.compile(
+    r"\bfreely\b|\b(?:can|may) (?:be )?edit|\b(?:fine|safe|ok|okay|free) to (?:edit|change|modify)"
+    r"|(?<!not )(?<!never )\bedit (?:this|it|these)\b",
+    re.I,
+)
+
+
 def file_below(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """An item `src/gen/` below "Never edit these files"."""
+    if _MAY_BE_EDITED.search(statement.text):
+        return None
     if whole_match(_NO_EDIT_LABEL, statement.label):
         return _untouched(globs_in(clause)) if re.fullmatch(CODES, clause) else None
     if statement.label or not any(map(_is_no_edit_heading, statement.under[-2:])):
