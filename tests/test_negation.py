@@ -151,15 +151,19 @@ def test_what_to_do_instead_is_not_forbidden():
 
 def test_the_text_of_a_rule_below_do_not_says_so(tmp_path):
     path = tmp_path / "prompt.md"
-    path.write_text("You are a bot.\n\nDo not:\n\n- Reply in French\n- Be rude\n", encoding="utf-8")
+    items = "- Reply in French\n- Be rude\n- Long answers\n- Gossiping"
+    path.write_text(f"You are a bot.\n\nDo not:\n\n{items}\n", encoding="utf-8")
     file = draft_file(path)
     (rule,) = file.rules
-    assert rule.statement.text == "Never reply in French"
+    assert rule.statement.text == "Reply in French"
     (case,) = yaml.safe_load(suite_text([file]))["cases"]
     assert [(rule["id"], rule["text"]) for rule in case["rules"]] == [
         ("never-language-fr", "Never reply in French")
     ]
-    assert "text: Never be rude" in suite_text([file])
+    text = suite_text([file])
+    assert "# line 5: Reply in French\n" in text and "# line 6: Be rude (" in text
+    for said in ("Never be rude", "Avoid long answers", "Avoid gossiping"):
+        assert f"text: {said}\n" in text
 
 
 @pytest.mark.parametrize(

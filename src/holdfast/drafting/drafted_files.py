@@ -182,7 +182,6 @@ def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRul
     lines_by_rule: dict[str, int] = {}
     for statement in statements:
         drafts = draft(statement, of_bot)
-        statement = as_said(statement)
         if isinstance(drafts, Undrafted):
             yield UndraftedLine(statement, drafts)
             continue
@@ -194,4 +193,4 @@ def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRul
                 continue
             lines_by_rule[spec] = statement.line
             is_alone = not of_bot or len(drafts) == 1
-            yield DraftedRule(rule_id(statement, rule, ids, is_alone), statement, rule)
+            yield DraftedRule(rule_id(as_said(statement), rule, ids, is_alone), statement, rule)

@@ -246,10 +246,20 @@ def _may_be_cure(statement: Statement) -> bool:
 
 
 def as_said(statement: Statement) -> Statement:
-    """A statement as it is meant: with the "never" of the heading that it stands below."""
+    """A statement as it is meant: with the "never" or "avoid" of what it stands below."""
     said = _with_prohibition(statement)
+    if said != statement and _IS_NO_VERB.match(said.text):
+        said = replace(said, text=said.text.replace("Never", "Avoid", 1))
     is_below = any(map(_prohibits, statement.under[-1:]))
     return replace(said, under=said.under[:-1]) if said != statement and is_below else said
+
+
+# "Never starting with ...", "Never emojis", "Never long answers"
+_IS_NO_VERB = re.compile(
+    r"Never (?:(?!bring\b|sing\b)[\w-]*(?:ing|(?<![su])s)|an?|any|the|too|overly|very|long|short"
+    r"|excessive|unnecessary)\b",
+    re.I,
+)
 
 
 def _with_prohibition(statement: Statement) -> Statement:

@@ -1,7 +1,7 @@
 """What a reply must not be: in a language, begun or ended with certain words, one word long.
 
-The measure `never` turns another one round. A clause is read here only by its negation, so that it
-is never taken for the rule that asks for the same.
+The measure `never` inverts another measure. A clause is read here only by its negation, and only if
+nobody but the bot is its subject.
 """
 
 import re
