@@ -239,6 +239,7 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Never push to `main`.", ran("git push origin x"), ran("git push origin main")),
     ("All PRs MUST target the `dev` branch, not `main`.", ran("gh pr create --base dev"),
      ran("gh pr create --base main")),
+    ("Docs are changed in `docs/`, never by editing `a.typ`.", wrote("b.typ"), wrote("a.typ")),
     ("Use the tool rather than editing `tasks.json` directly.", wrote("a.json"),
      wrote("tasks.json")),
     ("When updating: do not edit `tasks.json` by hand.", wrote("a.json"), wrote("tasks.json")),

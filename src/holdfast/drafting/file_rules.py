@@ -99,7 +99,7 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     is_soft = re.search(r"\b(?:prefer|consider|if|when)\b", clause, re.I)
     if match is None and not (prohibits or is_soft):
         match = first_match(_INSTEAD_OF_EDITING, clause)
-        if match and not is_imperative(clause[: match.start()]):
+        if match and not _says_what_to_do(clause[: match.start()], match[0]):
             return None
     if match is None:
         return None
@@ -108,6 +108,13 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     if globs and kind:
         globs = [f"{glob.removesuffix('*')}*.{_ENDINGS.get(kind, kind)}" for glob in globs]
     return _untouched(globs)
+
+
+def _says_what_to_do(before: str, comparison: str) -> bool:
+    """Whether "instead of editing ..." follows an order; "never by editing ..." forbids by itself."""
+    if re.match("never|not", comparison, re.I):
+        return not re.search(r"\b(?:never|not)\b|n['’]t\b", before, re.I)
+    return is_imperative(before)
 
 
 _INSTEAD_OF_EDITING = forms(
