@@ -111,7 +111,7 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
 
 
 def _says_what_to_do(before: str, comparison: str) -> bool:
-    """Whether "instead of editing ..." follows an order; "never by editing ..." forbids by itself."""
+    """Whether "instead of editing ..." follows an order; "never by" forbids by itself."""
     if re.match("never|not", comparison, re.I):
         return not re.search(r"\b(?:never|not)\b|n['’]t\b", before, re.I)
     return is_imperative(before)
