@@ -37,16 +37,8 @@ _OF_THE_BOT = re.compile(
     + one_of(
         *"and but also so then please always strictly important note rule rules you we it".split(),
         *("(?:the|this|your|an) (?:ai )?(?:assistant|bot|chatbot|agent|model)", "assistant", "bot"),
-        *(
-            "remember to",
-            "(?:make|be) sure (?:to|that|you)",
-            "ensure(?: that)?",
-            "language",
-            "tone",
-            "style",
-            "format",
-            REPLY,
-        ),
+        *("remember to", "(?:make|be) sure (?:to|that|you)", "ensure(?: that)?"),
+        *("language", "tone", "style", "format", REPLY),
     )
     + r"[,:!]? )*$",
     re.I,
