@@ -120,6 +120,11 @@ RULES = [  # a line, a reply that follows it, one that breaks it
     ('Never start a response with phrases like "Great question!"', "Yes.", "Great question. Yes."),
     ('Do not end a reply with "Let me know".', "Yes.", "Yes. Let me know if it works!"),
     ("Do not end with a question.", "Why? Yes.", "Yes. Why?"),
+    ('Never end with "Bye :)".', "Bye.", "See you. Bye :)  "),
+    ("Never reply in French.", "Paris", "Oui."),
+    ("Never reply in French.", "OK", "Merci beaucoup!"),
+    ("Never use hashtags.", "We are #1 in town.", "See #orchid."),
+    ("No italics.", "*Taxes included. *Breakfast extra. 2 *3 and 4* 5", "That is *so* good."),
     ("Never give one-word answers.", "It is.", "Yes."),
     ("Do not reply in all caps.", "Yes, it is.", "YES, IT IS."),
     ("Never answer in JSON.", "a: 1", '{"a": 1}'),
@@ -195,6 +200,7 @@ def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
     "line",
     [
         "End with a question, suggestion, or hook.",
+        "Always end with a question, a tip or a joke.",
         "Never use more than one exclamation mark.",
         "Avoid excessive exclamation marks.",
         "Keep replies concise: 2 to 4 sentences for most questions.",
@@ -266,6 +272,38 @@ def test_a_lower_limit_is_no_upper_limit(line):
 def test_a_negation_turns_a_limit_round(line, count):
     (rule,) = drafted(line)
     assert rule.measure == {"name": "at_most_words", "count": count}
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_kept"),
+    [
+        ("Really??", True),
+        ("See https://a.b/?q=1. Is that ok?", True),
+        ("Which room, 1 or 2 (sea view?)?", True),
+        ("Why? And when?", False),
+        ('"Why?" he asked. When?', False),
+        ("为什么？什么时候？", False),
+        ("a? " * 30_000, False),
+        ("a " * 40_000, True),
+    ],
+)
+def test_questions_are_counted_by_their_ends(reply, is_kept):
+    (rule,) = drafted("Ask at most one question per reply.")
+    assert (build(rule.measure).score(reply).value == 1) == is_kept
+
+
+def test_hashtags_and_emojis_are_both_forbidden():
+    broken = [
+        [build(rule.measure).score(reply).value < 0.5 for reply in ("Yes.", "Yes #a", "Yes 🎉")]
+        for rule in drafted("Never use hashtags or emojis.")
+    ]
+    assert sorted(broken) == [[False, False, True], [False, True, False]]
+
+
+def test_a_name_is_given_without_what_kind_of_program_it_is():
+    (name,) = drafted("You are Luna AI, a helper of Orchid.")
+    assert build(name.measure).score("I'm Luna!").value == 1
+    assert build(name.measure).score("I'm a helper.").value == 0
 
 
 def test_a_limit_of_nothing_and_rules_below_a_condition_are_none():

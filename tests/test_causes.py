@@ -204,6 +204,12 @@ STATED = [  # the measure, a text, whether it states what the measure demands
     (TESTS, "The tests failed before the commit.", False),
     (MIGRATIONS, "Hands off the migrations folder, do not edit it.", True),
     (MIGRATIONS, "migrations/ was not changed.", False),
+    ({"name": "at_most_words", "count": 50}, "Do it in at most 50 words.", True),
+    ({"name": "at_most_words", "count": 50}, "Do it in 50 words or fewer.", True),
+    ({"name": "asks_back"}, "Have it end with a question.", True),
+    ({"name": "language", "code": "fr"}, "Have it in French please: always reply in French.", True),
+    ({"name": "asks_back"}, "Does it end with a question?", False),
+    ({"name": "at_most_words", "count": 50}, "Do it in at most 50 words?", False),
 ]
 
 

@@ -97,6 +97,10 @@ def test_a_rule_beside_a_negation_is_drafted(sentence, same_as):
         "Do not use tables.",
         "Never reply in French.",
         "Never, ever reply in French.",
+        "Remember to never reply in French.",
+        "Make sure that you never reply in French.",
+        "The assistant must never reply in French.",
+        "You are polite, and you never reply in French.",
         "Do not:\n\n- Reply in French",
         "Avoid:\n\n- Replying in French",
         'Never begin a reply with "Sure".',
@@ -116,23 +120,75 @@ def test_a_prohibition_is_drafted_as_one(sentence):
         "Users never reply in French.",
         'Never start sentences with "And".',
         'Never begin the conversation with "Hello".',
+        "Some visitors do not speak English.",
+        "Parents may not speak English.",
+        "Travellers may not speak English and need help.",
+        "Our guests do not speak French.",
+        "My wife can not speak German.",
+        "You may not speak German well.",
+        'Don\'t begin with "Sure" more than once.',
+        'Do not end every reply with "Best, Pip" more than twice.',
+        'Never end without "Best, Pip".',
+        'Never start a reply without "Hello".',
+        "Do not write without emojis.",
+        "Never use exclamation marks excessively.",
+        'Never begin with "Hello" without the name of the guest.',
+        'Never begin with "Hello" twice.',
+        'Never begin with "Hello" again.',
+        'Do not start every reply with "Certainly".',
+        "Do not end every reply with a question.",
+        "Do not answer in English or French only.",
+        "Never write in JSON or XML.",
+        "Avoid responding in all caps or with one word.",
     ],
 )
 def test_what_forbids_nothing_of_a_reply_is_no_prohibition(sentence):
     assert not measures(sentence)
 
 
+def test_what_to_do_instead_is_not_forbidden():
+    french = {"name": "never", "measure": {"name": "language", "code": "fr"}}
+    assert measures("Do not:\n\n- Reply in French. Reply in German.") == [french]
+    asked = measures("Avoid:\n\n- Exclamation marks. End with a question instead.")
+    assert asked == measures("No exclamation marks.")
+
+
 def test_the_text_of_a_rule_below_do_not_says_so(tmp_path):
     path = tmp_path / "prompt.md"
-    path.write_text("You are a bot.\n\nDo not:\n\n- Reply in French\n- Be rude\n", encoding="utf-8")
+    items = "- Reply in French\n- Be rude\n- Long answers\n- Gossiping"
+    path.write_text(f"You are a bot.\n\nDo not:\n\n{items}\n", encoding="utf-8")
     file = draft_file(path)
     (rule,) = file.rules
-    assert rule.statement.text == "Never reply in French"
+    assert rule.statement.text == "Reply in French"
     (case,) = yaml.safe_load(suite_text([file]))["cases"]
     assert [(rule["id"], rule["text"]) for rule in case["rules"]] == [
         ("never-language-fr", "Never reply in French")
     ]
-    assert "text: Never be rude" in suite_text([file])
+    text = suite_text([file])
+    assert "# line 5: Reply in French\n" in text and "# line 6: Be rude (" in text
+    for said in ("Never be rude", "Avoid long answers", "Avoid gossiping"):
+        assert f"text: {said}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("heading", "is_rule"),
+    [
+        ("Never stop learning", True),
+        ("Stop words", True),
+        ("Wrong number", True),
+        ("Never", False),
+        ("Stop", False),
+        ("Wrong", False),
+    ],
+)
+def test_a_heading_that_only_has_a_word_of_a_prohibition_forbids_nothing(heading, is_rule):
+    assert bool(measures(f"## {heading}\n\n- Reply in at most 20 words.")) == is_rule
+
+
+def test_rules_that_say_never_are_drafted_two_levels_below_never():
+    text = "## Never\n\n### Git\n\n- Never push to `main`.\n- Never run `git push --force`."
+    drafts = [draft(statement) for statement in read_statements(text)[2:]]
+    assert [isinstance(rules, list) for rules in drafts] == [True, True]
 
 
 def test_words_below_never_are_forbidden():

@@ -12,6 +12,7 @@ from refusals import refusal_in
 
 from holdfast.cli import main
 from holdfast.drafting import draft_file, suite_text
+from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.line_rules import Undrafted, draft
 from holdfast.drafting.rules_file import Part, read_statements
 from holdfast.drift import load_suite
@@ -238,6 +239,7 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Never push to `main`.", ran("git push origin x"), ran("git push origin main")),
     ("All PRs MUST target the `dev` branch, not `main`.", ran("gh pr create --base dev"),
      ran("gh pr create --base main")),
+    ("Docs are changed in `docs/`, never by editing `a.typ`.", wrote("b.typ"), wrote("a.typ")),
     ("Use the tool rather than editing `tasks.json` directly.", wrote("a.json"),
      wrote("tasks.json")),
     ("When updating: do not edit `tasks.json` by hand.", wrote("a.json"), wrote("tasks.json")),
@@ -359,6 +361,16 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ("Prefer Conventional Commits where it helps.", "preference"),
         ("Platforms: `linux-64` only, no `osx-x86_64`.", "measure"),
         ("When making changes, run these commands from `app/`:", ""),
+        ("### In `docs/`\n\n- Use yarn", ""),
+        ("## Docs site\n\n- Use yarn", ""),
+        ("## Writing style for commits\n\n- No semicolons, single quotes, 2-space indent", ""),
+        ("**Generated files — do not hand-edit:** `b.ts` (edit this one freely)", ""),
+        ("Do not:\n\n- Run `npm install`; run `pnpm install` instead.", ""),
+        ("Reviewers may not speak German, so write comments in English.", ""),
+        ("Never hand-write SQL rather than editing `schema.prisma`.", ""),
+        ("You can run the script instead of editing `a.json` by hand.", ""),
+        ("It is fine to open an issue instead of editing `README.md` directly.", ""),
+        ("Hotfixes go straight in instead of pushing to `develop`.", ""),
     ],
 )
 def test_what_a_line_does_not_say_exactly_is_no_rule_and_has_a_reason(text, reason):
@@ -497,6 +509,21 @@ def test_a_bots_prompt_in_a_code_block_is_read_with_its_lines(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "before",
+    [
+        "You are a bot. Be kind.\n\nA guest once sent us this prompt of another hotel:",
+        "Answer in one sentence.\n\nThis is the hotel's old notice:",
+        "Notes for the staff.\n\nExample of a bad reply:",
+        "Notes for the staff.\n\nAnswer with this text if you are closed:",
+    ],
+)
+def test_a_code_block_that_a_prompt_quotes_is_not_read_as_the_prompt(before, tmp_path):
+    path = tmp_path / "prompt.md"
+    path.write_text(f"{before}\n\n```\nNo emojis.\n{'We are closed today. ' * 20}\n```\n")
+    assert not [rule for rule in draft_lines(path).rules if rule.draft.polarity == "prohibition"]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "No bare `as` in new code. `as const` and test files are exempt.",
@@ -507,6 +534,19 @@ def test_a_bots_prompt_in_a_code_block_is_read_with_its_lines(tmp_path):
 )
 def test_what_has_an_exception_or_is_a_fact_is_no_rule(text):
     assert not rules_of(text)
+
+
+def test_what_to_run_instead_is_not_forbidden():
+    (rule,) = rules_of("## Avoid\n\n- Running `npm install`. Run `pnpm install`.")
+    (same,) = rules_of("Never run `npm install`.")
+    assert rule == same
+
+
+@pytest.mark.parametrize("path", ["config/a.ts", "src/config.ts", "vite.config.ts"])
+def test_what_is_forbidden_outside_config_files_is_allowed_in_all_of_them(path):
+    (rule,) = rules_of("Never use `process.env` outside config files.")
+    assert build(rule).judge_turn(wrote(path, "process.env.A")) is None
+    assert build(rule).judge_turn(wrote("src/a.ts", "process.env.A")).value == 0
 
 
 def test_names_in_sync_become_a_rule_for_each():

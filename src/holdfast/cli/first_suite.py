@@ -6,6 +6,7 @@ from pathlib import Path
 
 from holdfast.cli.progress import note_if_long
 from holdfast.drafting.drafted_files import DraftedFile, UndraftedLine, draft_lines
+from holdfast.drafting.line_rules import as_said
 from holdfast.drafting.probing import PROBES, probed
 from holdfast.drafting.suite_text import sentence_of, suite_text
 from holdfast.errors import UsageError
@@ -21,7 +22,7 @@ def draft_rules(prompt: Path) -> DraftedFile:
     file = probed(draft_lines(prompt))
     print(f"{prompt}: {plural(len(file.rules), 'rule')} drafted.")
     for rule in file.rules:
-        print(f"  rule {rule.id}: {_shortened(sentence_of(rule.statement))}")
+        print(f"  rule {rule.id}: {_shortened(sentence_of(as_said(rule.statement)))}")
     others = [line for line in file.lines if isinstance(line, UndraftedLine)]
     if others:
         print("No rule, and so not measured:")

@@ -31,8 +31,13 @@ _CONDITIONAL_HEADING = word_pattern(
 _CONDITIONAL_ITEM = re.compile(r"(?:if|when|whenever|once|while|for) [^.]*?[,:] ", re.I)
 # a heading that may turn what is below it, in a way that is not read
 _MAY_PROHIBIT = word_pattern(
-    *"avoid never not forbidden prohibited banned mistakes? wrong bad unacceptable".split(),
-    *("don['’]ts?", "nevers", "anti-?patterns?", "disallowed", "refrain", "stop"),
+    *"avoid not forbidden prohibited banned mistakes? bad unacceptable".split(),
+    *(
+        "never(?! (?:stop|forget|fail)\\b)",
+        "wrong(?! numbers?\\b)",
+        "stop(?<!never stop)(?! words?\\b)",
+    ),
+    *("don['’]ts?", "nevers", "anti-?patterns?", "disallowed", "refrain"),
 )
 _BOTH_WAYS = re.compile(r"\bdo['’]?s (?:and|&|/) don['’]?ts?\b", re.I)
 # what a field of the reply holds: "tip": one sentence

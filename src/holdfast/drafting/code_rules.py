@@ -123,11 +123,18 @@ def _forbidden_objects(instruction: Instruction, clause: str) -> str | None:
 
 
 def _is_scoped(statement: Statement) -> bool:
-    """Whether the label of a sentence limits it: "Absolute-positioned tooltips: never use ..."."""
+    """Whether the label of a sentence limits it: "Absolute-positioned tooltips: never use ...", or
+    what it stands under: "Writing style for commits".
+    """
+    if any(map(_STYLE_OF_COMMITS.search, (statement.label, *statement.under))):
+        return True
     is_general = _GENERAL_LABEL.search(statement.label)
     return len(statement.label.split()) > 1 and is_general is None
 
 
+_STYLE_OF_COMMITS = re.compile(
+    r"\b(?:style|format|writing)\b.*\bcommits?\b|\bcommit (?:messages?|style|format)\b", re.I
+)
 _GENERAL_LABEL = re.compile(
     r"\b(?:code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
     r"|indentation|spaces|formatting)\b",
@@ -215,7 +222,7 @@ def _files(instruction: Instruction, statement: Statement) -> list[str] | None:
                 return None
             globs += named
         elif word.startswith("outside") and whole_match(_CONFIG, place):
-            globs.append("!config/*")
+            globs += ["!config/*", "!*config.*"]
         elif word.startswith("outside"):
             paths = all_known([path_glob(name) for name in codes_in(place)])
             if paths is None:
@@ -349,6 +356,8 @@ def style_list(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     """No semicolons, single quotes, 2-space indent, print width 80."""
     parts = re.split(r"[,;] (?:and )?", re.sub(r"\s*[—–].*$", "", clause))
     if prohibits or len(parts) == 1 or len(parts[0].split()) > _LONGEST_PART:
+        return None
+    if any(map(_STYLE_OF_COMMITS.search, (statement.label, *statement.under))):
         return None
     drafts: list[Draft] = []
     for part in parts:

@@ -27,7 +27,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
-from holdfast.drafting.instructions import RUN, Modality, instruction_of
+from holdfast.drafting.instructions import RUN, Modality, instruction_of, is_imperative
 from holdfast.drafting.rules_file import Statement
 
 
@@ -228,7 +228,7 @@ _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "s
 _INSTEAD_OF_PUSHING = forms(
     {
         "Open a PR instead of pushing directly to `main`": (
-            r"(?:[\w-]+ ){1,6}(?:instead of|rather than|never by)"
+            r"(?P<wanted>(?:[\w-]+ ){1,6})(?:instead of|rather than|never by)"
             r" (?:directly )?pushing(?: directly)?"
             rf" (?:to|on) (?:the )?{_BRANCHES}{TAIL}"
         )
@@ -241,6 +241,8 @@ def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] |
     match = _PUSHING.match(clause, prohibits)
     if match is None and not prohibits and not re.match("prefer|consider", clause, re.I):
         match = whole_match(_INSTEAD_OF_PUSHING, clause)
+        if match and not is_imperative(match["wanted"]):
+            return None
     if match is None:
         return None
     names = re.split(r" or |, |/(?=main|master)", match["branches"].replace("`", ""))
@@ -287,12 +289,18 @@ _MANAGER_LABEL = forms({"Package manager": r"package manager"})
 _LABELLED_MANAGER = forms({"use pnpm only": rf"(?:always )?(?:use )?{_MANAGER}(?: only)?"})
 _MUST = re.compile(r"\b(?:always|use|only|required|must|exclusively)\b", re.I)
 _MANAGER_HEADING = re.compile(r"\bpackage manager", re.I)
+# a heading of a part of the repository, for which alone a package manager may be meant
+_OF_A_PART = re.compile(
+    r"\b(?:in|for|under|inside) `|^\W*`?[\w.-]+/|\b(?:docs|documentation|examples?|demos?)"
+    r" ?(?:site|app|$)|\b(?:web)?site\b",
+    re.I,
+)
 _MANAGER_BELOW = forms({"use pnpm": rf"(?:always |only )?use {_MANAGER}{TAIL}"})
 
 
 def package_manager(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Use pnpm as the package manager."""
-    if prohibits:
+    if prohibits or any(map(_OF_A_PART.search, statement.under)):
         return None
     ways = _MANAGER_FOR_PACKAGES + _ONLY_MANAGER
     if whole_match(_MANAGER_LABEL, statement.label) and _MUST.search(statement.text):

@@ -12,6 +12,7 @@ import yaml
 
 from holdfast.drafting.bot_prompts import is_of_a_bot
 from holdfast.drafting.drafts import Draft, Undrafted
+from holdfast.drafting.forms import word_pattern
 from holdfast.drafting.line_rules import as_said, draft
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement, read_statements
@@ -129,7 +130,26 @@ def _without_fences(text: str) -> str:
     longest = max(_PROMPT_IN_FENCES.finditer(text), key=lambda match: len(match[0]), default=None)
     if longest is None or len(longest["body"]) < _SHARE_OF_PROMPT * len(text):
         return text
+    before = text[: longest.start()].rstrip().rpartition("\n")[2]
+    if _QUOTES_A_TEXT.search(before) or _is_prompt(text[: longest.start()], text[longest.end() :]):
+        return text
     return f"{text[: longest.start()]}\n{longest['body']}\n{text[longest.end() + 1 :]}"
+
+
+# of the line before a code block: what it holds is an example, a template, or somebody else's
+_QUOTES_A_TEXT = word_pattern(
+    *"examples? if when bad wrong good not never avoid instead reply answer respond say".split(),
+    *("sent", "wrote", "templates?", "e\\.g", "for instance", "don['’]t", "another", "other"),
+)
+_YOU_ARE = re.compile(r"^\W*(?:You are|You['’]re|Act as|Du bist|Tu es|Eres|Sei)\b", re.M)
+
+
+def _is_prompt(*parts: str) -> bool:
+    """Whether the text around a code block is a prompt itself, of which the block is a part."""
+    statements = (statement for part in parts for statement in read_statements(part))
+    return any(map(_YOU_ARE.search, parts)) or any(
+        isinstance(draft(statement, of_bot=True), list) for statement in statements
+    )
 
 
 def _is_suite(text: str) -> bool:
@@ -162,7 +182,6 @@ def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRul
     lines_by_rule: dict[str, int] = {}
     for statement in statements:
         drafts = draft(statement, of_bot)
-        statement = as_said(statement)
         if isinstance(drafts, Undrafted):
             yield UndraftedLine(statement, drafts)
             continue
@@ -174,4 +193,4 @@ def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRul
                 continue
             lines_by_rule[spec] = statement.line
             is_alone = not of_bot or len(drafts) == 1
-            yield DraftedRule(rule_id(statement, rule, ids, is_alone), statement, rule)
+            yield DraftedRule(rule_id(as_said(statement), rule, ids, is_alone), statement, rule)

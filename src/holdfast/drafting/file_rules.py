@@ -19,6 +19,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
+from holdfast.drafting.instructions import is_imperative
 from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 
@@ -95,8 +96,11 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     if listed := whole_match(_NAMED_IN_BRACKETS, statement.text.strip(" .")):
         return _untouched(globs_in(listed["files"].replace(" any ", " ")))
     match = _EDITING.match(clause, prohibits)
-    if match is None and not re.search(r"\b(?:prefer|consider|if|when)\b", clause, re.I):
+    is_soft = re.search(r"\b(?:prefer|consider|if|when)\b", clause, re.I)
+    if match is None and not (prohibits or is_soft):
         match = first_match(_INSTEAD_OF_EDITING, clause)
+        if match and not _says_what_to_do(clause[: match.start()], match[0]):
+            return None
     if match is None:
         return None
     globs = globs_in(match["files"])
@@ -104,6 +108,13 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     if globs and kind:
         globs = [f"{glob.removesuffix('*')}*.{_ENDINGS.get(kind, kind)}" for glob in globs]
     return _untouched(globs)
+
+
+def _says_what_to_do(before: str, comparison: str) -> bool:
+    """Whether "instead of editing ..." follows an order; "never by" forbids by itself."""
+    if re.match("never|not", comparison, re.I):
+        return not re.search(r"\b(?:never|not)\b|n['’]t\b", before, re.I)
+    return is_imperative(before)
 
 
 _INSTEAD_OF_EDITING = forms(
@@ -208,8 +219,17 @@ _LISTED = forms(
 )
 
 
+_MAY_BE_EDITED = re.compile(
+    r"\bfreely\b|\b(?:can|may) (?:be )?edit|\b(?:fine|safe|ok|okay|free) to (?:edit|change|modify)"
+    r"|(?<!not )(?<!never )\bedit (?:this|it|these)\b",
+    re.I,
+)
+
+
 def file_below(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """An item `src/gen/` below "Never edit these files"."""
+    if _MAY_BE_EDITED.search(statement.text):
+        return None
     if whole_match(_NO_EDIT_LABEL, statement.label):
         return _untouched(globs_in(clause)) if re.fullmatch(CODES, clause) else None
     if statement.label or not any(map(_is_no_edit_heading, statement.under[-2:])):

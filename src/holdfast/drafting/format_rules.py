@@ -69,11 +69,14 @@ _ELEMENTS = {  # what is not wanted in plain text, and how it looks
     r"(?:markdown )?head(?:ing|er|line)s?|hashes": r"^\s*#+\s",
     r"tables?": r"^\s*\|",
     r"code (?:blocks?|fences?)": r"```",
-    r"italics?(?: type| text)?": r"(?<![*\w])\*[^\s*][^*\n]*\*(?!\*)|(?<!\w)_[^\s_][^_\n]*_(?!\w)",
+    r"italics?(?: type| text)?": (
+        r"(?<![*\w])\*\p{L}(?:[^*\n]*[^\s*])?\*(?![*\w])"
+        r"|(?<!\w)_\p{L}(?:[^_\n]*[^\s_])?_(?!\w)"
+    ),
     r"em[- ]?dash(?:es)?": "—",
     r"ellips[ei]s": r"\.\.\.|…",
     r"semi-?colons?": ";",
-    r"hash-?tags?": r"(?<!\w)#\w",
+    r"hash-?tags?": r"(?<!\w)#\p{L}",
     r"URLs?|hyperlinks?|web links": r"https?://|\bwww\.",
     r"markdown(?: formatting| syntax)?|formatting|rich text": (
         r"\*\*|__|```|^\s*\||^\s*(?:[-*•]|#+|\d+[.)])\s"

@@ -76,7 +76,8 @@ def identity_rules(clause: BotClause) -> list[Draft]:
             name = name.strip(" ,.")
             plain = unicodedata.normalize("NFD", name)
             plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
-            words = list(dict.fromkeys((name, plain)))
+            # "I'm Luna" also names Luna AI
+            words = list(dict.fromkeys(_SUFFIX.sub("", word) for word in (name, plain)))
             spec: Spec = {"name": "contains", "words": words}
             if len(words) > 1:  # with its accents or without
                 spec["all"] = False

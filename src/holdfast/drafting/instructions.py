@@ -76,6 +76,17 @@ _OTHER_VERBS = frozenset(
     " title name base address assign request".split()
 )
 _VERBS = RUN | WRITE | EDIT_VERBS | GIT_VERBS | _OTHER_VERBS
+_NO_ORDER = re.compile(
+    r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
+)
+
+
+def is_imperative(text: str) -> bool:
+    """Whether a text begins with a verb that tells what to do, and neither forbids nor permits."""
+    first = re.match(
+        r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
+    )
+    return first is not None and first[1].lower() in _VERBS and not _NO_ORDER.search(text)
 
 
 def _gerund(verb: str) -> str:

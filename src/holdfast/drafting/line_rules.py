@@ -169,7 +169,9 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return Undrafted(statement.part.value)
     if _is_example(statement):
         return Undrafted("an example")
-    if any(whole_match(_PROHIBITS, _plain_heading(name)) for name in statement.under[:-1]):
+    if any(map(_prohibits, statement.under[:-1])) and not _NEVER_FIRST.match(statement.text):
+        return NEEDS_A_JUDGE
+    if _may_be_cure(statement):
         return NEEDS_A_JUDGE
     if of_bot:
         statement = _with_prohibition(statement)
@@ -221,24 +223,48 @@ def _is_prohibited(statement: Statement) -> bool:
     """Whether what a statement stands under says that it must not be done: "Do not:"."""
     if _NEVER_FIRST.match(statement.text):
         return False
-    above = map(_plain_heading, (statement.label, *statement.under[-1:]))
-    return any(whole_match(_PROHIBITS, heading) for heading in above)
+    if _may_be_cure(statement):
+        return False
+    return any(map(_prohibits, (statement.label, *statement.under[-1:])))
 
 
-def _plain_heading(name: str) -> str:
-    return re.sub(r"^\W+", "", name)
+def _prohibits(heading: str) -> bool:
+    return whole_match(_PROHIBITS, re.sub(r"^\W+", "", heading)) is not None
+
+
+_INSTEAD = re.compile(r"\binstead\b(?! of\b)", re.I)
+
+
+def _may_be_cure(statement: Statement) -> bool:
+    """Whether a statement below "Do not:" may say what to do instead: "- Use npm. Use pnpm."."""
+    if _NEVER_FIRST.match(statement.text):
+        return False
+    below = any(map(_prohibits, statement.under[-1:]))
+    if below and statement.opening:
+        return True
+    return (below or _prohibits(statement.label)) and bool(_INSTEAD.search(statement.text))
 
 
 def as_said(statement: Statement) -> Statement:
-    """A statement as it is meant: with the "never" of the heading that it stands below."""
+    """A statement as it is meant: with the "never" or "avoid" of what it stands below."""
     said = _with_prohibition(statement)
-    is_below = any(whole_match(_PROHIBITS, _plain_heading(name)) for name in statement.under[-1:])
+    if said != statement and _IS_NO_VERB.match(said.text):
+        said = replace(said, text=said.text.replace("Never", "Avoid", 1))
+    is_below = any(map(_prohibits, statement.under[-1:]))
     return replace(said, under=said.under[:-1]) if said != statement and is_below else said
+
+
+# "Never starting with ...", "Never emojis", "Never long answers"
+_IS_NO_VERB = re.compile(
+    r"Never (?:(?!bring\b|sing\b)[\w-]*(?:ing|(?<![su])s)|an?|any|the|too|overly|very|long|short"
+    r"|excessive|unnecessary)\b",
+    re.I,
+)
 
 
 def _with_prohibition(statement: Statement) -> Statement:
     text, label = statement.text, statement.label
-    if label and not whole_match(_PROHIBITS, _plain_heading(label)):
+    if label and not _prohibits(label):
         text = f"{label}: {text}"
     if not _is_prohibited(statement) or _NO_FIRST.match(text):
         return statement

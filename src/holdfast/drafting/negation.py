@@ -25,7 +25,8 @@ _UNDONE = (
     + one_of(
         *("without", "forget", "fail", "neglect", "omit", "skip", "miss", "leave out"),
         "other than",
-        *("except", "anything but", "anything else", "more", "longer", "exceed", "over", "above"),
+        r"more(?! than (?:once|twice|(?:\w+ )?times?))",
+        *("except", "anything but", "anything else", "longer", "exceed", "over", "above"),
     )
     + r"\b)"
 )
@@ -52,12 +53,21 @@ _NEGATION = re.compile(
     + _UNDONE,
     re.I,
 )
+# allows nothing else than what it names: "never end without ⟪0⟫"
+_NEVER_WITHOUT = re.compile(
+    r"(?:\bnever|\bnot|n't|\bcannot|\bno|\bnobody|\bavoid|\bnor)\b"
+    r"(?:(?! and )[^,;:])*?\bwithout\b[^,;:]*",
+    re.I,
+)
 _BOUNDARY = re.compile(r"([,;:]| but (?!also)| and (?!/))")
 
 
 def affirmed(rules_of: RulesOf, clause: BotClause) -> list[Draft]:
     """The rules of a clause without those whose opposite it says."""
     found = rules_of(clause)
+    if found and _NEVER_WITHOUT.search(clause.text):
+        beside = _measures(rules_of, clause, _NEVER_WITHOUT.sub("", clause.text))
+        found = [rule for rule in found if rule.polarity != "prohibition" or rule.measure in beside]
     if not found or not _NEGATION.search(clause.text):
         return found
     parts = _BOUNDARY.split(clause.text)

@@ -1,7 +1,7 @@
 """What a reply must not be: in a language, begun or ended with certain words, one word long.
 
-The measure `never` turns another one round. A clause is read here only by its negation, so that it
-is never taken for the rule that asks for the same.
+The measure `never` inverts another measure. A clause is read here only by its negation, and only if
+nobody but the bot is its subject.
 """
 
 import re
@@ -31,13 +31,34 @@ _NO_PROHIBITION = re.compile(
     + r"\b[^,:]*$",
     re.I,
 )
+# who must not: nobody named, the bot, or its replies; "some guests" say nothing of replies
+_OF_THE_BOT = re.compile(
+    r"(?:^|[,:;.] ?| (?:and|but|so|then) )(?:"
+    + one_of(
+        *"and but also so then please always strictly important note rule rules you we it".split(),
+        *("(?:the|this|your|an) (?:ai )?(?:assistant|bot|chatbot|agent|model)", "assistant", "bot"),
+        *("remember to", "(?:make|be) sure (?:to|that|you)", "ensure(?: that)?"),
+        *("language", "tone", "style", "format", REPLY),
+    )
+    + r"[,:!]? )*$",
+    re.I,
+)
+_CAN_NOT_SPEAK = re.compile(r"\b(?:cannot|ca n't|can't|(?:may|can) not)\b.* speak", re.I)
 _END_OF_RULE = (
     r"(?= *(?:$|[,.:]| (?:and|or|but|nor|instead|ever|at all|to (?:the )?users?|again)\b))"
 )
 
+# likewise, where no second thing follows that is left out: "in JSON or XML"
+_END_OF_ALL = (
+    r"(?! *,? ?(?:[\w-]+,? ){0,3}?(?:or|nor)\b)"
+    r"(?= *(?:$|[,.:]| (?:but|instead|ever|at all|to (?:the )?users?|again)\b"
+    r"| and (?:never|always|do|don't|keep|use|reply|answer|write|be|avoid|end|begin)\b))"
+)
+
 _CODES = {name.lower(): code for code, name in NAMES.items()}
 _NAME = one_of(*sorted(map(re.escape, _CODES), key=len, reverse=True))
-_LANGUAGE_LIST = rf"(?P<names>{_NAME}(?:(?:,? (?:or|nor|and)|,|/) ?(?:in )?{_NAME})*)"
+_NEXT_NAME = rf"(?:,? (?:or|nor|and)|,|/) ?(?:in )?{_NAME}"
+_LANGUAGE_LIST = rf"(?P<names>{_NAME}(?:{_NEXT_NAME})*)(?!{_NEXT_NAME})"
 _TALK = one_of(
     *("repl(?:y|ying)", "respond(?:ing)?", "answer(?:ing)?", "writ(?:e|ing)", "speak(?:ing)?"),
     *("talk(?:ing)?", "convers(?:e|ing)", "chat(?:ting)?", "communicat(?:e|ing)"),
@@ -99,7 +120,13 @@ _NO_QUESTION_LAST = forms(
     }
 )
 # after the quotations: "never begin with ⟪0⟫ in an e-mail"
-_NARROWED = re.compile(r",? (?:if|when|unless|in (?:an?|the|your)|for|to|about|more|while)\b", re.I)
+_NARROWED = re.compile(
+    r",? (?:if|when|unless|in (?:an?|the|your)|for|to|about|more|while|again"
+    r"|once|twice|only|without|than|every|except|(?:\w+ )?times)\b",
+    re.I,
+)
+# "not every reply" is no "no reply"
+_NOT_EVERY = re.compile(r"\b(?:every|each|all)\b", re.I)
 _NOT_OF_REPLIES = re.compile(
     r"\b(?:sentences?|paragraphs?|lines?|conversations?|e-?mails?|messages? to|calls?|sections?"
     r"|commits?|titles?|files?|comments?|posts?|articles?)\b",
@@ -113,7 +140,7 @@ _FORBIDDEN_SPECS: tuple[tuple[Forms, RuleKind, Spec], ...] = (
             {
                 "Never reply in all caps": (
                     rf"{_NEVER} {_TALK} {_OBJECT}in (?:all[- ]caps|all capitals|capital letters"
-                    rf"|(?:all )?upper ?-?case){_END_OF_RULE}"
+                    rf"|(?:all )?upper ?-?case){_END_OF_ALL}"
                 )
             }
         ),
@@ -125,11 +152,11 @@ _FORBIDDEN_SPECS: tuple[tuple[Forms, RuleKind, Spec], ...] = (
             {
                 "Never give one-word answers": (
                     rf"{_NEVER} (?:giv(?:e|ing)|us(?:e|ing)|writ(?:e|ing)|send(?:ing)?)"
-                    rf" (?:one|single)[- ]word (?:answers|replies|responses|messages){_END_OF_RULE}"
+                    rf" (?:one|single)[- ]word (?:answers|replies|responses|messages){_END_OF_ALL}"
                 ),
                 "Do not reply with one word": (
                     rf"{_NEVER} {_TALK} (?:in|with) (?:just |only )?"
-                    rf"(?:one|a single) word{_END_OF_RULE}"
+                    rf"(?:one|a single) word{_END_OF_ALL}"
                 ),
             }
         ),
@@ -140,7 +167,7 @@ _FORBIDDEN_SPECS: tuple[tuple[Forms, RuleKind, Spec], ...] = (
         forms(
             {
                 "Never reply in JSON": (
-                    rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as) (?:raw )?JSON{_END_OF_RULE}"
+                    rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as) (?:raw )?JSON{_END_OF_ALL}"
                 )
             }
         ),
@@ -166,7 +193,10 @@ def _never(kind: RuleKind, spec: Spec) -> Draft:
 def _match(ways: Forms, text: str) -> re.Match[str] | None:
     """The match of a form, unless what is before it makes the negation none, or one of others."""
     match = first_match(ways, text)
-    return None if match is None or _NO_PROHIBITION.search(text[: match.start()]) else match
+    if match is None or _CAN_NOT_SPEAK.match(match[0]):
+        return None
+    before = text[: match.start()]
+    return match if _OF_THE_BOT.search(before) and not _NO_PROHIBITION.search(before) else None
 
 
 def _languages(text: str) -> list[Draft]:
@@ -180,13 +210,16 @@ def _languages(text: str) -> list[Draft]:
 
 
 def _edges(clause: BotClause) -> list[Draft]:
-    if _match(_NO_QUESTION_LAST, clause.text):
+    last = _match(_NO_QUESTION_LAST, clause.text)
+    if last and not _NOT_EVERY.search(last[0]):
         return [_never("closing", {"name": "asks_back"})]
     drafts: list[Draft] = []
     edges: tuple[tuple[Forms, RuleKind], ...] = ((_NOT_FIRST, "opening"), (_NOT_LAST, "closing"))
     for ways, kind in edges:
         match = _match(ways, clause.text)
         if match is None or _NARROWED.match(clause.text[match.end() :]):
+            continue
+        if _NOT_EVERY.search(match[0][: match[0].index("⟪")]):
             continue
         if _NOT_OF_REPLIES.search(re.sub(REPLY, "", match[0][: match.start("quotes")])):
             continue
@@ -203,4 +236,7 @@ def _edge_spec(words: str, opens: bool) -> Spec:
     if opens:
         return {"name": "starts_with", "word": words}
     escaped = re.escape(words).replace(r"\ ", " ").replace(r"\-", "-").replace("'", "['’]")
-    return {"name": "regex", "regex": rf"\b{escaped}\b[^.!?\n]*[.!?\s]*\Z", "flags": "i"}
+    begin = r"\b" if re.match(r"\w", words) else ""
+    end = r"\b" if re.search(r"\w\Z", words) else ""
+    regex = rf"{begin}{escaped}{end}[^.!?\n]*+[.!?\s]*+\Z"
+    return {"name": "regex", "regex": regex, "flags": "i"}

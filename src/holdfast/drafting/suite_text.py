@@ -10,6 +10,7 @@ import yaml
 
 from holdfast.drafting.drafted_files import DraftedFile, DraftedRule
 from holdfast.drafting.drafts import NEEDS_A_JUDGE
+from holdfast.drafting.line_rules import as_said
 from holdfast.drafting.rule_ids import id_by_words
 from holdfast.drafting.rules_file import Statement
 from holdfast.plurals import plural
@@ -100,7 +101,7 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
         "id": rule.id,
         "kind": rule.draft.kind,
         "polarity": rule.draft.polarity,
-        "text": sentence_of(rule.statement),
+        "text": sentence_of(as_said(rule.statement)),
         **({"when": dict(rule.draft.when)} if rule.draft.when else {}),
         **({"probes": list(rule.draft.probes or probes)} if probes else {}),
         "measure": rule.draft.measure,
@@ -114,6 +115,7 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
 
 def _judge_lines(statement: Statement, ids: set[str], probes: Sequence[str]) -> list[str]:
     """A rule with a judge, as comments; it has to be completed."""
+    statement = as_said(statement)
     sentence = sentence_of(statement)
     judge = {"judge": f"Does the reply follow this instruction? {sentence}",
              "model": "http://localhost:8000/v1"}  # fmt: skip

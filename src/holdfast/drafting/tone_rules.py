@@ -46,7 +46,16 @@ class _Tone:
 
 _TONES = (
     _Tone(
-        forms({"no emojis at all": rf"{_NO} (?:or )?emojis?{_BOUNDARY}"}),
+        forms(
+            {
+                "no emojis at all": rf"{_NO} (?:or )?emojis?{_BOUNDARY}",
+                "never use hashtags or emojis": (
+                    rf"{_NO} (?!(?:\w+ )?(?:{_MANY}|more|less)\b)(?:[\w-]+(?: [\w-]+)?"
+                    rf"(?:, (?:or |and |nor )?| (?:or|and|nor) )(?:no |any )?){{1,3}}"
+                    rf"emojis?{_BOUNDARY}"
+                ),
+            }
+        ),
         "prohibition",
         r"\A\P{Extended_Pictographic}*\Z",
     ),
@@ -73,7 +82,7 @@ _TONES = (
         forms(
             {
                 "no slang or exclamation marks": (
-                    rf"{_NO} (?!(?:\w+ )?{_MANY}){_ITEMS}{_EXCLAMATION_MARKS}"
+                    rf"{_NO} (?!(?:\w+ )?{_MANY}){_ITEMS}{_EXCLAMATION_MARKS}\b"
                     r"(?! (?:excessively|too often|in every|everywhere|a lot))"
                 ),
                 "there is no exclamation mark in any reply": (r"\bthere is no exclamation mark in"),
@@ -146,6 +155,8 @@ _TONES = (
         r"(?s)\A(?!.*[?？]).*\S",
     ),
 )
+# "Really??" is one question, and the address "https://a.b/?q=1" is none
+_QUESTION_END = r"(?:？++|\?[\"'”’»)*_]*+(?=\s|\Z))"
 _ONE_QUESTION = forms(
     {
         "ask only one question per reply": (
@@ -170,7 +181,8 @@ _QUESTION_LAST = forms(
     {
         "end every reply with a short question": (
             rf"\b(?:end|finish|close|conclude)s?(?: {REPLY})?(?: always)? with"
-            rf" (?:{_KIND_OF_QUESTION} ?)*question\b(?!,? or\b|(?:, [\w-]+)+,? or\b)"
+            rf" (?:{_KIND_OF_QUESTION} ?)*question\b"
+            r"(?!,? or\b|(?:, (?:an? |the |some )?[\w-]+(?: [\w-]+)?)+,? or\b)"
         ),
         "termina siempre con una pregunta": r"\btermina siempre con una pregunta",
         "a question to the user is how it ends": r"\ba question[\w ]{0,20} is how it ends",
@@ -190,7 +202,7 @@ def tone_rules(clause: BotClause) -> list[Draft]:
             spec = {"name": "regex", "regex": tone.regex}
             drafts.append(Draft("tone", tone.polarity, spec))
     if first_match(_ONE_QUESTION, clause.text):
-        spec = {"name": "regex", "regex": r"(?s)\A[^?？]*[?？]?[^?？]*\Z"}
+        spec = {"name": "regex", "regex": rf"(?s)\A(?!(?:.*?{_QUESTION_END}){{2}})"}
         drafts.append(Draft("length", "requirement", spec))
     if first_match(_QUESTION_LAST, clause.text):
         drafts.append(Draft("closing", "requirement", {"name": "asks_back"}))

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Spec, Specs
 from holdfast.measures.registry import FOLLOWED, Score, WhenCut, build, measure
+from holdfast.measures.text import words_of
 
 
 def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> None:
@@ -55,13 +56,25 @@ def _never_when_cut(text: str, measure: Spec) -> WhenCut:
     return WhenCut.JUDGED if stands else WhenCut.NOT_JUDGED
 
 
+_FEW_WORDS = 3
+_SURE = 0.99  # probability of a language
+
+
 @measure(
     check=lambda measure: _refuse_judges("never", [measure]),
     when_cut=_never_when_cut,
 )
 def never(text: str, measure: Spec) -> Score:
-    """1 minus another measure, for a prohibition: what that measure looks for may not be there."""
-    forbidden = build(measure).score(text)
+    """1 minus another measure, for a prohibition: what that measure looks for must not be there.
+
+    A reply of one or two words, such as "OK" or "Paris", is in a forbidden language only if it is
+    almost certain.
+    """
+    inner = build(measure)
+    forbidden = inner.score(text)
+    is_unsure = 1 - FOLLOWED < forbidden.value < _SURE and len(words_of(text)) < _FEW_WORDS
+    if inner.name == "language" and is_unsure:
+        return Score(1.0, f"too few words to tell a language by ({forbidden.reason})")
     is_broken = forbidden.value > 1 - FOLLOWED
     said = f"the rule forbids this: {forbidden.reason}" if is_broken else forbidden.reason
     return Score(1 - forbidden.value, said)

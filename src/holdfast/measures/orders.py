@@ -182,6 +182,7 @@ _WEAKENS = re.compile(
     r"|(?:asked|wondered|unsure|unclear) (?:if|whether)|failed|passed|(?:was|were|did) not)\b"
 )
 ASKS_FOR_FACT = re.compile(
+    r"(?!(?:do|have) it\b(?!.*\?))"  # "do it in English" is an order
     r"(?:(?:why|how|when) )?(?:do|does|did|are|were|is|was|have|has)(?: not)?"
     r" (?:i|you|we|they|it)\b"
 )
