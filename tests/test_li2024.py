@@ -59,7 +59,7 @@ def test_all_hundred_are_bound_in_the_papers_order(write):
     entries = published()
     suite = load_suite(write(source_of(entries)))
     expected = [(e["system_prompt"], (e["probe"],)) for e in entries]
-    assert [(c.system_prompt, c.probes) for c in suite.cases] == expected
+    assert [(c.system_prompt, c.rules[0].probes) for c in suite.cases] == expected
     assert [c.id for c in suite.cases] == [f"li2024-{e['id']:02d}" for e in entries]
     counts = {"pattern": 29, "multiple_choice": 27, "persona": 14, "memorization": 27}
     assert Counter(c.category for c in suite.cases) == {**counts, "language": 3}
@@ -78,7 +78,8 @@ def test_scorings_differ_where_a_defect_is_listed(write):
     london = "London is lovely and the Tower is a must, so I went there early."
     for n, (a, b) in enumerate(zip(strict.cases, released.cases, strict=True)):
         if n not in defects | BEYOND_THE_TABLE:
-            assert a.measure.score(london).value == b.measure.score(london).value, a.id
+            scores = (case.rules[0].measure.score(london).value for case in (a, b))
+            assert len(set(scores)) == 1, a.id
 
 
 ROWS = [tuple(row.values()) for row in rows_of("li2024.jsonl")]
