@@ -80,7 +80,7 @@ def test_a_steered_run_ends_on_a_signal(file_of, tmp_path, kind):
         time.sleep(1)
         run.send_signal(kind)
         _, rest = run.communicate(timeout=60)
-    assert run.returncode == 128 + kind and "resumes it" in rest
+    assert run.returncode == 128 + kind and "finished" in rest and "holdfast drift" in rest
 
 
 @contextmanager
