@@ -123,6 +123,12 @@ _PROMPT_IN_FENCES = re.compile(
     re.M,
 )
 _SHARE_OF_PROMPT = 0.4  # of a file's characters that stand in fences, at least, if they are it
+# of the line before a code block: what it holds is an example, a template, or somebody else's
+_QUOTES_A_TEXT = word_pattern(
+    *"examples? if when bad wrong good not never avoid instead reply answer respond say".split(),
+    *("sent", "wrote", "templates?", "e\\.g", "for instance", "don['’]t", "another", "other"),
+)
+_YOU_ARE = re.compile(r"^\W*(?:You are|You['’]re|Act as|Du bist|Tu es|Eres|Sei)\b", re.M)
 
 
 def _without_fences(text: str) -> str:
@@ -134,14 +140,6 @@ def _without_fences(text: str) -> str:
     if _QUOTES_A_TEXT.search(before) or _is_prompt(text[: longest.start()], text[longest.end() :]):
         return text
     return f"{text[: longest.start()]}\n{longest['body']}\n{text[longest.end() + 1 :]}"
-
-
-# of the line before a code block: what it holds is an example, a template, or somebody else's
-_QUOTES_A_TEXT = word_pattern(
-    *"examples? if when bad wrong good not never avoid instead reply answer respond say".split(),
-    *("sent", "wrote", "templates?", "e\\.g", "for instance", "don['’]t", "another", "other"),
-)
-_YOU_ARE = re.compile(r"^\W*(?:You are|You['’]re|Act as|Du bist|Tu es|Eres|Sei)\b", re.M)
 
 
 def _is_prompt(*parts: str) -> bool:

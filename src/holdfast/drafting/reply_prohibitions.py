@@ -1,4 +1,4 @@
-"""What a reply must not be: in a language, begun or ended with certain words, one word long.
+"""Forbidden replies: in a language, begun or ended with certain words, one word long.
 
 The measure `never` inverts another measure. A clause is read here only by its negation, and only if
 nobody but the bot is its subject.
@@ -47,7 +47,6 @@ _CAN_NOT_SPEAK = re.compile(r"\b(?:cannot|ca n't|can't|(?:may|can) not)\b.* spea
 _END_OF_RULE = (
     r"(?= *(?:$|[,.:]| (?:and|or|but|nor|instead|ever|at all|to (?:the )?users?|again)\b))"
 )
-
 # likewise, where no second thing follows that is left out: "in JSON or XML"
 _END_OF_ALL = (
     r"(?! *,? ?(?:[\w-]+,? ){0,3}?(?:or|nor)\b)"
@@ -232,7 +231,7 @@ def _edges(clause: BotClause) -> list[Draft]:
 
 
 def _edge_spec(words: str, opens: bool) -> Spec:
-    """What begins with some words, or has them in its last sentence's beginning or end."""
+    """The measure of replies that begin with some words, or have them in their last sentence."""
     if opens:
         return {"name": "starts_with", "word": words}
     escaped = re.escape(words).replace(r"\ ", " ").replace(r"\-", "-").replace("'", "['’]")

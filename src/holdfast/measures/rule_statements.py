@@ -186,7 +186,7 @@ def _asked(*patterns: str) -> Statement:
 
 
 def _never(arguments: Arguments) -> list[Statement]:
-    """What another measure asks for, and a clause that forbids to do so."""
+    """The statement of another measure's rule, in a clause that forbids it."""
     asked = _statements_of(build(arguments["measure"]))
     return [Statement(item.patterns, forbidden=item.patterns[-1:]) for item in asked if item.asks]
 

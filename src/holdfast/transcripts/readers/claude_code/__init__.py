@@ -53,7 +53,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
 
 
 def _of_unknown_types(records: list[tuple[str, Mapping[str, Any]]]) -> Iterator[Unread]:
-    """What is said in lines that are neither messages of a known type nor bookkeeping."""
+    """Notes on lines that are neither messages of a known type nor bookkeeping."""
     for where, fields in records:
         kind = fields.get("type")
         is_message = isinstance(fields.get("message"), dict) and kind not in _TYPES
