@@ -111,15 +111,33 @@ def test_a_group_raises_the_first_error_itself():
         run_sync(work())
 
 
-@pytest.mark.parametrize("in_a_loop", [False, True])
-def test_an_interrupt_in_a_task_is_raised_and_not_reported_as_lost(in_a_loop, caplog):
-    async def interrupted():
-        raise KeyboardInterrupt
+def interrupted_work(ended, depth):
+    """A coroutine function: task groups `depth` deep, with an interrupt in the innermost one."""
 
     async def work():
-        async with task_group() as group:
-            group.create_task(interrupted())
-            group.create_task(asyncio.sleep(60))
+        try:
+            async with task_group() as group:
+                if depth:
+                    group.create_task(interrupted_work(ended, depth - 1)())
+                else:
+                    group.create_task(interrupt())
+                group.create_task(asyncio.sleep(60))
+        finally:
+            ended.append(depth)
+
+    async def interrupt():
+        raise KeyboardInterrupt
+
+    return work
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_an_interrupt_in_a_task_is_raised_and_not_reported_as_lost(in_a_loop, depth, caplog):
+    gc.collect()  # of what earlier tests left
+    caplog.clear()
+    ended = list[int]()
+    work = interrupted_work(ended, depth)
 
     async def cell():
         with pytest.raises(KeyboardInterrupt):
@@ -130,5 +148,19 @@ def test_an_interrupt_in_a_task_is_raised_and_not_reported_as_lost(in_a_loop, ca
     else:
         with pytest.raises(KeyboardInterrupt):
             run_sync(work())
+    assert ended == list(range(depth + 1))  # every task ends before the interrupt is raised
     gc.collect()  # asyncio reports a lost error when its task is deleted
     assert not caplog.records
+
+
+def test_a_task_cancelled_before_it_starts_is_not_reported_as_never_awaited(recwarn):
+    async def never_starts():
+        await asyncio.sleep(0)
+
+    async def work():
+        asyncio.get_running_loop().create_task(never_starts()).cancel()
+        await asyncio.sleep(0)
+
+    run_sync(work())
+    gc.collect()
+    assert not recwarn.list

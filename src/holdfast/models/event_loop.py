@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import signal
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
@@ -31,39 +31,60 @@ def run_sync(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _run_in_this_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    raised = list[BaseException]()  # by the handler of SIGTERM
+    interrupts = list[BaseException]()
 
-    async def cancellable() -> Result:
-        with _cancelled_by_sigterm(raised):
-            return await _without_reports_of_interrupts(coroutine)
+    async def main() -> Result:
+        with _cancelled_by_sigterm(interrupts):
+            return await _cancelled_by_interrupts(coroutine, interrupts)
 
+    return _raise_first_of(interrupts, main())
+
+
+def _raise_first_of(interrupts: list[BaseException], main: Coroutine[Any, Any, Result]) -> Result:
+    """Runs a coroutine on a loop of its own; where `interrupts` cancelled it, raises the first."""
     try:
-        return asyncio.run(cancellable())
+        return asyncio.run(main)
     except asyncio.CancelledError:
-        if raised:
-            raise raised[0] from None
+        if interrupts:
+            raise interrupts[0] from None
         raise
 
 
-async def _without_reports_of_interrupts(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Awaits a coroutine in a loop that reports no interrupt of a task as never retrieved.
+async def _cancelled_by_interrupts(
+    coroutine: Coroutine[Any, Any, Result], interrupts: list[BaseException]
+) -> Result:
+    """Awaits a coroutine in this task, which a `KeyboardInterrupt` or `SystemExit` of any task of
+    the loop cancels; the interrupt is added to `interrupts`.
 
-    A progress callback, say, may raise a `KeyboardInterrupt` in a task; the loop itself raises it.
+    A progress callback, say, may raise one. asyncio lets it leave the loop at once, and once more
+    from every task group around it, so that the tasks outside would never end.
     """
+    loop, outermost = asyncio.get_running_loop(), asyncio.current_task()
+    assert outermost is not None
 
-    def report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if not isinstance(context.get("exception"), (KeyboardInterrupt, SystemExit)):
-            loop.default_exception_handler(context)
+    async def caught(inner: Awaitable[Any]) -> Any:
+        try:
+            return await inner
+        except (KeyboardInterrupt, SystemExit) as interrupt:
+            interrupts.append(interrupt)
+            outermost.cancel()
+            raise asyncio.CancelledError from None
 
-    asyncio.get_running_loop().set_exception_handler(report)
-    return await coroutine
+    def task(loop: asyncio.AbstractEventLoop, inner: Any, **options: Any) -> asyncio.Task[Any]:
+        made = asyncio.Task(caught(inner), loop=loop, **options)
+        made.add_done_callback(lambda _: inner.close())  # it may be cancelled before it starts
+        return made
+
+    loop.set_task_factory(task)
+    result: Result = await caught(coroutine)
+    return result
 
 
 @contextmanager
-def _cancelled_by_sigterm(raised: list[BaseException]) -> Iterator[None]:
+def _cancelled_by_sigterm(interrupts: list[BaseException]) -> Iterator[None]:
     """Within this context, a handler of SIGTERM that raises cancels the current task instead, and
-    its exception is added to `raised`; asyncio does the same for SIGINT. An exception in the middle
-    of another task would leave that task's error behind.
+    its exception is added to `interrupts`; asyncio does the same for SIGINT. An exception in the
+    middle of another task would leave that task's error behind.
     """
     before = signal.getsignal(signal.SIGTERM)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -76,29 +97,30 @@ def _cancelled_by_sigterm(raised: list[BaseException]) -> Iterator[None]:
         try:
             before(number, frame)
         except BaseException as error:
-            raised.append(error)
+            interrupts.append(error)
             loop.call_soon_threadsafe(task.cancel)  # wakes the loop, too
 
     signal.signal(signal.SIGTERM, handle)
     try:
         yield
     finally:
-        if not raised:  # else the handler may have chosen another for the next signal
+        if not interrupts:  # else the handler may have chosen another for the next signal
             signal.signal(signal.SIGTERM, before)
 
 
 def _run_in_another_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
     started = Future[tuple[asyncio.AbstractEventLoop, "asyncio.Task[Any]"]]()
+    interrupts = list[BaseException]()
 
     async def announced() -> Result:
         task = asyncio.current_task()
         assert task is not None
         started.set_result((asyncio.get_running_loop(), task))
-        return await _without_reports_of_interrupts(coroutine)
+        return await _cancelled_by_interrupts(coroutine, interrupts)
 
     context = contextvars.copy_context()
     with ThreadPoolExecutor(1, "holdfast-loop") as pool:
-        running = pool.submit(context.run, asyncio.run, announced())
+        running = pool.submit(context.run, _raise_first_of, interrupts, announced())
         try:
             return running.result()
         except KeyboardInterrupt:
