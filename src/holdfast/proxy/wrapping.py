@@ -11,8 +11,7 @@ from anyio import CancelScope, to_thread
 
 from holdfast.drift.cases import Suite
 from holdfast.errors import UsageError, type_in_words
-from holdfast.methods import Method
-from holdfast.methods.given_methods import read_methods
+from holdfast.methods import Method, read_methods
 from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import api_of
 from holdfast.proxy.checked_answers import CheckedAnswers
