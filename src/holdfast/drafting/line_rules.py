@@ -32,14 +32,10 @@ from holdfast.drafting.command_rules import (
     push_to,
 )
 from holdfast.drafting.commands import is_command
-from holdfast.drafting.commit_rules import (
-    commit_form,
-    commit_format,
-    commit_prefix,
-    conventional,
-    listed_types,
-    not_committed,
-)
+from holdfast.drafting.commit_form_rules import commit_form
+from holdfast.drafting.commit_format_rules import commit_format, commit_prefix
+from holdfast.drafting.committed_file_rules import not_committed
+from holdfast.drafting.conventional_commits import conventional, listed_types
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
     AN_EXCEPTION,
