@@ -46,9 +46,7 @@ _SUBJECT_LINE = (
     r"(?:subject|title|first|summary|header|headline)(?: lines?)?s?"
     r"(?: of (?:the )?commit messages?)?"
 )
-_SUBJECT = one_of(
-    _WHOLE_MESSAGE, _SUBJECT_LINE, r"(?:the )?commit (?:messages?|titles?|subjects?)"
-)
+_SUBJECT = one_of(_WHOLE_MESSAGE, _SUBJECT_LINE, r"(?:the )?commit (?:messages?|titles?|subjects?)")
 _COUNT = r"(?P<count>\d+)(?: |-)?(?:characters|chars)(?: or less| or fewer| max(?:imum)?)?"
 _CHARACTERS = r"(?:characters?|chars?)"
 _LENGTHS = forms(
@@ -176,7 +174,7 @@ _ONE_LINE = forms(
 _LOOKS: tuple[tuple[Forms, str], ...] = (
     (_CAPITALISED, rf"\A{_TYPE}[^a-z]"),
     (_EMOJI_FIRST, r"\A\p{Extended_Pictographic}"),
-    (_LOWER_CASE, rf"\A{_TYPE}[^A-Z]"),
+    (_LOWER_CASE, rf"\A{_TYPE}+[^A-Z]"),
     (_NO_FULL_STOP, r"\A[^\n]*[^.\n](?:\n|\Z)"),
     (_BLANK_LINE, r"\A[^\n]+(?:\n\n|\n?\Z)"),
     (_ONE_LINE, r"\A[^\n]+\n?\Z"),

@@ -23,7 +23,7 @@ _BEFORE_FILES = "(?:{} ?)*".format(
     one_of(
         *("the", "any", "anything in", "files in", "files under", "your", "generated", "local"),
         *("secrets", "API keys", "credentials", "tokens", "keys", "sensitive data", "or", "and"),
-        ",",
+        *("lock files", "logs", "binaries", "(?:build|test) (?:artifacts?|outputs?|results?)", ","),
     )
 )
 _FILES = r"(?: files?| director(?:y|ies)| folders?)?"

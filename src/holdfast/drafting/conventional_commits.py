@@ -131,9 +131,7 @@ _KIND_OF_PREFIX = any_words(
     *"the these conventional semantic with commit following type valid allowed of".split(), "one of"
 )
 # "one of the commit prefixes such as"
-_PREFIXES = (
-    rf"(?:{_KIND_OF_PREFIX}(?:prefix(?:es)?|types?)(?: (?:are|is|such as|like|with))?:? ?)?"
-)
+_PREFIXES = rf"(?:{_KIND_OF_PREFIX}(?:prefix(?:es)?|types?)(?: (?:are|is|such as|like|with))?:? ?)?"
 _LISTED_TYPES = forms(
     {
         "Use the commit prefixes `feat:`, `fix:` and `docs:`": (

@@ -75,6 +75,13 @@ _TITLE_SHAPE = forms(
         ),
     }
 )
+_LOWER_CASE_TITLE = forms(
+    {
+        "PR titles must start with a lowercase letter": (
+            rf"(?:{_TITLE}|titles?) {_MUST}(?:start|begin)s? with (?:an? )?lower-?case(?: letter)?"
+        )
+    }
+)
 _SHAPE_ALONE = forms({"`[scope] Summary` format": r"`([^`]+)`(?: format)?"})  # behind such a label
 
 
@@ -90,6 +97,8 @@ def pr_title(clause: str, statement: Statement, prohibits: bool) -> list[Draft] 
         return None if "<" in start else _required(title=rf"\A{re.escape(start)}")
     if match := whole_match(_TITLE_LENGTH, clause):
         return _required(title=rf"\A.{{1,{match[1]}}}\Z")
+    if (is_labelled or _NAMES_TITLE.search(clause)) and whole_match(_LOWER_CASE_TITLE, clause):
+        return _required(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")
     match = whole_match(_TITLE_SHAPE + (_SHAPE_ALONE if is_labelled else ()), clause)
     pattern = message_shape(match[1]) if match else None
     return _required(title=pattern) if pattern else None
