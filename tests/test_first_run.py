@@ -184,7 +184,7 @@ def test_only_rules_that_a_reply_shows_are_probed(tmp_path):
     assert [rule.draft.kind for rule in file.rules] == ["language", "length"]
     reasons = [line[1] for line in file.lines if isinstance(line, tuple)]
     assert ONLY_IN_LOGS in reasons and len(reasons) == 3
-    (tmp_path / "suite.yaml").write_text(suite_text([file], PROBES))
+    (tmp_path / "suite.yaml").write_text(suite_text([file]))
     (case,) = load_suite(str(tmp_path / "suite.yaml")).cases
     assert case.system_prompt == PROMPT.rstrip()
     assert {rule.probes for rule in case.rules} == {PROBES}

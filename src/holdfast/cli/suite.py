@@ -72,6 +72,7 @@ def run(arguments: SuiteArguments) -> int:
 
 def _init(arguments: SuiteArguments) -> int:
     from holdfast.drafting.drafted_files import draft_lines, with_rules
+    from holdfast.drafting.probing import with_probes
     from holdfast.drafting.suite_text import suite_text
 
     out = arguments.out
@@ -83,7 +84,7 @@ def _init(arguments: SuiteArguments) -> int:
     drafted = [draft_lines(file) for file in arguments.files]
     if arguments.model is not None:
         drafted = _with_proposals(drafted, arguments)
-    text = suite_text([with_rules(file) for file in drafted])
+    text = suite_text([with_probes(with_rules(file)) for file in drafted])
     if out is None:
         print(text, end="")
     else:

@@ -110,7 +110,7 @@ class Rule:
         is for. That a turn breaks it shows nothing: "the name is Luna" is kept by a reply that had
         no reason to give it.
         """
-        return bool(self.probes) and self.when == EVERY_TURN and _is_of_answers(self.measure.spec)
+        return bool(self.probes) and self.when == EVERY_TURN and is_of_answers(self.measure.spec)
 
     @property
     def is_shown_by_turns(self) -> bool:
@@ -118,9 +118,10 @@ class Rule:
         return not self.measure.judged and not self.is_only_for_probes
 
 
-def _is_of_answers(spec: Any) -> bool:
+def is_of_answers(spec: Any) -> bool:
+    """Whether a measure is of what a reply says, and not of its form."""
     name, arguments = read_spec(spec)
-    return name in _OF_ANSWERS or any(map(_is_of_answers, inner_specs(arguments)))
+    return name in _OF_ANSWERS or any(map(is_of_answers, inner_specs(arguments)))
 
 
 @dataclass(frozen=True, init=False)
