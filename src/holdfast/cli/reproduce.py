@@ -121,5 +121,5 @@ COMMAND = Command(
         " Repeating the command resumes it."
     ),
     examples=EXAMPLES,
-    common=("model", "out"),
+    common=("model", "scale", "suite", "task", "out"),
 )
