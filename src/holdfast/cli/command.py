@@ -139,9 +139,6 @@ def add_command(commands: "argparse._SubParsersAction[Any]", command: Command[An
     for name in command.common:
         if name in added:
             _add_option(parser, name, command.options.model_fields[name])
-    if "prefix_chars" not in command.parser:  # `main` takes it out of the words
-        text = "write the results to stdout as JSON, and all other lines to stderr"
-        parser.add_argument("--json", action="store_true", dest=JSON, help=text)
     sections: dict[str, argparse._ActionsContainer] = {"": parser}
     for model, names in _parts_of(command.options):
         title = vars(model).get("title", "")
@@ -154,6 +151,9 @@ def add_command(commands: "argparse._SubParsersAction[Any]", command: Command[An
             if name not in added:  # a class may change the default of an option that it inherits
                 _add_option(group, name, command.options.model_fields[name])
             added.add(name)
+    if "prefix_chars" not in command.parser:  # `main` takes it out of the words
+        text = "write the results to stdout as JSON, and all other lines to stderr"
+        parser.add_argument("--json", action="store_true", dest=JSON, help=text)
 
 
 def _is_exclusive(options: type[Options], name: str) -> bool:
