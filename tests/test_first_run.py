@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from command_lines import changed
 from refusals import refusal_in
 from scripted_model import ScriptedModel
 
@@ -56,7 +57,7 @@ def groups_of(box, clock, missing, seconds_each):
 
 def test_groups_fill_the_time_and_stop_with_it():
     clock = Clock()
-    box = TimeBox(100, first=4, clock=clock)
+    box = TimeBox(100, 4, clock=clock)
     assert groups_of(box, clock, range(40), seconds_each=10) == [4, 6]
     assert clock.now == 100
 
@@ -79,19 +80,19 @@ def test_a_bot_of_more_rules_gets_fewer_conversations():
 
 def test_groups_end_with_the_conversations():
     clock = Clock()
-    box = TimeBox(100, first=4, clock=clock)
+    box = TimeBox(100, 4, clock=clock)
     assert groups_of(box, clock, range(7), seconds_each=1) == [4, 3]
 
 
 def test_a_smaller_group_is_not_expected_to_take_proportionally_less():
     clock = Clock()
-    box = TimeBox(100, first=2, clock=clock)
+    box = TimeBox(100, 2, clock=clock)
     assert groups_of(box, clock, range(40), seconds_each=30) == [2]  # 40 seconds are left, after 60
 
 
 def test_the_first_group_runs_even_if_it_takes_longer_than_the_time():
     clock = Clock()
-    assert groups_of(TimeBox(10, 2, clock), clock, range(40), seconds_each=60) == [2]
+    assert groups_of(TimeBox(10, 2, clock=clock), clock, range(40), seconds_each=60) == [2]
 
 
 def group_after(seconds_per_round, *, rounds=4, count=8):
@@ -259,6 +260,13 @@ def test_a_time_that_is_none_is_refused(minutes, capsys):
     assert f"{float(minutes):g}" in refusal_in(capsys)
 
 
+class FirstGroup(TimeBox):
+    """As if the time were over with the first group."""
+
+    def groups(self, missing):
+        yield missing[: self.first]
+
+
 @pytest.fixture
 def bot(tmp_path, monkeypatch, folder):
     """A working folder with a prompt, and the words that try it on a tiny model."""
@@ -266,8 +274,9 @@ def bot(tmp_path, monkeypatch, folder):
     monkeypatch.setattr(first_run, "MOST", 3)
     monkeypatch.setattr(first_run, "has_display", lambda: False)
     (tmp_path / "bot.txt").write_text(PROMPT)
-    slow = pilot_of(1e9)  # the shortest conversations, one at first
+    slow = pilot_of(488)  # the shortest conversations, one at first
     monkeypatch.setattr(first_run, "time_replies", lambda *_: slow)
+    monkeypatch.setattr(first_run, "TimeBox", FirstGroup)
     return [
         "try",
         "--model",
@@ -276,6 +285,8 @@ def bot(tmp_path, monkeypatch, folder):
         "bot.txt",
         "--max-new-tokens",
         "8",
+        "--minutes",
+        "1",
         "--out",
         "runs/mine",
     ]
@@ -290,8 +301,17 @@ class Stuck(ScriptedModel):
 
 def test_a_model_that_ends_no_conversation_is_given_up(bot, capsys, monkeypatch):
     monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
-    assert main([*bot, "--minutes", "0.02"]) == 1
+    monkeypatch.setattr(first_run, "time_replies", lambda *_: pilot_of(0.01))
+    assert main(changed(bot, "--minutes", "0.02")) == 1
     assert "--minutes 1" in refusal_in(capsys)
+
+
+def test_a_model_that_would_end_nothing_in_time_is_refused_at_once(bot, capsys, monkeypatch):
+    monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
+    monkeypatch.setattr(first_run, "time_replies", lambda *_: pilot_of(5000))
+    assert main(bot) == 1
+    assert "repeat the command with --minutes 16." in refusal_in(capsys)
+    assert not Path("runs/mine").exists()
 
 
 def test_an_interrupted_run_says_that_nothing_was_finished(bot, capsys, monkeypatch):
@@ -307,7 +327,7 @@ def test_an_interrupted_run_says_that_nothing_was_finished(bot, capsys, monkeypa
 
 @pytest.mark.slow
 def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
-    assert main([*bot, "--minutes", "0.0001"]) == 0
+    assert main(bot) == 0
     printed = capsys.readouterr()
     assert "n = 1, too few to tell (that takes 20)" in printed.out
     assert "Always reply in French." in printed.out and "needs a judge" in printed.out
@@ -330,10 +350,10 @@ def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
 
 
 def test_an_edited_suite_is_kept(bot, capsys):
-    assert main([*bot[:-2], "--minutes", "0.0001"]) == 0
+    assert main(bot[:-2]) == 0
     (suite,) = Path("runs").glob("try-bot*.yaml")
     suite.write_text(suite.read_text().replace("count: 59", "count: 40"))
-    assert main([*bot[:-2], "--minutes", "0.0001"]) == 0
+    assert main(bot[:-2]) == 0
     assert "used unchanged" in capsys.readouterr().out
     assert "count: 40" in suite.read_text()
     folders = sorted(path.name for path in Path("runs").iterdir() if path.is_dir())

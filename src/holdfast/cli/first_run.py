@@ -48,7 +48,8 @@ MOST = options.CONVERSATIONS  # as many as `holdfast drift` has, and as there ar
 MOST_OF_DEFAULT = 2 * MOST
 DEMO = "luna"  # the suite of real models without --prompt
 _PILOT = 1 / 6  # the share of the time in which the model is timed
-_MUCH_LONGER = 4  # is the time to give a model that has ended nothing
+_MOST_TIMES = 2  # as long as asked for, a run may take that should end nothing before
+_MUCH_LONGER = 4  # times as long should a model have that has ended nothing
 
 
 class TryArguments(options.ModelOptions, options.SeedOptions):
@@ -166,7 +167,7 @@ def _converse(
     """Runs the missing conversations until the time is up, and says how many these were.
 
     Raises:
-        HoldfastError: there is still none.
+        HoldfastError: there is no time for any, or none has ended.
     """
     most = planned.conversations
     missing = missing_numbers(run.out, ["none"], range(most))["none"]
@@ -175,11 +176,20 @@ def _converse(
         return
     given, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
     first = pilot.first_group(plan, seconds, len(missing))
+    expected = first * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
+    if expected > _MOST_TIMES * seconds and len(missing) == most:
+        raise HoldfastError(
+            f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} would take"
+            f" about {duration(expected)} here, as the model is slow, and --minutes {minutes:g} is"
+            f" too short for that; repeat the command with --minutes {math.ceil(expected / 60)}.",
+            option="minutes",
+            value=minutes,
+        )
     _note_plan(plan, pilot, first, seconds)
     if is_url(planned.model):
         replies = count_replies(run.suite, settings, given, missing)
         note(f"at most {replies:,} requests to {planned.model}.")
-    box = TimeBox(seconds, first)
+    box = TimeBox(seconds, first, expected)
     for numbers in box.groups(missing):
         title = count_of(len(numbers), "conversation")
         total = count_replies(run.suite, settings, given, numbers)

@@ -164,12 +164,19 @@ class TimeBox:
     Args:
         seconds: the time, from now on.
         first: how many conversations to begin with; later groups follow from how long this took.
+        expected: how long these should take, which may be longer.
         clock: the seconds since some moment.
     """
 
-    def __init__(self, seconds: float, first: int, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        seconds: float,
+        first: int,
+        expected: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self.first, self.clock = first, clock
-        self.ends = clock() + seconds
+        self.ends = clock() + max(seconds, expected)
         self.stops = self.ends + _OVERTIME * seconds  # when conversations are given up
 
     def groups(self, missing: Sequence[int]) -> Iterator[Sequence[int]]:
