@@ -16,8 +16,8 @@ from holdfast import drift
 from holdfast.analysis.summary import results_of
 from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.first_suite import draft_rules, write_suite
-from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.progress import Bar
+from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.time_box import ENOUGH, FEWEST, Group, Pilot, Plan, TimeBox
 from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed

@@ -7,7 +7,7 @@ given up.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from holdfast.cli.progress import Bar
 from holdfast.drift.progress import GROWTH, cost_share

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-
 @dataclass(frozen=True)
 class _Line:
     """The next replies after one history; those without the system prompt are dashed and hollow."""
