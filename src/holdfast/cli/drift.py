@@ -59,14 +59,11 @@ Repeating a command resumes it; with more --conversations or another --method it
 Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 
 
-class DriftArguments(
-    options.SuiteOptions,
-    options.ConversationsOptions,
-    options.MethodsOptions,
-    options.BenchmarkOptions,
-    options.RunOptions,
-    options.ReportOptions,
-):
+class _PaperOptions(options.Options):
+    """Choices that only studies such as the papers need."""
+
+    title = "protocols of studies"
+
     families: Literal["explore", "confirm"] | None = None
     """only the families of prompts of one half: choose on the one, report on the other"""
     scoring: Literal["strict", "released", "loose"] = "strict"
@@ -75,11 +72,22 @@ class DriftArguments(
     pairs: Literal["random", "balanced", "all"] = "random"
     """how prompts are paired: at random; balanced, so that each prompt is the agent equally often;
     or all ordered pairs, prompt after prompt"""
+    no_adoption: bool = False
+    """do not ask the agent the probes of the user's prompt"""
+
+
+class DriftArguments(
+    options.SuiteOptions,
+    options.ConversationsOptions,
+    options.MethodsOptions,
+    options.BenchmarkOptions,
+    options.RunOptions,
+    options.ReportOptions,
+    _PaperOptions,
+):
     shard: Annotated[str | None, Arg("PART/PARTS")] = None
     """hold only a part of the conversations, such as 1/4, in a folder of its own; `holdfast join`
     puts the folders of all parts together"""
-    no_adoption: bool = False
-    """do not ask the agent the probes of the user's prompt"""
     baseline: bool = False
     """also ask the probes without a system prompt, to find rules that are never followed and those
     that score as well without it"""

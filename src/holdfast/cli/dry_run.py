@@ -114,7 +114,7 @@ def _measure(
         warning.daemon = True
         warning.start()
         try:
-            run.converse_some(setting, numbers, pace, lambda: pace.is_over)
+            run.converse_some(setting, numbers, pace, lambda number: pace.is_over)
         finally:
             warning.cancel()
     if pace.is_over:

@@ -66,6 +66,7 @@ EXAMPLES = f"""examples:
   holdfast logs july.jsonl --suite my_bot.yaml --against runs/june --out runs/july
 
 Formats, which are detected: {", ".join(sorted(FORMATS))}. --list-formats says where each lies.
+
 Exit codes:
   0  the logs are scored; with --min-adherence or --against, every rule passes
   1  a rule fails
@@ -333,8 +334,8 @@ COMMAND = Command(
     run,
     LogsArguments,
     description=(
-        "Scores every turn of every dialog by the rules that apply to it: adherence by turn and by"
-        " length, how long each rule survives, and the turns that broke it. No model is needed."
+        "Scores every turn of recorded dialogs by the rules that apply to it: how well each rule is"
+        " kept, from turn to turn, and which turns broke it, and why. No model is needed."
     ),
     examples=EXAMPLES,
     failed=COULD_NOT,

@@ -169,5 +169,5 @@ COMMAND = Command(
     ProfileArguments,
     DESCRIPTION,
     EXAMPLES,
-    common=("model", "task", "out"),
+    common=("model", "task", "files", "top", "out"),
 )

@@ -47,6 +47,7 @@ class ReproduceArguments(ModelOptions, SeedOptions, RunOptions):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """zhang2024: repeat for several (default: all four)"""
     scale: Annotated[str, Arg("smallest|brief|small|paper")] = "small"
+    """how much is run, from a smoke test to the size of the paper's own runs"""
 
 
 def run(arguments: ReproduceArguments) -> None:
@@ -121,5 +122,5 @@ COMMAND = Command(
         " Repeating the command resumes it."
     ),
     examples=EXAMPLES,
-    common=("model", "out"),
+    common=("model", "scale", "suite", "task", "out"),
 )

@@ -94,7 +94,7 @@ def run(
                 for spec, methods_of_agent in methods_by_spec.items():
                     groups = batches() if batches else [range(settings.conversations)]
                     for batch in records.resume(folder, spec, groups, alone=True):
-                        if running.should_stop():
+                        if batch.numbers and all(map(running.should_stop, batch.numbers)):
                             return
                         await benchmark.run_batch(batch, methods_of_agent, opened)
 

@@ -2,7 +2,7 @@
 
 The rule "Never push to main." is a measure of commands: "get it onto main, please" orders one that
 the measure would score 0. `_CUES` has for each measure the function that says, from its arguments,
-which words of an order do so. docs/logs.md, "Why", has the same in prose.
+which words of an order do so. docs/causes.md has the same in prose.
 """
 
 import re

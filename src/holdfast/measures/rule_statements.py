@@ -2,7 +2,7 @@
 
 "40 words is the most that an answer may have" states `at_most_words: 40`, whatever the text of the
 rule. `_STATED` has for each measure the patterns that one sentence has to match, from its
-arguments, and whether it has to forbid something. docs/logs.md, "Why", has the same in prose.
+arguments, and whether it has to forbid something. docs/causes.md has the same in prose.
 """
 
 import re

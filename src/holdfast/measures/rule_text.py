@@ -1,4 +1,4 @@
-"""Whether a text says a rule, in its words or in others, or orders otherwise (docs/logs.md, "Why").
+"""Whether a text says a rule, in its words or in others, or orders otherwise (docs/causes.md).
 
 A rule's sentence is reduced to *signed words*: its content words, each with whether the sentence
 asks for it or forbids it. A text says the rule if it contains the rule's words in a row, or if one
