@@ -11,7 +11,7 @@ from holdfast.drafting.prohibited_statements import as_said
 from holdfast.drafting.suite_text import sentence_of, suite_text
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 _SHOWN = 90  # characters of a line of the prompt
 
@@ -20,7 +20,7 @@ def draft_rules(prompt: Path) -> DraftedFile:
     """The rules of a prompt that a conversation can test; prints them, and the other lines."""
     note_if_long(prompt)
     file = probed(draft_lines(prompt))
-    print(f"{prompt}: {plural(len(file.rules), 'rule')} drafted.")
+    print(f"{prompt}: {count_of(len(file.rules), 'rule')} drafted.")
     for rule in file.rules:
         print(f"  rule {rule.id}: {_shortened(sentence_of(as_said(rule.statement)))}")
     others = [line for line in file.lines if isinstance(line, UndraftedLine)]

@@ -12,7 +12,7 @@ from holdfast.cli.options import Arg, Command, EndpointOptions, option_of
 from holdfast.cli.progress import Bar, note, note_if_long
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 if TYPE_CHECKING:
     from holdfast.drafting.drafted_files import DraftedFile
@@ -90,7 +90,7 @@ def _init(arguments: SuiteArguments) -> int:
     else:
         write_whole(out, text, "another file with --out")
     for file in drafted:
-        count = plural(len(file.rules), "rule")
+        count = count_of(len(file.rules), "rule")
         by_model = f" ({_proposed(file)} proposed by the model)" if arguments.model else ""
         others = ", ".join(f"{reason} ({number})" for reason, number in file.reasons.items())
         rest = f"; lines without a rule: {others}" if others else ""

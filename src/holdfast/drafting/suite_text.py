@@ -15,7 +15,7 @@ from holdfast.drafting.prohibited_statements import as_said
 from holdfast.drafting.rule_ids import id_by_words
 from holdfast.drafting.rules_file import Statement
 from holdfast.drift.cases import is_of_answers
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 # of a suite whose rules have probes, by which a rule may be made for their answers alone
 _ON_PROBES = (
@@ -31,7 +31,7 @@ def suite_text(files: Sequence[DraftedFile]) -> str:
     rules = sum(len(file.rules) for file in files)
     names = ", ".join(file.path.name for file in files)
     lines = [
-        f"# Drafted by `holdfast suite init` from {names}: {plural(rules, 'rule')}.",
+        f"# Drafted by `holdfast suite init` from {names}: {count_of(rules, 'rule')}.",
         "# Read each one before you trust its number, give it replies or turns under `follows` and",
         "# `breaks`, and run `holdfast suite test`. Every other line stands as a comment. Where it",
         "# needs a judge, take away the `# ` of the lines below it, name the judge's model, and",

@@ -11,7 +11,7 @@ from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import asset
 from holdfast.measures import as_measure
-from holdfast.measures.registry import inner_specs, read_spec
+from holdfast.measures.measure_specs import inner_specs, read_spec
 from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
@@ -218,6 +218,11 @@ class Suite:
             if name not in known:
                 raise UnknownName("prompt", name, known, owner=f"The suite {self.name}")
         return replace(self, cases=tuple(known[name] for name in dict.fromkeys(ids)))
+
+    def case_with_prompt(self, system_prompt: str) -> Case | None:
+        """The case with this system prompt; None if there is none."""
+        prompts = {case.system_prompt.strip(): case for case in self.cases}
+        return prompts.get(system_prompt.strip())
 
     @property
     def fingerprint(self) -> str:
