@@ -2,6 +2,8 @@
 
     python benchmarks/precedent.py --model qwen-0.5b --runs runs/precedent --out FILE.json
     python benchmarks/precedent.py --model qwen-1.5b --every 10 --out FILE.json
+    python benchmarks/precedent.py --model qwen-0.5b --every 6 --out FILE.json
+        --method repetition:probability=1 boost:factor=4
 
 The runs resume.
 """
@@ -35,8 +37,15 @@ def command(arguments: Namespace, folder: Path) -> list[str]:
     return [
         *("precedent", "--model", arguments.model, "--dtype", arguments.dtype, "--suite", SUITE),
         *(prompts if arguments.every > 1 else ()),
-        *("--conversations", str(pairs), "--draws", str(DRAWS), "--out", str(folder)),
+        *("--conversations", str(pairs), "--draws", str(DRAWS)),
+        *(word for method in methods_of(arguments) for word in ("--method", method)),
+        *("--out", str(folder)),
     ]
+
+
+def methods_of(arguments: Namespace) -> list[str]:
+    """The given methods, after none, whose histories they all see; [] if none is given."""
+    return ["none", *arguments.method] if arguments.method else []
 
 
 def main() -> None:
@@ -44,8 +53,11 @@ def main() -> None:
     parser.add_argument(
         "--every", type=int, default=1, metavar="N", help="take only every Nth prompt"
     )
+    parser.add_argument(
+        "--method", nargs="+", default=[], metavar="SPEC", help="fixes against what is in view"
+    )
     arguments = parser.parse_args()
-    folder = arguments.runs / arguments.model
+    folder = arguments.runs / f"{arguments.model}{'-methods' if arguments.method else ''}"
     words = command(arguments, folder)
     run_command(words)
     run = read_run(folder)

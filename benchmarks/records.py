@@ -120,6 +120,13 @@ RECORDS = (
         30,
     ),
     Record(
+        "precedent_methods/qwen-0.5b",
+        "benchmarks/precedent.py --model qwen-0.5b --dtype float32 --every 6"
+        " --method repetition:probability=1 boost:factor=4 --runs {runs} --out {out}",
+        False,
+        60,
+    ),
+    Record(
         "edit_costs/qwen-0.5b",
         "benchmarks/edit_costs.py --model qwen-0.5b --runs {runs} --out {out}",
         False,

@@ -52,7 +52,7 @@ from tabled.papers import (
     reproduction_line,
     verdicts_page,
 )
-from tabled.precedent import precedent_line, precedent_table
+from tabled.precedent import fixes_table, precedent_line, precedent_table
 from tabled.reading import RESULTS, ROOT
 from tabled.real import (
     decodable_page,
@@ -170,6 +170,7 @@ def documents() -> dict[Path, str]:
         "message_edits": edits_table(),
         "precedent": precedent_table(),
         "precedent_models": precedent_line(),
+        "precedent_methods": fixes_table(),
         "edit_costs": edit_costs_table(),
         "edit_costs_conversations": edit_costs_line(),
         "message_edits_conversations": edits_line(),

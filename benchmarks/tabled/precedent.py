@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tabled.reading import RESULTS, interval, markdown
 
 FOLDER = RESULTS / "precedent"
+METHODS = RESULTS / "precedent_methods"  # with fixes, on a part of the prompts
 _COLUMNS = (  # history, whether the prompt is in view
     ("kept", True, "kept, with the prompt"),
     ("kept", False, "kept, without it"),
@@ -39,8 +41,31 @@ def precedent_line() -> str:
     return "\n".join(map(_line, _records()))
 
 
-def _records() -> list[dict]:
-    return [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
+def fixes_table() -> str:
+    """The score of the next reply under each fix, after replies that broke the rules."""
+    rows: list[list[str]] = []
+    for record in _records(METHODS):
+        for result in record["results"]:
+            if result["rules"] != "all":
+                continue
+            cells = {
+                (cell["history"], cell["seen"]): cell["score"]
+                for cell in result["cells"]
+                if cell["prompted"]
+            }
+            depths = [depth["seen"] for depth in result["depths"]]
+            rows = rows or [["model", "fix", *(_after(seen) for seen in depths)]]
+            scores = [_score(cells["broken" if seen else "kept", seen]) for seen in depths]
+            rows.append([f"`{record['model']}`", f"`{result['method']}`", *scores])
+    return "\n".join(markdown(rows))
+
+
+def _after(seen: int) -> str:
+    return f"{seen} broken {'reply' if seen == 1 else 'replies'} in view" if seen else "no reply"
+
+
+def _records(folder: Path = FOLDER) -> list[dict]:
+    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
 
 
 def _line(record: dict) -> str:
