@@ -174,8 +174,8 @@ def _events(messages: Sequence[Any]) -> list[Event]:
         if parent := message.get("truncationParent"):
             read = [replace(event, id=str(parent)) for event in read]
         events += read
-        if name := truncated.get(number):
-            events.append(_truncation(name, events))
+        if (ended := truncated.get(number)) is not None:
+            events.append(_truncation(ended, events))
     return events
 
 
