@@ -8,15 +8,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from command_lines import changed
 from refusals import refusal_in
 from scripted_model import ScriptedModel
 
 from holdfast import drift
-from holdfast.analysis.summary import results_of
+from holdfast.analysis.drift_results import results_of
 from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.first_suite import draft_rules, write_suite
+from holdfast.cli.progress import Bar
 from holdfast.cli.reply_timing import time_replies
-from holdfast.cli.time_box import ENOUGH, FEWEST, Pilot, Plan, TimeBox
+from holdfast.cli.time_box import ENOUGH, FEWEST, Group, Pilot, Plan, TimeBox
 from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
 from holdfast.drafting.suite_text import suite_text
@@ -25,7 +27,7 @@ from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.first_table import first_table
-from holdfast.report.terminal import next_line
+from holdfast.report.next_step import next_step
 
 PROMPT = """You are the assistant of Nordwind.
 
@@ -55,9 +57,9 @@ def groups_of(box, clock, missing, seconds_each):
 
 def test_groups_fill_the_time_and_stop_with_it():
     clock = Clock()
-    box = TimeBox(100, first=4, clock=clock)
+    box = TimeBox(100, 4, clock=clock)
     assert groups_of(box, clock, range(40), seconds_each=10) == [4, 6]
-    assert (box.given, clock.now) == (10, 100)
+    assert clock.now == 100
 
 
 def pilot_of(seconds, cut=0.0, per_round=2.0):
@@ -78,19 +80,70 @@ def test_a_bot_of_more_rules_gets_fewer_conversations():
 
 def test_groups_end_with_the_conversations():
     clock = Clock()
-    box = TimeBox(100, first=4, clock=clock)
+    box = TimeBox(100, 4, clock=clock)
     assert groups_of(box, clock, range(7), seconds_each=1) == [4, 3]
 
 
 def test_a_smaller_group_is_not_expected_to_take_proportionally_less():
     clock = Clock()
-    box = TimeBox(100, first=2, clock=clock)
+    box = TimeBox(100, 2, clock=clock)
     assert groups_of(box, clock, range(40), seconds_each=30) == [2]  # 40 seconds are left, after 60
 
 
 def test_the_first_group_runs_even_if_it_takes_longer_than_the_time():
     clock = Clock()
-    assert groups_of(TimeBox(10, 2, clock), clock, range(40), seconds_each=60) == [2]
+    assert groups_of(TimeBox(10, 2, clock=clock), clock, range(40), seconds_each=60) == [2]
+
+
+def group_after(seconds_per_round, *, rounds=4, count=8):
+    """A group that should end after 100 seconds, once it has had one reply per round and
+    conversation; each round takes so long, and of two, the second half as many conversations.
+    """
+    clock = Clock()
+    with Bar(count * rounds) as bar:
+        group = Group(range(10, 10 + count), rounds, bar, ends=100, stops=150, clock=clock)
+        for seconds in seconds_per_round:
+            clock.now += seconds
+            for _ in range(group.size):
+                group(1)
+    return group, bar
+
+
+def stopped(group):
+    return [number for number in group.numbers if group.should_stop(number)]
+
+
+def test_a_group_in_time_stays_whole():
+    group, bar = group_after([20, 20, 25, 25])
+    assert stopped(group) == [] and bar.done == bar.total == 32
+
+
+def test_a_late_group_gets_smaller_after_a_round_and_again_if_that_is_not_enough():
+    group, bar = group_after([40])  # about 40 per round and more, with 60 seconds left
+    assert 2 <= group.size <= 4
+    assert stopped(group) == list(range(10 + group.size, 18))
+    assert bar.total == 8 + 3 * group.size
+    later, _ = group_after([40, 40])
+    assert 1 <= later.size < group.size
+
+
+def test_the_last_conversation_goes_on_until_well_after_the_time():
+    group, _ = group_after([90])
+    assert stopped(group) == list(range(11, 18))
+    group.clock.now = 149
+    assert stopped(group) == list(range(11, 18))
+    group.clock.now = 151
+    assert stopped(group) == list(range(10, 18))
+
+
+def test_the_first_replies_of_a_round_tell_nothing_of_its_pace():
+    clock = Clock()
+    with Bar(32) as bar:
+        group = Group(range(8), 4, bar, ends=100, stops=150, clock=clock)
+        clock.now = 20
+        for _ in range(7):
+            group(1)
+    assert group.size == 8
 
 
 def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
@@ -132,7 +185,7 @@ class Timed(ScriptedModel):
     async def generate(self, request):
         self.begun += 1
         tokens = request.sampling.max_new_tokens
-        loading = self.loading if self.begun <= 4 else 0
+        loading = self.loading if self.begun == 1 else 0
         await asyncio.sleep(loading + self.start + self.per_token * tokens)
         return Reply("Well", (1,) * tokens, "length")
 
@@ -184,7 +237,7 @@ def test_only_rules_that_a_reply_shows_are_probed(tmp_path):
     assert [rule.draft.kind for rule in file.rules] == ["language", "length"]
     reasons = [line[1] for line in file.lines if isinstance(line, tuple)]
     assert ONLY_IN_LOGS in reasons and len(reasons) == 3
-    (tmp_path / "suite.yaml").write_text(suite_text([file], PROBES))
+    (tmp_path / "suite.yaml").write_text(suite_text([file]))
     (case,) = load_suite(str(tmp_path / "suite.yaml")).cases
     assert case.system_prompt == PROMPT.rstrip()
     assert {rule.probes for rule in case.rules} == {PROBES}
@@ -207,6 +260,13 @@ def test_a_time_that_is_none_is_refused(minutes, capsys):
     assert f"{float(minutes):g}" in refusal_in(capsys)
 
 
+class FirstGroup(TimeBox):
+    """As if the time were over with the first group."""
+
+    def groups(self, missing):
+        yield missing[: self.first]
+
+
 @pytest.fixture
 def bot(tmp_path, monkeypatch, folder):
     """A working folder with a prompt, and the words that try it on a tiny model."""
@@ -214,8 +274,9 @@ def bot(tmp_path, monkeypatch, folder):
     monkeypatch.setattr(first_run, "MOST", 3)
     monkeypatch.setattr(first_run, "has_display", lambda: False)
     (tmp_path / "bot.txt").write_text(PROMPT)
-    slow = pilot_of(1e9)  # the shortest conversations, one at first
+    slow = pilot_of(488)  # the shortest conversations, one at first
     monkeypatch.setattr(first_run, "time_replies", lambda *_: slow)
+    monkeypatch.setattr(first_run, "TimeBox", FirstGroup)
     return [
         "try",
         "--model",
@@ -224,19 +285,54 @@ def bot(tmp_path, monkeypatch, folder):
         "bot.txt",
         "--max-new-tokens",
         "8",
+        "--minutes",
+        "1",
         "--out",
         "runs/mine",
     ]
 
 
+class Stuck(ScriptedModel):
+    """A model that has become so slow that it ends no reply."""
+
+    async def generate(self, request):
+        await asyncio.sleep(3600)
+
+
+def test_a_model_that_ends_no_conversation_is_given_up(bot, capsys, monkeypatch):
+    monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
+    monkeypatch.setattr(first_run, "time_replies", lambda *_: pilot_of(0.01))
+    assert main(changed(bot, "--minutes", "0.02")) == 1
+    assert "--minutes 1" in refusal_in(capsys)
+
+
+def test_a_model_that_would_end_nothing_in_time_is_refused_at_once(bot, capsys, monkeypatch):
+    monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
+    monkeypatch.setattr(first_run, "time_replies", lambda *_: pilot_of(5000))
+    assert main(bot) == 1
+    assert "repeat the command with --minutes 16." in refusal_in(capsys)
+    assert not Path("runs/mine").exists()
+
+
+def test_an_interrupted_run_says_that_nothing_was_finished(bot, capsys, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(first_run, "time_replies", interrupted)
+    monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
+    assert main(bot) == 130
+    printed = capsys.readouterr().err
+    assert "nothing was finished" in printed and f"`{shlex.join(['holdfast', *bot])}`" in printed
+
+
 @pytest.mark.slow
 def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
-    assert main([*bot, "--minutes", "0.0001"]) == 0
+    assert main(bot) == 0
     printed = capsys.readouterr()
     assert "n = 1, too few to tell (that takes 20)" in printed.out
     assert "Always reply in French." in printed.out and "needs a judge" in printed.out
     run = read_run("runs/mine")
-    step = next_line(results_of(run))  # the page's too
+    step = next_step(results_of(run))  # the page's too
     assert printed.out.rstrip().endswith(step) and "--conversations 20" in step
     settings = run.identity_as(ConversationsIdentity).settings
     assert len(run.conversations) == 1 and settings.rounds == 2
@@ -254,10 +350,10 @@ def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
 
 
 def test_an_edited_suite_is_kept(bot, capsys):
-    assert main([*bot[:-2], "--minutes", "0.0001"]) == 0
+    assert main(bot[:-2]) == 0
     (suite,) = Path("runs").glob("try-bot*.yaml")
     suite.write_text(suite.read_text().replace("count: 59", "count: 40"))
-    assert main([*bot[:-2], "--minutes", "0.0001"]) == 0
+    assert main(bot[:-2]) == 0
     assert "used unchanged" in capsys.readouterr().out
     assert "count: 40" in suite.read_text()
     folders = sorted(path.name for path in Path("runs").iterdir() if path.is_dir())

@@ -13,6 +13,7 @@ from holdfast.cli import main
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.models.requests import Request
 from holdfast.records import read_run
+from holdfast.report.precedent_tables import precedent_figure
 from holdfast.study import precedent
 
 PROMPT = "Sign every message with Tony."
@@ -110,6 +111,20 @@ def test_a_rule_that_no_history_breaks_counts_for_nothing(tmp_path):
     _, (result,) = measured(Always(), tmp_path)
     assert (result.used, result.of) == (0, 24)
     assert all(cell.score.mean is None for cell in result.cells)
+
+
+def test_lines_that_coincide_are_told_apart_in_the_figure(tmp_path):
+    _, results = measured(Obedient(), tmp_path)
+    (axis,) = precedent_figure(results).axes
+    lines = [line for line in axis.lines if not line.get_label().startswith("_")]
+    assert len(lines) == 4
+    places = {round(line.get_xdata()[0], 3) for line in lines}
+    looks = {(line.get_marker(), line.get_markerfacecolor()) for line in lines}
+    assert len(places) == len(looks) == 4
+    assert max(places) - min(places) < 0.5  # each is nearest to its number of replies
+    dashed = {line.get_linewidth() for line in lines if line.get_linestyle() == "--"}
+    solid = {line.get_linewidth() for line in lines if line.get_linestyle() == "-"}
+    assert max(dashed) < min(solid), "what is below shows in the gaps"
 
 
 def test_a_method_sees_the_histories_that_were_made_without_one(tmp_path):

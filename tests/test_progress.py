@@ -1,7 +1,10 @@
 """Progress lines of long commands."""
 
 import json
+import os
 import re
+import signal
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +13,14 @@ import pytest
 from test_drift import QUICK, SUITE, Scripted
 
 from holdfast.cli import progress
-from holdfast.cli.progress import Bar, duration, pace
+from holdfast.cli.progress import (
+    TERMINATED,
+    Bar,
+    Terminated,
+    duration,
+    interrupting_on_sigterm,
+    pace,
+)
 from holdfast.drift import Running, load_suite, run
 from holdfast.drift.progress import GROWTH, cost_share, seconds_left
 from holdfast.drift.remaining import count_replies
@@ -159,3 +169,29 @@ def test_an_estimate_that_has_passed_is_not_repeated():
     assert "about 10 seconds left" in bar.line()
     bar.advances[-1] = (bar.advances[-1][0] - 40, 7)  # the last round goes on and on
     assert "nothing new finished for 40 seconds" in bar.line() and "left" not in bar.line()
+
+
+def terminate():
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.01)  # the handler runs before this ends
+
+
+def test_sigterm_that_comes_twice_at_once_is_one():
+    """As from `timeout`, which signals the command and then its group."""
+    with pytest.raises(Terminated), interrupting_on_sigterm():
+        try:
+            terminate()
+        finally:
+            terminate()
+
+
+def test_sigterm_that_comes_again_later_ends_the_process(monkeypatch, capfd):
+    monkeypatch.setattr(progress, "_SAME_SIGNAL", 0.0)
+    monkeypatch.setattr(progress.os, "_exit", sys.exit)
+    with pytest.raises(Terminated), interrupting_on_sigterm():
+        try:
+            terminate()
+        finally:
+            with pytest.raises(SystemExit, match=str(TERMINATED)):
+                terminate()
+    assert "terminated" in capfd.readouterr().err

@@ -11,6 +11,7 @@ import httpx2
 import openai
 import pytest
 from fake_upstream import SUITE, SYSTEM, FakeUpstream, chunks, completion, reply_json, wait_until
+from logged_dialogs import SHORT
 
 from holdfast.cli import main
 from holdfast.drift.suite_file import parse_suite
@@ -159,9 +160,11 @@ def test_rules_that_need_a_judge_or_a_when_are_named():
     assert which_are_scored(rules[1:2]) == "1 of 1 rule is scored."
 
 
-def test_rules_without_texts_cannot_be_reminded_of():
+def test_rules_without_texts_cannot_be_reminded_of(tmp_path):
+    (tmp_path / "short.yaml").write_text(SHORT)
+    suite = load_suite(str(tmp_path / "short.yaml"), probed=False)
     with pytest.raises(UsageError) as raised:
-        SuiteMiddleware(load_suite("luna"), parse("reminder:text=rules"))
+        SuiteMiddleware(suite, parse("reminder:text=rules"))
     assert raised.value.value == "reminder"
 
 

@@ -310,8 +310,26 @@ def demo_real_caption() -> str:
     )
     return (
         "*Qwen2.5-Coder 0.5B as [the bot of an outdoor shop](ROOT/examples/outdoor-shop.yaml):"
-        f" over {record['rounds']} rounds, {lost}. {_capitalised(effects)}"
-        " ([all numbers and a dialog](DOCS/quickstart.md#a-real-model)).*"
+        f" over {record['rounds']} rounds, {lost}.{_seen(record['quoted'])}"
+        f" {_capitalised(effects)} ([all numbers and a dialog](DOCS/quickstart.md#a-real-model)).*"
+    )
+
+
+_MOST_QUOTED = 80  # characters of a reply in a caption
+
+
+def _seen(quoted: dict | None) -> str:
+    """The first and the last reply of a dialog without a fix, if they are short."""
+    if quoted is None:
+        return ""
+    plain = next(iter(quoted["replies"].values()))
+    first, last = (" ".join(reply.split()) for reply in (plain[0], plain[-1]))
+    if max(len(first), len(last)) > _MOST_QUOTED:
+        return ""
+    stop = "" if last.endswith((".", "!", "?")) else "."
+    return (
+        f" In one dialog, which we picked, “{quoted['questions'][0]}” is at first answered"
+        f" “{first}”, as the prompt demands, and in the end “{last}”{stop}"
     )
 
 
@@ -424,8 +442,10 @@ def bot_table() -> str:
 
 # the groups of sets that were drafted at first sight, latest first, and what was special of each
 _FIRST_SIGHT = {
-    "with_never": "On {files} files, a third of them prompts of chat bots, in three sets, each"
-    " labelled by hand before it was drafted (November 2026)",
+    "with_more_kinds": "On {files} files, half of them of small repositories at random, labelled by"
+    " hand before they were drafted (November 2026)",
+    "with_never": "On {files} files in three sets before these, a third of them prompts of chat"
+    " bots",
     "with_forms": "On {files} files in two sets before these, half of them of small repositories"
     " at random",
     "with_lists": "On {files} files of small repositories, in two sets before these",

@@ -101,7 +101,7 @@ _POLARITIES = {
 
 def _verb(row: LossRow) -> str:
     return {
-        "holds": "are kept as often at the end as at first",
+        "holds": "are kept about as often at the end as at first",
         "falls": "are kept less often at the end than at first",
         "rises": "are kept more often at the end than at first",
     }.get(row.verdict, "show no clear change")

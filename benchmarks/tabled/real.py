@@ -299,8 +299,9 @@ def start_line() -> str:
             f" [Guidance](DOCS/methods.md), `{guided[0]['method']}`,"
             f" gained {' and '.join(guided_gains)}, and lost {' and '.join(guided_costs)} points on"
             " facts that it gets right without a dialog; it runs the model twice per token. Other"
-            " models have other heads: [`holdfast calibrate`](DOCS/choosing.md) measures gain and"
-            " cost on yours.",
+            " models have other heads:"
+            " [`holdfast calibrate`](DOCS/choosing.md#measure-gain-and-cost) measures both on"
+            " yours.",
         ]
     )
 

@@ -131,9 +131,9 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
 
             if (call := hook_call(words)) is not None:
                 return answer_on_stdin(call)
-        command, arguments = read_command(words)
-        write_no_verdict(words, "the command has not finished")
         with interrupting_on_sigterm(), warnings.catch_warnings():
+            command, arguments = read_command(words)
+            write_no_verdict(words, "the command has not finished")
             warnings.showwarning = _print_warning  # type: ignore[assignment]
             code = command.run(arguments)
             sys.stdout.flush()  # what cannot be written fails here, not while Python ends

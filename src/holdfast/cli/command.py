@@ -98,8 +98,8 @@ class Command(Generic[AnyOptions]):
     """A subcommand of `holdfast`.
 
     Args:
-        common: the options, as fields, that `--help` shows; the others are in `--help-all`. Empty:
-            `--help` shows all.
+        common: the options, as fields, that `--help` shows, and that `--help-all` shows before all
+            others. Empty: `--help` shows all.
     """
 
     name: str  # as it is typed
@@ -135,11 +135,11 @@ def add_command(commands: "argparse._SubParsersAction[Any]", command: Command[An
     )
     if command.common:
         _add_short_help(parser, command.common)
-    if "prefix_chars" not in command.parser:  # `main` takes it out of the words
-        text = "write the results to stdout as JSON, and all other lines to stderr"
-        parser.add_argument("--json", action="store_true", dest=JSON, help=text)
+    added = {name for name in command.common if not _is_exclusive(command.options, name)}
+    for name in command.common:
+        if name in added:
+            _add_option(parser, name, command.options.model_fields[name])
     sections: dict[str, argparse._ActionsContainer] = {"": parser}
-    added: set[str] = set()
     for model, names in _parts_of(command.options):
         title = vars(model).get("title", "")
         if title not in sections:
@@ -151,6 +151,16 @@ def add_command(commands: "argparse._SubParsersAction[Any]", command: Command[An
             if name not in added:  # a class may change the default of an option that it inherits
                 _add_option(group, name, command.options.model_fields[name])
             added.add(name)
+    if "prefix_chars" not in command.parser:  # `main` takes it out of the words
+        text = "write the results to stdout as JSON, and all other lines to stderr"
+        parser.add_argument("--json", action="store_true", dest=JSON, help=text)
+
+
+def _is_exclusive(options: type[Options], name: str) -> bool:
+    """Whether an option excludes others, in whose section it is then."""
+    return any(
+        name in names and bool(vars(model).get("exclusive")) for model, names in _parts_of(options)
+    )
 
 
 def _add_short_help(parser: argparse.ArgumentParser, common: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from holdfast import drift, methods
-from holdfast.analysis.summary import results_of
+from holdfast.analysis.drift_results import results_of
 from holdfast.cli import options
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import estimate_run
@@ -30,16 +30,16 @@ from holdfast.cli.user_messages import (
 )
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.families import half_of
-from holdfast.drift.pairing import prepare
 from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.remaining import count_replies
+from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.settings import Settings
 from holdfast.drift.shards import WHOLE_RUN, Shard
 from holdfast.errors import UsageError
 from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
-from holdfast.report.terminal import next_line
-from holdfast.report.wording import count_of
+from holdfast.plurals import count_of
+from holdfast.report.next_step import next_step
 
 EXAMPLES = """examples:
   holdfast drift                               the default model on its own prompts
@@ -59,14 +59,11 @@ Repeating a command resumes it; with more --conversations or another --method it
 Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 
 
-class DriftArguments(
-    options.SuiteOptions,
-    options.ConversationsOptions,
-    options.MethodsOptions,
-    options.BenchmarkOptions,
-    options.RunOptions,
-    options.ReportOptions,
-):
+class _PaperOptions(options.Options):
+    """Choices that only studies such as the papers need."""
+
+    title = "protocols of studies"
+
     families: Literal["explore", "confirm"] | None = None
     """only the families of prompts of one half: choose on the one, report on the other"""
     scoring: Literal["strict", "released", "loose"] = "strict"
@@ -75,11 +72,22 @@ class DriftArguments(
     pairs: Literal["random", "balanced", "all"] = "random"
     """how prompts are paired: at random; balanced, so that each prompt is the agent equally often;
     or all ordered pairs, prompt after prompt"""
+    no_adoption: bool = False
+    """do not ask the agent the probes of the user's prompt"""
+
+
+class DriftArguments(
+    options.SuiteOptions,
+    options.ConversationsOptions,
+    options.MethodsOptions,
+    options.BenchmarkOptions,
+    options.RunOptions,
+    options.ReportOptions,
+    _PaperOptions,
+):
     shard: Annotated[str | None, Arg("PART/PARTS")] = None
     """hold only a part of the conversations, such as 1/4, in a folder of its own; `holdfast join`
     puts the folders of all parts together"""
-    no_adoption: bool = False
-    """do not ask the agent the probes of the user's prompt"""
     baseline: bool = False
     """also ask the probes without a system prompt, to find rules that are never followed and those
     that score as well without it"""
@@ -143,7 +151,7 @@ def run(arguments: DriftArguments) -> None:
     results = results_of(run)
     print_run(results)
     write_run_page(arguments, results, page)
-    write_run_document(out, page, next_step=next_line(results))
+    write_run_document(out, page, next_step=next_step(results))
 
 
 def _shard_of(arguments: DriftArguments) -> Shard:

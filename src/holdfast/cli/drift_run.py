@@ -12,8 +12,8 @@ from holdfast.drift.progress import Progress
 from holdfast.drift.shards import WHOLE_RUN, Shard
 from holdfast.methods import Method
 from holdfast.models.protocol import ChatModel
+from holdfast.plurals import count_of
 from holdfast.records import Run
-from holdfast.report.wording import count_of
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class DriftRun:
         methods: Sequence[Method],
         numbers: Sequence[int],
         progress: Progress,
-        should_stop: Callable[[], bool],
+        should_stop: Callable[[int], bool],
     ) -> Run:
-        """Runs and records some conversations with one setting, until `should_stop` is true."""
+        """Runs and records some conversations with one setting; see `Running.should_stop`."""
         running = replace(self._running(progress), should_stop=should_stop)
         return self._run([methods], numbers, running)
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from holdfast import drift
-from holdfast.analysis.summary import results_of, summary_of, write
+from holdfast.analysis.drift_results import results_of
+from holdfast.analysis.summary import summary_of, write
 from holdfast.cli import options
 from holdfast.cli.browser import has_display, open_in_browser
 from holdfast.cli.drift import DriftArguments, settings_of
@@ -26,28 +27,30 @@ from holdfast.cli.progress import Bar, duration, note
 from holdfast.cli.progress import pace as pace_of
 from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.run_names import FOLDER, run_folder
-from holdfast.cli.time_box import ENOUGH, FEWEST, LONG, Pilot, Plan, TimeBox
+from holdfast.cli.time_box import ENOUGH, FEWEST, LONG, Group, Pilot, Plan, TimeBox
 from holdfast.cli.user_messages import load_user_turns
 from holdfast.drafting.drafted_files import DraftedFile
 from holdfast.drift import Settings
-from holdfast.drift.pairing import prepare
 from holdfast.drift.remaining import count_replies, missing_numbers
-from holdfast.errors import UsageError
+from holdfast.drift.resolved_settings import prepare
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
+from holdfast.plurals import count_of
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report import write_page
 from holdfast.report.first_table import first_table
-from holdfast.report.terminal import next_line
-from holdfast.report.wording import count_of
+from holdfast.report.next_step import next_step
 
 MOST = options.CONVERSATIONS  # as many as `holdfast drift` has, and as there are scripted dialogs
 # The default model talks with itself, and quickly: enough conversations for a clear result.
 MOST_OF_DEFAULT = 2 * MOST
 DEMO = "luna"  # the suite of real models without --prompt
 _PILOT = 1 / 6  # the share of the time in which the model is timed
+_MOST_TIMES = 2  # as long as asked for, a run may take that should end nothing before
+_MUCH_LONGER = 4  # times as long should a model have that has ended nothing
 
 
 class TryArguments(options.ModelOptions, options.SeedOptions):
@@ -76,6 +79,7 @@ def run(arguments: TryArguments) -> None:
     drafted = None if arguments.prompt is None else draft_rules(arguments.prompt)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     out, planned = _planned(arguments, endpoint, drafted)
+    arguments.keep_work_in(out)
     suite = drift.load_suite(planned.suite)
     warn_of_small_model(planned.model, planned.suite)
     user_turns = load_user_turns(planned, suite)
@@ -87,7 +91,6 @@ def run(arguments: TryArguments) -> None:
     planned = planned.model_copy(
         update={"rounds": plan.rounds, "max_new_tokens": plan.max_new_tokens}
     )
-    arguments.keep_work_in(out)
     conversations = DriftRun(
         model,
         suite,
@@ -97,13 +100,13 @@ def run(arguments: TryArguments) -> None:
         drift.Cast(user_turns=user_turns),
         command_of("drift", planned),
     )
-    _converse(conversations, planned, plan, pilot, seconds)
+    _converse(conversations, planned, plan, pilot, seconds, arguments.minutes)
     results = results_of(read_run(out))
     write(out, summary_of(results))
     page = write_page([results], out / "report.html", "--out").resolve()
     print(first_table(results))
     print(f"Page: {page}\n")
-    step = next_line(results)
+    step = next_step(results)
     print(step)
     write_run_document(out, page, [Path(planned.suite)] * (drafted is not None), step)
     if not arguments.no_open and has_display():
@@ -155,9 +158,18 @@ def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> P
 
 
 def _converse(
-    run: DriftRun, planned: DriftArguments, plan: Plan, pilot: Pilot, seconds: float
+    run: DriftRun,
+    planned: DriftArguments,
+    plan: Plan,
+    pilot: Pilot,
+    seconds: float,
+    minutes: float,
 ) -> None:
-    """Runs the missing conversations until the time is up, and says how many these were."""
+    """Runs the missing conversations until the time is up, and says how many these were.
+
+    Raises:
+        HoldfastError: there is no time for any, or none has ended.
+    """
     most = planned.conversations
     missing = missing_numbers(run.out, ["none"], range(most))["none"]
     if not missing:
@@ -165,16 +177,35 @@ def _converse(
         return
     given, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
     first = pilot.first_group(plan, seconds, len(missing))
+    expected = first * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
+    if expected > _MOST_TIMES * seconds and len(missing) == most:
+        raise HoldfastError(
+            f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} would take"
+            f" about {duration(expected)} here, as the model is slow, and --minutes {minutes:g} is"
+            f" too short for that; repeat the command with --minutes {math.ceil(expected / 60)}.",
+            option="minutes",
+            value=minutes,
+        )
     _note_plan(plan, pilot, first, seconds)
     if is_url(planned.model):
         replies = count_replies(run.suite, settings, given, missing)
         note(f"at most {replies:,} requests to {planned.model}.")
-    for group in TimeBox(seconds, first).groups(missing):
-        title = count_of(len(group), "conversation")
-        total = count_replies(run.suite, settings, given, group)
+    box = TimeBox(seconds, first, expected)
+    for numbers in box.groups(missing):
+        title = count_of(len(numbers), "conversation")
+        total = count_replies(run.suite, settings, given, numbers)
         with Bar(total, title=title, waves=1) as bar:
-            run.converse_some((), group, bar, lambda: False)
+            group = Group(numbers, plan.rounds, bar, box.ends, box.stops)
+            run.converse_some((), numbers, group, group.should_stop)
     done = most - len(missing_numbers(run.out, ["none"], range(most))["none"])
+    if not done:
+        raise HoldfastError(
+            f"No conversation of {count_of(plan.rounds, 'round')} ended in time, so there is"
+            f" nothing to show: the model is too slow here for --minutes {minutes:g}; repeat the"
+            f" command with --minutes {math.ceil(_MUCH_LONGER * minutes)}.",
+            option="minutes",
+            value=minutes,
+        )
     note(f"{count_of(done, 'conversation')} recorded, of at most {most}, in {run.out}.")
 
 

@@ -59,10 +59,10 @@ class EndpointOptions(Options):
 
 class _NamedModel(Options):
     model: Annotated[str, Arg("MODEL")] = "default"
-    """the chat model: a folder, a GGUF file, a name on the Hugging Face hub, the URL of an endpoint
-    (URL,URL shares the work among several), or vllm:MODEL or llama:FILE.gguf, in those engines;
-    `python -m holdfast.models.install` adds smollm2, gemma-3-270m, qwen-0.5b and qwen-1.5b. Without
-    it, the default model, 7 MB in the package"""
+    """a folder, a GGUF file, a name on the Hugging Face hub, the URL of an endpoint (URL,URL shares
+    the work among several), vllm:MODEL or llama:FILE.gguf; or smollm2, gemma-3-270m, qwen-0.5b or
+    qwen-1.5b, once `python -m holdfast.models.install NAME` has installed it. Without --model, the
+    default model: a tiny one in the package, which was trained to drift"""
     engine: EngineOptions = None
     """for a GGUF file: torch (Holdfast's own engine, on dequantised weights), llama (llama.cpp, on
     the weights as they are; needs holdfast-llama) or auto (default: by the machine's memory and the
@@ -89,8 +89,8 @@ class ModelOptions(_NamedModel, EndpointOptions, PlacementOptions, _RowOptions):
 
 class _LocalModel(Options):
     model: Annotated[str, Arg("MODEL")] = "default"
-    """the chat model: a folder, a GGUF file, or a name on the Hugging Face hub. Without it, the
-    default model, 7 MB in the package"""
+    """a folder, a GGUF file, or a name on the Hugging Face hub. Without --model, the default model:
+    a tiny one in the package, which was trained to drift"""
 
 
 class LocalModelOptions(_LocalModel, PlacementOptions):

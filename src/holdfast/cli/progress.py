@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 from holdfast.drift.progress import GROWTH, Watch, seconds_left
-from holdfast.plurals import plural, plural_of
+from holdfast.plurals import count_of, plural_of
 
 # seconds until the title (and between updates of a bar), until the first plain line, between later
 BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0
+_SAME_SIGNAL = 1.0  # seconds: `timeout` sends SIGTERM to a command, and again to its group
 _IDLE = 10.0  # seconds without anything new, in which an estimate is not doubted
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
 _LONG = 50_000  # bytes of a rules file, which take some seconds
@@ -103,6 +105,11 @@ class Bar:
             self.bar.set_postfix_str(self.detail, refresh=False)
         self.bar.update(done)
 
+    def leave_out(self, units: int) -> None:
+        """Takes units that will not be done out of the total."""
+        self.total -= units
+        self.bar.total = self.total
+
     def line(self) -> str:
         """Work done, its pace, and about how long the rest takes."""
         seconds = time.monotonic() - self.started
@@ -163,10 +170,10 @@ def duration(seconds: float) -> str:
     ('40 seconds', '2 minutes', '1.9 hours')
     """
     if round(seconds) < 60:
-        return plural(round(seconds), "second")
+        return count_of(round(seconds), "second")
     minutes = round(seconds / 60)
     if minutes < 100:
-        return plural(minutes, "minute")
+        return count_of(minutes, "minute")
     return f"{seconds / 3600:.1f} hours"
 
 
@@ -208,10 +215,16 @@ def _on_sigterm(end: Callable[[], None]) -> Iterator[None]:
 
 
 def interrupting_on_sigterm() -> contextlib.AbstractContextManager[None]:
-    """Within this context, SIGTERM raises `Terminated`; a second one ends the process at once."""
+    """Within this context, SIGTERM raises `Terminated`; a later one ends the process at once."""
 
     def end() -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        began = time.monotonic()
+
+        def end_at_once(number: int, frame: object) -> None:
+            if time.monotonic() - began > _SAME_SIGNAL:
+                _exit_now()
+
+        signal.signal(signal.SIGTERM, end_at_once)
         raise Terminated
 
     return _on_sigterm(end)
@@ -219,9 +232,9 @@ def interrupting_on_sigterm() -> contextlib.AbstractContextManager[None]:
 
 def exiting_on_sigterm() -> contextlib.AbstractContextManager[None]:
     """Within this context, SIGTERM ends the process at once, even during an import."""
+    return _on_sigterm(_exit_now)
 
-    def end() -> None:
-        os.write(sys.stderr.fileno(), b"\nholdfast: terminated.\n")
-        os._exit(TERMINATED)
 
-    return _on_sigterm(end)
+def _exit_now() -> NoReturn:
+    os.write(sys.stderr.fileno(), b"\nholdfast: terminated.\n")
+    os._exit(TERMINATED)

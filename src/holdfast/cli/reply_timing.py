@@ -8,20 +8,22 @@ from dataclasses import dataclass, replace
 from holdfast.cli.progress import duration, note
 from holdfast.cli.time_box import Pilot
 from holdfast.drift import Settings, Suite
-from holdfast.drift.pairing import Pairing, draw, prepare
-from holdfast.drift.recorded_dialogs import UserTurns
+from holdfast.drift.pairing import Pairing, draw
 from holdfast.drift.remaining import count_replies
+from holdfast.drift.resolved_settings import prepare
+from holdfast.drift.user_scripts import UserTurns
 from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Reply, Request
 from holdfast.seeds import seed_of
 
-# How many are timed side by side. A model that runs here answers many in little more time than a
-# few, and a run gives it many; requests to an endpoint cost money.
-_REPLIES_HERE, _REPLIES_OF_ENDPOINT = 16, 4
-# the most tokens of each, in turn: the first reply of a model that runs here takes longer, and is
-# not timed; each further length is tried if it should end in time
-_LENGTHS = (1, 4, 16, 64)
+# What is timed, in turn, as far as it ends in time: how many replies side by side, and the most
+# tokens of each. The first reply of a model that runs here takes longer, and only warms it up. Such
+# a model answers many in little more time than a few, and a run gives it many; but the prompts of
+# many take a slow one long to read.
+_TRIALS = ((1, 1), (4, 1), (16, 1), (16, 4), (16, 16), (16, 64))
+_LEAST_GROWTH = 2  # of the time from one trial to the next
+_MOST_OF_ENDPOINT = 4  # replies side by side, as requests to it cost money
 
 
 def time_replies(
@@ -34,11 +36,13 @@ def time_replies(
     """How long the replies of a run take, by the beginnings of a few of them.
 
     Args:
-        seconds: in which to time them, once the model has given the first token of each.
+        seconds: in which to time them, once the model has given its first token.
     """
     note(f"timing the model, for at most {duration(seconds)} ...")
     given, settings = prepare(model, suite, settings, user_turns)
-    numbers = range(_REPLIES_OF_ENDPOINT if model.independent else _REPLIES_HERE)
+    most = _MOST_OF_ENDPOINT if model.independent else max(count for count, _ in _TRIALS)
+    trials = list(dict.fromkeys((min(count, most), length) for count, length in _TRIALS))
+    numbers = range(most)
     per_round = count_replies(suite, settings, given, numbers) / (len(numbers) * settings.rounds)
     pairings = [draw(suite, settings, given, number) for number in numbers]
 
@@ -46,14 +50,16 @@ def time_replies(
         timed: list[_Timed] = []
         ends, left = 0.0, None
         async with model.session() as engine:
-            for length in _LENGTHS:
-                requests = [_request(pairing, settings, length) for pairing in pairings]
+            for count, length in trials:
+                requests = [_request(pairing, settings, length) for pairing in pairings[:count]]
                 batch = await _timed(engine, requests, length, left)
                 if batch is None:
                     break
                 timed.append(batch)
                 ends = ends or time.monotonic() + seconds
                 left = ends - time.monotonic()
+                if len(timed) > 1 and left < _LEAST_GROWTH * batch.seconds:
+                    break  # a step of a slow model, once begun, may go on beyond the limit
         return _pilot_of(timed, per_round)
 
     return run_sync(pilot())
@@ -82,12 +88,11 @@ async def _timed(
 
 
 def _pilot_of(timed: Sequence[_Timed], per_round: float) -> Pilot:
-    """A pilot by the longest replies that ended in time; its start by those before them."""
+    """A pilot by the last replies that ended in time; its start by as many, shorter ones."""
     last = timed[-1]
-    # the first of all took longer, and tells nothing of the start
-    before = timed[-2] if len(timed) > 2 else None
+    before = timed[-2] if len(timed) > 1 else last
     per_token = last.seconds / last.length
-    if before is not None:
+    if len(before.replies) == len(last.replies) and before.length < last.length:
         further = (last.seconds - before.seconds) / (last.length - before.length)
         per_token = min(per_token, max(further, 0.0))
     return Pilot(

@@ -47,6 +47,7 @@ class ReproduceArguments(ModelOptions, SeedOptions, RunOptions):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """zhang2024: repeat for several (default: all four)"""
     scale: Annotated[str, Arg("smallest|brief|small|paper")] = "small"
+    """how much is run, from a smoke test to the size of the paper's own runs"""
 
 
 def run(arguments: ReproduceArguments) -> None:
@@ -86,7 +87,7 @@ def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
         capability=arguments.capability or usual_capability(arguments.model, "likeliest"),
         base=base,
         other=other,
-        tell=print,
+        notify=print,
         watch=Bar.of("reply"),
     )
     return li2024.reproduce(setup)
@@ -102,7 +103,7 @@ def _reproduce_zhang2024(arguments: ReproduceArguments, out: Path) -> Path:
         scale,
         arguments.seed,
         tuple(arguments.data or ("synthetic",)),
-        tell=print,
+        notify=print,
         watch=Bar.of("sample"),
         tasks=tuple(arguments.task or zhang2024.TASKS),
     )
@@ -121,5 +122,5 @@ COMMAND = Command(
         " Repeating the command resumes it."
     ),
     examples=EXAMPLES,
-    common=("model", "out"),
+    common=("model", "scale", "suite", "task", "out"),
 )

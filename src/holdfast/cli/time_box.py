@@ -1,16 +1,24 @@
-"""How many conversations fit into a time: a run that begins with a few, and goes on in groups."""
+"""How many conversations fit into a time: a run that begins with a few, and goes on in groups.
+
+The model's speed is an estimate, and a busy machine becomes slower while the run goes on. So after
+each round, a group that is late is made smaller, and what has not ended well after the time is
+given up.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from holdfast.drift.progress import GROWTH
+from holdfast.cli.progress import Bar
+from holdfast.drift.progress import GROWTH, cost_share
 from holdfast.generation.sampling import MOST_NEW_TOKENS
 
 LONG = 4  # rounds; shorter conversations are for models that are too slow for these
 FEWEST = 2  # conversations of the first group, unless the model is too slow even for these
 ENOUGH = 8  # conversations, unless the model is too slow for these
 _SHARE = 0.5  # of a group's time, which a smaller one takes too, as its rounds take turns
+_LATE = 1.2  # how much longer than the time left a group may seem to take
+_OVERTIME = 0.5  # as a share of the time, after which conversations are given up
 
 
 @dataclass(frozen=True)
@@ -90,33 +98,98 @@ class Pilot:
 
 
 @dataclass
+class Group:
+    """Conversations that run side by side, and the progress of their replies.
+
+    Args:
+        numbers: of the conversations, in order.
+        rounds: of each.
+        bar: shows the progress; its total is the replies of all.
+        ends: when they should have ended.
+        stops: when those that have not are given up.
+        clock: the seconds since some moment.
+    """
+
+    numbers: Sequence[int]
+    rounds: int
+    bar: Bar
+    ends: float
+    stops: float
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self.size = len(self.numbers)  # as many go on, the first ones
+        self._replies_each = self.bar.total / len(self.numbers)
+        self._replies = 0.0  # of these
+        self._round, self._round_ended = 0, self.clock()  # the last that all have finished
+
+    def __call__(self, done: int, tokens: int = 0) -> None:
+        """Shows replies, and makes the group smaller if it is late after a round."""
+        self.bar(done, tokens)
+        self._replies += done
+        finished = int(self.rounds * self._replies / (self.size * self._replies_each))
+        if self._round < finished < self.rounds:
+            self._begin_round_after(finished)
+
+    def should_stop(self, number: int) -> bool:
+        """Whether a conversation that has not ended is given up."""
+        return number > self.numbers[self.size - 1] or self.clock() > self.stops
+
+    def _begin_round_after(self, finished: int) -> None:
+        now = self.clock()
+        before, share = (cost_share(part / self.rounds, GROWTH) for part in (self._round, finished))
+        rest = (now - self._round_ended) * (1 - share) / (share - before)
+        left = max(self.ends - now, 0.0)
+        self._round, self._round_ended = finished, now
+        if rest > _LATE * left:
+            self._keep(max(1, int(self.size * left / rest)))
+
+    def _keep(self, size: int) -> None:
+        """Gives up all conversations but the first ones."""
+        if size == self.size:
+            return
+        self.bar.note(
+            f"the model is slower than it was at first: {size} of {self.size} conversations go on,"
+            " so as to end in time."
+        )
+        replies = self._replies * size / self.size
+        undone = (self.size - size) * self._replies_each - (self._replies - replies)
+        self.bar.leave_out(round(undone))
+        self.size, self._replies = size, replies
+
+
 class TimeBox:
     """Gives out the missing conversations of a run in groups, until the time is up.
 
     Args:
-        seconds: the time.
+        seconds: the time, from now on.
         first: how many conversations to begin with; later groups follow from how long this took.
+        expected: how long these should take, which may be longer.
         clock: the seconds since some moment.
     """
 
-    seconds: float
-    first: int
-    clock: Callable[[], float] = time.monotonic
-    given: int = field(default=0, init=False)  # conversations that were given out
+    def __init__(
+        self,
+        seconds: float,
+        first: int,
+        expected: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.first, self.clock = first, clock
+        self.ends = clock() + max(seconds, expected)
+        self.stops = self.ends + _OVERTIME * seconds  # when conversations are given up
 
     def groups(self, missing: Sequence[int]) -> Iterator[Sequence[int]]:
         """The numbers of each group; the next is requested once the previous one is recorded."""
-        began = self.clock()
-        size = self.first
-        while group := missing[self.given : self.given + size]:
-            group_began = self.clock()
-            self.given += len(group)
-            yield group
+        given, size = 0, self.first
+        while numbers := missing[given : given + size]:
+            began = self.clock()
+            given += len(numbers)
+            yield numbers
             now = self.clock()
-            took, left = now - group_began, self.seconds - (now - began)
-            ratio = left / max(took, 1e-9)
+            ratio = (self.ends - now) / max(now - began, 1e-9)
             if ratio < 1:
                 ratio = (ratio - _SHARE) / (1 - _SHARE)
-            size = int(len(group) * ratio)
+            size = int(len(numbers) * ratio)
             if size < 1:
                 return

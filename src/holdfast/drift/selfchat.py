@@ -18,12 +18,12 @@ from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
     Dialog,
-    DialogRequests,
     Speaker,
     agent_view,
     user_view,
 )
 from holdfast.drift.dialog_records import outcomes_of, place_of, turn_of
+from holdfast.drift.dialog_requests import DialogRequests
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.progress import Progress, ignored
 from holdfast.drift.recorded_dialogs import RecordedDialog
@@ -42,6 +42,7 @@ from holdfast.records.traces import TurnTrace
 
 SaveDialog = Callable[[Dialog], Coroutine[Any, Any, None]]  # records a conversation that is over
 RECALL_TOKENS = 300  # enough for a list of all rules of a prompt
+_SECONDS_BETWEEN_STOPS = 1.0  # a reply of a slow model takes longer
 
 
 async def converse(
@@ -52,7 +53,7 @@ async def converse(
     save: SaveDialog,
     progress: Progress,
     concurrency: int | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[int], bool] = lambda number: False,
 ) -> None:
     """Holds conversations side by side; each continues as soon as it can.
 
@@ -63,7 +64,7 @@ async def converse(
             is answered.
         progress: receives the progress in replies.
         concurrency: how many run at once; one that is over makes room for the next. None: all.
-        should_stop: asked after each reply; see `Running`.
+        should_stop: asked after each reply, and every second; see `Running`.
 
     Raises:
         PromptTooLong: not even the first question of a conversation fits into the context.
@@ -71,19 +72,27 @@ async def converse(
     async with task_group() as held_back:
         watch = OutageWatch(lambda dialog: held_back.create_task(save(dialog)), "conversation")
         room = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
-        tasks: list[asyncio.Task[None]] = []
+        tasks: dict[int, asyncio.Task[None]] = {}
         cut_watch = CutWatch(settings.sampling.max_new_tokens)
 
-        def report_or_stop(replies: int, tokens: int = 0) -> None:
-            progress(replies, tokens)
-            if should_stop():
-                for task in tasks:
+        def stop_some() -> None:
+            for number, task in tasks.items():
+                if not task.done() and should_stop(number):
                     task.cancel()
+
+        async def stop_while_waiting() -> None:
+            while True:  # until it is cancelled
+                await asyncio.sleep(_SECONDS_BETWEEN_STOPS)
+                stop_some()
+
+        def report_and_stop(replies: int, tokens: int = 0) -> None:
+            progress(replies, tokens)
+            stop_some()
 
         async def run_one(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
             async with room:
-                replies = ReplyProgress(replies_in(pairing, settings), report_or_stop)
+                replies = ReplyProgress(replies_in(pairing, settings), report_and_stop)
                 await _run_dialog(engine, dialog, methods, settings, watch, replies, cut_watch)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget((view, pairing.number))
@@ -91,9 +100,11 @@ async def converse(
                 await save(dialog)
             replies.ended()
 
+        waiting = held_back.create_task(stop_while_waiting())
         async with task_group() as conversations:
             for pairing in pairings:
-                tasks.append(conversations.create_task(run_one(pairing)))
+                tasks[pairing.number] = conversations.create_task(run_one(pairing))
+        waiting.cancel()
         await watch.finish(engine)
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from holdfast.chat.messages import SYSTEM_AS
 from holdfast.drift.judges import Judging
 from holdfast.drift.progress import Progress, ignored
-from holdfast.drift.recorded_dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
+from holdfast.drift.recorded_dialogs import Dialogs, read_dialogs
+from holdfast.drift.user_scripts import UserTurns, read_user_turns
 from holdfast.errors import UsageError, option
 from holdfast.generation.sampling import Sampling
 from holdfast.models.protocol import ChatModel
@@ -178,11 +179,12 @@ class Running:
             them; those of conversations that were finished before a run is resumed are reported at
             once, with no tokens.
         command: the command line, for the manifest.
-        should_stop: asked after each reply; once it is true, conversations that have not ended are
-            given up, and the run returns.
+        should_stop: asked after each reply, and every second, about each conversation by its
+            number; once it is true, a conversation that has not ended is given up. The run returns
+            once this is so of all.
     """
 
     traces: bool = False
     progress: Progress = ignored
     command: str = ""
-    should_stop: Callable[[], bool] = lambda: False
+    should_stop: Callable[[int], bool] = lambda number: False

@@ -17,7 +17,7 @@ from holdfast.errors import UsageError
 from holdfast.logs.joined_parts import scored_logs
 from holdfast.logs.part_scanning import Scan, ScannedDialog, ScannedPart, joined, scan_part
 from holdfast.logs.scored_logs import ScoredLogs
-from holdfast.measures.registry import FOLLOWED
+from holdfast.measures.scores import FOLLOWED
 from holdfast.records import MANIFEST, RECORDS, LogDialog, Probe
 from holdfast.records.manifest import described
 from holdfast.transcripts.containers import files_of

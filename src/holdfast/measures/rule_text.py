@@ -1,4 +1,4 @@
-"""Whether a text says a rule, in its words or in others, or orders otherwise (docs/logs.md, "Why").
+"""Whether a text says a rule, in its words or in others, or orders otherwise (docs/causes.md).
 
 A rule's sentence is reduced to *signed words*: its content words, each with whether the sentence
 asks for it or forbids it. A text says the rule if it contains the rule's words in a row, or if one
@@ -20,12 +20,8 @@ from holdfast.measures.clause_words import (
     stems,
     without_markup,
 )
+from holdfast.measures.order_patterns import ASKS_FOR_FACT, LIFTS, ONCE, ONWARD, PERMITS
 from holdfast.measures.orders import (
-    ASKS_FOR_FACT,
-    LIFTS,
-    ONCE,
-    ONWARD,
-    PERMITS,
     QUOTED,
     Passage,
     Sentence,

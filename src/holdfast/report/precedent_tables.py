@@ -1,19 +1,41 @@
 """The tables and the figure of `holdfast precedent`."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.analysis.precedent_results import CLEAR, Cell, Precedent
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.report import figures
 from holdfast.report.wording import aligned, plain, signed
 
-_HEADS = ("", "kept history", "kept, no prompt", "broken history", "broken, no prompt")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The next replies after one history; those without the system prompt are dashed and hollow."""
+
+    history: str
+    prompted: bool  # whether the system prompt was in view
+    head: str  # of its column in the table
+    label: str
+    colour: str
+    marker: str
+    offset: float  # to the right of the number of replies, so that equal scores do not cover
+
+
+_GREEN, _BLUE, _OCHRE, _RED = (figures.COLOURS[number] for number in (1, 2, 3, 5))
 _LINES = (
-    ("kept", True, "kept replies, system prompt in view"),
-    ("kept", False, "kept replies, without it"),
-    ("broken", True, "broken replies, system prompt in view"),
-    ("broken", False, "broken replies, without it"),
+    _Line("kept", True, "kept history", "kept replies, prompt in view", _GREEN, "o", -0.15),
+    _Line("kept", False, "kept, no prompt", "kept replies, without it", _BLUE, "o", 0.05),
+    _Line("broken", True, "broken history", "broken replies, prompt in view", _RED, "s", -0.05),
+    _Line("broken", False, "broken, no prompt", "broken replies, without it", _OCHRE, "s", 0.15),
 )
 
 
@@ -43,44 +65,60 @@ def precedent_lines(results: Sequence[Precedent]) -> list[str]:
 
 
 def _rows(result: Precedent) -> list[tuple[str, ...]]:
-    shown = [(h, p) for h, p, _ in _LINES if any(_is(cell, h, p) for cell in result.cells)]
-    heads = [name for name, (h, p, _) in zip(_HEADS[1:], _LINES, strict=True) if (h, p) in shown]
-    rows = [("replies seen", *heads)]
+    lines = [line for line in _LINES if _cells_of(line, result)]
+    rows = [("replies seen", *(line.head for line in lines))]
     for depth in result.depths:
         scores = [
             plain(cell.score)
-            for history, prompted in shown
-            for cell in result.cells
-            if _is(cell, history, prompted) and cell.seen == depth.seen
+            for line in lines
+            for cell in _cells_of(line, result)
+            if cell.seen == depth.seen
         ]
         rows.append((str(depth.seen), *scores))
     return rows
 
 
-def _is(cell: Cell, history: str, prompted: bool) -> bool:
-    return cell.history == history and cell.prompted == prompted
+def _cells_of(line: _Line, result: Precedent) -> list[Cell]:
+    key = (line.history, line.prompted)
+    return [cell for cell in result.cells if (cell.history, cell.prompted) == key]
 
 
 def write_precedent_figures(results: Sequence[Precedent], folder: Path) -> list[Path]:
     """Writes `precedent`, the score of the next reply by replies seen, as SVG and PNG."""
-    shown = [result for result in results if result.rules == "all"]
     with figures.styled():
-        figure, axes = figures.panels(len(shown), min(len(shown), 3), 4.6, 3.2)
-        for axis, result in zip(axes, shown, strict=True):
-            for colour, (history, prompted, label) in zip(figures.COLOURS, _LINES, strict=False):
-                cells = [
-                    cell
-                    for cell in result.cells
-                    if _is(cell, history, prompted) and cell.score.mean is not None
-                ]
-                seen = [cell.seen for cell in cells]
-                means = [float(cell.score.mean or 0) for cell in cells]
-                low, high = ([getattr(c.score, end) for c in cells] for end in ("low", "high"))
-                style = "-" if prompted else "--"
-                axis.plot(seen, means, style, marker="o", markersize=3, color=colour, label=label)
-                if None not in low:
-                    axis.fill_between(seen, low, high, color=colour, alpha=0.12)
-            axis.set(title=f"next reply, {result.method}", xlabel="earlier replies in view")
-            axis.set(ylabel="score", ylim=(-0.02, 1.02), xticks=[d.seen for d in result.depths])
-        figures.legend_below(figure, *axes[0].get_legend_handles_labels())
-        return figures.save({"precedent": figure}, folder)
+        return figures.save({"precedent": precedent_figure(results)}, folder)
+
+
+def precedent_figure(results: Sequence[Precedent]) -> Figure:
+    """The scores by replies seen, one panel below the other for each method."""
+    shown = [result for result in results if result.rules == "all"]
+    figure, axes = figures.panels(len(shown), 1, 4.6, 3.2)
+    for axis, result in zip(axes, shown, strict=True):
+        for line in _LINES:
+            _draw(axis, line, _cells_of(line, result))
+        axis.set(title=f"next reply, {result.method}", xlabel="earlier replies in view")
+        axis.set(ylabel="score", ylim=(-0.05, 1.05), xticks=[d.seen for d in result.depths])
+    figures.legend_below(figure, *axes[0].get_legend_handles_labels())
+    return figure
+
+
+def _draw(axis: Axes, line: _Line, cells: Sequence[Cell]) -> None:
+    """Draws the scores after one history; where lines coincide, the wide solid one shows in the
+    gaps of the dashed one, and their points stand side by side.
+    """
+    cells = [cell for cell in cells if cell.score.mean is not None]
+    if not cells:
+        return
+    points, seen = [cell.score for cell in cells], [cell.seen + line.offset for cell in cells]
+    axis.plot(
+        seen,
+        figures.means(points),
+        "-" if line.prompted else "--",
+        linewidth=2.2 if line.prompted else 1.2,
+        marker=line.marker,
+        markersize=5,
+        markerfacecolor=line.colour if line.prompted else "white",
+        color=line.colour,
+        label=line.label,
+    )
+    figures.error_bars(axis, seen, figures.means(points), line.colour, figures.whiskers(points))
