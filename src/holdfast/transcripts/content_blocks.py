@@ -191,10 +191,20 @@ def _blocks_in(part: Any) -> list[Block]:
 # Readers of single parts: their blocks, or None if a part has another form
 
 
+_GEMINI_FIELDS = frozenset(
+    (
+        *("functionCall", "function_call", "functionResponse", "function_response"),
+        *("executableCode", "executable_code", "codeExecutionResult", "code_execution_result"),
+    )
+)
+
+
 def _read_gemini(part: Mapping[str, Any]) -> list[Block] | None:
     """Gemini's API."""
     if part.get("thought") is True:
         return []
+    if _GEMINI_FIELDS.isdisjoint(part):
+        return None
     call = first_of(part, "functionCall", "function_call")
     if isinstance(call, Mapping):
         return [read_call(call)]
@@ -249,8 +259,7 @@ def _untyped(details: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_openinference(part: Mapping[str, Any]) -> list[Block] | None:
     """OpenInference, where a call may stand among the texts of a message, in their order."""
-    kind = _fields_in(part, "message_content").get("type")
-    if kind != "tool_use" or not isinstance(part.get("tool_call"), Mapping):
+    if "message_content" not in part or not isinstance(part.get("tool_call"), Mapping):
         return None
     call = part["tool_call"]
     return [read_call({**_fields_in(call, "function"), "id": id_of(call)})]
@@ -283,9 +292,10 @@ def _read_inspect(part: Mapping[str, Any]) -> list[Block] | None:
     if kind == "tool_use" and "tool_type" in part:
         result = part.get("error") or part.get("result") or ""
         return [read_call(part), ToolResult(_as_text(result), id_of(part))]
-    compacted = _fields_in(_fields_in(part, "data"), "compaction_metadata")
-    if kind == "data" and isinstance(compacted.get("content"), str):
-        return [Summary(compacted["content"])]
+    if kind == "data":
+        compacted = _fields_in(_fields_in(part, "data"), "compaction_metadata")
+        if isinstance(compacted.get("content"), str):
+            return [Summary(compacted["content"])]
     return None
 
 
