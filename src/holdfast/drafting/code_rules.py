@@ -95,7 +95,8 @@ def code_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     if _MERE_NAME.fullmatch(clause):
         return None
     pairs = _PAIRS.findall(clause)
-    tokens = _tokens(", ".join(pairs) if len(pairs) > 1 else objects, statement)
+    tokens = _literals(objects) if instruction.does(("hardcode", "hard-code")) else None
+    tokens = tokens or _tokens(", ".join(pairs) if len(pairs) > 1 else objects, statement)
     files = files_of_places(instruction, statement)
     if tokens is None or files is None:
         return None
@@ -168,7 +169,8 @@ _TOKENS = forms(
             rf"{_KIND}(?P<codes>{CODE}"
             r"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )"
             rf"{_KIND}{CODE})*)"
-            rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)(?:,? (?:or|nor) (?:[a-z]+[ -]?){{1,4}})?"
+            rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)"
+            r"(?:,? etc\.?|,? (?:or|nor) (?:[a-z]+[ -]?){1,4})?"
         )
     }
 )
@@ -193,6 +195,14 @@ def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
             for code in codes_in(listed["codes"])
         ]
     )
+
+
+def _literals(objects: str) -> list[CodeToken] | None:
+    """What is not hardcoded, as it is written: `/opt/homebrew`."""
+    listed = whole_match(_TOKENS, objects)
+    if listed is None or re.search(r"\.\.\.|…|<", listed["codes"]):
+        return None
+    return [CodeToken(re.escape(code)) for code in codes_in(listed["codes"])]
 
 
 def is_named_word(word: str) -> bool:
@@ -229,7 +239,7 @@ _IN_E2E_TESTS = forms(
 )
 _E2E_TESTS = ["*{e2e,playwright,cypress}*"]
 _IN_PATHS = forms({"`src/` and `lib/`": r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?"})
-_TEXT = r"(?:code|comments?|docs|documentation|commits?|commit messages|logs)"
+_TEXT = r"(?:code|output|comments?|docs|documentation|commits?|commit messages|logs)"
 # what is no set of files, but leaves none out either
 _IN_TEXTS = forms({"code, comments or docs": rf"{_TEXT}(?:(?:, |,? or |,? and ){_TEXT})*"})
 _OF_TESTS = forms(

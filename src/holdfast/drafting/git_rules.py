@@ -69,7 +69,7 @@ def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] |
 
 _NAMING = r"(?:(?: |-)(?:naming|names?|prefix(?:es)?|conventions?|format|pattern|strategy))"
 _NAMES_LABEL = forms(
-    {"Branch naming convention": rf"(?:git |feature )?branch(?:es)?{_NAMING}+(?: \([^()]*\))?"}
+    {"Branch naming convention": rf"(?:git |feature )?branch(?:es)?{_NAMING}*(?: \([^()]*\))?"}
 )
 _NAMES_ALONE = forms(  # behind such a label, or below such a heading
     {
@@ -97,6 +97,7 @@ _NAMED = forms(
 )
 _NAME = re.compile(r"(?P<first>[<\[{(]?[\w-]+[>\]})]?)/.*")  # `feature/xyz`, `<type>/<name>`
 _ANY_WORD = re.compile(r"[<\[{(].*|type|kind|category|prefix|username|user|name|author", re.I)
+_REMOTES = {"origin", "upstream", "remotes"}  # of which a name such as `origin/main` is
 _NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) "
 
 
@@ -111,7 +112,7 @@ def branch_names(clause: str, statement: Statement, prohibits: bool) -> list[Dra
         return None
     names = [_NAME.fullmatch(code) for code in codes_in(match["names"])]
     firsts = [name["first"] for name in names if name]
-    if len(firsts) < len(names) or not firsts:
+    if len(firsts) < len(names) or not firsts or _REMOTES & set(firsts):
         return None
     if any(map(_ANY_WORD.fullmatch, firsts)):
         begins = r"[\w.-]+/"
@@ -140,9 +141,10 @@ _GIT_ACTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "amend published commits",
-        r"amend (?:existing |previous |any |published )?commits",
+        r"amend (?:existing |previous |any |published )?(?:commits|a commit)",
         ("git commit --amend",),
     ),
+    ("use `--amend`", r"(?:use|pass) `?(?:git commit )?--amend`?", ("git commit --amend",)),
     (
         "skip pre-commit hooks with `--no-verify`",
         r"(?:skip|bypass|disable) (?:the |any )?(?:git |pre-commit |commit )*hooks?"

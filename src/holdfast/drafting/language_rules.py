@@ -15,6 +15,7 @@ _LONGEST_FIRST = sorted(map(re.escape, _CODES), key=len, reverse=True)
 # "plain English", "auf gut Deutsch"
 _VARIETY = one_of(
     *"simple plain clear natural standard British American US UK formal modern good".split(),
+    *"polite professional correct friendly fluent polite,".split(),
     *("Brazilian", "auf", "auf gut"),
 )
 _LANGUAGE = rf"(?:{_VARIETY} )*(?P<name>{'|'.join(_LONGEST_FIRST)})"

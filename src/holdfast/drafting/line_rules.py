@@ -238,8 +238,16 @@ def _why_not(statement: Statement) -> Undrafted:
     return NO_MEASURE if "`" in text else NEEDS_A_JUDGE
 
 
+_IF_IT_FAILS = re.compile(
+    r"if (?:it|this|they|any|anything|one|something|(?:a|the) \w+)(?: of (?:them|these))? fails?\b",
+    re.I,
+)
+
+
 def _names_exception(text: str) -> bool:
     """Whether a clause beside the rule takes something out of it."""
+    if _IF_IT_FAILS.match(text):
+        return False
     if re.match(
         r"(?:always |please |instead,? )?(?:use|run|prefer|see|edit|regenerate)\b", text, re.I
     ):

@@ -86,6 +86,13 @@ ACTS = (
         word=r"\bpush",
     ),
     _act(
+        "pull from the remote",
+        r"pull(?:ing)?(?: from (?:the )?remote)?",
+        r"`git pull`",
+        command=rf"git pull{_ENDS}",
+        word=r"\bpull",
+    ),
+    _act(
         "open new pull requests",
         rf"{_OPENING}{_NEW} {_REQUESTS}",
         r"`gh pr create`",
@@ -124,8 +131,9 @@ ACTS = (
         word=r"\bamend",
     ),
     _act(
-        "create or switch branches",
-        r"create or switch (?:git )?branches",
+        "create, switch, or delete branches",
+        r"create(?: or switch|,? switch,? or delete) (?:git )?branches",
+        r"(?:switch|change) (?:git )?branches",
         command=rf"git (?:checkout|switch){_ENDS}(?!.* --)",
         word=r"\bbranch",
     ),
