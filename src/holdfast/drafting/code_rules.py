@@ -74,6 +74,9 @@ _PLACE_FIRST = forms(
         )
     }
 )
+# names that no English word looks like: setTimeout/setInterval
+_IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{3,}(?:[A-Z][a-z0-9]+)+"
+_IDENTIFIERS = re.compile(rf"(?<![\w./@-]){_IDENTIFIER}(?:/{_IDENTIFIER})*(?![\w./@-])")
 # "no `active_sessions`" may be about a feature; a rule about a name says what is not done with it
 _MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
@@ -84,6 +87,8 @@ def code_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     if whole_match(_NAMED_EXPORTS, clause):
         default = CodeToken(r"^\s*export\s+default\b", SCRIPT)
         return None if prohibits else not_written([default], [], statement)
+    if "`" not in clause:
+        clause = _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", clause)
     if first := whole_match(_PLACE_FIRST, clause):  # "in tests, do not use `sleep`"
         clause = f"{first['rest']} {first['place']}"
     instruction = instruction_of(clause, prohibits)

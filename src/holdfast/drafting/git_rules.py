@@ -101,6 +101,13 @@ _REMOTES = {"origin", "upstream", "remotes"}  # of which a name such as `origin/
 _NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) "
 
 
+def branches_below(statement: Statement) -> list[Draft] | None:
+    """A code block with `<type>/<description>` right below the heading "Branch naming"."""
+    if len(statement.block) != 1 or not whole_match(_NAMES_LABEL, statement.text.strip("# *:")):
+        return None
+    return _named_branches([statement.block[0].strip()])
+
+
 def branch_names(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Branch names: `feature/description`, `fix/description`."""
     if prohibits:
@@ -110,7 +117,12 @@ def branch_names(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     match = whole_match(_NAMED + (_NAMES_ALONE if is_labelled else ()), clause)
     if match is None:
         return None
-    names = [_NAME.fullmatch(code) for code in codes_in(match["names"])]
+    return _named_branches(codes_in(match["names"]))
+
+
+def _named_branches(codes: list[str]) -> list[Draft] | None:
+    """The rule that new branches are named like these; None if one has no part before a slash."""
+    names = [_NAME.fullmatch(code) for code in codes]
     firsts = [name["first"] for name in names if name]
     if len(firsts) < len(names) or not firsts or _REMOTES & set(firsts):
         return None

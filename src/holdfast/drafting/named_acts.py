@@ -158,6 +158,28 @@ ACTS = (
         word=r"\b(?:delet|remov)",
     ),
     _act(
+        "rewrite history",
+        r"rewrit(?:e|ing) (?:the )?(?:git |published )?history",
+        command=(
+            r"git (?:rebase|filter-branch|filter-repo|commit(?=.* --amend)"
+            r"|push(?=.* (?:--force|-f)))"
+        ),
+        word=r"\b(?:rebas|rewrit|amend|force)",
+    ),
+    _act(
+        "revert commits",
+        r"revert(?:ing)?(?: (?:any |other )?(?:commits|changes))?",
+        command=rf"git revert{_ENDS}",
+        word=r"\brevert",
+    ),
+    _act(
+        "create tags",
+        rf"(?:create|creating|push|pushing){_NEW} (?:git )?tags?",
+        r"tag releases",
+        command=r"git tag (?!-l\b|--list\b)",
+        word=r"\btag",
+    ),
+    _act(
         "deploy anything to production",
         r"deploy(?:ing)?(?: anything| (?:\w+ )?resources| changes)?(?: to (?:prod|production))?",
         command=rf"{_DEPLOYS}{_ENDS}",

@@ -253,6 +253,9 @@ _HEADINGS = forms(
         "Commands to run before a commit:": (
             rf"\W*{_WHENEVER_CODE_CHANGES}[^`]*\b(?:run|execute)\b[^`]* before {_EVENT}[:.]*"
         ),
+        "PR checklist:": (
+            r"\W*(?P<event>PR|pull request)s? (?:checklist|requirements?|checks?)[\s:*.]*"
+        ),
         "Pre-commit checklist (required):": (
             r"[\W\d]*(?:required |mandatory )?"
             r"pre-?(?P<event>commit|push|PR|pull request|submission)s?(?: "
