@@ -144,6 +144,13 @@ RULES = [  # a line, a reply that follows it, one that breaks it
     ("Do not answer with HTML.", "1 < 2", "It is <b>big</b>."),
     ("Never respond in YAML.", "Note: it is so.", "name: a\nage: 3\n"),
     ("Call yourself Mira.", "I am Mira.", "I am a bot."),
+    ("You are an assistant named ajay.", "I am Ajay.", "I am a bot."),
+    ("Do not respond with any code, only words.", "Use a loop.", "```\nx\n```"),
+    (
+        "Always use polite, professional Turkish with me.",
+        "Bugün hava çok güzel, değil mi?",
+        "Hello!",
+    ),
     ("Introduce yourself as Mira when asked.", "I'm Mira!", "I'm a bot."),
     ("Address users with the formal vous.", "Puis-je vous aider ?", "Je peux t'aider, toi ?"),
 ]

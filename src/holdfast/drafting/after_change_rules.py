@@ -45,8 +45,8 @@ _END_OF_WORK = one_of(
         "when (?:completing|finishing)",
     )
     + rf" {_TASK}(?: (?:as )?{_DONE})?",
-    r"before (?:considering|declaring|calling|marking|reporting) (?:a |any |the |your )?"
-    rf"(?:task|work|changes?|it|anything|feature)s? (?:as )?(?:is )?{_DONE}",
+    r"before (?:considering|declaring|calling|marking|reporting|claiming) (?:a |any |the |your )?"
+    rf"(?:(?:task|work|changes?|it|anything|feature)s? )?(?:as )?(?:is )?{_DONE}",
     r"before (?:finishing|handoff|handing off|reporting done|declaring done|you finish|completion)",
     r"before (?:finishing|completing) (?:a|any|every|each|the|your) (?:change|task)",
 )
@@ -89,7 +89,12 @@ _RUN_AFTER = forms(
         "When you are done, run these commands": rf"{ADVERBS}{_AFTER},? {_RUN}{_THESE}",
         "After editing `api.proto`, `make gen`": rf"{_AFTER},? (?P<codes>{CODES})",
         "Validate before handoff, `make lint`": (
-            rf"(?:validate|verify|check|lint|test)(?: \w+){{0,2}} {_AFTER},? (?P<codes>{CODES})"
+            rf"(?:validate|validation|verify|verification|checks?|lint|tests?)(?: \w+){{0,2}}"
+            rf" {_AFTER},? (?P<codes>{CODES})"
+        ),
+        "Every change must pass before claiming complete": (  # and a code block
+            r"(?:every|each|any|all) (?:code )?changes? (?:must|should) pass[\w ]{0,20}?"
+            rf" (?P<end>{_END_OF_WORK})"
         ),
         "`make lint` must pass after any change": (
             rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to)"

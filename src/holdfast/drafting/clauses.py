@@ -62,6 +62,7 @@ _CUTS_AND_COMMAS = re.compile(
 _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
 _MARKS = " .!,:"
+_FORBIDS = re.compile(rf"{NEVER} \S+ \S", re.I)
 
 
 def clauses_of(statement: Statement) -> Iterator[Clause]:
@@ -69,6 +70,8 @@ def clauses_of(statement: Statement) -> Iterator[Clause]:
     text = _NOT_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
     text = _CALLS_ATTENTION.sub("", text)
     hidden = _without_code_and_quotations(text)
+    if _FORBIDS.match(statement.label):  # "**Never amend commits**: make new ones"
+        yield Clause(statement.label, [text])
     if _CODES_IN_BRACKETS.search(text):  # they say what is meant
         yield Clause(text.strip(_MARKS), [])
     if reason := _REASON_OR_CURE.search(hidden):

@@ -52,6 +52,7 @@ def line_length(clause: str, statement: Statement, prohibits: bool) -> list[Draf
 
 
 _WIDTH = r"(?:\d|two|four)[- ]"
+_USE = "(?:(?:use|always use|maintain|keep) )?"
 _TABS = forms(
     {
         "Use tabs for indentation, not spaces": (
@@ -68,7 +69,7 @@ _TABS = forms(
 _SPACES = forms(
     {
         "Use 2 spaces for indentation, no tabs": (
-            rf"(?:use |always use )?(?:{_WIDTH})?spaces for indentation(?:,? (?:not|no) tabs)?"
+            rf"{_USE}(?:{_WIDTH})?spaces for indentation(?:,? (?:not|no) tabs)?"
         ),
         "Indent with spaces, not tabs": (
             rf"(?:use |indent (?:with|using) )(?:{_WIDTH})?spaces"
@@ -76,7 +77,7 @@ _SPACES = forms(
         ),
         "Indent with four spaces": rf"indent (?:with|using) (?:{_WIDTH})?spaces",
         "4-space indentation": (
-            rf"(?:use )?{_WIDTH}spaces? (?:indent|indentation|indents)(?:,? no tabs)?"
+            rf"{_USE}{_WIDTH}spaces? (?:indent|indentation|indents)(?:,? no tabs)?"
         ),
     }
 )

@@ -74,6 +74,9 @@ _PLACE_FIRST = forms(
         )
     }
 )
+# names that no English word looks like: setTimeout/setInterval
+_IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{3,}(?:[A-Z][a-z0-9]+)+"
+_IDENTIFIERS = re.compile(rf"(?<![\w./@-]){_IDENTIFIER}(?:/{_IDENTIFIER})*(?![\w./@-])")
 # "no `active_sessions`" may be about a feature; a rule about a name says what is not done with it
 _MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
@@ -84,6 +87,8 @@ def code_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     if whole_match(_NAMED_EXPORTS, clause):
         default = CodeToken(r"^\s*export\s+default\b", SCRIPT)
         return None if prohibits else not_written([default], [], statement)
+    if "`" not in clause:
+        clause = _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", clause)
     if first := whole_match(_PLACE_FIRST, clause):  # "in tests, do not use `sleep`"
         clause = f"{first['rest']} {first['place']}"
     instruction = instruction_of(clause, prohibits)
@@ -95,7 +100,8 @@ def code_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     if _MERE_NAME.fullmatch(clause):
         return None
     pairs = _PAIRS.findall(clause)
-    tokens = _tokens(", ".join(pairs) if len(pairs) > 1 else objects, statement)
+    tokens = _literals(objects) if instruction.does(("hardcode", "hard-code")) else None
+    tokens = tokens or _tokens(", ".join(pairs) if len(pairs) > 1 else objects, statement)
     files = files_of_places(instruction, statement)
     if tokens is None or files is None:
         return None
@@ -168,7 +174,8 @@ _TOKENS = forms(
             rf"{_KIND}(?P<codes>{CODE}"
             r"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )"
             rf"{_KIND}{CODE})*)"
-            rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)(?:,? (?:or|nor) (?:[a-z]+[ -]?){{1,4}})?"
+            rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)"
+            r"(?:,? etc\.?|,? (?:or|nor) (?:[a-z]+[ -]?){1,4})?"
         )
     }
 )
@@ -193,6 +200,14 @@ def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
             for code in codes_in(listed["codes"])
         ]
     )
+
+
+def _literals(objects: str) -> list[CodeToken] | None:
+    """What is not hardcoded, as it is written: `/opt/homebrew`."""
+    listed = whole_match(_TOKENS, objects)
+    if listed is None or re.search(r"\.\.\.|…|<", listed["codes"]):
+        return None
+    return [CodeToken(re.escape(code)) for code in codes_in(listed["codes"])]
 
 
 def is_named_word(word: str) -> bool:
@@ -229,7 +244,7 @@ _IN_E2E_TESTS = forms(
 )
 _E2E_TESTS = ["*{e2e,playwright,cypress}*"]
 _IN_PATHS = forms({"`src/` and `lib/`": r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?"})
-_TEXT = r"(?:code|comments?|docs|documentation|commits?|commit messages|logs)"
+_TEXT = r"(?:code|output|comments?|docs|documentation|commits?|commit messages|logs)"
 # what is no set of files, but leaves none out either
 _IN_TEXTS = forms({"code, comments or docs": rf"{_TEXT}(?:(?:, |,? or |,? and ){_TEXT})*"})
 _OF_TESTS = forms(

@@ -77,7 +77,7 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("!=",), r"(?<![=!])!=(?!=)", SCRIPT),
     (
         ("inline styles", "inline style attributes", "inline css"),
-        r"\bstyle=[\"'{]",
+        r"\bstyle=(?:[\"']|\{\{)",
         (_MARKUP,),
     ),
     (

@@ -52,8 +52,13 @@ _OF_RM = {
     **dict.fromkeys("rR", r"(?=.* (?:-\w*[rR]|--recursive))"),
     "f": r"(?=.* (?:-\w*f|--force))",
 }
-_PLACEHOLDER = re.compile(r"<[^>]*>|\[[^\]]*\]|\.\.\.|…|\{[^}]*\}|\$\w|\bYOUR_|\bpath/to\b")
+_PLACEHOLDER = re.compile(r"<[^>]*>|\[[^\]]*\]|(?<!\./)\.\.\.|…|\{[^}]*\}|\$\w|\bYOUR_|\bpath/to\b")
 _ENDS = r"(?!\S)"
+
+
+def _words(text: str) -> list[str]:
+    """The words of a command, of which one in quotes is whole; as they are if a quote is open."""
+    return re.findall(r"(?:\"[^\"]*\"|'[^']*'|[^\s\"']|[\"'])+", text)
 
 
 def without_placeholder(text: str) -> str:
@@ -71,7 +76,7 @@ def without_arguments(text: str) -> str:
     if not _PLACEHOLDER.search(text):
         return text
     kept: list[str] = []
-    for word in text.split():
+    for word in _words(text):
         if word.startswith("-") or _PLACEHOLDER.search(word) or re.fullmatch(r"[A-Z]+-\d+", word):
             break
         kept.append(word)
@@ -85,7 +90,7 @@ def is_tool(word: str) -> bool:
 
 def is_command(text: str) -> bool:
     """Whether a code span is a shell command: a known program, with arguments or alone."""
-    words = text.split()
+    words = _words(text)
     if not words or _PLACEHOLDER.search(text) or re.search(r"[|>;=]|\(\)", text):
         return False
     program = words[0]
@@ -109,7 +114,7 @@ def parts_of(script: str) -> list[str]:
 
 def command_pattern(text: str) -> str:
     """The regular expression that a command line begins with a match of."""
-    program, *rest = text.split()
+    program, *rest = _words(text)
     if program in ("pip", "pip3"):
         return f"(?:python3? -m )?pip3?{_pattern_behind(rest, ('pip',)) or _ENDS}"
     if program == "python" and not rest:
@@ -135,7 +140,7 @@ def pattern_without_option(text: str, option: str) -> str:
 
 def required_pattern(text: str) -> str:
     """The pattern of a command that has to be run, by whatever runs the tools of a project."""
-    words = text.split()
+    words = _words(text)
     pattern = "".join(f" {_escaped(word)}" for word in words).strip() + _ENDS
     is_tool_alone = (
         words[0] not in _RUN_PROJECTS and re.fullmatch(r"[a-z][\w-]*", words[0]) is not None

@@ -171,6 +171,15 @@ _ONE_LINE = forms(
         ),
     }
 )
+_WITH_ISSUE = forms(
+    {
+        "Commit messages must reference an issue number": (
+            rf"{ADVERBS}(?:(?:all |every )?{MESSAGES} (?:must|should)(?: always)? )?"
+            r"(?:reference|include|mention|contain) (?:an? |the |its |related |relevant )*"
+            r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?"
+        )
+    }
+)
 _LOOKS: tuple[tuple[Forms, str], ...] = (
     (_CAPITALISED, rf"\A{_TYPE}[^a-z]"),
     (_EMOJI_FIRST, r"\A\p{Extended_Pictographic}"),
@@ -178,6 +187,7 @@ _LOOKS: tuple[tuple[Forms, str], ...] = (
     (_NO_FULL_STOP, r"\A[^\n]*[^.\n](?:\n|\Z)"),
     (_BLANK_LINE, r"\A[^\n]+(?:\n\n|\n?\Z)"),
     (_ONE_LINE, r"\A[^\n]+\n?\Z"),
+    (_WITH_ISSUE, r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)"),
 )
 
 

@@ -36,6 +36,15 @@ _COMMITTING = forbidden(
     },
     f"{any_words('always', 'please', 'important', 'strictly')}{NEVER} ",
 )
+_SUCH_AS = forms(
+    {
+        "Never commit sensitive data (`.env` files, credentials)": (
+            rf"(?:always |please )?{NEVER} {_COMMIT} (?:any )?[\w ,/-]{{3,50}}"
+            r" \((?:e\.g\.,? |like |such as )?"
+            rf"(?P<files>{CODES}|\.env){_FILES}(?:, [\w ,-]+)?(?:,? etc\.?)?\)"
+        )
+    }
+)
 _CANNOT_BE_COMMITTED = forms(
     {
         "The file `a.py` is generated and must not be committed": (
@@ -58,6 +67,7 @@ _ENVIRONMENT = (".env", ".env*")  # files, where `path_glob` takes such a name f
 def not_committed(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never commit `.env`."""
     match = _COMMITTING.match(clause, prohibits) or whole_match(_CANNOT_BE_COMMITTED, clause)
+    match = match or whole_match(_SUCH_AS, statement.text.strip(" .!"))
     if match is None and whole_match(_NOT_THEM, clause):
         match = _FILES_FIRST.match(statement.text)
     if match is None:

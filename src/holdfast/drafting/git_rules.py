@@ -69,7 +69,7 @@ def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] |
 
 _NAMING = r"(?:(?: |-)(?:naming|names?|prefix(?:es)?|conventions?|format|pattern|strategy))"
 _NAMES_LABEL = forms(
-    {"Branch naming convention": rf"(?:git |feature )?branch(?:es)?{_NAMING}+(?: \([^()]*\))?"}
+    {"Branch naming convention": rf"(?:git |feature )?branch(?:es)?{_NAMING}*(?: \([^()]*\))?"}
 )
 _NAMES_ALONE = forms(  # behind such a label, or below such a heading
     {
@@ -97,7 +97,15 @@ _NAMED = forms(
 )
 _NAME = re.compile(r"(?P<first>[<\[{(]?[\w-]+[>\]})]?)/.*")  # `feature/xyz`, `<type>/<name>`
 _ANY_WORD = re.compile(r"[<\[{(].*|type|kind|category|prefix|username|user|name|author", re.I)
+_REMOTES = {"origin", "upstream", "remotes"}  # of which a name such as `origin/main` is
 _NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) "
+
+
+def branches_below(statement: Statement) -> list[Draft] | None:
+    """A code block with `<type>/<description>` right below the heading "Branch naming"."""
+    if len(statement.block) != 1 or not whole_match(_NAMES_LABEL, statement.text.strip("# *:")):
+        return None
+    return _named_branches([statement.block[0].strip()])
 
 
 def branch_names(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -109,9 +117,14 @@ def branch_names(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     match = whole_match(_NAMED + (_NAMES_ALONE if is_labelled else ()), clause)
     if match is None:
         return None
-    names = [_NAME.fullmatch(code) for code in codes_in(match["names"])]
+    return _named_branches(codes_in(match["names"]))
+
+
+def _named_branches(codes: list[str]) -> list[Draft] | None:
+    """The rule that new branches are named like these; None if one has no part before a slash."""
+    names = [_NAME.fullmatch(code) for code in codes]
     firsts = [name["first"] for name in names if name]
-    if len(firsts) < len(names) or not firsts:
+    if len(firsts) < len(names) or not firsts or _REMOTES & set(firsts):
         return None
     if any(map(_ANY_WORD.fullmatch, firsts)):
         begins = r"[\w.-]+/"
@@ -140,9 +153,10 @@ _GIT_ACTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "amend published commits",
-        r"amend (?:existing |previous |any |published )?commits",
+        r"amend (?:existing |previous |any |published )?(?:commits|a commit)",
         ("git commit --amend",),
     ),
+    ("use `--amend`", r"(?:use|pass) `?(?:git commit )?--amend`?", ("git commit --amend",)),
     (
         "skip pre-commit hooks with `--no-verify`",
         r"(?:skip|bypass|disable) (?:the |any )?(?:git |pre-commit |commit )*hooks?"

@@ -57,6 +57,10 @@ _FORMS = tuple(  # in which the case of letters tells a name
             + one_of(*"assistant bot chatbot agent tutor concierge receptionist robot".split())
             + rf" (?:named|called) {_NAME}(?![\w-])"
         ),
+        "an assistant named luna.": (
+            r"\b(?:assistant|bot|chatbot|agent|tutor) named (?!after\b)"
+            r"(?P<name>[a-z]{3,})(?=[.,]|$)"
+        ),
         "Name: Luna": rf"^Name: {_NAME}$",
     }.items()
 )

@@ -16,20 +16,22 @@ _OF_SCRIPTS = {
         name: name
         for name in (
             "antd axios chai date-fns dayjs ember enzyme express formik graphql-request immer jotai"
-            " jquery langchain lodash lodash-es luxon mobx moment mongoose next-auth node-fetch"
-            " ramda recoil redux rxjs sequelize sinon socket.io styled-components superagent"
-            " typeorm winston yup zod zustand"
+            " jquery langchain lodash lodash-es luxon mobx moment mongoose nativewind next-auth"
+            " node-fetch ramda recoil redux rxjs sequelize sinon socket.io"
+            " styled-components superagent typeorm winston yup zod zustand"
         ).split()
     },
     "ant design": "antd",
     "chakra ui": "@chakra-ui",
     "framer motion": "framer-motion",
+    "expo router": "expo-router",
     "material ui": "@mui",
     "moment.js": "moment",
     "mui": "@mui",
     "react query": "@tanstack/react-query",
     "redux toolkit": "@reduxjs/toolkit",
     "styled components": "styled-components",
+    "tailwind": "tailwindcss",
 }
 _OF_PYTHON = {
     **{
@@ -56,6 +58,9 @@ _QUOTES = "[\"']"
 _MODULE = re.compile(  # `lodash`, `'@prisma/client'`, `encoding/json`, `os.path`
     rf"(?P<quote>{_QUOTES}?)(?P<name>@?[\w-]+(?:[/.][\w-]+)*)(?P=quote)"
 )
+_PACKAGE = re.compile(
+    r"@[\w-]+/[\w.-]+|(?!src/|lib/|app/|test)[\w.-]+/[\w-]+"
+)  # `mattn/go-sqlite3`
 _FILE = re.compile(r"\.(?:tsx?|jsx?|mjs|py|json|css|scss|md|svg|png|env)$")
 _ANY_CODE = ("*", "!*.{md,mdx,txt,rst,json}")
 
@@ -85,7 +90,8 @@ def module_token(code: str) -> CodeToken | None:
     if known := library_token(module["name"]):
         return known
     if module["quote"] or "/" in module["name"]:  # also in the lists of imports of Go
-        return CodeToken(f"{_QUOTES}{_escaped(module['name'])}{_QUOTES}", _ANY_CODE)
+        name = f"(?:[\\w.-]+/)*{_escaped(module['name'])}"
+        return CodeToken(f"{_QUOTES}{name}{_QUOTES}", _ANY_CODE)
     by_name = rf"^\s*(?:import|from|use|using)\s+{_escaped(module['name'])}\b"
     return CodeToken(f"{_script_import(module['name'])}|{by_name}", _ANY_CODE)
 
@@ -151,8 +157,10 @@ def not_imported(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     if libraries := whole_match(_LIBRARIES, objects):
         names = re.findall(_LIBRARY, libraries["names"], re.I)
         tokens = all_known([library_token(name) for name in names])
-    elif "import" in instruction.verbs and (modules := whole_match(_MODULES, objects)):
-        tokens = all_known([module_token(code) for code in codes_in(modules["codes"])])
+    elif modules := whole_match(_MODULES, objects):
+        codes = codes_in(modules["codes"])
+        if "import" in instruction.verbs or all(map(_PACKAGE.fullmatch, codes)):
+            tokens = all_known([module_token(code) for code in codes])
     return not_written(tokens, files, statement) if tokens else None
 
 

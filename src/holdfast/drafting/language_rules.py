@@ -15,6 +15,7 @@ _LONGEST_FIRST = sorted(map(re.escape, _CODES), key=len, reverse=True)
 # "plain English", "auf gut Deutsch"
 _VARIETY = one_of(
     *"simple plain clear natural standard British American US UK formal modern good".split(),
+    *"polite professional correct friendly fluent polite,".split(),
     *("Brazilian", "auf", "auf gut"),
 )
 _LANGUAGE = rf"(?:{_VARIETY} )*(?P<name>{'|'.join(_LONGEST_FIRST)})"
@@ -146,6 +147,12 @@ _IN_ITSELF = tuple(
             r"(?:请|始终|总是|必须|一律|永远|所有|对话|回复|默认|，|：|:)*(?:使用|用|以)"
             r"(?:简体)?中文(?:来|进行|与用户|和我|跟我)*(?:回复|回答|交流|沟通|对话|响应|应答|输出)"
             r"(?:用户|我|问题)?。?",
+            "zh",
+        ),
+        (
+            "所有输出文本（含回复、日志）必须使用中文",
+            r"(?:全局中文回复[：:])?所有(?:的)?(?:输出|回复|回答|交流|对话)[^。]{0,40}"
+            r"(?:使用|用|为)(?:简体)?中文。?",
             "zh",
         ),
         (

@@ -41,7 +41,7 @@ from holdfast.drafting.drafts import (
 )
 from holdfast.drafting.file_rules import file_below, file_is_generated, file_never
 from holdfast.drafting.forms import one_of, word_pattern
-from holdfast.drafting.git_rules import branch_names, git_never, push_to
+from holdfast.drafting.git_rules import branch_names, branches_below, git_never, push_to
 from holdfast.drafting.import_rules import imports_on_top, not_imported
 from holdfast.drafting.joint_change_rules import change_together
 from holdfast.drafting.order_rules import UNCONDITIONAL, heading_before, run_before
@@ -145,7 +145,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         of_bot: whether it stands in the prompt of a chat bot, whose rules are about replies.
     """
     if statement.part is Part.HEADING and statement.block:
-        return heading_before(statement) or Undrafted(statement.part.value)
+        found = heading_before(statement) or branches_below(statement)
+        return found or Undrafted(statement.part.value)
     if statement.part is not Part.SENTENCE:
         return Undrafted(statement.part.value)
     if _is_example(statement):
@@ -238,8 +239,16 @@ def _why_not(statement: Statement) -> Undrafted:
     return NO_MEASURE if "`" in text else NEEDS_A_JUDGE
 
 
+_IF_IT_FAILS = re.compile(
+    r"if (?:it|this|they|any|anything|one|something|(?:a|the) \w+)(?: of (?:them|these))? fails?\b",
+    re.I,
+)
+
+
 def _names_exception(text: str) -> bool:
     """Whether a clause beside the rule takes something out of it."""
+    if _IF_IT_FAILS.match(text):
+        return False
     if re.match(
         r"(?:always |please |instead,? )?(?:use|run|prefer|see|edit|regenerate)\b", text, re.I
     ):

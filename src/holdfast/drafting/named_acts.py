@@ -86,6 +86,13 @@ ACTS = (
         word=r"\bpush",
     ),
     _act(
+        "pull from the remote",
+        r"pull(?:ing)?(?: from (?:the )?remote)?",
+        r"`git pull`",
+        command=rf"git pull{_ENDS}",
+        word=r"\bpull",
+    ),
+    _act(
         "open new pull requests",
         rf"{_OPENING}{_NEW} {_REQUESTS}",
         r"`gh pr create`",
@@ -124,8 +131,9 @@ ACTS = (
         word=r"\bamend",
     ),
     _act(
-        "create or switch branches",
-        r"create or switch (?:git )?branches",
+        "create, switch, or delete branches",
+        r"create(?: or switch|,? switch,? or delete) (?:git )?branches",
+        r"(?:switch|change) (?:git )?branches",
         command=rf"git (?:checkout|switch){_ENDS}(?!.* --)",
         word=r"\bbranch",
     ),
@@ -148,6 +156,28 @@ ACTS = (
         r"(?: or (?:directories|folders))?",
         command=rf"(?:git )?rm{_ENDS}",
         word=r"\b(?:delet|remov)",
+    ),
+    _act(
+        "rewrite history",
+        r"rewrit(?:e|ing) (?:the )?(?:git |published )?history",
+        command=(
+            r"git (?:rebase|filter-branch|filter-repo|commit(?=.* --amend)"
+            r"|push(?=.* (?:--force|-f)))"
+        ),
+        word=r"\b(?:rebas|rewrit|amend|force)",
+    ),
+    _act(
+        "revert commits",
+        r"revert(?:ing)?(?: (?:any |other )?(?:commits|changes))?",
+        command=rf"git revert{_ENDS}",
+        word=r"\brevert",
+    ),
+    _act(
+        "create tags",
+        rf"(?:create|creating|push|pushing){_NEW} (?:git )?tags?",
+        r"tag releases",
+        command=r"git tag (?!-l\b|--list\b)",
+        word=r"\btag",
     ),
     _act(
         "deploy anything to production",

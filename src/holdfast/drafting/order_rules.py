@@ -17,13 +17,17 @@ from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODES, NEVER, any_words, forms, one_of, whole_match
 from holdfast.drafting.rules_file import Statement
 
+_OPENING = one_of(
+    *"opening creating submitting raising making updating".split(), "you open", "you create"
+)
 # the words for an event, and the commands that it is done with
 _EVENTS = {
     r"(?:(?:you )?commit(?:s|ting)?)": r"git commit(?!\S)",
     r"(?:(?:you )?push(?:es|ing)?)": r"git push(?!\S)",
-    r"(?:(?:opening|creating|submitting|raising|making|you open|you create)? ?"
+    rf"(?:(?:{_OPENING}(?: or {_OPENING})?)? ?"
     r"(?:an? |any |the |your |new )*(?:PRs?|pull[ -]requests?))": r"gh pr create(?!\S)",
     r"(?:submitting|submission)": r"(?:git push|gh pr create)(?!\S)",
+    r"(?:requesting (?:a )?reviews?)": r"gh pr create(?!\S)",
     r"(?:(?:you )?merg(?:e|ing))": r"(?:git merge|gh pr merge)(?!\S)",
 }
 _AN_EVENT = one_of(*_EVENTS)
@@ -86,7 +90,8 @@ _GATES = forms(
                 r" (?:fails?|passes|pass|succeeds?|is green|is clean)"
             ),
             "Make sure that `make test` passes before you commit": (
-                rf"{_ENSURE}(?: that)?(?: all)? (?P<codes>{CODES}) {_PASSES},? before {_EVENT}"
+                rf"{_ENSURE}(?: that)?(?: all)? (?P<codes>{CODES}) {_PASSES}(?: locally)?,?"
+                rf" before {_EVENT}"
             ),
             "All code must pass `make lint` before committing": (
                 rf"(?:all |the |your )*(?:code|changes|commits|tests)"
@@ -126,12 +131,19 @@ _BARE_TOOL = forms(
     {"Always run pytest before committing": rf"(?:always )?run (?P<tool>[a-z-]+) before {_EVENT}"}
 )
 
+# narrows nothing before a commit: "after making Go changes, always run `x` before committing"
+_AFTER_CHANGES = re.compile(
+    r"^(?:after|when) (?:you )?(?:mak(?:e|ing) )?(?:any )?(?:[\w+#]+ )?(?:code )?changes,? "
+    r"(?=.* before )",
+    re.I,
+)
+
 
 def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Run `make test` before committing; run `make gen` before `make test`."""
     if prohibits or re.search(r"` \(or\b", statement.text):
         return None
-    clause = re.sub(r"\bprior to\b", "before", clause, flags=re.I)
+    clause = _AFTER_CHANGES.sub("", re.sub(r"\bprior to\b", "before", clause, flags=re.I))
     if match := whole_match(_PRE_COMMIT, clause):
         return gates(["pre-commit run"], _command_of(match["event"]))
     match = whole_match(_BARE_TOOL, clause)
@@ -177,12 +189,16 @@ def joined_by_or(codes: str) -> bool:
 
 def _command_of(event: str) -> str:
     """The pattern of the commands for an event, or for one event or another."""
+    if command := _command_for(event.strip()):
+        return command
     parts = re.split(rf"(?<=\w) or (?={_AN_EVENT})", event.strip(), flags=re.I)
     bare = [re.sub(rf"{_OF_CHANGES}$", "", part, flags=re.I) for part in parts]
-    return any_of(
-        next(command for words, command in _EVENTS.items() if re.fullmatch(words, part, re.I))
-        for part in bare
-    )
+    return any_of(filter(None, map(_command_for, bare)))
+
+
+def _command_for(event: str) -> str | None:
+    matches = (command for words, command in _EVENTS.items() if re.fullmatch(words, event, re.I))
+    return next(matches, None)
 
 
 _THEN = r"(?P<then>`[^`]+`)"
@@ -236,6 +252,9 @@ _HEADINGS = forms(
         ),
         "Commands to run before a commit:": (
             rf"\W*{_WHENEVER_CODE_CHANGES}[^`]*\b(?:run|execute)\b[^`]* before {_EVENT}[:.]*"
+        ),
+        "PR checklist:": (
+            r"\W*(?P<event>PR|pull request)s? (?:checklist|requirements?|checks?)[\s:*.]*"
         ),
         "Pre-commit checklist (required):": (
             r"[\W\d]*(?:required |mandatory )?"

@@ -31,6 +31,10 @@ _PROHIBITS = forms(
         ),
     }
 )
+# headings of lists of things, of which the items have no verb
+_NOT_USED = forms(
+    {"NEVER USE": rf"{NEVER} use(?: (?:these|the following|any of these))?[\s:!.—-]*"}
+)
 NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
 _NO_FIRST = re.compile(r"(?:no|not|never|avoid|stop|without|nothing|refrain)\b", re.I)
 _INSTEAD = re.compile(r"\binstead\b(?! of\b)", re.I)
@@ -100,10 +104,15 @@ _FORBIDDEN_ACT = re.compile(
 
 
 def as_order(statement: Statement) -> Statement:
-    """A statement such as "`vendor/` is off limits" as "Never edit `vendor/`", and "pushing to
-    `main` is forbidden" as "Never push to `main`".
+    """A statement such as "`vendor/` is off limits" as "Never edit `vendor/`", "pushing to `main`
+    is forbidden" as "Never push to `main`", and an item below "Never use" with these words.
     """
     act = ""
+    if statement.under and whole_match(_NOT_USED, statement.under[-1]):
+        text = (
+            statement.text if NEVER_FIRST.match(statement.text) else f"Never use {statement.text}"
+        )
+        return replace(statement, text=text, under=statement.under[:-1])
     if match := _OFF_LIMITS.match(statement.text):
         what = match["what"][0].lower() + match["what"][1:]
         act = f"{_verb_for(match['code'])} {what}"

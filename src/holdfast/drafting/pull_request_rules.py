@@ -129,6 +129,9 @@ _BASE = forms(
             rf"{ADVERBS}(?:open|create|target|submit|base|make) {_PR}"
             rf" (?:against|to|on|at|into|for) (?:the )?{_BRANCH}"
         ),
+        "Open PRs targeting `develop`": (
+            rf"{ADVERBS}(?:open|create|submit|make) {_PR} targeting (?:the )?{_BRANCH}"
+        ),
         "Open a PR on a feature branch targeting `master`": (
             rf"{ADVERBS}(?:open|create|submit) {_PR} (?:on|from) an? [\w -]*branch"
             rf"(?: \([^()]*\))? targeting {_BRANCH}"

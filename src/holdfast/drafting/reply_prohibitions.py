@@ -166,7 +166,7 @@ _FORBIDDEN_SPECS: tuple[tuple[Forms, RuleKind, Spec], ...] = (
 
 _YAML_LINE = r"[a-z_][\w-]*:(?: [^\n]*)?"
 _FENCE = r"```(?:{})\b"
-# formats, and how a reply in one looks
+# formats, and how a reply in one, or with one, looks
 _FORMATS: dict[str, Spec] = {
     "json": {"name": "ifeval_detectable_format_json_format"},
     "xml": {"name": "regex", "regex": rf"{_FENCE.format('xml')}|\A\s*<[A-Za-z?!](?s:.*)>\s*\Z"},
@@ -180,16 +180,17 @@ _FORMATS: dict[str, Spec] = {
         "regex": rf"{_FENCE.format('ya?ml')}"
         rf"|\A\s*+{_YAML_LINE}(?:\n\s*+(?:- [^\n]*|{_YAML_LINE}))+\s*\Z",
     },
+    "code": {"name": "regex", "regex": "```"},
     "markdown": {
         "name": "regex",
         "regex": r"\*\*|__|```|(?m:^\s*(?:\||(?:[-*•]|#+|\d+[.)])\s))",
     },
 }
-_FORMAT = one_of(*_FORMATS)
+_FORMAT = rf"{one_of(*_FORMATS)}(?: (?:blocks?|snippets?))?"
 _NOT_AS = forms(
     {
         "Never reply in JSON or XML": (
-            rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as|using) (?:raw )?"
+            rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as|using) (?:raw |any )?"
             rf"(?P<formats>{_FORMAT}(?:(?:,? (?:or|nor|and)|,|/) ?(?:in |raw )?{_FORMAT})*)"
             rf"(?: format)?{_END_OF_ALL}"
         )
@@ -231,7 +232,7 @@ def _languages(text: str) -> list[Draft]:
 
 def _formats(text: str) -> list[Draft]:
     match = _match(_NOT_AS, text)
-    names = re.findall(_FORMAT, match["formats"], re.I) if match else []
+    names = re.findall(one_of(*_FORMATS), match["formats"], re.I) if match else []
     return [_never("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]
 
 
