@@ -76,6 +76,7 @@ NEXT_STEPS = {
     "a rule made worse": replace(MODEL, outcome=Outcome.MADE_WORSE, made_worse=("signs",)),
     "uninformative": replace(MODEL, outcome=Outcome.UNINFORMATIVE),
     "breakdown": replace(MODEL, outcome=Outcome.BROKEN_DOWN),
+    "breakdown of few": replace(MODEL, outcome=Outcome.BROKEN_DOWN, conversations=3),
     "cut replies": replace(MODEL, outcome=Outcome.CUT),
     "one round": replace(MODEL, rounds=1),
     "breakdown with cures": replace(HELPS, cures=("raise a", "let b")),

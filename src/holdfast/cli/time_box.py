@@ -61,6 +61,11 @@ class Pilot:
     cut: float = 0.0
     per_round: float = 2
 
+    @property
+    def knows_pace(self) -> bool:
+        """Whether more was timed than the first token, most of whose time is that of the start."""
+        return self.limit > 1
+
     def tokens_of(self, max_new_tokens: int) -> float:
         """About how long a reply is: at least half of the longest possible, as a conversation that
         repeats itself writes to the limit.

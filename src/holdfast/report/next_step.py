@@ -118,7 +118,7 @@ def _mend_the_run(finding: Finding) -> str | None:
         )
     if finding.cures:
         return f"Next: {', and '.join(finding.cures)}, so that the conversations do not break down."
-    if finding.outcome is Outcome.BROKEN_DOWN:
+    if finding.outcome is Outcome.BROKEN_DOWN and finding.conversations >= MIN_SAMPLES:
         return "Next: use a larger model, as these conversations break down into repetition."
     return None
 
