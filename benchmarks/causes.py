@@ -1,9 +1,10 @@
 """How often `holdfast logs` agrees with hand-set labels on why a rule was broken.
 
 `python benchmarks/causes.py --out benchmarks/results/causes.json`; no model is needed. The labels
-(`tests/data/causes`) were set before the code was run on them; the half `held-out` was not looked
-at before its first run, and `hand` and `real` are a third set that came later. All have been looked
-at since, so only the first runs (`tests/data/causes/first_run.json`) show what to expect.
+(`tests/data/causes`) were set before the code was run on them. The half `held-out` was not looked
+at before its first run; `hand` and `real` are a third set, and `fresh` a fourth, that came later.
+All have been looked at since, so only the first runs (`tests/data/causes/first_run.json`) show what
+to expect.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from labelled_transcripts import labels, load, load_blind, suite_file, write
+from labelled_transcripts import labels, load, load_blind, load_fresh, suite_file, write
 from stamp import measured_on, write_record
 
 from holdfast.analysis.statistics import share
@@ -23,7 +24,7 @@ from holdfast.logs import read_logs, score_logs
 from holdfast.records import CAUSES
 
 BARE = "real-without-recalled"  # the same dialogs under rules without their `recalled`
-HALVES = ("develop", "held-out", "later", "hand", "real", BARE)
+HALVES = ("develop", "held-out", "later", "hand", "real", BARE, "fresh")
 
 
 def compare(dialog: dict, suite: dict, folder: Path) -> list[tuple[str, str, str]]:
@@ -83,8 +84,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--half", choices=HALVES, help="only this half")
     arguments = parser.parse_args()
-    files = load(), load_blind()
-    suites = files[0]["suites"] | files[1]["suites"]
+    files = load(), load_blind(), load_fresh()
+    suites = {name: suite for file in files for name, suite in file["suites"].items()}
     every = [dialog for file in files for dialog in file["dialogs"]]
     record: dict = {"measured_on": measured_on()}
     for half in HALVES if arguments.half is None else (arguments.half,):

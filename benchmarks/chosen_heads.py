@@ -33,7 +33,7 @@ from holdfast.analysis.statistics import SCORES, estimate, paired_difference
 from holdfast.models.requests import Request
 from holdfast.records import Conversation, read_run
 from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.report.calibration_page import answer
+from holdfast.report.calibration_sentences import answer
 from holdfast.seeds import seed_of
 from holdfast.study.attention_decay import run_traced, settings_for
 from holdfast.study.calibrating import calibrate

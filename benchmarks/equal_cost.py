@@ -45,11 +45,13 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift, methods
 from holdfast.analysis.candidates import Calibration, Candidate, read_calibration
-from holdfast.analysis.statistics import SCORES, estimate, resampled_means
+from holdfast.analysis.resampling import resampled_means
+from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.records import read_run
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
-from holdfast.study.capability import Capability, Item
+from holdfast.study.capability import Capability
+from holdfast.study.capability_items import Item
 from holdfast.study.fitting.fit import fit
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))

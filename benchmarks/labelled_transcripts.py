@@ -18,6 +18,7 @@ from holdfast.drift.cases import Case
 
 FILE = Path(__file__).parent.parent / "tests" / "data" / "causes" / "labelled.yaml"
 BLIND = FILE.with_name("blind.yaml")
+FRESH = FILE.with_name("fresh.yaml")
 TIME = "2026-09-14T10:00:00.000Z"
 
 
@@ -50,6 +51,11 @@ def load_blind() -> dict[str, Any]:
         if dialog["half"] == "real":
             loaded["suites"][dialog["suite"]] = suite_of(cases[dialog["suite"]])
     return loaded
+
+
+def load_fresh() -> dict[str, Any]:
+    """The fourth set, by hand."""
+    return load(FRESH)
 
 
 def suite_of(case: Case) -> dict[str, Any]:

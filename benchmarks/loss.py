@@ -1,6 +1,8 @@
-"""Which rules a model loses over 16 rounds of work: the suite `bots`, with its rules asked for.
+"""Which rules a model loses over rounds of work: the suite `bots`, with its rules asked for.
 
     python benchmarks/loss.py --model qwen-0.5b --runs runs/loss --out FILE.json
+    python benchmarks/loss.py --model qwen-1.5b --dtype float32 --seeds 0 --conversations 16
+        --rounds 8 --batch 16 --runs runs/loss --out FILE.json
 
 The runs resume. docs/what_is_lost.md shows the records.
 """
@@ -25,7 +27,7 @@ def command(arguments: Namespace, seed: int, folder: Path) -> list[str]:
     return [
         *("drift", "--model", arguments.model, "--dtype", arguments.dtype),
         *("--suite", "bots", "--pairs", "balanced", "--user-turns", "work"),
-        *("--rounds", str(ROUNDS), "--probe-every", str(PROBE_EVERY)),
+        *("--rounds", str(arguments.rounds), "--probe-every", str(PROBE_EVERY)),
         *("--conversations", str(arguments.conversations), "--seed", str(seed)),
         *("--batch", str(arguments.batch)),
         *("--temperature", "0.7", "--max-new-tokens", str(TOKENS)),
@@ -37,6 +39,7 @@ def main() -> None:
     parser = record_options(__doc__, "runs/loss")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--conversations", type=int, default=CONVERSATIONS, help="of each seed")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--batch", type=int, default=24, help="conversations at a time")
     arguments = parser.parse_args()
     folders = [arguments.runs / f"{arguments.model}-{seed}" for seed in arguments.seeds]

@@ -40,15 +40,17 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.collapse import broken_share, count_turns, without_collapsed
+from holdfast.analysis.broken_replies import broken_share
+from holdfast.analysis.collapse import count_turns, without_collapsed
 from holdfast.analysis.decay import describe
 from holdfast.analysis.series import read_series
-from holdfast.drift.recorded_dialogs import read_user_turns
+from holdfast.drift.user_scripts import read_user_turns
 from holdfast.models.requests import Request
 from holdfast.records.traces import read_traces
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
-from holdfast.study.capability import Capability, Item
+from holdfast.study.capability import Capability
+from holdfast.study.capability_items import Item
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

@@ -42,7 +42,7 @@ class Record:
         name: of its file in benchmarks/results/, without ".json".
         command: for Python, from the repository's root; {out} is the file, {runs} a folder for its
             runs, {corpus} the Self-dialogue Corpus (training/README.md), {facts} CounterFact,
-            {rules} the rules files of `suite_init_labels.json`.
+            {rules} the rules files of `suite_init_labels.json`, {llama_server} llama.cpp's binary.
         default_model: whether its numbers are the default model's, so that new weights invalidate
             it.
         minutes: about how long it takes on 2 cores.
@@ -224,6 +224,14 @@ RECORDS = (
         "plugins/holdfast-llama/benchmarks/speed.py --folder {runs} --out {out}",
         False,
         14,
+        python=".venv-llama/bin/python",
+    ),
+    Record(
+        "llama_server",
+        "plugins/holdfast-llama/benchmarks/engines.py --without-plugin --repetitions 3"
+        " --server {llama_server} --out {out}",
+        False,
+        30,
         python=".venv-llama/bin/python",
     ),
     Record("cluster", "benchmarks/cluster.py --out {out}", False, 1),
@@ -534,6 +542,7 @@ def main() -> None:
     parser.add_argument(
         "--rules-files", type=Path, help="the folder of the files of suite_init_labels.json"
     )
+    parser.add_argument("--llama-server", type=Path, help="llama.cpp's binary, a peer of ours")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--compare", metavar="COMMIT", help="with its records; measures nothing")
     arguments = parser.parse_args()
@@ -548,18 +557,16 @@ def main() -> None:
     if unknown := [name for name in arguments.names if name not in by_name]:
         parser.error(f"no record {unknown[0]!r}; there are {', '.join(by_name)}")
     chosen = [by_name[name] for name in arguments.names or by_name]
-    data = {
-        "corpus": arguments.self_dialogue,
-        "facts": arguments.counterfact,
-        "rules": arguments.rules_files,
+    given = {
+        "corpus": ("--self-dialogue", arguments.self_dialogue),
+        "facts": ("--counterfact", arguments.counterfact),
+        "rules": ("--rules-files", arguments.rules_files),
+        "llama_server": ("--llama-server", arguments.llama_server),
     }
-    for name, option in (
-        ("corpus", "--self-dialogue"),
-        ("facts", "--counterfact"),
-        ("rules", "--rules-files"),
-    ):
+    data = {name: path for name, (_, path) in given.items()}
+    for name, (option, path) in given.items():
         needing = [record for record in chosen if f"{{{name}}}" in record.command]
-        if data[name] is None and needing:
+        if path is None and needing:
             what = f"{', '.join(record.name for record in needing)}: {option} FILE is needed"
             if arguments.names:
                 parser.error(what)

@@ -34,7 +34,9 @@ import torch
 
 import holdfast
 from holdfast.cli import main as command
+from holdfast.cli.catalogue import example_of
 from holdfast.errors import ModelError
+from holdfast.methods.all_methods import BY_NAME
 
 FILE = Path(__file__).parents[1] / "tests" / "data" / "replies.json"
 MASS_TOLERANCE = 2e-5  # masses are sums of float32 exponentials
@@ -60,6 +62,8 @@ METHODS = (
     "anchoring:strength=1.5",
     "adacad",
 )
+# The first adds nothing to dialogs as short as these, and the others need the rules of a suite.
+UNCOVERED = ("reminder", "repair", "check-and-retry")
 # Batched together as `sixteen`, which repeats them in this order. A method that is added later is
 # not among them, as it would give the others new chats and seeds; it has a batch of its own,
 # `mixed`.
@@ -94,6 +98,13 @@ PROMPTS = ("Always reply in French.", "Your name is Anna. Always say so.", "Repl
 QUESTIONS = ("Do you like the garden?", "What is your name?", "Where does the river go?")
 REPLIES = ("Oui, j'aime le jardin.", "No.")
 LONG = "The river goes past the old town. " * 70  # longer than Gemma's window
+
+
+def specs_by_name() -> dict[str, str]:
+    """The spec of each method that needs no file: those above, and examples of any other."""
+    specs = {spec.partition(":")[0]: spec for spec in METHODS}
+    covered = {*specs, *itertools.chain(*FITTED), *UNCOVERED}
+    return specs | {name: example_of(made) for name, made in BY_NAME.items() if name not in covered}
 
 
 def chat(number: int, *more: str) -> list[dict[str, str]]:
@@ -177,7 +188,7 @@ def compute(name: str, device: str = "cpu") -> dict[str, dict]:
         model = holdfast.load(name, device, "float32")
         if name in TEMPLATES:
             model.tokenizer.chat_template = TEMPLATES[name]
-        specs = {spec.partition(":")[0]: spec for spec in METHODS}
+        specs = specs_by_name()
         if name == "default":
             specs |= fit_all(Path(scratch))
         return dict(answers_of(name, model, specs))

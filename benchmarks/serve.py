@@ -8,14 +8,15 @@ Three measurements of a model, by default the bundled one, each of a server in a
 - memory: the server's resident memory after a first share of the requests and at the end, with
   little room for cached dialogs, so that the cache is full by then.
 - speed: requests per second, and seconds to the first piece of text and between pieces, against
-  `transformers serve`, plain and with its continuous batching. All get the same unsteered requests,
-  in alternation; idle servers are stopped (SIGSTOP) meanwhile. Replies are sampled, so the ratio is
-  of tokens per second.
+  `transformers serve`, plain and with its continuous batching, and against llama.cpp's own server
+  on a GGUF file. All get the same unsteered requests, in alternation; idle servers are stopped
+  (SIGSTOP) meanwhile. Replies are sampled, so the ratio is of tokens per second.
 
     pip install 'holdfast-llm[serve,benchmarks]'
     python benchmarks/serve.py --out benchmarks/results/serve.json
     python benchmarks/serve.py --model qwen-0.5b --dtype bfloat16 --requests 0 --per-phase 16
-        --peers transformers_continuous --out benchmarks/results/serve_qwen.json
+        --peers transformers_continuous --llama-server /path/to/llama-server
+        --out benchmarks/results/serve_qwen.json
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TextIO
 
 import httpx2
 import psutil
@@ -43,6 +45,7 @@ from serve_clients import TOKENS, Ask, Seen, asks, play, without_leaving
 from stamp import measured_on
 
 import holdfast
+from holdfast.models.checkpoint import find_source
 
 CLIENTS = (1, 4, 16)
 SOAK_CLIENTS = 64
@@ -50,6 +53,8 @@ LEAVING = 0.15  # share of the soak's clients that disconnect
 KEPT = 64 * 2**20  # bytes of keys and values that our server keeps for its dialogs
 OURS, PLAIN, CONTINUOUS = "holdfast", "transformers", "transformers_continuous"
 PEERS = (PLAIN, CONTINUOUS)
+LLAMA = "llama_server"
+SLOT_TOKENS = 2048  # of each of llama.cpp's slots, one per client
 
 
 @dataclass(frozen=True)
@@ -59,23 +64,55 @@ class Server:
     Args:
         process: the server's process.
         url: without `/v1`.
+        health: the path that answers 200 when it is ready.
         model: the name under which it serves the model.
+        log: what it printed.
+        may_pause: llama-server drops connections after a pause, and is idle without one.
     """
 
     process: subprocess.Popen
     url: str
+    health: str
     model: str
+    log: TextIO
+    may_pause: bool = True
 
     def __enter__(self) -> Server:
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self.process.poll() is not None:
+            print(f"Ended with {self.process.returncode}:\n{self.last_lines()}", file=sys.stderr)
         self.process.send_signal(signal.SIGCONT)
         self.process.terminate()
         try:
             self.process.wait(30)
         except subprocess.TimeoutExpired:
             self.process.kill()
+
+    def wait_until_ready(self) -> None:
+        for _ in range(600):
+            if self.process.poll() is not None:
+                break
+            try:
+                if httpx2.get(self.url + self.health).status_code == 200:
+                    return
+            except httpx2.TransportError:
+                pass
+            time.sleep(0.2)
+        sys.exit(f"{self.process.args} is not ready:\n{self.last_lines()}")
+
+    def pause(self) -> None:
+        """Stops the process, so that it takes no processor time while it has nothing to do."""
+        if self.may_pause:
+            self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def last_lines(self) -> str:
+        self.log.seek(0)
+        return self.log.read()[-2000:]
 
     @property
     def resident(self) -> int:
@@ -99,18 +136,9 @@ def start(command: Sequence[str], health: str, model: str) -> Server:
     process = subprocess.Popen(
         [*command, "--port", str(port)], env=environment, stdout=log, stderr=subprocess.STDOUT
     )
-    server = Server(process, f"http://127.0.0.1:{port}", model)
-    for _ in range(600):
-        if process.poll() is not None:
-            log.seek(0)
-            sys.exit(f"{' '.join(command)} ended:\n{log.read()[-2000:]}")
-        try:
-            if httpx2.get(server.url + health).status_code == 200:
-                return server
-        except httpx2.TransportError:
-            pass
-        time.sleep(0.2)
-    sys.exit(f"{' '.join(command)} did not answer within two minutes.")
+    server = Server(process, f"http://127.0.0.1:{port}", health, model, log)
+    server.wait_until_ready()
+    return server
 
 
 def serve_ours(model: str, *, dtype: str) -> Server:
@@ -126,6 +154,13 @@ def serve_peer(path: str, peer: str, *, dtype: str) -> Server:
         # by default it takes most of the memory for keys and values, of which it needs little
         command += ["--continuous-batching", "--cb-max-memory-percent", "0.3"]
     return start(command, "/health", path)
+
+
+def serve_llama(binary: str, model: str) -> Server:
+    command = [binary, "--model", find_source(model).location, "--jinja", "--threads", "2"]
+    slots = max(CLIENTS)
+    command += ["--parallel", str(slots), "--ctx-size", str(slots * SLOT_TOKENS)]
+    return replace(start(command, "/health", model), may_pause=False)
 
 
 def run(server: Server, plan: Sequence[Ask], clients: int, steers: bool) -> list[Seen]:
@@ -220,9 +255,13 @@ def speed(model, arguments: argparse.Namespace) -> dict:
         servers = {OURS: stack.enter_context(serve_ours(arguments.model, dtype=dtype))}
         for peer in arguments.peers:
             servers[peer] = stack.enter_context(serve_peer(path, peer, dtype=dtype))
+        if arguments.llama_server:
+            servers[LLAMA] = stack.enter_context(
+                serve_llama(arguments.llama_server, arguments.model)
+            )
         for server in servers.values():
             run(server, asks(4, steered=False, seed=99), 2, False)
-            server.process.send_signal(signal.SIGSTOP)
+            server.pause()
         rows = []
         for repetition in range(arguments.repetitions):
             for clients in CLIENTS:
@@ -233,14 +272,15 @@ def speed(model, arguments: argparse.Namespace) -> dict:
                 row = {"clients": clients, "requests": count}
                 for who in order:
                     server = servers[who]
-                    server.process.send_signal(signal.SIGCONT)
+                    server.go_on()
                     started = time.perf_counter()
                     seen = run(server, without_leaving(plan), clients, who == OURS)
                     row[who] = figures(seen, time.perf_counter() - started, model.tokenizer)
-                    server.process.send_signal(signal.SIGSTOP)
+                    server.pause()
                 rows.append(row)
                 print(json.dumps(row), flush=True)
-    by_clients = {str(clients): medians(rows, clients, arguments.peers) for clients in CLIENTS}
+    peers = [who for who in servers if who != OURS]
+    by_clients = {str(clients): medians(rows, clients, peers) for clients in CLIENTS}
     return {"dtype": dtype, "rows": rows, "medians": by_clients}
 
 
@@ -268,6 +308,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=1000, help="of the soak; 0 leaves it out")
     parser.add_argument("--per-phase", type=int, default=48, help="requests at 16 clients")
     parser.add_argument("--peers", nargs="+", default=PEERS, choices=PEERS)
+    parser.add_argument("--llama-server", help="llama.cpp's binary, as another peer")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()

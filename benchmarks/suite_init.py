@@ -16,7 +16,9 @@ both are files of small repositories at random, where the six before were mostly
 
 The ninth set was drafted after the eighth, the tenth after what the ninth showed; both are half
 small repositories at random, half known ones. The eleventh to the thirteenth, each drafted after
-what the one before it showed, have prompts of chat bots beside rules files.
+what the one before it showed, have prompts of chat bots beside rules files. The fourteenth, half of
+it of small repositories at random, was drafted after libraries, options of commands, names of
+branches and further kinds of rules were read.
 
 The numbers of the present version, `now`, are of the files that FOLDER has.
 
@@ -135,6 +137,7 @@ def main() -> None:
         "with_lists": ["seventh", "eighth"],
         "with_forms": ["ninth", "tenth"],
         "with_never": ["eleventh", "twelfth", "thirteenth"],
+        "with_more_kinds": ["fourteenth"],
     }
     at_hand = {
         name: [file for file in files if path_of(file, arguments.folder).exists()]

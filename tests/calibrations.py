@@ -7,7 +7,8 @@ import numpy as np
 from holdfast.analysis.candidates import Calibration, Candidate
 from holdfast.analysis.choosing import pick
 from holdfast.records.identity import CalibrationIdentity, PlanIdentity
-from holdfast.report.calibration_page import answer, chance_line, next_step, table
+from holdfast.report.calibration_page import table
+from holdfast.report.calibration_sentences import answer, chance_line, next_step
 
 ABOUT = CalibrationIdentity(capability="towns", plan=PlanIdentity(draws=1))
 

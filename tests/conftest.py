@@ -39,3 +39,13 @@ def serve(monkeypatch):
             return holdfast.connect(server.url, "tiny", **options), server
 
         yield start
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """The path of the suite that the tests of the proxy use."""
+    from fake_upstream import SUITE
+
+    path = tmp_path / "bot.yaml"
+    path.write_text(SUITE)
+    return str(path)

@@ -1,14 +1,17 @@
 """Runs of drift with given scores, and the sentences on them, for the approved texts."""
 
+import re
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.outcome import Outcome, findings_of
+from holdfast.analysis.prompt_effect import BaselineRow
 from holdfast.analysis.series import read_series
 from holdfast.records import Conversation, open_run, read_run
-from holdfast.report import sentences as drift_sentences
-from holdfast.report.next_step import Finding, next_step
+from holdfast.report.next_step import next_step
+from holdfast.report.opening_sentences import opening
 
 
 def record(number, stability, adoption=(), method="none", agent="a", category="pattern", mass=None):
@@ -51,7 +54,7 @@ def series_of(folder, first, last, n=40, **more):
 
 def opening_of(series, baseline=None):
     """The opening sentences on some series."""
-    return drift_sentences.opening(series, findings_of(series[0], baseline), baseline)
+    return opening(series, findings_of(series[0], baseline), baseline)
 
 
 def prompts_run(folder, prompts, each):
@@ -63,46 +66,130 @@ def prompts_run(folder, prompts, each):
     return read_series(run_of(folder, records))
 
 
-DRIFT = "holdfast drift --conversations 12"
-MODEL = Finding(DRIFT, ("--model", "m"), "bot", conversations=40)
-DRIFTS = replace(MODEL, outcome=Outcome.DRIFTS, first_fix="split-softmax:exponent=0.5")
-FIXED = replace(DRIFTS, fix="boost:factor=4")
-HELPS = replace(FIXED, helps=True)
-SWEEPS = ("split-softmax:exponent=0.9,0.7,0.5,heads=16-23.0-13", "repetition:probability=0.5,1")
-NEXT_STEPS = {
-    "few conversations": replace(MODEL, conversations=12),
-    "replayed dialogs": replace(MODEL, conversations=12, replayed=True),
-    "nothing measured": replace(MODEL, outcome=Outcome.NOT_MEASURED),
-    "a rule made worse": replace(MODEL, outcome=Outcome.MADE_WORSE, made_worse=("signs",)),
-    "uninformative": replace(MODEL, outcome=Outcome.UNINFORMATIVE),
-    "breakdown": replace(MODEL, outcome=Outcome.BROKEN_DOWN),
-    "breakdown of few": replace(MODEL, outcome=Outcome.BROKEN_DOWN, conversations=3),
-    "cut replies": replace(MODEL, outcome=Outcome.CUT),
-    "one round": replace(MODEL, rounds=1),
-    "breakdown with cures": replace(HELPS, cures=("raise a", "let b")),
-    "rules never followed": replace(HELPS, never_followed=("a", "b", "c")),
-    "a fix that helps": HELPS,
-    "a fix that helps behind an API": replace(HELPS, endpoint=True),
-    "a proxy's fix that helps": replace(HELPS, fix="check-and-retry:n=2"),
-    "a proxy's fix that helps behind an API": replace(
-        HELPS, fix="check-and-retry:n=2", endpoint=True, url="https://api.example.com/v1"
-    ),
-    "a fix that harms": replace(FIXED, harms=True),
-    "a drift": DRIFTS,
-    "a drift, and rules never followed": replace(DRIFTS, never_followed=("a",)),
-    "a drift of a model without a proven fix": replace(DRIFTS, first_fix=None, sweeps=SWEEPS),
-    "a drift under rules that can be checked": replace(
-        DRIFTS, first_fix="check-and-retry:n=2", sweeps=("check-and-retry:n=2", *SWEEPS)
-    ),
-    "a drift behind an API": replace(DRIFTS, endpoint=True, first_fix="repetition:probability=1"),
-    "a drift in a run of Python": replace(DRIFTS, command=""),
-    "an uncertain fix": replace(FIXED, needed=90),
-    "a fix without effect": FIXED,
-    "a fix without effect behind an API": replace(FIXED, endpoint=True),
-    "stable": replace(MODEL, outcome=Outcome.HOLDS),
-    "undecided": replace(MODEL, needed=90),
-    "undecided in a run of Python": replace(MODEL, command="", needed=50),
-}
+TYPED = "holdfast drift --model m --suite bot --conversations 12"
+API = "holdfast drift --model https://api.example.com/v1 --suite bot"
+PROXY_FIX = "check-and-retry:n=2"
+
+
+def _falls(number):
+    return float(number % 4 == 0)
+
+
+def _holds(number):
+    return 1.0
+
+
+def _undecided(number):
+    return 0.2 if number % 2 else 0.8
+
+
+def _results(
+    folder,
+    last=_holds,
+    fixed=None,
+    *,
+    fix="boost:factor=4",
+    typed=TYPED,
+    first=1.0,
+    conversations=40,
+    rounds=2,
+    never_followed=(),
+    manifest=(),
+    **identity,
+):
+    """The results of a run whose rule scores `first` in round 1 and `last(number)` in round 2, or
+    `fixed(number)` with a fix. Rules that are never followed may stand beside it.
+    """
+    records = []
+    for method, score in (("none", last), (fix, fixed)):
+        for number in range(conversations if score else 0):
+            scores = [
+                [value, *(0.0 for _ in never_followed)] for value in (first, score(number))[:rounds]
+            ]
+            records.append(record(number, scores, method=method))
+            for probe in records[-1]["probes"] if never_followed else ():
+                probe["rule"] = ("kept", *never_followed)[probe["probe"]]
+    about = {"command": "drift", "seed": 0, "argv": typed, **dict(manifest)}
+    with open_run(folder, {"rounds": rounds, **identity}, about) as run:
+        for item in records:
+            run.append(Conversation.model_validate(item))
+    return results_of(read_run(folder))
+
+
+def _with_outcome(results, outcome, **findings):
+    return replace(results, findings=replace(results.findings, outcome=outcome, **findings))
+
+
+def _made_worse(results):
+    change = results.findings.stability.change
+    row = BaselineRow("signs", change.n, change, change, change, "made worse")
+    return _with_outcome(results, Outcome.MADE_WORSE, made_worse=(row,))
+
+
+def _breaking_down(folder):
+    records = [record(number, [1.0, 1.0]) for number in range(40)]
+    for item in records:
+        for turn in item["turns"]:
+            turn["stop_reason"] = "length"
+            turn["repeats"] = {"own": 0.0, "other": 1.0, "loops": 0.0}
+    return _with_outcome(results_of(run_of(folder, records)), Outcome.BROKEN_DOWN)
+
+
+def next_steps(folder: Path) -> dict[str, str]:
+    """The next step after runs with every kind of result."""
+    names = iter(range(100))
+
+    def results(*scores, **more):
+        return _results(folder / str(next(names)), *scores, **more)
+
+    def fixed(number):
+        return 0.5 + number % 2 / 2
+
+    def uncertain(number):
+        return float(number % 5 < 2)
+
+    def worse(number):
+        return 0.0
+
+    qwen = {"layers": 24, "heads": 14}
+    runs = {
+        "few conversations": results(conversations=12),
+        "replayed dialogs": results(conversations=12, dialogs={"name": "d", "fingerprint": "f"}),
+        "a shard": results(typed="holdfast drift --model m --shard 1/4"),
+        "nothing measured": _with_outcome(results(), Outcome.NOT_MEASURED),
+        "a rule made worse": _made_worse(results()),
+        "uninformative": _with_outcome(results(), Outcome.UNINFORMATIVE),
+        "breakdown": _with_outcome(results(), Outcome.BROKEN_DOWN),
+        "breakdown of few": _with_outcome(results(conversations=3), Outcome.BROKEN_DOWN),
+        "breakdown with cures": _breaking_down(folder / "breakdown"),
+        "cut replies": _with_outcome(results(), Outcome.CUT),
+        "one round": results(rounds=1),
+        "rules never followed": results(_falls, fixed, never_followed=("a", "b", "c")),
+        "a fix that helps": results(_falls, fixed),
+        "a fix that helps behind an API": results(_falls, fixed, typed=API),
+        "a proxy's fix that helps": results(_falls, fixed, fix=PROXY_FIX),
+        "a proxy's fix that helps behind an API": results(_falls, fixed, fix=PROXY_FIX, typed=API),
+        "a fix that harms": results(_falls, worse),
+        "a drift": results(_falls, model="default"),
+        "a drift, and rules never followed": results(
+            _falls, never_followed=("a",), model="default"
+        ),
+        "a drift of a model without a proven fix": results(_falls, manifest=qwen),
+        "a drift under rules that can be checked": results(
+            _falls, manifest={**qwen, "checkable": True}
+        ),
+        "a drift behind an API": results(_falls, typed=API),
+        "a drift in a run of Python": results(_falls, typed=None, model="default"),
+        "an uncertain fix": results(_falls, uncertain),
+        "a fix without effect": results(_falls, _falls),
+        "a fix without effect behind an API": results(_falls, _falls, typed=API),
+        "stable": results(),
+        "undecided": results(_undecided, first=0.5, conversations=24),
+        "undecided in a run of Python": results(
+            _undecided, first=0.5, conversations=24, typed=None
+        ),
+    }
+    return {name: next_step(found) for name, found in runs.items()}
 
 
 def openings(folder: Path) -> dict[str, list[str]]:
@@ -145,5 +232,10 @@ def sentences() -> str:
             "\n".join([f"# Opening: {name}", *lines])
             for name, lines in openings(Path(folder)).items()
         ]
-    steps = [f"# Next step: {name}\n{next_step(found)}" for name, found in NEXT_STEPS.items()]
+        steps = [f"# Next step: {name}\n{step}" for name, step in next_steps(Path(folder)).items()]
     return "\n\n".join([*texts, *steps, ""])
+
+
+def numbers_in(text):
+    """The numbers of a sentence, in order."""
+    return [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", text)]

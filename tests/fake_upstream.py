@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import openai
 import uvicorn
 
 from holdfast.drift.suites import load_suite
@@ -36,6 +37,8 @@ cases:
         measure: one_sentence
 """
 SYSTEM = "Reply in one sentence and sign as Tony."
+KEY = "sk-test-0123456789abcdef"
+EVERY = 'reminder:every=1,text="Be brief."'
 
 
 @dataclass
@@ -259,3 +262,17 @@ def in_turn(*answers: Answer) -> Answer:
     """Answers each request by the next of these."""
     left = iter(answers)
     return lambda seen, writer: next(left)(seen, writer)
+
+
+def client(proxy, **options) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{proxy.url}/v1", api_key=KEY, max_retries=0, **options)
+
+
+def user(text, *before):
+    return [{"role": "system", "content": SYSTEM}, *before, {"role": "user", "content": text}]
+
+
+def kept(proxy):
+    """How many replies kept each rule at each turn, of how many."""
+    proxy.settle()
+    return {(row.cell.rule, row.cell.turn): (row.kept, row.scored) for row in proxy.counts.rules}

@@ -4,6 +4,24 @@ from __future__ import annotations
 
 import decimal
 import math
+import random
+
+# By the name of a method, its oracle. Each takes the method, whose parameters it reads, and
+#   of an attention method: a row of weights, which of the keys are the span's, which were generated
+#   of a logits processor: the logits with the prompt and without it, or with its words masked
+#   of a message method: the texts of the user, that of the system prompt, and the seed
+# and returns the weights, the probabilities, or the texts that the model is shown.
+ORACLES = {}
+
+
+def oracle_of(*names):
+    """Registers a function as the oracle of methods."""
+
+    def register(function):
+        ORACLES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
 
 
 def softmax(scores: list[float]) -> list[float]:
@@ -13,11 +31,12 @@ def softmax(scores: list[float]) -> list[float]:
     return [power / math.fsum(powers) for power in powers]
 
 
-def split_softmax(weights: list[float], span: list[bool], exponent: float) -> list[float]:
+@oracle_of("split-softmax")
+def split_softmax(method, weights, span, generated) -> list[float]:
     """Li et al. (2024), equation 6: one row of attention weights."""
     pi = math.fsum(weight for weight, held in zip(weights, span, strict=True) if held)
     return [
-        pi**exponent / pi * weight if held else (1 - pi**exponent) / (1 - pi) * weight
+        pi**method.exponent / pi * weight if held else (1 - pi**method.exponent) / (1 - pi) * weight
         for weight, held in zip(weights, span, strict=True)
     ]
 
@@ -30,22 +49,24 @@ def split_softmax_log_odds(log_odds: float, exponent: float) -> float:
         return float((raised / (1 - raised)).ln())
 
 
-def guidance(
-    with_prompt: list[float], without: list[float], scale: float, plausibility: float
-) -> list[float]:
-    """Li et al. (2024), equation 5: log-probabilities, -inf for implausible tokens."""
+@oracle_of("guidance", "prompt-strength")
+def guidance(method, with_prompt, without) -> list[float]:
+    """Li et al. (2024), equation 5, and Dong et al. (2026); 0 for implausible tokens."""
     one, other = softmax(with_prompt), softmax(without)
-    return [
-        (
-            math.log(q) + scale * (math.log(p) - math.log(q))
-            if p >= plausibility * max(one)
-            else -math.inf
-        )
-        for p, q in zip(one, other, strict=True)
-    ]
+    return softmax(
+        [
+            (
+                math.log(q) + method.scale * (math.log(p) - math.log(q))
+                if p >= method.plausibility * max(one)
+                else -math.inf
+            )
+            for p, q in zip(one, other, strict=True)
+        ]
+    )
 
 
-def adacad(with_prompt: list[float], without: list[float], strength: float) -> list[float]:
+@oracle_of("adacad")
+def adacad(method, with_prompt, without) -> list[float]:
     """Wang et al. (2024): softmax of (1 + a) f - a g, f and g the logits with and without the
     prompt, a the strength times the Jensen-Shannon divergence (base 2) of their distributions.
     """
@@ -55,37 +76,36 @@ def adacad(with_prompt: list[float], without: list[float], strength: float) -> l
         math.fsum(a * math.log2(a / b) for a, b in zip(part, m, strict=True) if a)
         for part in (p, q)
     ]
-    alpha = strength * math.fsum(bits) / 2
+    alpha = method.strength * math.fsum(bits) / 2
     scaled = [(1 + alpha) * f - alpha * g for f, g in zip(with_prompt, without, strict=True)]
     return softmax(scaled)
 
 
-def anchoring(seeing: list[float], masked: list[float], strength: float) -> list[float]:
+@oracle_of("anchoring")
+def anchoring(method, seeing, masked) -> list[float]:
     """Tian and Zhang (2025): probabilities from the logits with the span, and with it masked."""
-    return softmax([strength * f + (1 - strength) * g for f, g in zip(seeing, masked, strict=True)])
+    w = method.strength
+    return softmax([w * f + (1 - w) * g for f, g in zip(seeing, masked, strict=True)])
 
 
-def pasta(
-    weights: list[float],
-    span: list[bool],
-    generated: list[bool],
-    alpha: float,
-    scale_generated: bool = False,
-) -> list[float]:
+@oracle_of("pasta")
+def pasta(method, weights, span, generated) -> list[float]:
     """Zhang et al. (2024), equation 2: weights outside the span are scaled by alpha, generated
     tokens only on request; then all are divided by their sum.
     """
     scaled = [
-        weight if held or (said and not scale_generated) else alpha * weight
+        weight if held or (said and method.generated == "keep") else method.alpha * weight
         for weight, held, said in zip(weights, span, generated, strict=True)
     ]
     return [weight / math.fsum(scaled) for weight in scaled]
 
 
-def boost(weights: list[float], span: list[bool], factor: float) -> list[float]:
+@oracle_of("boost")
+def boost(method, weights, span, generated) -> list[float]:
     """InstABoost: weights on the span are multiplied by M, then all divided by their sum."""
     scaled = [
-        factor * weight if held else weight for weight, held in zip(weights, span, strict=True)
+        method.factor * weight if held else weight
+        for weight, held in zip(weights, span, strict=True)
     ]
     return [weight / math.fsum(scaled) for weight in scaled]
 
@@ -97,11 +117,13 @@ def guide(scores: list[float], span: list[bool], delta: float) -> list[float]:
     )
 
 
-def spotlight(weights: list[float], span: list[bool], target: float) -> list[float]:
+@oracle_of("spotlight")
+def spotlight(method, weights, span, generated) -> list[float]:
     """Spotlight with its target reached: a span with less than the target mass is scaled up to
     it, and the rest down to what remains.
     """
     pi = math.fsum(weight for weight, held in zip(weights, span, strict=True) if held)
+    target = method.target
     if pi >= target:
         return list(weights)
     return [
@@ -110,30 +132,29 @@ def spotlight(weights: list[float], span: list[bool], target: float) -> list[flo
     ]
 
 
-def weights_by(method, weights, span, generated) -> list[float]:
-    """One row of attention weights under an attention method, by its own formula."""
-    if method.name == "split-softmax":
-        return split_softmax(weights, span, method.exponent)
-    if method.name == "pasta":
-        return pasta(weights, span, generated, method.alpha, method.generated == "scale")
-    if method.name == "boost":
-        return boost(weights, span, method.factor)
-    if method.name == "spotlight":
-        return spotlight(weights, span, method.target)
-    raise NotImplementedError(f"no oracle of {method.name}")
-
-
-def reminder(said: list[str], every: int, depth: int, text: str) -> list[str]:
+@oracle_of("reminder")
+def reminder(method, said, prompt, seed) -> list[str]:
     """A user's messages with reminders: one is due at number `every`, twice that and so on, and
     stands `depth` of the user's messages before the one that it is due at.
     """
-    shown = list(said)
+    shown, every, depth = list(said), method.every, method.depth
+    text = prompt if method.text == "prompt" else method.text
     due = every
     while every and due - depth <= len(said):
         if due - depth >= 1:
             shown[due - depth - 1] = f"[Reminder: {text}]\n\n{said[due - depth - 1]}"
         due += every
     return shown
+
+
+@oracle_of("repetition")
+def repetition(method, said, prompt, seed) -> list[str]:
+    """Li et al. (2024), section 6.1: the prompt before some of the user's messages."""
+    draws = [random.Random(f"repetition {seed} {number}").random() for number in range(len(said))]
+    return [
+        f"{prompt}\n\n{text}" if draw < method.probability else text
+        for text, draw in zip(said, draws, strict=True)
+    ]
 
 
 def clopper_pearson(successes: int, n: int) -> tuple[float, float]:

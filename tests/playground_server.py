@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from holdfast import methods
 from holdfast.serve.access import SECURITY_HEADERS
-from holdfast.serve.app import page_files
+from holdfast.serve.playground import page_files
 
 KEY = "open-sesame"
 OUT_OF_MEMORY = "The engine ran out of memory."

@@ -26,7 +26,7 @@ from test_transcripts import (
 from holdfast.cli import main
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
-from holdfast.measures.actions import commands_of, files_changed
+from holdfast.measures.actions import commands_of, edits_of
 from holdfast.report.log_formats import formats_list, formats_table
 from holdfast.transcripts import FORMATS, Kind, read_transcripts
 from holdfast.transcripts.format_guide import GUIDES
@@ -46,6 +46,10 @@ def turns_of(path):
     logs = read_logs([path])
     (dialog,) = logs.dialogs
     return [(turn.user, turn.done.text) for turn in dialog.turns], list(logs.problems), dialog
+
+
+def files_changed(calls):
+    return list(dict.fromkeys(edit.path for edit in edits_of(calls) if edit.path))
 
 
 def text(words):

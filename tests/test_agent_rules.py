@@ -15,7 +15,7 @@ from holdfast.cli import main
 from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UsageError
 from holdfast.measures import build
-from holdfast.measures.registry import Undecided
+from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import AssistantTurn as Turn
 from holdfast.measures.turns import ToolCall
 from holdfast.records import read_run

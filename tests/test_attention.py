@@ -51,7 +51,7 @@ def by_the_paper(weights, span, generated, methods, head):
         elsewhere = method.heads is not None and (0, head) not in method.heads
         if elsewhere or (not isinstance(method, Pasta) and not (pi > 0 and rest > 0)):
             continue
-        weights = oracles.weights_by(method, weights, span, generated)
+        weights = oracles.ORACLES[method.name](method, weights, span, generated)
     return weights
 
 

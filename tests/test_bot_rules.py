@@ -136,6 +136,15 @@ RULES = [  # a line, a reply that follows it, one that breaks it
         "The sky is blue today.",
     ),
     ("Write without contractions.", "It is not.", "It isn't."),
+    ("Never mention fines.", "That is fine.", "There is a fine of 20 cents."),
+    ("Never mention late fees or penalties.", "Bring it back.", "A penalty is due."),
+    ("Use at most two emojis per message.", "Hi 👋🏽 👨‍👩‍👧", "🎉 🎉🎉"),
+    ("1-2 emojis per message max.", "🎉 🎉", "🎉 🎉🎉"),
+    ("Never reply in XML.", "a < b > c", "<a>b</a>\n"),
+    ("Do not answer with HTML.", "1 < 2", "It is <b>big</b>."),
+    ("Never respond in YAML.", "Note: it is so.", "name: a\nage: 3\n"),
+    ("Call yourself Mira.", "I am Mira.", "I am a bot."),
+    ("Introduce yourself as Mira when asked.", "I'm Mira!", "I'm a bot."),
     ("Address users with the formal vous.", "Puis-je vous aider ?", "Je peux t'aider, toi ?"),
 ]
 
@@ -190,6 +199,10 @@ def test_a_line_with_a_condition_is_no_rule_and_says_so(line, reason):
         "Use emojis occasionally.",
         "Reply in Malayalam words written in English letters.",
         "Every line of a reply starts with “> ”.",
+        "Never mention our prices in other shops.",
+        "Never mention competitors.",
+        "Never call yourself Luna.",
+        "Introduce yourself as an AI.",
     ],
 )
 def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
@@ -292,6 +305,15 @@ def test_questions_are_counted_by_their_ends(reply, is_kept):
     assert (build(rule.measure).score(reply).value == 1) == is_kept
 
 
+def test_each_of_two_forbidden_formats_is_a_rule():
+    broken = [
+        [build(rule.measure).score(reply).value < 0.5 for reply in ("Yes.", "{}", "<a>b</a>")]
+        for rule in drafted("Never reply in JSON or XML.")
+    ]
+    assert broken == [[False, True, False], [False, False, True]]
+    assert not drafted("Never reply in JSON, XML or something else.")
+
+
 def test_hashtags_and_emojis_are_both_forbidden():
     broken = [
         [build(rule.measure).score(reply).value < 0.5 for reply in ("Yes.", "Yes #a", "Yes 🎉")]
@@ -339,7 +361,7 @@ def test_a_name_is_asked_for_when_it_is_tried(tmp_path):
     prompt = "You are Luna, the assistant of Orchid Hotel.\nKeep replies under 60 words.\n"
     (tmp_path / "bot.txt").write_text(prompt)
     file = probed(draft_lines(tmp_path / "bot.txt"))
-    (tmp_path / "suite.yaml").write_text(suite_text([file], PROBES))
+    (tmp_path / "suite.yaml").write_text(suite_text([file]))
     (case,) = load_suite(str(tmp_path / "suite.yaml")).cases
     name, length = case.rules
     assert name.measure.spec["words"] == ["Luna"]

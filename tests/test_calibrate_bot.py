@@ -15,19 +15,15 @@ from test_calibrate import SMALL, SUITE, run
 
 from holdfast import cli, drift
 from holdfast.analysis.candidates import read_calibration
-from holdfast.analysis.choosing import pick, times_needed
+from holdfast.analysis.choosing import pick
+from holdfast.analysis.larger_calibration import sizes_needed, times_needed
 from holdfast.drift.cases import Persona
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ParameterOutOfRange, UsageError
 from holdfast.records import read_run
 from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.report.calibration_page import (
-    answer,
-    detail_lines,
-    next_step,
-    sizes_needed,
-    unprompted_lines,
-)
+from holdfast.report.calibration_page import detail_lines, unprompted_lines
+from holdfast.report.calibration_sentences import answer, next_step
 from holdfast.study.calibration_plan import (
     Plan,
     choose_prompts,

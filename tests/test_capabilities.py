@@ -24,7 +24,7 @@ from holdfast import (
     methods,
 )
 from holdfast.errors import Unsteerable, UsageError
-from holdfast.generation.batch import batch_of, steering_of
+from holdfast.generation.batch import StreamGroup, batch_of
 from holdfast.generation.rows import StreamState
 from holdfast.methods import Ability, Kind, Spotlight, compile_methods
 from holdfast.methods.heads import HeadSet, with_heads
@@ -114,9 +114,9 @@ def test_a_spec_string_reaches_the_kernel_as_a_table_of_numbers():
     stream = model().session().render(request).row.streams[0]
     assert stream.compiled is request.compiled and any(stream.span)
     state, device = StreamState(stream), model().runner.device
-    batch = batch_of([state], [0], steering_of([state], device), device)
+    batch = batch_of(StreamGroup([state], device), [0])
     assert batch.steering.compiled == [request.compiled]
-    table = batch.steering.rule(1, 0, model().runner.heads, torch.float32)
+    table = batch.steering.rule(0, torch.zeros(1, model().runner.heads, 1, 1))
     assert table.numbers.tolist() == [[[pytest.approx(math.log(4))]], [[1.0]], [[-math.inf]]]
 
 

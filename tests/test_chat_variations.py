@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -287,7 +288,6 @@ test_lists_of_messages = variations(
         problem="line 2"),
     Variation("empty lines", {"log.jsonl": f"\n{json.dumps([HI, A])}\n\n\n"}, ONE),
     Variation("a mark of the order of bytes", {"log.jsonl": "\ufeff" + json.dumps([HI, A])}, ONE),
-    Variation("UTF-16", {"log.jsonl": json.dumps([HI, A]).encode("utf-16")}, refused="log.jsonl"),
     Variation("a last line that was cut", {"log.jsonl": lines({"messages": [HI, A]},
         '{"messages": [{"ro')},
               ONE, problem="line 2:"),
@@ -968,6 +968,24 @@ def as_read(path: Path) -> tuple[list, int]:
     return said, len(logs.problems)
 
 
+def rewritten(content: str, change: Callable[[Any], Any]) -> bytes:
+    values = map(json.loads, content.splitlines())
+    return "".join(json.dumps(change(value)) + "\n" for value in values).encode()
+
+
+def in_reverse(value: Any) -> Any:
+    """A value with the fields of all its objects in the opposite order."""
+    if isinstance(value, dict):
+        return {name: in_reverse(field) for name, field in reversed(value.items())}
+    return [*map(in_reverse, value)] if isinstance(value, list) else value
+
+
+def with_new_fields(value: Any) -> Any:
+    """A value with fields that its program has yet to invent."""
+    new = {"schemaVersion": 9, "labels": None, "traits": {"mood": "fine"}}
+    return {**new, **value} if isinstance(value, dict) else value
+
+
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
 def test_how_a_file_is_written_changes_nothing(fixture, tmp_path):
     content = fixture.read_text(encoding="utf-8")
@@ -977,9 +995,10 @@ def test_how_a_file_is_written_changes_nothing(fixture, tmp_path):
         "windows.jsonl": content.replace("\n", "\r\n").encode(),
         "open.jsonl": content.rstrip("\n").encode(),
         "spaced.jsonl": ("\n\n" + content.replace("\n", "\n \n")).encode(),
-        "escaped.jsonl": "".join(
-            json.dumps(json.loads(line)) + "\n" for line in content.splitlines()
-        ).encode(),
+        "wide.jsonl": content.encode("utf-16"),
+        "escaped.jsonl": rewritten(content, lambda value: value),
+        "reversed.jsonl": rewritten(content, in_reverse),
+        "later_version.jsonl": rewritten(content, with_new_fields),
         "packed.jsonl.gz": gzip.compress(content.encode()),
     }
     for name, form in forms.items():

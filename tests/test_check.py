@@ -13,7 +13,9 @@ from synthetic_run import conversation_of
 import holdfast
 from holdfast import drift
 from holdfast.analysis.check_file import Check, read_check
-from holdfast.analysis.check_verdicts import Terms, budget_needed, check_prompts, closest_mean
+from holdfast.analysis.check_outlook import budget_needed, closest_mean
+from holdfast.analysis.check_terms import Terms
+from holdfast.analysis.check_verdicts import check_prompts
 from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
@@ -21,8 +23,9 @@ from holdfast.cli.check import exit_code_of
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
-from holdfast.report.check_sentences import comparison_text, how_to_decide, lines_of, sentence
-from holdfast.report.junit import ALL_RULES, write_junit
+from holdfast.report.check_junit import ALL_RULES, write_junit
+from holdfast.report.check_reasons import comparison_text, how_to_decide, sentence
+from holdfast.report.check_sentences import lines_of
 from holdfast.serve.limits import Limits
 from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks
 

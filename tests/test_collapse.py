@@ -14,8 +14,9 @@ from test_drift import QUICK, SUITE
 
 from holdfast import drift
 from holdfast.analysis.collapse import collapsed_from, count_turns, model_turns, without_collapsed
+from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
-from holdfast.analysis.summary import results_of, summarise
+from holdfast.analysis.summary import summarise
 from holdfast.cli import main
 from holdfast.drift.dialog_records import agent_of, participant_of, with_repetition
 from holdfast.drift.reply_progress import CutWatch
@@ -24,7 +25,7 @@ from holdfast.models.requests import Reply
 from holdfast.records import Repeated, read_run, to_line
 from holdfast.records.conversation import NO_NEWS_FROM
 from holdfast.report.collapse_section import collapse_cures, collapse_lines, collapse_section
-from holdfast.report.next_step import finding_of, next_step
+from holdfast.report.next_step import next_step
 from holdfast.report.terminal import table
 
 KINDS = ("own", "other", "loops")
@@ -180,7 +181,7 @@ def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
     assert "without a fix" in collapse_lines(replace(results, series=results.series * 2))[0]
     cures = " ".join(collapse_cures(read_series(parrot)))
     assert all(f"--{cure}" in cures for cure in ("max-new-tokens", "user-model", "user-turns"))
-    assert cures in next_step(finding_of(results)).replace(", and ", " ")
+    assert cures in next_step(results).replace(", and ", " ")
     page = parrot.folder / "report.html"
     main(["report", str(parrot.folder), "--out", str(page)])
     assert counts in " ".join(capsys.readouterr().out.split())

@@ -17,7 +17,8 @@ from holdfast.errors import HoldfastError, RecordsError, UsageError
 from holdfast.records import open_run
 from holdfast.records.comparison_summary import ComparisonSummary
 from holdfast.report.compare_page import comparison_page, comparison_summary
-from holdfast.report.compare_sentences import compare_markdown, compare_text, compare_title
+from holdfast.report.compare_sentences import compare_title
+from holdfast.report.compare_tables import compare_markdown, compare_text
 
 browser = pytest.fixture(scope="module")(open_browser)
 RULES = ("signs", "brief")

@@ -18,7 +18,8 @@ from tiny import model
 from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import least_tokens, with_repetition
-from holdfast.drift.pairing import draw_pairing, user_prompt_of
+from holdfast.drift.pairing import draw_pairing
+from holdfast.drift.resolved_settings import user_prompt_of
 from holdfast.drift.selfchat import converse_once
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.measures import build

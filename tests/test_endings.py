@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from holdfast.analysis.estimates import compare, row_of
+from holdfast.analysis.estimates import row_of
+from holdfast.analysis.method_differences import compare
 from holdfast.analysis.series import Series
 from holdfast.records import Conversation
 from holdfast.report.shortfalls import ending_lines

@@ -200,7 +200,7 @@ def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
 
         def guided(ids, without, guide=guide):
             both = last_logits(tiny, ids).tolist(), last_logits(tiny, without).tolist()
-            return torch.tensor(guidance(*both, guide.scale, guide.plausibility))
+            return torch.tensor(guidance(guide, *both))
 
         asked = [Request(one, (guide,), greedy) for one in chats]
         replies = tiny.generate_batch([*asked, Request(chats[0], sampling=greedy)])
@@ -227,7 +227,7 @@ def test_anchoring_equals_the_equation_with_every_span_token_masked(kind):
             masked = [tiny.tokenizer.pad_token_id if inside else token for token, inside in pairs]
             for token in reply.token_ids:
                 logits = last_logits(tiny, seen).tolist(), last_logits(tiny, masked).tolist()
-                wanted = torch.tensor(anchoring(*logits, method.strength))
+                wanted = torch.tensor(anchoring(method, *logits))
                 assert int(wanted.argmax()) == token
                 seen, masked = [*seen, token], [*masked, token]
         same = replies[0].token_ids == replies[3].token_ids
@@ -240,7 +240,7 @@ def test_adacad_equals_its_formula_and_changes_nothing_where_its_streams_agree()
     plain = first.log_softmax(-1)
     for strength in (1.0, 2.5):
         rows = zip(first.tolist(), second.tolist(), strict=True)
-        wanted = torch.tensor([adacad(*row, strength) for row in rows])
+        wanted = torch.tensor([adacad(AdaCad(strength), *row) for row in rows])
         combined = AdaCad(strength).combine_logits(first, second).softmax(-1)
         assert torch.allclose(combined, wanted, atol=1e-5)
     assert torch.equal(AdaCad(0).combine_logits(first, second), plain)
@@ -295,7 +295,7 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
     other = list(render(contrast, tiny.tokenizer).token_ids)
     for token in reply.token_ids:
         logits = last_logits(tiny, seen).tolist(), last_logits(tiny, other).tolist()
-        assert int(torch.tensor(guidance(*logits, 2.5, 0.0)).argmax()) == token
+        assert int(torch.tensor(guidance(method, *logits)).argmax()) == token
         seen, other = [*seen, token], [*other, token]
     # no prompt, so nothing to contrast
     assert method.second_chat(messages[1:]) == tuple(messages[1:])

@@ -13,7 +13,7 @@ from refusals import refusal_in
 from scripted_model import ScriptedModel
 
 from holdfast import drift
-from holdfast.analysis.summary import results_of
+from holdfast.analysis.drift_results import results_of
 from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.first_suite import draft_rules, write_suite
 from holdfast.cli.progress import Bar
@@ -27,7 +27,7 @@ from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.first_table import first_table
-from holdfast.report.terminal import next_line
+from holdfast.report.next_step import next_step
 
 PROMPT = """You are the assistant of Nordwind.
 
@@ -248,7 +248,7 @@ def test_only_rules_that_a_reply_shows_are_probed(tmp_path):
     assert [rule.draft.kind for rule in file.rules] == ["language", "length"]
     reasons = [line[1] for line in file.lines if isinstance(line, tuple)]
     assert ONLY_IN_LOGS in reasons and len(reasons) == 3
-    (tmp_path / "suite.yaml").write_text(suite_text([file], PROBES))
+    (tmp_path / "suite.yaml").write_text(suite_text([file]))
     (case,) = load_suite(str(tmp_path / "suite.yaml")).cases
     assert case.system_prompt == PROMPT.rstrip()
     assert {rule.probes for rule in case.rules} == {PROBES}
@@ -343,7 +343,7 @@ def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
     assert "n = 1, too few to tell (that takes 20)" in printed.out
     assert "Always reply in French." in printed.out and "needs a judge" in printed.out
     run = read_run("runs/mine")
-    step = next_line(results_of(run))  # the page's too
+    step = next_step(results_of(run))  # the page's too
     assert printed.out.rstrip().endswith(step) and "--conversations 20" in step
     settings = run.identity_as(ConversationsIdentity).settings
     assert len(run.conversations) == 1 and settings.rounds == 2

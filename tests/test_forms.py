@@ -46,7 +46,11 @@ def test_a_form_matches_its_example(form):
 
 def test_the_forms_of_all_modules_are_tested():
     assert len(FORMS) > 250
-    assert {module for module, _, _ in FORMS} >= {"asking_rules", "commit_rules", "wording_rules"}
+    assert {module for module, _, _ in FORMS} >= {
+        "asking_rules",
+        "commit_form_rules",
+        "wording_rules",
+    }
 
 
 def test_an_act_is_forbidden_behind_never_and_below_do_not():

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from synthetic_run import conversation_of
 
+from holdfast.analysis.broken_replies import broken_share, is_broken, non_word_share
 from holdfast.analysis.candidates import Calibration, Candidate
 from holdfast.analysis.choosing import pick
-from holdfast.analysis.collapse import broken_share, is_broken, non_word_share
 from holdfast.records.identity import CalibrationIdentity, PlanIdentity
-from holdfast.report.calibration_page import answer, table
+from holdfast.report.calibration_page import table
+from holdfast.report.calibration_sentences import answer
 
 # from two models, most strongly steered, labelled by a reader; one rule was tuned on them
 LABELLED = json.loads((Path(__file__).parent / "data" / "steered_replies.json").read_text("utf-8"))

@@ -84,7 +84,7 @@ def test_tokens_before_the_span_are_reused_under_another_method():
 
 
 @torch.inference_mode()
-def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
+def by_oracle(tiny, prompt_ids, span, reply_ids, method):
     """The reply's summed log-probability with PASTA's weights from the paper's formula."""
 
     def attend(module, query, key, value, attention_mask, scaling, **_):
@@ -98,7 +98,7 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
                 if any(span[: place + 1]):
                     held = [*span, *[False] * len(reply_ids)][: place + 1]
                     said = [column >= len(prompt_ids) for column in range(place + 1)]
-                    weights = oracles.pasta(weights, held, said, alpha, generated == "scale")
+                    weights = oracles.pasta(method, weights, held, said)
                 weights = torch.tensor(weights, dtype=query.dtype, device=DEVICE)
                 output[0, head, place] = weights @ value[0, head, : place + 1]
         return output.transpose(1, 2), None
@@ -123,9 +123,7 @@ def test_pasta_treats_an_earlier_reply_as_prompt_reused_or_encoded_again(generat
     scored = session.score_batch([request], [REPLIES])[0]
     (given,) = run_sync(session.score_inputs([request], [REPLIES]))
     stream, options = given.stream, given.replies
-    expected = [
-        by_oracle(tiny, stream.token_ids, stream.span, one, 0.01, generated) for one in options
-    ]
+    expected = [by_oracle(tiny, stream.token_ids, stream.span, one, *methods) for one in options]
     assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
 
 

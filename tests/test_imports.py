@@ -159,7 +159,7 @@ def test_html_is_written_only_by_templates():
             called = [node.func for node in nodes if isinstance(node, ast.Call)]
             if any(isinstance(name, ast.Name) and name.id == "Environment" for name in called):
                 made_in.append(path.name)
-    assert made_in == ["page.py"]
+    assert made_in == ["template_environment.py"]
 
 
 def test_a_command_imports_no_other_commands_module(tmp_path):

@@ -14,12 +14,12 @@ from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError, UsageError
 from holdfast.logs import FORMATS, read_logs, scan_logs, scanning, score_logs, scored_logs
-from holdfast.records import OpenRun, folder, read_run
+from holdfast.records import OpenRun, read_run, run_reading
 from holdfast.records.log_scores import NONE
 from holdfast.records.stored_logs import StoredLogs
 from holdfast.report.logs_causes import causes_section, why_table
 from holdfast.report.logs_page import logs_page
-from holdfast.report.logs_sentences import logs_table
+from holdfast.report.logs_table import logs_table
 from holdfast.transcripts import file_parts, read_transcripts
 from holdfast.transcripts.finding import FoundLog
 from holdfast.transcripts.reader import Located
@@ -35,7 +35,7 @@ def scored(tmp_path):
 
 
 def _stored(run, monkeypatch):
-    monkeypatch.setattr(folder, "MANY", 1)
+    monkeypatch.setattr(run_reading, "MANY", 1)
     return read_run(run.folder)
 
 

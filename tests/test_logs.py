@@ -23,7 +23,7 @@ from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.logs import FORMATS, read_logs, score_logs
-from holdfast.measures.actions import files_changed
+from holdfast.measures.actions import edits_of
 from holdfast.records import read_run, write_csv
 from holdfast.study.checking import earlier_conversations
 
@@ -69,7 +69,7 @@ WITHOUT_TOOLS = {"cursor"}  # as it exports them
 
 def test_a_codex_patch_counts_as_a_file_change():
     (dialog,) = read_logs([DATA / FILES["codex"]]).dialogs
-    assert files_changed(dialog.turns[2].done.calls)
+    assert edits_of(dialog.turns[2].done.calls)
     assert not any("environment_context" in turn.user for turn in dialog.turns)
 
 

@@ -15,8 +15,9 @@ from holdfast.logs.loaded_files import read_loaded
 from holdfast.records import read_run
 from holdfast.report.logs_causes import causes_section, why_table
 from holdfast.report.logs_page import broken_turns, logs_page
-from holdfast.report.logs_sentences import first_broken, headline, logs_table, worst_first
+from holdfast.report.logs_sentences import headline, worst_first
 from holdfast.report.logs_strips import strip_figures
+from holdfast.report.logs_table import first_broken, logs_table
 
 RULES = r"""
 cases:

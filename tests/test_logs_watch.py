@@ -1,6 +1,7 @@
 """`holdfast logs --watch`: new and grown files are scored as they change."""
 
 import json
+import tracemalloc
 
 import pytest
 from logged_dialogs import SHORT, asked_and_answered, chats, lines_of
@@ -108,3 +109,18 @@ def test_the_command_prints_new_breaches_and_ends_with_the_verdict(
     assert len(lines) == 3 and '"Yes 0. And more. So."' in lines[0]
     assert len(read_run(tmp_path / "run").records) == 43
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["records"] == 43
+
+
+def test_what_was_read_of_a_large_log_is_not_held_in_memory_when_it_grows(tmp_path, watch):
+    path = tmp_path / "logs" / "a.jsonl"
+    long = "word " * 200_000
+    _append(path, *({"messages": asked_and_answered("Hi", long)} for _ in range(8)))
+    watch.poll()
+    _append(path, *chats(1, lambda n: 9))  # of a breach, the dialogs before are read
+    tracemalloc.start()
+    try:
+        assert watch.poll() == []
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < path.stat().st_size / 2

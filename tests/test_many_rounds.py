@@ -10,7 +10,8 @@ from synthetic_run import write_run
 from holdfast import report
 from holdfast.analysis.series import read_series
 from holdfast.records import read_run
-from holdfast.report.charts import numbered, panel
+from holdfast.report.charts import numbered
+from holdfast.report.series_charts import panel
 
 browser = pytest.fixture(scope="module")(open_browser)
 

@@ -15,10 +15,10 @@ from measure_rows import rows_of
 
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures import Measure, Score, build, catalogue
-from holdfast.measures.grammar import syllables_in
 from holdfast.measures.language import is_in
 from holdfast.measures.number_words import words_for
 from holdfast.measures.registry import CODE, JUDGE, REGISTRY
+from holdfast.measures.syllables import syllables_in
 from holdfast.measures.text import sentences_of, words_of
 
 HIGH, LOW = 0.7, 0.4  # a reply that follows scores at least HIGH, one that does not at most LOW

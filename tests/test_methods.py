@@ -6,15 +6,16 @@ import json
 import math
 import random
 
+import method_examples
 import oracles
 import pytest
 import torch
 from fitted_files import write_all
 
+import holdfast
 from holdfast import methods
-from holdfast.cli.catalogue import example_of
 from holdfast.errors import ParameterOutOfRange, PromptError, UnknownName, UsageError
-from holdfast.methods import Boost, Pasta, Reminder, Repetition, SplitSoftmax, Spotlight
+from holdfast.methods import Boost, Kind, Pasta, Reminder, Repetition, SplitSoftmax, Spotlight
 from holdfast.methods.all_methods import METHODS
 from holdfast.methods.kinds import kind_of, members_of
 from holdfast.methods.parameters import parameters_of, required_parameters
@@ -243,18 +244,25 @@ def test_heads_that_are_not_pairs_are_refused(heads):
         SplitSoftmax(0.5, heads)
 
 
-LOG_ODDS = [*map(SplitSoftmax, EXPONENTS), Pasta(0.01), Pasta(0.3, None, "scale")]
-LOG_ODDS += [Boost(3), Boost(1e6), Spotlight(0.1), Spotlight(0.9)]
+LOG_ODDS = [*method_examples.of_kind(Kind.LOG_ODDS), *map(SplitSoftmax, EXPONENTS)]
+LOG_ODDS += [Pasta(0.3, None, "scale"), Boost(3), Boost(1e6), Spotlight(0.1), Spotlight(0.9)]
 
 
-@pytest.mark.parametrize("method", LOG_ODDS)
+def test_every_method_without_a_file_or_rules_has_an_oracle():
+    kinds = (Kind.LOG_ODDS, Kind.LOGITS, Kind.MESSAGES)
+    names = {method.name for method in METHODS if method.kind in kinds}
+    assert names - oracles.ORACLES.keys() == {"repair"}  # `test_rule_methods.py`
+    assert oracles.ORACLES.keys() <= names
+
+
+@pytest.mark.parametrize("method", LOG_ODDS, ids=repr)
 def test_log_odds_methods_match_the_papers_weights(method):
     draw = random.Random(f"{method}")
     for _ in range(50):
         scores = [draw.gauss(0, 3) for _ in range(24)]
         span, generated = [index < 7 for index in range(24)], [index >= 20 for index in range(24)]
         weights = oracles.softmax(scores)
-        expected = oracles.weights_by(method, weights, span, generated)
+        expected = oracles.ORACLES[method.name](method, weights, span, generated)
         if isinstance(method, Boost):
             assert expected == pytest.approx(oracles.guide(scores, span, math.log(method.factor)))
         elif isinstance(method, Spotlight):
@@ -270,10 +278,49 @@ def test_log_odds_methods_match_the_papers_weights(method):
         assert merged.tolist() == pytest.approx(expected, abs=ROUNDING)
 
 
-@pytest.mark.parametrize("method", [SplitSoftmax(1), Pasta(1), Boost(1), Spotlight(0)])
-def test_neutral_parameters_are_the_identity(method):
+@pytest.mark.parametrize("method", method_examples.of_kind(Kind.LOG_ODDS), ids=repr)
+def test_what_changes_nothing_in_attention_is_the_identity(method):
     log_odds = torch.tensor([[[-math.inf, -80.0, -1e-3, 0.0, 5.0, 80.0, math.inf]]])
-    assert torch.equal(method.shift(log_odds, 0), log_odds)
+    if (neutral := method_examples.neutral(method)) is not None:
+        assert torch.equal(neutral.shift(log_odds, 0), log_odds)
+
+
+@pytest.mark.parametrize("method", method_examples.of_kind(Kind.LOGITS), ids=repr)
+def test_logits_are_combined_as_in_the_paper(method):
+    first, second = torch.randn(2, 5, 40, generator=torch.Generator().manual_seed(0)) * 4
+    rows = zip(first.tolist(), second.tolist(), strict=True)
+    wanted = [oracles.ORACLES[method.name](method, *row) for row in rows]
+    combined = method.combine_logits(first, second).softmax(-1)
+    assert torch.allclose(combined, torch.tensor(wanted), atol=1e-5)
+    if (neutral := method_examples.neutral(method)) is not None:
+        assert torch.equal(neutral.combine_logits(first, second), first.log_softmax(-1))
+
+
+MESSAGES = [m for m in method_examples.of_kind(Kind.MESSAGES) if m != methods.Repair()]
+
+
+@pytest.mark.parametrize("method", MESSAGES, ids=repr)
+def test_messages_are_edited_as_the_oracle_does(method):
+    chat = _long_chat(rounds=12)
+    said = [message["content"] for message in chat if message["role"] == "user"]
+    for seed in range(5):
+        edited = method.edit(chat, seed)
+        shown = [message["content"] for message in edited if message["role"] == "user"]
+        assert shown == oracles.ORACLES[method.name](method, said, CHAT[0]["content"], seed)
+    if (neutral := method_examples.neutral(method)) is not None:
+        assert neutral.edit(chat, 0) == chat
+
+
+def test_neutral_values_are_read_from_the_help():
+    neutral = [method_examples.neutral(each) for each in method_examples.of_kind(Kind.LOG_ODDS)]
+    assert {SplitSoftmax(1), Pasta(1), Boost(1), Spotlight(0)} <= {*neutral}
+
+
+def test_every_method_is_exported():
+    for method in METHODS:
+        assert getattr(holdfast, method.__name__) is getattr(methods, method.__name__) is method
+        assert method.__name__ in holdfast.__all__ and method.__name__ in dir(holdfast)
+    assert {"Request", "load", "drift", "tasks", "HoldfastError"} <= {*holdfast.__all__}
 
 
 @pytest.mark.parametrize("method", [*LOG_ODDS, SplitSoftmax(0), SplitSoftmax(1e-40)])
@@ -342,11 +389,11 @@ def test_repetition_needs_a_system_message():
 def test_reminders_stand_where_the_oracle_puts_them(every, text):
     chat = _long_chat(rounds=12)
     said = [message["content"] for message in chat if message["role"] == "user"]
-    words = CHAT[0]["content"] if text == "prompt" else text
     for depth in range(7):
-        edited = Reminder(every, depth, text).edit(chat, seed=0)
+        reminder = Reminder(every, depth, text)
+        edited = reminder.edit(chat, seed=0)
         shown = [message["content"] for message in edited if message["role"] == "user"]
-        assert shown == oracles.reminder(said, every, depth, words)
+        assert shown == oracles.reminder(reminder, said, CHAT[0]["content"], 0)
         others = [(a, b) for a, b in zip(chat, edited, strict=True) if a["role"] != "user"]
         assert all(before is after for before, after in others)
     assert Reminder(0, 0, text).edit(chat, 0) == chat
@@ -360,14 +407,10 @@ def test_a_reminder_never_changes_the_past():
             assert reminder.edit(chat[:end], 0) == whole[:end]
 
 
-@pytest.mark.parametrize(
-    "edits",
-    [cls for cls in METHODS if cls.kind is methods.Kind.MESSAGES and cls is not methods.Repair],
-)
-def test_a_message_method_continues_what_it_edited_before(edits):
+@pytest.mark.parametrize("method", MESSAGES, ids=repr)
+def test_a_message_method_continues_what_it_edited_before(method):
     """All but `repair`, whose purpose it is to take back what was shown."""
-    (method,) = methods.parse(example_of(edits))
-    if getattr(edits, "needs_rules", None) is True:
+    if getattr(type(method), "needs_rules", None) is True:
         method = method.with_rules(Brief(("Be brief.",)))
     chat = _long_chat(rounds=12)
     whole = method.edit(chat, 0)

@@ -76,6 +76,20 @@ def test_the_opposite_of_a_rule_is_not_drafted(request_):
 
 
 @pytest.mark.parametrize(
+    ("heading", "line", "is_drafted"),
+    [
+        ("Common mistakes", "Always reply in French.", True),
+        ("Common mistakes to avoid", "You must reply in French.", True),
+        ("Common mistakes", "Reply in French.", False),
+        ("Common mistakes to avoid", 'Always starting with "Sure".', False),
+        ("Never", "Always reply in French.", False),
+    ],
+)
+def test_what_to_do_is_drafted_below_a_heading_of_mistakes(heading, line, is_drafted):
+    assert bool(measures(f"## {heading}\n\n- {line}")) is is_drafted
+
+
+@pytest.mark.parametrize(
     ("sentence", "same_as"),
     [
         ('Don\'t forget to end every reply with "Best, Pip".', 'End every reply with "Best, Pip".'),
@@ -138,7 +152,6 @@ def test_a_prohibition_is_drafted_as_one(sentence):
         'Do not start every reply with "Certainly".',
         "Do not end every reply with a question.",
         "Do not answer in English or French only.",
-        "Never write in JSON or XML.",
         "Avoid responding in all caps or with one word.",
     ],
 )

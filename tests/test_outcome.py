@@ -4,22 +4,26 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drift_sentences import opening_of, record, run_of, series_of
 from test_drift import SUITE, Scripted
-from test_report import opening_of, record, run_of, series_of
 
 from holdfast import drift, report
+from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.outcome import Findings, Outcome, conversations_needed, findings_of
 from holdfast.analysis.prompt_effect import MADE_WORSE, Baseline, BaselineRow, ProbedRule
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
-from holdfast.analysis.summary import results_of, summary_of, write
+from holdfast.analysis.summary import summary_of, write
 from holdfast.analysis.verdicts import error_at, verdict_on
 from holdfast.records import read_run
 from holdfast.records.manifest import read_manifest
+from holdfast.report.baseline_sentences import baseline_lines
 from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.drift_page import render_page
-from holdfast.report.sentences import MAX_WORDS, baseline_lines, title
-from holdfast.report.terminal import next_line, results_text
+from holdfast.report.next_step import next_step
+from holdfast.report.opening_sentences import title
+from holdfast.report.rules_headline import MAX_WORDS
+from holdfast.report.terminal import results_text
 
 
 def baseline_with(verdict: str, *names: str, by_rule: bool = False) -> Baseline:
@@ -78,7 +82,7 @@ def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_pat
         page = render_page([one])
         assert results_text(one).startswith(words)
         assert f"<h1>{words}" in page
-        assert step in next_line(one) and step in page
+        assert step in next_step(one) and step in page
         write(tmp_path, summary_of(one))
         assert read_run(tmp_path).summary.outcome == outcome
 

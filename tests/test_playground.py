@@ -30,8 +30,8 @@ from served import served
 import holdfast
 from holdfast.cli.serve import playground_prompts
 from holdfast.models.requests import Request
-from holdfast.serve.app import page_files
 from holdfast.serve.limits import Limits
+from holdfast.serve.playground import page_files
 
 browser = pytest.fixture(scope="module")(open_browser)
 NUMBER = "Your secret number is 2959."

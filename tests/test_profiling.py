@@ -11,7 +11,8 @@ from test_drift import Scripted
 from tiny import chat, model
 
 from holdfast import Boost, Pasta, Repetition, Sampling, SplitSoftmax, cli
-from holdfast.analysis.profile import choose_heads, read_profile
+from holdfast.analysis.gaining_heads import choose_heads
+from holdfast.analysis.profile import read_profile
 from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import HeadSet
@@ -168,7 +169,7 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
     tiny, plan = model(), ProfilingPlan()
     samples = [choice(number) for number in range(8)]
     whole = profile(tiny, samples, tmp_path / "whole", plan)
-    monkeypatch.setattr("holdfast.papers.zhang2024.profiling.head_passes._PASS", 0)
+    monkeypatch.setattr("holdfast.papers.zhang2024.profiling.scored_prompts._PASS", 0)
     groups = scorer(tiny, samples, plan).groups()
     assert len(groups) > 1
     score, calls = SharedPasses.score, []

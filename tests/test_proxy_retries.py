@@ -43,13 +43,6 @@ def close(seen, writer):
     return False
 
 
-@pytest.fixture
-def suite(tmp_path):
-    path = tmp_path / "bot.yaml"
-    path.write_text(SUITE)
-    return str(path)
-
-
 def ask(url, **more):
     return httpx2.post(f"{url}/v1/chat/completions", json={"messages": CHAT, **more})
 

@@ -33,17 +33,12 @@ def test_the_default_model_replies_as_recorded(one_thread):
 
 
 def test_the_fixture_covers_every_method():
-    fitted = {method for methods in fixture.FITTED for method in methods}
-    # the first adds nothing to dialogs as short as these, and the others need the rules of a suite
-    late = {"reminder", "repair", "check-and-retry"}
-    named = {spec.partition(":")[0] for spec in fixture.METHODS}
-    assert named | fitted | late == {*BY_NAME, "none"}
+    late, specs = {*fixture.UNCOVERED}, fixture.specs_by_name()
     answers = fixture.read()["models"]
     assert all(f"three/{method}/2" in answers["default"] for method in BY_NAME.keys() - late)
     later = {name.split("/")[1] for name in answers["default"] if name.startswith("mixed/")}
     assert BY_NAME.keys() - late <= {*fixture.MIXED} | later
     for name in answers:
-        specs = {spec.partition(":")[0] for spec in fixture.METHODS}
         assert all(f"three/{method}/2" in answers[name] for method in specs)
         assert "forks/boost/3" in answers[name] and "sixteen/15" in answers[name]
     assert fixture.FILE.stat().st_size < 300_000
@@ -65,7 +60,7 @@ class BatchDigests:
 
 
 def test_a_method_that_is_added_adds_answers_and_changes_none():
-    specs = {spec.partition(":")[0]: spec for spec in fixture.METHODS}
+    specs = fixture.specs_by_name()
     before = dict(fixture.answers_of("default", BatchDigests(), specs))
     specs["reminder"] = "reminder:every=4,depth=0,text=prompt"
     after = dict(fixture.answers_of("default", BatchDigests(), specs))

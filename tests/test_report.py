@@ -1,57 +1,40 @@
-"""The report: statistics checked against plain computations, wording, and escaping."""
+"""The page and the table of a report: rows, figures, escaping and refusals."""
 
 import base64
 import gzip
 import json
-import math
-import operator
-import random
 import re
-import statistics as plain_statistics
-from dataclasses import replace
 
-import numpy as np
 import pytest
 from drift_sentences import (
-    NEXT_STEPS,
+    numbers_in,
     opening_of,
     prompts_run,
     record,
     run_of,
-    series_of,
 )
 from jinja2 import StrictUndefined
-from oracles import clopper_pearson
 from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.estimates import LEAST_DRAWN, category_rows, compare, row_of
-from holdfast.analysis.outcome import Outcome, findings_of
+from holdfast.analysis.estimates import LEAST_DRAWN, category_rows, row_of
+from holdfast.analysis.method_differences import compare
 from holdfast.analysis.prompt_rows import by_prompt
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.analysis.statistics import (
-    DIFFERENCES,
-    RESAMPLES,
     SCORES,
     Estimate,
-    change,
-    estimate,
     estimate_columns,
-    paired_difference,
-    row_means,
-    unpaired_difference,
 )
-from holdfast.analysis.summary import results_of
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import Conversation, Ended, open_run, read_run
-from holdfast.report import sentences, wording
+from holdfast.report import wording
 from holdfast.report.charts import Chart, Curve, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
-from holdfast.report.next_step import finding_of, next_step
-from holdfast.report.page import environment
-from holdfast.report.sentences import counted
+from holdfast.report.opening_sentences import counted
 from holdfast.report.shortfalls import early_end
+from holdfast.report.template_environment import template_environment
 from holdfast.report.wording import signed
 
 # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
@@ -61,100 +44,6 @@ BOOTSTRAP_NOISE = 0.006
 def page_of(folder, out):
     """The text of a run's page."""
     return report.write([folder], out).read_text(encoding="utf-8")
-
-
-def test_mean_and_deviation_of_known_values():
-    item = estimate(np.array([0.0, 1.0, 1.0, 0.0]), SCORES)
-    assert item.n == 4 and item.mean == 0.5
-    assert item.sd == pytest.approx(math.sqrt(1 / 3))
-    low, high = clopper_pearson(2, 4)
-    assert (item.low, item.high) == pytest.approx((low, high), abs=BOOTSTRAP_NOISE)
-
-
-def test_interval_agrees_with_resampling_by_hand():
-    """Random weights, one of them on an unseen conversation with the worst or the best score."""
-    generator = random.Random(5)
-    values = [generator.choice([0.0, 0.0, 0.3, 1.0]) for _ in range(60)]
-
-    def means(unseen):
-        for _ in range(RESAMPLES):
-            weights = [generator.expovariate(1) for _ in range(61)]
-            yield sum(map(operator.mul, weights, [*values, unseen])) / sum(weights)
-
-    item = estimate(np.array(values), SCORES)
-    low, high = (sorted(means(unseen)) for unseen in SCORES)
-    assert item.low == pytest.approx(low[int(0.025 * RESAMPLES)], abs=BOOTSTRAP_NOISE)
-    assert item.high == pytest.approx(high[int(0.975 * RESAMPLES)], abs=BOOTSTRAP_NOISE)
-    assert item.mean == pytest.approx(plain_statistics.fmean(values))
-    assert item.sd == pytest.approx(plain_statistics.stdev(values))
-
-
-def test_interval_covers_the_truth_as_often_as_it_says():
-    """At least 95% of 400 samples of size 40."""
-    generator = np.random.default_rng(2)
-    # each column is one sample; the true mean is 2/3
-    items = estimate_columns(generator.beta(2, 1, (40, 400)), SCORES)
-    covered = sum(item.low <= 2 / 3 <= item.high for item in items)
-    assert covered / 400 >= 0.95
-
-
-def test_no_interval_for_fewer_than_two():
-    alone = Estimate(1, 0.7, None, None, None)
-    assert estimate(np.array([0.7]), SCORES) == alone and not alone.excludes_zero
-    assert estimate(np.array([]), SCORES) == Estimate(0, None, None, None, None)
-    assert estimate(np.array([np.nan, 0.7, np.nan]), SCORES) == alone
-
-
-def test_missing_rounds_are_left_out():
-    values = np.array([[0.0, 1.0], [1.0, np.nan], [1.0, 0.0], [0.0, np.nan]])
-    first, second = estimate_columns(values, SCORES)
-    assert (first.n, first.mean) == (4, 0.5)
-    assert (second.n, second.mean) == (2, 0.5)
-    assert change(values).n == 2 and change(values).mean == 0.0
-    means = row_means(np.array([[0.0, 1.0], [np.nan, 0.25], [np.nan, np.nan]]))
-    assert means.tolist()[:2] == [0.5, 0.25]
-
-
-def test_pairing_removes_variation_between_conversations():
-    """A constant gain is clear on pairs, however different the conversations are."""
-    baseline = np.linspace(0, 0.8, 60)
-    paired = paired_difference(baseline + 0.1, baseline)
-    assert paired.mean == pytest.approx(0.1) and paired.excludes_zero
-    assert not unpaired_difference(baseline + 0.1, baseline).excludes_zero
-
-
-def test_probes_of_a_round_are_averaged_within_their_conversation(tmp_path):
-    records = [record(0, [[1.0, 0.0, 0.5], 1.0], mass=0.2), record(1, [1.0, [0.0, 0.5]])]
-    series = read_series(run_of(tmp_path, records))[0]
-    assert series.stability.tolist() == [[0.5, 1.0], [1.0, 0.25]]
-    assert np.isnan(series.adoption).all()
-    assert series.mass[0].tolist() == [0.2, 0.2] and np.isnan(series.mass[1]).all()
-
-
-def test_rows_follow_conversation_numbers_and_methods_start_with_none(tmp_path):
-    records = [record(1, [0.1], method="m:k=1"), record(0, [0.2], method="m:k=1")]
-    records += [record(1, [0.3]), record(0, [0.4])]
-    series = read_series(run_of(tmp_path, records))
-    assert [(item.method, item.label) for item in series] == [("none", "none"), ("m:k=1", "m")]
-    assert [item.stability[:, 0].tolist() for item in series] == [[0.4, 0.3], [0.2, 0.1]]
-
-
-def test_only_shared_conversations_are_compared(tmp_path):
-    records = [record(0, [1.0, 0.2]), record(1, [1.0, 0.4])]
-    records += [record(1, [1.0, 0.9], method="m"), record(5, [1.0, 0.0], method="m")]
-    plain, method = read_series(run_of(tmp_path, records))
-    found = compare(row_of(method, "stability"), row_of(plain, "stability"))
-    assert found.n == 1 and found.last.mean == pytest.approx(0.5)
-    assert found.mean.mean == pytest.approx(0.25)
-
-
-def test_unmatched_conversations_are_not_compared(tmp_path):
-    def stability(name, n, agent):
-        run = run_of(tmp_path / name, [record(n, [1.0], agent=agent)])
-        return row_of(read_series(run)[0], "stability")
-
-    one, other, apart = stability("1", 0, "x"), stability("2", 0, "y"), stability("3", 7, "x")
-    assert compare(one, other) is None and compare(one, apart) is None
 
 
 def test_categories_are_those_of_the_scored_prompt(tmp_path):
@@ -195,78 +84,6 @@ def test_folders_are_labelled_by_the_parts_that_differ(tmp_path):
     assert (raised.value.option, raised.value.value) == ("folders", tmp_path / "a")
 
 
-def test_the_opening_of_a_run_that_drifts(tmp_path):
-    series = series_of(tmp_path, lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25])
-    assert findings_of(series[0]).outcome is Outcome.DRIFTS
-    verdict, change, adopts = opening_of(series)
-    assert numbers_in(verdict) == [25, 2, 100, 1], "of the last round, and of the first"
-    assert numbers_in(change) == [75, 95, 54, 87, 40], "points, their interval, conversations"
-    assert numbers_in(adopts) == [25, 2, 0, 1, 25, 95, 14, 32]
-
-
-def numbers_in(text):
-    """The numbers of a sentence, in order."""
-    return [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", text)]
-
-
-def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
-    records = [
-        record(i, [float(i % 10 != 0), float(i % 10 not in (1, 2))], [float(i % 20 == 0), 0.05])
-        for i in range(40)
-    ]
-    series = read_series(run_of(tmp_path, records))
-    assert findings_of(series[0]).outcome is Outcome.UNDECIDED
-    verdict, interval, adopts = opening_of(series)
-    assert numbers_in(verdict)[0] == 80 and "drifts" not in verdict
-    assert numbers_in(interval) == [40, -10, 95, -29, 10] and "chance" in interval
-    assert numbers_in(adopts)[0] == 5 and "no clear" in adopts
-
-
-@pytest.mark.parametrize(
-    ("n", "method", "outcome"),
-    [
-        (3, "none", Outcome.TOO_FEW),
-        (19, "none", Outcome.TOO_FEW),
-        (20, "none", Outcome.DRIFTS),
-        (20, "boost:factor=2", Outcome.DRIFTS),
-    ],
-)
-def test_the_headline_needs_20_conversations_and_names_a_lone_method(tmp_path, n, method, outcome):
-    series = series_of(tmp_path, lambda i: 1.0, lambda i: 0.5, n, method=method)
-    headline = opening_of(series)[0]
-    assert findings_of(series[0]).outcome is outcome
-    assert ("drifts" in headline) == (n >= 20) and ("50%" in headline)
-    assert (f"{n} conversations" in headline) == (n < 20)
-    assert ("boost:factor=2" in headline) == (method != "none")
-
-
-def test_a_difference_that_rounding_would_hide_is_shown(tmp_path):
-    series = series_of(tmp_path, lambda i: 0.9049, lambda i: 0.8951, n=800)
-    assert re.findall(r"[\d.]+%", opening_of(series)[0]) == ["89.5%", "90.5%"]
-
-
-SPLIT = {"methods": ("none", "split-softmax:exponent=0.5")}
-REPEAT = {"methods": ("repeat-prompt:probability=1.0",)}
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        {"conversations": 1, "rounds": 1},
-        {"conversations": 24, "rounds": 1},
-        {"conversations": 24, "rounds": 12, **REPEAT},
-        {"conversations": 60, "rounds": 16, "prompts": 40},
-        {"conversations": 60, "rounds": 4, "prompts": 5, **REPEAT},
-    ],
-    ids=str,
-)
-def test_the_first_line_is_short(tmp_path, shape):
-    series = read_series(read_run(write_run(tmp_path / "run", **shape)))
-    first, *rest = opening_of(series)
-    assert len(first.split()) <= sentences.MAX_WORDS == 25, first
-    assert all(line.endswith(".") and "None" not in line for line in (first, *rest))
-
-
 @pytest.mark.slow
 def test_page_says_where_the_probe_was_asked(tmp_path):
     for probe_at, said in (
@@ -277,27 +94,6 @@ def test_page_says_where_the_probe_was_asked(tmp_path):
         page = page_of(tmp_path / probe_at, tmp_path / f"{probe_at}.html")
         assert said in page
         assert f'"probedAfter":{"true" if probe_at == "after-round" else "false"}' in page
-
-
-def test_headline_of_one_round(tmp_path):
-    (headline,) = opening_of(read_series(run_of(tmp_path, [record(0, [0.5])])))
-    assert "50%" in headline and "1 conversation" in headline
-
-
-@pytest.mark.parametrize(
-    ("better", "n", "verb", "numbers"),
-    [
-        (lambda i: 0.5 + i % 2 / 2, 40, "still", [75, 2, 50]),
-        (lambda i: i % 2 / 10, 40, "only", [5, 2, 20]),
-        (lambda i: i % 2 / 2, 40, "chance", [25, 2, 0]),
-        (lambda i: 0.5 + i % 2 / 2, 4, "too few", [75, 2]),
-    ],
-)
-def test_the_fix_is_reported_with_the_paired_difference(tmp_path, better, n, verb, numbers):
-    records = [record(i, [1.0, 0.25]) for i in range(n)]
-    records += [record(i, [1.0, better(i)], method="m") for i in range(n)]
-    line = sentences.fix(read_series(run_of(tmp_path, records)))
-    assert verb in line and numbers_in(line)[:3] == numbers
 
 
 def test_numbers_are_written_with_their_sign_and_no_minus_zero():
@@ -333,21 +129,6 @@ def test_an_interval_that_excludes_zero_shows_no_zero_endpoint(low, high, signed
     assert f"(95% interval {points})" in apart(value)
 
 
-def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):
-    """Conversations of one prompt are identical here, so only the prompts set the interval."""
-    many = row_of(prompts_run(tmp_path / "many", 24, 5)[0], "stability").change
-    of_prompts = estimate(np.array([-1.0, 0.0] * 12), DIFFERENCES)
-    others = many.other_prompts
-    assert (others.prompts, others.low, others.high) == (
-        24,
-        pytest.approx(of_prompts.low, abs=BOOTSTRAP_NOISE),
-        pytest.approx(of_prompts.high, abs=BOOTSTRAP_NOISE),
-    )
-    assert others.low < many.low < many.high < others.high
-    few = row_of(prompts_run(tmp_path / "few", 19, 5)[0], "stability").change
-    assert few.other_prompts is None
-
-
 def test_only_a_run_of_many_prompts_makes_claims_about_other_prompts(tmp_path):
     first, change, *_ = opening_of(prompts_run(tmp_path / "many", 24, 5))
     assert "these 24 prompts" not in first
@@ -371,57 +152,6 @@ def test_page_terminal_and_summary_have_the_interval_for_other_prompts(tmp_path)
     ends = {"low": pytest.approx(value.low, abs=1e-6), "high": pytest.approx(value.high, abs=1e-6)}
     assert told == {"prompts": value.prompts, **ends}
     assert split["against"]["stability"]["last_round"]["other_prompts"]["prompts"] >= 20
-
-
-@pytest.mark.parametrize("case", NEXT_STEPS)
-def test_a_next_step_is_one_sentence_with_its_commands(case):
-    first, *commands = next_step(NEXT_STEPS[case]).splitlines()
-    assert first.startswith("Next: ") and first.count("Next") == 1
-    assert all(line.startswith(("holdfast ", "or search ")) for line in commands)
-
-
-def test_the_commands_of_the_next_step_repeat_the_options_of_the_run():
-    commands = {case: next_step(finding).splitlines()[1:] for case, finding in NEXT_STEPS.items()}
-    assert commands["few conversations"] == ["holdfast drift --conversations 20"]
-    serve = "holdfast serve --model m --default-method boost:factor=4"
-    assert commands["a fix that helps"][-1] == serve
-    search = "holdfast calibrate --model m --suite bot"
-    assert commands["a drift"][-1] == search
-    assert "repetition:probability=1" in commands["a drift behind an API"][0]
-    assert search not in commands["a drift behind an API"]
-    assert commands["stable"][0].startswith("holdfast check bot --model m")
-    for case in ("replayed dialogs", "breakdown", "a fix that helps behind an API"):
-        assert commands[case] == []
-
-
-def test_the_next_step_of_a_run_is_read_from_its_records_and_command(tmp_path):
-    records = [record(i, [1.0, float(i % 4 == 0)]) for i in range(40)]
-    records += [record(i, [1.0, 1.0], method="m") for i in range(40)]
-    about = {"command": "drift", "argv": "holdfast drift --model 'a b' --suite=x.yaml --top-p 1"}
-    with open_run(tmp_path, {}, about) as run:
-        for item in records:
-            run.append(Conversation.model_validate(item))
-    run = read_run(tmp_path)
-    results = results_of(run)
-    found = finding_of(results)
-    assert (found.model, found.suite, found.fix) == (("--model", "a b"), "x.yaml", "m")
-    assert found.outcome is Outcome.DRIFTS and found.helps
-    alone = finding_of(replace(results, series=results.series[:1]))
-    assert alone.outcome is Outcome.DRIFTS and not alone.fix
-    searched = "--suite x.yaml --top-p 1 --rounds 2 --ask-at 3 --sweep split-softmax:"
-    assert searched in next_step(alone)
-
-
-def test_the_number_of_conversations_needed_for_a_verdict(tmp_path):
-    """Half of 24 conversations fall by 0.3 and half rise: the sd is 0.306, and the mean, 0, is 0.1
-    away from a fall that matters. The next look needs 2.81 standard errors, for its 0.5%, and room
-    for an unseen conversation.
-    """
-    series_of(tmp_path, lambda i: 0.5, lambda i: 0.2 if i % 2 else 0.8, n=24)
-    found = finding_of(results_of(read_run(tmp_path)))
-    assert found.outcome not in (Outcome.DRIFTS, Outcome.HOLDS)
-    assert 2.81 * 0.3064 / math.sqrt(90) + 1 / 91 > 0.1 >= 2.81 * 0.3064 / math.sqrt(100) + 1 / 101
-    assert found.needed == 100
 
 
 def test_the_short_terminal_table_has_only_sentences_and_stability(tmp_path):
@@ -600,10 +330,10 @@ def test_prompts_are_ranked_only_if_drawn_often_enough(tmp_path):
 
 
 def test_every_template_escapes():
-    assert environment().autoescape is True
-    assert environment().undefined is StrictUndefined
+    assert template_environment().autoescape is True
+    assert template_environment().undefined is StrictUndefined
     source = "{{ text }}{{ text|whole }}{{ text|minus }}{{ text|spaced }}"
-    made = environment().from_string(source).render(text="<b>_round 1")
+    made = template_environment().from_string(source).render(text="<b>_round 1")
     assert "<b>" not in made and made.count("&lt;b&gt;") == 4
 
 
@@ -641,7 +371,7 @@ def test_errors_say_what_to_do_instead(tmp_path):
 
 def drawn(chart):
     """The SVG of a chart."""
-    return str(environment().get_template("charts.svg.j2").module.line_chart(chart))
+    return str(template_environment().get_template("charts.svg.j2").module.line_chart(chart))
 
 
 def test_chart_puts_values_where_they_belong():

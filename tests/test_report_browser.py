@@ -25,8 +25,8 @@ from test_baseline import asked
 from test_pages import hostile, rewrite
 
 from holdfast import report
+from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import label_runs
-from holdfast.analysis.summary import results_of
 from holdfast.records import read_run
 from holdfast.report.drift_page import render_page
 

@@ -9,18 +9,15 @@ from scripted_model import ScriptedModel
 from test_report import opening_of
 
 from holdfast import drift, report
-from holdfast.analysis.estimates import (
-    EstimateRow,
-    first_broken,
-    rule_differences,
-    rule_rows,
-)
+from holdfast.analysis.drift_results import results_of
+from holdfast.analysis.estimates import EstimateRow, first_broken, rule_rows
+from holdfast.analysis.method_differences import rule_differences
 from holdfast.analysis.outcome import Outcome
 from holdfast.analysis.series import read_series
-from holdfast.analysis.summary import results_of, summarise
+from holdfast.analysis.summary import summarise
 from holdfast.records import read_run
-from holdfast.report.next_step import finding_of
-from holdfast.report.sentences import baseline_hint, broken_text, fall
+from holdfast.report.baseline_sentences import baseline_hint
+from holdfast.report.rule_falls import broken_text, fall
 
 BREAKS_IN = {"signs": 3, "cheap": 1}  # from this round on; the third rule is always kept
 RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*BREAKS_IN, "short"))
@@ -81,7 +78,7 @@ class Trading(ScriptedModel):
 def test_a_lost_rule_is_drift_even_if_the_mean_stays(tmp_path):
     lost = drift.run(Trading(), SUITE, tmp_path, drift.Settings(rounds=3, conversations=24))
     assert "“signs” less" in opening_of(read_series(lost))[0]
-    assert finding_of(results_of(lost)).outcome is Outcome.DRIFTS
+    assert results_of(lost).findings.outcome is Outcome.DRIFTS
 
 
 class Wavering(Forgetful):

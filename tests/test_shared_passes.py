@@ -11,7 +11,7 @@ import torch
 from holdfast import Boost, Sampling, steering
 from holdfast.attention import install
 from holdfast.errors import ModelError
-from holdfast.generation.batch import steering_of
+from holdfast.generation.batch import StreamGroup
 from holdfast.generation.rows import Row, Stream, StreamState
 from holdfast.generation.runner import Runner
 from holdfast.generation.scheduler import Scheduler
@@ -55,8 +55,7 @@ def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
 
     def forward(slots, states):
         ends, every = [len(state) for state in states], range(len(states))
-        steering = steering_of(states, runner.device)
-        output = runner.forward_slots(slots, every, states, steering)
+        output = runner.forward_slots(slots, every, StreamGroup(states, runner.device))
         slots.commit(every, ends)
         return output.logits[:, -1]
 

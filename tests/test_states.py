@@ -12,7 +12,7 @@ from tiny import DEVICE, chat, model
 import holdfast
 from holdfast import methods
 from holdfast.errors import ModelError, UsageError
-from holdfast.generation.batch import batch_of, steering_of
+from holdfast.generation.batch import StreamGroup, batch_of
 from holdfast.generation.rows import Stream, StreamState
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability, Boost, Seka, SplitSoftmax, Vector, compile_methods
@@ -150,7 +150,7 @@ def run(local, stream: Stream, reply=(), methods=()) -> torch.Tensor:
     steered = Stream(stream.token_ids, stream.span, compile_methods(methods))
     state = StreamState(steered, list(reply))
     device, count = local.runner.device, len(state)
-    batch = batch_of([state], [0], steering_of([state], device), device, logits=count)
+    batch = batch_of(StreamGroup([state], device), [0], logits=count)
     return local.runner.forward(batch).logits[0]
 
 

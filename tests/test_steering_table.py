@@ -3,22 +3,24 @@
 import itertools
 import math
 
+import method_examples
 import oracles
 import pytest
 import torch
 
 from holdfast import Boost, Pasta, SplitSoftmax, Spotlight
 from holdfast.errors import UsageError
-from holdfast.methods import Method
-from holdfast.methods.compiled import compile_methods, layer_table
-from holdfast.methods.table import LayerTable, TableEntry, layer_entries
+from holdfast.methods import Kind, Method
+from holdfast.methods.compiled import compile_methods, head_tables
+from holdfast.methods.table import LayerTable, TableEntry, TableMethod, layer_table
 
 # Of log-odds, relative to 1 + |log-odds|, in float64: a few roundings of numbers up to 60.
 DOUBLE = 5e-14
 FINITE = torch.linspace(-60, 30, 181, dtype=torch.double)
 LOG_ODDS = torch.cat([FINITE, torch.tensor([-math.inf, math.inf])])
-SINGLE = [Boost(4), Boost(1), Pasta(0.01), SplitSoftmax(0.5), SplitSoftmax(0.05), SplitSoftmax(1)]
-SINGLE += [Spotlight(0.3), Spotlight(0.999), Spotlight(0)]
+EXAMPLES = [m for m in method_examples.of_kind(Kind.LOG_ODDS) if isinstance(m, TableMethod)]
+SINGLE = [*EXAMPLES, *filter(None, map(method_examples.neutral, EXAMPLES))]
+SINGLE += [SplitSoftmax(0.05), Spotlight(0.999)]
 
 
 def by_the_entry(entry, log_odds):
@@ -89,18 +91,18 @@ def test_a_list_of_methods_has_an_entry_for_every_head():
     """None for a bias after a power, or if methods differ on including generated tokens."""
     table = compile_methods((Boost(4), SplitSoftmax(0.5, {(1, 2)}))).table
     numbers = [(math.log(4), 0.5 if head == 2 else 1) for head in range(4)]
-    assert [(entry.bias, entry.exponent) for entry in layer_entries(table, 1, 4)] == numbers
-    assert layer_entries(table, 0, 2) == [Boost(4).table_entry] * 2
-    assert layer_entries(compile_methods(()).table, 0, 2) == [TableEntry()] * 2
+    assert [(entry.bias, entry.exponent) for entry in table.of_layer(1, 4)] == numbers
+    assert table.of_layer(0, 2) == [Boost(4).table_entry] * 2
+    assert compile_methods(()).table.of_layer(0, 2) == [TableEntry()] * 2
     assert compile_methods((SplitSoftmax(0.5), Boost(4))).table is None
-    assert compile_methods((Pasta(0.01),)).table == {None: Pasta(0.01).table_entry}
+    assert compile_methods((Pasta(0.01),)).table.entries == {None: Pasta(0.01).table_entry}
     assert compile_methods((Pasta(0.01), Spotlight(0.3))).table is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("numbers", [(0.7, 0.4, -1.0), (1.4, 1, -math.inf), (0, 0, -math.inf)])
 def test_the_mass_and_the_rest_follow_from_the_shifted_log_odds(numbers, dtype):
-    table = LayerTable.of([[TableEntry(*numbers)] * 2]).to(dtype, torch.device("cpu"))
+    table = LayerTable.of([TableEntry(*numbers)] * 2).to(dtype, torch.device("cpu"))
     log_odds = LOG_ODDS.to(dtype).expand(1, 2, -1)
     moved = table.shift(log_odds)
     finite = log_odds.isfinite()
@@ -113,7 +115,7 @@ def test_the_mass_and_the_rest_follow_from_the_shifted_log_odds(numbers, dtype):
 
 def test_a_layer_table_has_the_numbers_of_every_row_and_head():
     rows = [[Boost(4)], [], [Boost(4)], [Spotlight(0.3, {(1, 0)})]]
-    table = layer_table(list(map(compile_methods, rows)), 1, 2)
+    table = layer_table(head_tables(map(compile_methods, rows)), 1, 2)
     assert table.numbers[0].tolist() == [[math.log(4)] * 2, [0, 0], [math.log(4)] * 2, [0, 0]]
     assert (table.numbers[2] > -math.inf).tolist() == [[False] * 2] * 3 + [[True, False]]
     assert table.adds and table.floors and not table.powers

@@ -17,7 +17,7 @@ from holdfast.drafting.line_rules import Undrafted, draft
 from holdfast.drafting.rules_file import Part, read_statements
 from holdfast.drift import load_suite
 from holdfast.drift.cases import LabelledTurn
-from holdfast.drift.suite_file import score_labelled
+from holdfast.drift.suite_checks import score_labelled
 from holdfast.measures import build
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
@@ -204,6 +204,8 @@ RULES = [  # a line, a turn that follows it, one that breaks it
      ran("gh pr create -t x -b y")),
     ("Commit messages: imperative mood, max 20 characters", ran("git commit -m 'Fix it'"),
      ran("git commit -m 'Fix something that is long'")),
+    ("Use lowercase commit messages.", ran("git commit -m 'fix: it'"),
+     ran("git commit -m 'fix: It'")),
     ("## Commits\n\n- Capitalize the subject line", ran("git commit -m 'Fix it'"),
      ran("git commit -m 'fix it'")),
     ("No AI attribution in commit messages", ran("git commit -m 'Fix it'"),
@@ -285,6 +287,77 @@ RULES = [  # a line, a turn that follows it, one that breaks it
      wrote("a.php", "makeId('a')")),
     ("After editing `a.json` or any file under `src/`, rebuild via `make all`",
      wrote("src/a.ts", "x", "make all"), wrote("src/a.ts")),
+    ("Force-pushing to `main` is strictly forbidden.", ran("git push"),
+     ran("git push -f origin main")),
+    ("Direct pushes to `main` are not allowed.", ran("git push origin x"),
+     ran("git push origin main")),
+    ("Use ES modules (import/export) syntax, not CommonJS (require)", wrote("a.js", "import a"),
+     wrote("a.js", "const a = require('b')")),
+    ("No jQuery — use Alpine.js for interactivity.", wrote("a.js", "import a from 'alpinejs'"),
+     wrote("a.js", "import $ from 'jquery'")),
+    ("Use dayjs, not moment.", wrote("a.ts", "import a from 'dayjs'"),
+     wrote("a.ts", "import a from 'moment/locale/de'")),
+    ("Use httpx instead of requests.", wrote("a.py", "import httpx"),
+     wrote("a.py", "import requests")),
+    ("Import from `'./client'`, not `'@prisma/client'`.", wrote("a.ts", "import a from './client'"),
+     wrote("a.ts", "import a from '@prisma/client'")),
+    ("All imports must be at the top of the file.", wrote("a.py", "import os"),
+     wrote("a.py", "def f():\n    import os")),
+    ("No relative imports.", wrote("a.ts", "import a from '@/a'"),
+     wrote("a.ts", "import a from '../a'")),
+    ("Never suppress ESLint warnings.", wrote("a.js"), wrote("a.js", "// eslint-disable-line")),
+    ("Do not disable lint rules.", wrote("a.py"), wrote("a.py", "x = 1  # noqa")),
+    ("No `using` statements — use `GlobalUsings.cs`.", wrote("a.cs", "// It is using it."),
+     wrote("a.cs", "using System;")),
+    ("Catch specific exceptions (`OSError`); never bare `except Exception`.",
+     wrote("a.py", "except OSError:"), wrote("a.py", "except Exception:")),
+    ("Never hardcode hex values in CSS rules or HTML style attributes.",
+     wrote("a.css", "a {color: var(--a)}"), wrote("a.html", "<p style='color: #fff000'>")),
+    ("Never use `print` for debugging.", wrote("a.py", "log(x)"), wrote("a.py", "print(x)")),
+    ("Do not use npm or yarn to install packages.", ran("npm run x"), ran("yarn add x")),
+    ("Always run `uv run` with the `--frozen` flag.", ran("uv run --frozen x"), ran("uv run x")),
+    ("Pass `--no-interaction` to all `php artisan` commands.",
+     ran("php artisan x --no-interaction"), ran("php artisan x")),
+    ("Do not run `vendor/bin/pint --test`, simply run `vendor/bin/pint`.", ran("vendor/bin/pint"),
+     ran("vendor/bin/pint --test")),
+    ("Never start the dev server.", ran("npm run build"), ran("pnpm dev")),
+    ("Do not use other web servers (`python -m http.server`, etc.).", ran("astro dev"),
+     ran("python -m http.server 80")),
+    ("Vanilla JS only — no framework, no build step, no npm", ran("node a.js"),
+     ran("npm install x")),
+    ("**Package manager**: bun (preferred over npm/yarn)", ran("bun add x"), ran("npm install x")),
+    ("Branch naming: `feature/description`, `fix/description`", ran("git checkout -b fix/x"),
+     ran("git checkout -b patch-1")),
+    ("Always create branches with the prefix `bot/`.", ran("git switch -c bot/x"),
+     ran("git switch -c x")),
+    ("Branch names: `<type>/<description>`", ran("git branch a/b", "git branch -d c"),
+     ran("git branch b")),
+    ("Run `npm ci` before the first push to verify it.", ran("npm ci", "git push"),
+     ran("git push")),
+    ("Run `cargo fmt` before committing any Rust code changes.", ran("cargo fmt; git commit"),
+     ran("git commit")),
+    ("Run `make test` prior to merging.", ran("make test", "gh pr merge 3"), ran("gh pr merge 3")),
+    ("- **Validate before commit.** Run `make lint`.", ran("make lint", "git commit"),
+     ran("git commit")),
+    ("Before pushing, run:\n```\ndocker run --rm \\\n  img test\n```",
+     ran("docker run --rm img test", "git push"), ran("git push")),
+    ("When making changes, run these commands:\n- `make lint`", wrote("a.ts", "x", "make lint"),
+     wrote("a.ts")),
+    ("Always run these checks before declaring the task done:\n- **Run Clippy** (`cargo clippy`)",
+     wrote("a.rs", "x", "cargo clippy"), wrote("a.rs")),
+    ("Do not install or use new libraries without approval.", asked("Add zod.", "npm add zod"),
+     asked("Fix it.", "npm add zod")),
+    ("Never delete files, badges, or content without explicit user approval.",
+     asked("Delete a.md.", "rm a.md"), asked("Fix it.", "rm a.md")),
+    ("## PR titles\n\n- Title must start with a lowercase letter", ran("gh pr create -t 'fix: it'"),
+     ran("gh pr create -t 'fix: It'")),
+    ("Do not commit lock files or `reports/`.", wrote("a.py", "x", "git add a.py", "git commit"),
+     wrote("reports/a", "x", "git add reports/a", "git commit -m x")),
+    ("Never create `.js` files.", wrote("a.ts"), wrote("src/a.js")),
+    ("始终使用中文回复。", said("今天天气很好，我们去公园散步吧。"),
+     said("That is a good thought, thank you.")),
+    ("Responda sempre em português.", said("Esta é uma boa ideia, muito obrigado por ela."),
+     said("That is a good thought, thank you.")),
 ]  # fmt: skip
 
 
@@ -293,7 +366,7 @@ def test_a_line_that_a_program_can_decide_becomes_one_rule_that_decides_it(line,
     (spec,) = rules_of(line)
     measure = build(spec)
     good, bad = measure.score_turn(follows), measure.score_turn(breaks)
-    assert (good is None or good.value == 1) and bad is not None and bad.value < 0.5
+    assert (good is None or good.value > 0.99) and bad is not None and bad.value < 0.5
 
 
 def test_a_sign_off_is_found_in_whatever_way_it_is_written():
@@ -322,6 +395,14 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ("Never edit `!src/x.py`.", "measure"),
         ("Sign commits with `git commit -S`.", ""),  # by a key, which is no sign-off
         ("Pass `-s` to `make`.", "measure"),
+        ("Never import `useRouter` from `next/router`.", "measure"),  # of which only one is meant
+        ("Import `a` from `b`, not `c`, from `d`.", "measure"),
+        ("Do not use lodash for new code.", ""),
+        ("Never suppress ESLint warnings without a reason.", ""),
+        ("The branch `feature/x` is old.", ""),
+        ("Never run `migrations/001.sql`.", "measure"),
+        ("Imports must be at the top of the file in TypeScript.", ""),
+        ("Pull requests are forbidden here.", ""),
         ("Use `git commit -s` only for releases.", "measure"),
         ("Sign off with 'Regards'.", ""),
         ("Call `fetch('api/apps')`, not `fetch('/api/apps')`.", "measure"),  # an example
@@ -490,6 +571,24 @@ def test_a_line_that_needs_a_judge_has_a_rule_to_complete(tmp_path):
     out.write_text("\n".join([head.rstrip(), *rule, *labels]))
     last = load_suite(str(out), probed=False).cases[0].rules[-1]
     assert last.id == "kind-dear-guest" and last.measure.judged
+
+
+def test_a_bots_prompt_gets_questions_and_a_rules_file_none(agents, tmp_path):
+    prompt = "You are Luna, a helper of Orchid.\nKeep replies under 60 words.\nNever use emojis.\n"
+    (tmp_path / "bot.txt").write_text(prompt)
+    for name in ("bot.txt", "AGENTS.md"):
+        assert (
+            main(["suite", "init", str(tmp_path / name), "--out", f"{tmp_path}/{name}.yaml"]) == 0
+        )
+    (case,) = load_suite(f"{tmp_path}/bot.txt.yaml").cases
+    assert [(rule.kind, len(rule.probes)) for rule in case.rules] == [
+        ("identity", 6),
+        ("length", 6),
+        ("tone", 6),
+    ]
+    # the rule about emojis reads words, and is yet one of every turn
+    assert not any(rule.is_only_for_probes for rule in case.rules)
+    assert "probes" not in (tmp_path / "AGENTS.md.yaml").read_text()
 
 
 def test_a_file_is_overwritten_only_by_force(agents, capsys, tmp_path):

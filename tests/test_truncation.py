@@ -12,6 +12,7 @@ from drift_sentences import series_of
 from synthetic_run import as_json
 
 from holdfast import drift
+from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.summarised_rounds import (
@@ -19,7 +20,7 @@ from holdfast.analysis.summarised_rounds import (
     SummarisedRounds,
     summarised_rounds_of,
 )
-from holdfast.analysis.summary import results_of, write_summary
+from holdfast.analysis.summary import write_summary
 from holdfast.analysis.truncation import truncation_of
 from holdfast.cli import main
 from holdfast.generation.sampling import Sampling
@@ -27,7 +28,8 @@ from holdfast.measures import build
 from holdfast.models.connecting import connect
 from holdfast.records import read_run
 from holdfast.report.context_section import CURE, survival_lines, truncation_lines
-from holdfast.report.terminal import next_line, table
+from holdfast.report.next_step import next_step
+from holdfast.report.terminal import table
 from holdfast.report.wording import plain
 
 BREAD = drift.Case("bread", "x", "Talk about bread.", ("What?",), build({"regex": "bread"}))
@@ -92,7 +94,7 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     assert all(line in text for line in (lost, counts, known, meaning))
     assert "drifts" not in text and "100% in round 5" in text
     assert results_of(run).findings.stability.series.rounds == 5, "the outcome is of these rounds"
-    assert CURE in next_line(results_of(run))
+    assert CURE in next_step(results_of(run))
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
     assert told["verdict"] == "prompt lost" and set(told["from_round"].values()) == {6}
     record = as_json(run)[0]
@@ -109,7 +111,7 @@ def test_a_server_that_drops_only_older_messages_keeps_the_prompt(measured):
     cut = truncation_of(read_series(run)[0])
     assert cut.verdict == "prompt kept" and cut.canary_after.mean == 1
     assert "round 6" in truncation_lines(read_series(run))[0]
-    assert CURE not in next_line(results_of(run))
+    assert CURE not in next_step(results_of(run))
 
 
 @pytest.mark.slow

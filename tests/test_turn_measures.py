@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.measures import build
-from holdfast.measures.actions import commands_of, files_changed
+from holdfast.measures.actions import commands_of, edits_of
 from holdfast.measures.file_edits import edits_by_command
 from holdfast.measures.shell import read_script
 from holdfast.measures.turns import AssistantTurn as Turn
@@ -233,7 +233,7 @@ def test_a_commit_message_is_found_where_it_is_written(script):
     ],
 )  # fmt: skip
 def test_changed_files_are_found_in_tools_patches_and_commands(call, paths):
-    assert files_changed([call]) == paths
+    assert list(dict.fromkeys(edit.path for edit in edits_of([call]) if edit.path)) == paths
 
 
 @pytest.mark.parametrize(

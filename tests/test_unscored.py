@@ -9,9 +9,10 @@ from chat_server import Server, completion, refusal
 from synthetic_run import as_json, conversation_of
 
 from holdfast import drift, report
-from holdfast.analysis.check_verdicts import Terms, check_prompts
+from holdfast.analysis.check_terms import Terms
+from holdfast.analysis.check_verdicts import check_prompts
+from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.sequential import PASS, UNDECIDED
-from holdfast.analysis.summary import results_of
 from holdfast.chat.messages import Message
 from holdfast.cli import main
 from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED, UNAVAILABLE
@@ -21,7 +22,8 @@ from holdfast.measures import build
 from holdfast.models.connecting import connect
 from holdfast.models.requests import Reply, Request
 from holdfast.records import Probe, ProbeReply, Unscored, read_run
-from holdfast.report.terminal import next_line, table
+from holdfast.report.next_step import next_step
+from holdfast.report.terminal import table
 from holdfast.study.checking import BATCHES_IN_OUTAGE, FIRST
 
 CHAT: list[Message] = [{"role": "user", "content": "Ça va ?"}]
@@ -427,6 +429,6 @@ def test_every_rule_cut_leaves_nothing_measured(serve, tmp_path):
     settings = drift.Settings(rounds=1, conversations=2, user_prompt="empty")
     run = drift.run(connect(server.url), suite, tmp_path / "run", settings)
     assert table(run).count("\n") == 1 and "2 of 2 replies" in table(run)
-    assert "raise --max-new-tokens" in next_line(results_of(run))
+    assert "raise --max-new-tokens" in next_step(results_of(run))
     with pytest.raises(RecordsError):
         report.write([tmp_path / "run"], tmp_path / "page.html")

@@ -12,9 +12,10 @@ from tiny import model
 from holdfast import drift
 from holdfast.cli import main, read_command
 from holdfast.cli.user_messages import load_user_turns
-from holdfast.drift.pairing import draw, resolve_settings
-from holdfast.drift.recorded_dialogs import read_user_turns
+from holdfast.drift.pairing import draw
 from holdfast.drift.remaining import count_replies
+from holdfast.drift.resolved_settings import resolve_settings
+from holdfast.drift.user_scripts import read_user_turns
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity

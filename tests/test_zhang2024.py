@@ -20,7 +20,7 @@ from holdfast.papers.findings import Claim, claim_that, judged
 from holdfast.papers.zhang2024 import reproduction as zhang2024
 from holdfast.papers.zhang2024.profiling import Choice, Question
 from holdfast.papers.zhang2024.profiling.profiling_samples import task_samples
-from holdfast.papers.zhang2024.reproduction.paper_tables import (
+from holdfast.papers.zhang2024.reproduction.comparisons import (
     best_less_worst,
     beyond_reach,
     claim_of,

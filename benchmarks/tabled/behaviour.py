@@ -442,8 +442,10 @@ def bot_table() -> str:
 
 # the groups of sets that were drafted at first sight, latest first, and what was special of each
 _FIRST_SIGHT = {
-    "with_never": "On {files} files, a third of them prompts of chat bots, in three sets, each"
-    " labelled by hand before it was drafted (November 2026)",
+    "with_more_kinds": "On {files} files, half of them of small repositories at random, labelled by"
+    " hand before they were drafted (November 2026)",
+    "with_never": "On {files} files in three sets before these, a third of them prompts of chat"
+    " bots",
     "with_forms": "On {files} files in two sets before these, half of them of small repositories"
     " at random",
     "with_lists": "On {files} files of small repositories, in two sets before these",

@@ -13,6 +13,7 @@ _HALVES = {
     "hand": "written after that, harder still",
     "real": "replies of a 0.5B model under the suite `bots`, arranged by a script",
     "real-without-recalled": "the same, under rules without `recalled`",
+    "fresh": "written last, in the tone of real sessions",
 }
 
 

@@ -132,6 +132,19 @@ def real_speed_table() -> str:
         loop = read(name)
         values = [row["lock_step"]["ratio_per_token"] for row in loop["repetitions"]]
         lines.append(f"| {words.format(**loop)} | {ratios(values)} | {processor(loop)} |")
+    server = read("llama_server")
+    theirs = {row["repetition"]: row for row in server["rows"] if row["engine"] == "llama-server"}
+    ours = {row["repetition"]: row for row in server["rows"] if row["engine"] == "torch"}
+    loops = [theirs[at]["ms_per_token"] / ours[at]["ms_per_token"] for at in ours]
+    chats = [theirs[at]["chat_ms_per_token"] / ours[at]["chat_ms_per_token"] for at in ours]
+    lines += [
+        "| Qwen2.5-Coder 0.5B: times as fast per token as llama.cpp's own server with 16 slots on"
+        f" the same file, {server['conversations']} conversations of {server['rounds']} rounds of"
+        f" replies of up to {server['max_new_tokens']} tokens | {ratios(loops)} |"
+        f" {processor(server)} |",
+        f"| the same, one chat | {ratios(chats)}; `holdfast chat` takes"
+        " [llama.cpp](llama.md#which-engine-runs-a-file) if its plug-in is installed | the same |",
+    ]
     vllm = read("vllm_loop")
     lines.append(
         f"| SmolLM2: times as fast per token as vLLM {vllm['vllm']} in process, start-up apart,"

@@ -6,9 +6,10 @@
     model.generate(messages, holdfast.SplitSoftmax(0.5))
     holdfast.drift.run(model, "starter", out="runs/first")
 
-`__all__` is the public interface, with that of its modules. Everything that it raises on purpose is
-a `HoldfastError`; `holdfast.errors` draws their tree. Importing the package imports neither torch
-nor anything else that takes long: every name is imported at first use.
+The names that are imported below for type checkers are the public interface, with that of their
+modules. Everything that it raises on purpose is a `HoldfastError`; `holdfast.errors` draws their
+tree. Importing the package imports neither torch nor anything else that takes long: every name is
+imported at first use.
 """
 
 from __future__ import annotations
@@ -16,95 +17,39 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError as HoldfastError
 from holdfast.generation.cpu_threads import limit_spinning
 from holdfast.lazy_imports import later
 from holdfast.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from holdfast import (
-        client,
-        drift,
-        errors,
-        logs,
-        measures,
-        methods,
-        records,
-        report,
-        study,
-        transcripts,
-    )
-    from holdfast.chat.messages import Message
-    from holdfast.generation.sampling import Penalties, Sampling
-    from holdfast.methods import (
-        AdaCad,
-        Anchoring,
-        Boost,
-        Capping,
-        Guidance,
-        Hold,
-        Pasta,
-        Prism,
-        PromptStrength,
-        Reminder,
-        Repair,
-        Repetition,
-        Seka,
-        SplitSoftmax,
-        Spotlight,
-        Vector,
-    )
-    from holdfast.models.connecting import connect, connect_all
-    from holdfast.models.loading import load
-    from holdfast.models.requests import Reply, Request
-    from holdfast.models.steering_blocks import encode_chats, steering, unsteered
-    from holdfast.papers import zhang2024 as tasks
-    from holdfast.proxy.wrapping import wrap
-    from holdfast.records import read_run
+    from holdfast import client as client
+    from holdfast import drift as drift
+    from holdfast import errors as errors
+    from holdfast import logs as logs
+    from holdfast import measures as measures
+    from holdfast import methods as methods
+    from holdfast import records as records
+    from holdfast import report as report
+    from holdfast import study as study
+    from holdfast import transcripts as transcripts
+    from holdfast.chat.messages import Message as Message
+    from holdfast.generation.sampling import Penalties as Penalties
+    from holdfast.generation.sampling import Sampling as Sampling
+    from holdfast.methods.method_classes import *  # noqa: F403  # every method
+    from holdfast.models.connecting import connect as connect
+    from holdfast.models.connecting import connect_all as connect_all
+    from holdfast.models.loading import load as load
+    from holdfast.models.requests import Reply as Reply
+    from holdfast.models.requests import Request as Request
+    from holdfast.models.steering_blocks import encode_chats as encode_chats
+    from holdfast.models.steering_blocks import steering as steering
+    from holdfast.models.steering_blocks import unsteered as unsteered
+    from holdfast.papers import zhang2024
+    from holdfast.proxy.wrapping import wrap as wrap
+    from holdfast.records import read_run as read_run
 
-__all__ = [
-    "AdaCad",
-    "Anchoring",
-    "Boost",
-    "Capping",
-    "Guidance",
-    "Hold",
-    "HoldfastError",
-    "Message",
-    "Pasta",
-    "Penalties",
-    "Prism",
-    "PromptStrength",
-    "Reminder",
-    "Repair",
-    "Repetition",
-    "Reply",
-    "Request",
-    "Sampling",
-    "Seka",
-    "SplitSoftmax",
-    "Spotlight",
-    "Vector",
-    "client",
-    "connect",
-    "connect_all",
-    "drift",
-    "encode_chats",
-    "errors",
-    "load",
-    "logs",
-    "measures",
-    "methods",
-    "read_run",
-    "records",
-    "report",
-    "steering",
-    "study",
-    "tasks",
-    "transcripts",
-    "unsteered",
-    "wrap",
-]
+    tasks = zhang2024
 
 _LIGHT = {  # by name, the module that defines it
     "Message": "holdfast.chat.messages",
@@ -123,18 +68,36 @@ _LATER = {  # the same for what imports torch
     "steering": "holdfast.models.steering_blocks",
     "unsteered": "holdfast.models.steering_blocks",
 }
+_MODULES = {
+    "client": "holdfast.client",
+    "drift": "holdfast.drift",
+    "errors": "holdfast.errors",
+    "logs": "holdfast.logs",
+    "measures": "holdfast.measures",
+    "methods": "holdfast.methods",
+    "records": "holdfast.records",
+    "report": "holdfast.report",
+    "study": "holdfast.study",
+    "tasks": "holdfast.papers.zhang2024",
+    "transcripts": "holdfast.transcripts",
+}
+_METHODS = "holdfast.methods.method_classes"  # where every class is one
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    methods = (name for name in vars(import_module(_METHODS)) if name[0].isupper())
+    return sorted(["HoldfastError", "__version__", *_LIGHT, *_LATER, *_MODULES, *methods])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":  # made when it is read, as the methods' modules are not imported before
+        return [public for public in __dir__() if public != "__version__"]
     if name in _LIGHT:
         return later(__name__, _LIGHT, name)
-    if name in __all__ and name[0].isupper():  # a method
-        return getattr(import_module("holdfast.methods"), name)
-    if name in __all__ and name not in _LATER:
-        return import_module("holdfast.papers.zhang2024" if name == "tasks" else f"holdfast.{name}")
-    limit_spinning()
+    if name in _MODULES:
+        return import_module(_MODULES[name])
+    if name[:1].isupper() and hasattr(classes := import_module(_METHODS), name):
+        return getattr(classes, name)
+    if name in _LATER:
+        limit_spinning()
     return later(__name__, _LATER, name)

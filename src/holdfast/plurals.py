@@ -1,9 +1,9 @@
-"""Numbers with their nouns, for messages."""
+"""Counts with their nouns, for messages."""
 
 
-def plural(number: int, noun: str) -> str:
-    """A number with its noun: "1 word", "2 words", "2 breaches"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {plural_of(noun)}"
+def count_of(number: int, noun: str) -> str:
+    """A number with its noun: "1 round", "8 rounds", "1,200 breaches"."""
+    return f"{number:,} {noun if number == 1 else plural_of(noun)}"
 
 
 def plural_of(noun: str) -> str:

@@ -7,7 +7,7 @@
 Each repetition runs every engine once, in turn, in a process of its own, so that what else the
 machine does falls on all of them and each process's peak of memory is one engine's. All have the
 same seeds and the same most tokens; replies differ by rounding, so the time per token is reported
-beside the time. With --server, llama.cpp's own server is a third engine, with 16 slots, asked
+beside the time. With --server, llama.cpp's own server is another engine, with 16 slots, asked
 through its API; its processor time and memory are those of the server's process.
 """
 
@@ -208,7 +208,8 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--server", help="llama.cpp's llama-server, as a third engine")
+    parser.add_argument("--server", help="llama.cpp's llama-server, as another engine")
+    parser.add_argument("--without-plugin", action="store_true", help="only ours and the server")
     parser.add_argument("--out", type=Path)
     for internal in ("--only", "--url"):
         parser.add_argument(internal, help=argparse.SUPPRESS)
@@ -217,7 +218,9 @@ def main() -> None:
     if arguments.only:
         print(json.dumps(play(arguments)))
         return
-    engines, rows = [OURS, PLUGIN, *([SERVER] if arguments.server else [])], []
+    engines: list[str] = [OURS, *([] if arguments.without_plugin else [PLUGIN])]
+    engines += [SERVER] if arguments.server else []
+    rows = []
     for number in range(arguments.repetitions):
         for engine in engines[:: -1 if number % 2 else 1]:  # neither is always the first
             rows.append({"repetition": number, **repetition(engine, arguments)})

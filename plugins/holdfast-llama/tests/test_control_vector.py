@@ -12,7 +12,7 @@ import torch
 from conftest import CHATS
 
 from holdfast.cli import main
-from holdfast.generation.batch import steering_of
+from holdfast.generation.batch import StreamGroup
 from holdfast.generation.rows import StreamState
 from holdfast.generation.sampling import Sampling
 from holdfast.models.event_loop import run_sync
@@ -50,8 +50,8 @@ def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatc
         slots.open(None)
         reading = StreamState(given.stream)
         with torch.inference_mode():
-            steering = steering_of([reading], here.runner.device)
-            output = here.runner.forward_slots(slots, range(1), [reading], steering)
+            group = StreamGroup([reading], here.runner.device)
+            output = here.runner.forward_slots(slots, range(1), group)
         logits.append(output.logits[0, -1].numpy())
     llama = llama_cpp.Llama(
         str(file_of("F32")), n_ctx=512, n_threads=1, n_threads_batch=1, logits_all=True,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from conftest import CHATS, METHODS
 
-from holdfast.generation.batch import steering_of
+from holdfast.generation.batch import StreamGroup
 from holdfast.generation.rows import StreamState
 from holdfast.generation.sampling import Sampling
 from holdfast.models.event_loop import run_sync
@@ -21,10 +21,10 @@ def logits_of(model, request, reply, count):
     """The last logits of a chat followed by tokens of a reply, as the engine computes them."""
     (given,) = run_sync(model.session().score_inputs([request], [["x"]]))
     reading = StreamState(given.stream, list(reply))
-    slots, steering = model.runner.slots(), steering_of([reading], model.runner.device)
+    slots, group = model.runner.slots(), StreamGroup([reading], model.runner.device)
     slots.open(None)
     with torch.inference_mode():
-        return model.runner.forward_slots(slots, range(1), [reading], steering, count).logits[0]
+        return model.runner.forward_slots(slots, range(1), group, count).logits[0]
 
 
 @pytest.mark.parametrize("method", METHODS)

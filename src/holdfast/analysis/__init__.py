@@ -3,7 +3,7 @@
 Nothing here draws or loads a model; `holdfast.report` makes the figures and pages.
 
 All of it
-  statistics.py        means, their intervals, paired differences
+  statistics.py        means, their intervals, paired differences; resampling.py: the bootstrap
   verdicts.py          the single rule for what may be said of a number
   sequential.py        verdicts that may be read after every conversation
   unscored.py          probes whose replies are no evidence
@@ -11,42 +11,48 @@ All of it
 A drift run
   series.py            its scores as matrices [conversation, round]
   estimates.py         its table: a row per method, measure, and category or rule
+  method_differences.py methods against the one without steering
   prompt_rows.py       how stable and how adopted each system prompt is
   accuracy.py          the shares of replies and of instructions that are followed
   prompt_effect.py     the same probes with and without a system prompt
-  collapse.py          conversations and replies that broke down
+  collapse.py          conversations that broke down; broken_replies.py: replies that are gibberish
   truncation.py        servers that read less than they were sent
   summarised_rounds.py rules before and after a summary of older rounds
   outcome.py           the outcome that its title states
   loss_map.py          which kinds of rules are lost (`holdfast map`); loss_results.py: its file
   recalled_rules.py    rules that the model can state, and breaks
-  summary.py           all of its results, and summary.json
+  drift_results.py     all of its results
+  summary.py           summary.json; its numbers: summary_numbers.py, method_summaries.py
 
 `holdfast check`
   cell_scores.py       a prompt's scores by rule and round
   prompt_comparison.py a prompt against an earlier run
-  check_verdicts.py    the verdicts on prompts and rules
+  check_terms.py       the bar, the error and the budget
+  check_verdicts.py    the verdicts on prompts and rules; check_outlook.py: what would settle them
   check_file.py        check.json
 
 `holdfast compare`
   run_contrasts.py     in what runs differ
-  compared_scores.py   the conversations and rules that two runs share, and how scores differ
+  shared_series.py     the conversations and rules that two runs share
+  compared_scores.py   how their scores differ
   comparison_limits.py what is not compared
   run_comparison.py    the comparison
 
 `holdfast logs`
-  adherence.py         how well each rule is kept
+  adherence.py         how well each rule is kept; survival.py: until when
   rule_context.py      why rules were broken, and adherence by what was in the context
   logs_summary.py      summary.json
 
 Other studies
   candidates.py        the gain and cost of each setting of a calibration
   choosing.py          which of them to take
+  larger_calibration.py how large a calibration has to be to decide
   decay.py             attention mass by token; mass_and_score.py: its correlation with the score
   hidden_geometry.py   the spread of hidden states
   precedent_results.py system prompt or earlier replies
   task_results.py      the results of a `tasks` run
-  profile.py           a profile of attention heads
+  profile.py           a profile of attention heads; profile_file.py: profile.json
+  gaining_heads.py     which of the heads gain something
   measure_tests.py     how well measures agree with labelled turns
   study_summary.py     summary.json of a calibration, trace or geometry
 """

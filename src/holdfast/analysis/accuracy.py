@@ -3,7 +3,7 @@
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series
 from holdfast.analysis.unscored import without_score
-from holdfast.measures.registry import FOLLOWED
+from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Conversation
 
 

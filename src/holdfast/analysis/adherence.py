@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +11,9 @@ import numpy as np
 
 from holdfast.analysis import sequential, statistics
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
+from holdfast.analysis.survival import Survival, survival_of
 from holdfast.analysis.verdicts import too_few, verdict_on
-from holdfast.measures.registry import FOLLOWED
+from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Run
 from holdfast.records.log_scores import ScoredRule
 
@@ -50,22 +50,6 @@ class BrokenTurn(NamedTuple):
     dialog: int  # the row in the run's records
     turn: int  # its number
     score: float
-
-
-@dataclass(frozen=True)
-class Survival:
-    """The share of dialogs in which a rule is unbroken after each turn (Kaplan and Meier 1958);
-    a dialog that ends without breaking the rule is censored.
-    """
-
-    turns: tuple[int, ...]  # the turns at which some dialog first breaks the rule, ascending
-    share: tuple[float, ...]  # [turn], the share unbroken after it
-    low: tuple[float, ...]  # [turn], the 95% interval up to `high`, on the log(-log) scale
-    high: tuple[float, ...]
-    broken: int  # dialogs that break the rule
-    # the first turn after which at most half are unbroken; None if that is never reached
-    median: int | None
-    estimated: bool = False  # whether some dialogs ended unbroken before the median
 
 
 @dataclass(frozen=True)
@@ -258,7 +242,7 @@ def _measured(scores: RuleScores, error: float) -> Adherence:
         by_turn=tuple(statistics.estimate_columns(by_turn, statistics.SCORES)),
         by_tokens=tuple(statistics.estimate_columns(by_tokens, statistics.SCORES)),
         change=_change(scores),
-        survival=_survival(scores),
+        survival=survival_of(scores.dialogs, scores.positions, scores.scores < FOLLOWED),
         broken=tuple(broken),
     )
 
@@ -270,42 +254,6 @@ def _change(scores: RuleScores) -> statistics.Estimate:
     last = first + counts - 1
     changes = scores.scores[last[several]] - scores.scores[first[several]]
     return statistics.estimate(changes, statistics.DIFFERENCES)
-
-
-def _survival(scores: RuleScores) -> Survival:
-    """The Kaplan-Meier curve of the first turn that breaks a rule."""
-    rows, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
-    last = first + counts - 1  # the scores of a dialog follow each other
-    broken = scores.scores < FOLLOWED
-    breaking, first_break = np.unique(scores.dialogs[broken], return_index=True)
-    broken_at = scores.positions[broken][first_break].astype(int)
-    ended_at = scores.positions[last[~np.isin(rows, breaking)]].astype(int)
-    if not len(broken_at):
-        return Survival(turns=(), share=(), low=(), high=(), broken=0, median=None)
-    from scipy.stats import CensoredData, ecdf
-
-    curve = ecdf(CensoredData(uncensored=broken_at, right=ended_at)).sf
-    with warnings.catch_warnings():  # there is no interval once no dialog is left
-        warnings.simplefilter("ignore", RuntimeWarning)
-        interval = curve.confidence_interval(method="log-log")
-    events = np.isin(curve.quantiles, broken_at)
-    shares = curve.probabilities[events]
-    turns = curve.quantiles[events].astype(int)
-    half = np.flatnonzero(shares <= 0.5)
-
-    low, high = (side.probabilities[events] for side in (interval.low, interval.high))
-    undefined = np.isnan(high)  # once no dialog is left; the last bound still holds
-    high[undefined] = high[~undefined][-1] if not undefined.all() else 1.0
-    median = int(turns[half[0]]) if len(half) else None
-    return Survival(
-        turns=tuple(map(int, turns)),
-        share=tuple(map(float, shares)),
-        low=tuple(map(float, np.nan_to_num(low, nan=0.0))),
-        high=tuple(map(float, np.maximum(shares, high))),
-        broken=len(broken_at),
-        median=median,
-        estimated=median is not None and bool((ended_at < median).any()),
-    )
 
 
 def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlier:

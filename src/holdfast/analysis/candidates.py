@@ -8,16 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.collapse import broken_share
+from holdfast.analysis.broken_replies import broken_share
+from holdfast.analysis.resampling import Limits
 from holdfast.analysis.series import NO_FIX, read_series
-from holdfast.analysis.statistics import (
-    NOTHING,
-    Estimate,
-    Limits,
-    estimate,
-    paired_difference,
-    row_means,
-)
+from holdfast.analysis.statistics import NOTHING, Estimate, estimate, paired_difference, row_means
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, too_few, within
 from holdfast.errors import RecordsError
 from holdfast.records import CapabilityConversation, Run, read_run
@@ -77,10 +71,12 @@ class Calibration:
 
     @property
     def none(self) -> Candidate:
+        """The model without a method."""
         return self.candidates[0]
 
     @property
     def sweeps(self) -> list[list[Candidate]]:
+        """The candidates of each sweep, in the order of `names`."""
         return [
             [candidate for candidate in self.candidates if candidate.sweep == number]
             for number in range(len(self.names))

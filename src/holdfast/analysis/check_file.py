@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from holdfast.analysis.check_verdicts import Cell, PromptCheck, Terms, check_again
+from holdfast.analysis.check_terms import Terms
+from holdfast.analysis.check_verdicts import Cell, PromptCheck, check_again
 from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison
 from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
 from holdfast.files import write_whole
@@ -60,6 +61,7 @@ class StoredCheck(RecordModel):
 
     @property
     def terms(self) -> Terms:
+        """The terms of the check."""
         return Terms(self.min_stability, self.error, self.budget, self.all_rules, self.smoke)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast.analysis.cell_scores import CellScores, RuleRound, cell_scores
+from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison, compare_runs
 from holdfast.analysis.sequential import (
     FAIL,
@@ -19,62 +20,12 @@ from holdfast.analysis.sequential import (
     Decision,
     bounds,
     capital_below,
-    conversations_needed,
     decide,
     verdict_at,
 )
-from holdfast.errors import ParameterOutOfRange, option
 from holdfast.records import Conversation
-from holdfast.validation import ranges
 
-MOST_NEEDED = 2000  # conversations; nobody waits longer for a verdict
 MOST_LOST = 0.1  # the share of replies that may be lost before an open verdict is put down to it
-
-
-@dataclass(frozen=True)
-class Terms:
-    """The terms under which prompts are checked.
-
-    Args:
-        min_stability: the bar, above 0 and below 1; None: prompts are only compared with an earlier
-            run.
-        error: upper bound on the probability that any prompt gets a wrong verdict.
-        budget: the most conversations per prompt.
-        all_rules: decide every rule, not only whether a prompt fails: conversations continue after
-            the first failing rule, and each rule gets its share of the prompt's error.
-        smoke: look only for clear failures, with few conversations; a prompt that is undecided
-            then counts as one without a clear failure.
-    """
-
-    min_stability: float | None = 0.9
-    error: float = 0.05
-    budget: int = 200
-    all_rules: bool = False
-    smoke: bool = False
-
-    def __post_init__(self) -> None:
-        if self.min_stability is not None:
-            _require_share("min_stability", self.min_stability)
-        _require_share("error", self.error)
-        ranges.whole_number("check", "budget", self.budget, 1)
-
-    def error_each(self, prompts: int, compared: bool) -> float:
-        """Each test's share of the error: a prompt may fail its bar, and its comparison too."""
-        return self.error / prompts / (2 if compared and self.min_stability is not None else 1)
-
-
-def _require_share(name: str, value: float) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if number and 0 < value < 1:
-        return
-    shown = f"{value:g}" if number else repr(value)
-    # an error of 5 is a common percentage, and no share is that large
-    hint = ranges.share_meant(value, lowest=1 if name == "error" else 10) or "."
-    if name == "min_stability" and value in (1, 100):
-        hint = ": no number of conversations shows that a rule is always kept; give 0.99 or less."
-    raise ParameterOutOfRange(
-        f"check takes {option(name)} as a share above 0 and below 1, not {shown}{hint}"
-    )
 
 
 @dataclass(frozen=True)
@@ -195,34 +146,6 @@ def _by_prompt(
     return by_prompt
 
 
-def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
-    """Conversations per prompt that would decide if scores continued as so far; None: too many."""
-    bar, needed = terms.min_stability, 0
-    for checked in checks:
-        rules: list[str | None] = [*checked.undecided_rules(terms)]
-        if bar is None or (checked.verdict != UNDECIDED and not rules):
-            continue
-        scores = cell_scores(checked.records, max(cell.round for cell in checked.cells))
-        for rule in rules or [None]:
-            values = scores.values if rule is None else scores.of_rule(rule).values
-            count = conversations_needed(values, bar, checked.error, MOST_NEEDED)
-            if count is None:
-                return None
-            needed = max(needed, count)
-    return needed or None
-
-
-def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
-    """The mean closest to the bar among undecided rounds and rules; None if there are none."""
-    means: list[float] = []
-    for checked in checks:
-        rules = checked.undecided_rules(terms)
-        cells = [cell for cell in checked.cells if not rules or cell.rule in rules]
-        means += [cell.mean for cell in cells if not np.isnan(cell.mean)]
-    bar = terms.min_stability
-    return None if bar is None else min(means, key=lambda mean: abs(mean - bar), default=None)
-
-
 def _check(
     name: str,
     records: Sequence[Conversation],
@@ -233,8 +156,8 @@ def _check(
 ) -> PromptCheck:
     scores, bar = cell_scores(records, rounds), terms.min_stability
     rules = [rule for rule in scores.rules if rule is not None]
+    decision: Decision | None = None
     by_rule: dict[str, Decision] = {}
-    decision = None
     if bar is not None and terms.all_rules and rules:
         error /= len(rules)
         by_rule = {rule: _decide(scores.of_rule(rule), bar, error) for rule in rules}
@@ -247,22 +170,16 @@ def _check(
             scores.cells, scores.values.T, scores.at_best.T, strict=True
         )
     ]
-    first_failure = None
-    if bar is not None and decision is not None and decision.verdict == FAIL:
-        # up to rounding, some cell is certain by itself: no mean of capitals exceeds the largest
-        certain = (cell for cell in cells if cell.verdict(bar) == FAIL)
-        first_failure = next(certain, cells[int(np.argmax(decision.below))])
+    # falls are tested over all conversations
+    decided_after = len(records) if decision is None or comparison is not None else decision.after
     checked = PromptCheck(
         id=name,
         verdict=_verdict(decision, comparison, scores),
         records=tuple(records),
-        # falls are tested over all conversations
-        decided_after=len(records)
-        if decision is None or comparison is not None
-        else decision.after,
+        decided_after=decided_after,
         cells=tuple(cells),
         lowest=_lowest(cells),
-        first_failure=first_failure,
+        first_failure=_first_failure(cells, bar, decision),
         comparison=comparison,
         unanswered=int(np.isnan(scores.values).sum()),
         lost=int(scores.lost.sum()),
@@ -273,6 +190,17 @@ def _check(
         for rule in rules
     )
     return replace(checked, rules=tuple(checks))
+
+
+def _first_failure(
+    cells: Sequence[Cell], bar: float | None, decision: Decision | None
+) -> Cell | None:
+    """The first cell that certainly fails, if the prompt does."""
+    if bar is None or decision is None or decision.verdict != FAIL:
+        return None
+    # up to rounding, some cell is certain by itself: no mean of capitals exceeds the largest
+    certain = (cell for cell in cells if cell.verdict(bar) == FAIL)
+    return next(certain, cells[int(np.argmax(decision.below))])
 
 
 def _decide(scores: CellScores, bar: float, error: float) -> Decision:

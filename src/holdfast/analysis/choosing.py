@@ -5,13 +5,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.analysis import verdicts
 from holdfast.analysis.candidates import Calibration, Candidate
-from holdfast.analysis.statistics import SCORES, Estimate, bounds_of, estimate, resampled_means
+from holdfast.analysis.resampling import bounds_of, resampled_means
+from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
 from holdfast.methods.method_file import Interval, MethodFile
@@ -41,48 +41,6 @@ class Pick:
     def recommended(self) -> bool:
         """Whether the evidence supports it."""
         return not self.why
-
-
-class TimesNeeded(NamedTuple):
-    """By what factors a calibration is to grow."""
-
-    conversations: float  # to show the gain
-    questions: float  # to show the cost
-
-
-def times_needed(calibration: Calibration, chosen: Pick) -> TimesNeeded | None:
-    """How much more would show the gain and the cost; None if the means do not.
-
-    Each question is asked in one conversation, so that the cost becomes clearer with the questions,
-    and hardly with the conversations that share them.
-    """
-    gain, drop, halves = _shown(calibration, chosen)
-    room = chosen.budget - (drop.mean or 0.0)
-    if not gain.mean or gain.mean < 0 or room <= 0:
-        return None
-    if gain.low is None or gain.high is None or drop.low is None or drop.high is None:
-        return None
-    gain_width, drop_width = (gain.high - gain.low) / 2, (drop.high - drop.low) / 2
-    conversations = halves * max((gain_width / gain.mean) ** 2, verdicts.MIN_SAMPLES / gain.n)
-    questions = halves * max((drop_width / room) ** 2, verdicts.MIN_SAMPLES / drop.n)
-    least = 1.0 if max(conversations, questions) > 1.5 else 1.5
-    return TimesNeeded(max(conversations, least), max(questions, least))
-
-
-def budget_shown(calibration: Calibration, chosen: Pick, questions: int) -> int:
-    """The smallest whole budget that this many questions would show, if the mean cost holds."""
-    _, drop, halves = _shown(calibration, chosen)
-    if drop.mean is None or drop.low is None or drop.high is None:
-        return math.ceil(chosen.budget)
-    shrinks = math.sqrt(halves * calibration.questions / questions)
-    return math.ceil(drop.mean + shrinks * (drop.high - drop.low) / 2)
-
-
-def _shown(calibration: Calibration, chosen: Pick) -> tuple[Estimate, Estimate, int]:
-    """Gain and cost of the chosen or nearest setting, and how many such halves they come from."""
-    if chosen.near is None:
-        return chosen.gain, chosen.drop, 1
-    return calibration.gain(chosen.near), calibration.drop(chosen.near), 2
 
 
 def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:

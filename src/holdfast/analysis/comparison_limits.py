@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 
 from holdfast.analysis.check_file import read_check
-from holdfast.analysis.compared_scores import RuleKey, rules_of
 from holdfast.analysis.run_contrasts import ComparedRun
 from holdfast.analysis.series import Series
+from holdfast.analysis.shared_series import RuleKey, rules_of
 from holdfast.analysis.truncation import has_lost_prompt
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 from holdfast.records.identity import ConversationsIdentity
 
 _MOST_NAMED = 8  # rules
 
 
-def state_of(compared: ComparedRun) -> list[str]:
+def state_caveats(compared: ComparedRun) -> list[str]:
     """The meaning of the state of a run for its numbers."""
     run = compared.run
     if read_check(run) is not None:
@@ -100,7 +100,7 @@ def samples_left_out(before: Series, now: Series, pairs: int) -> list[str]:
             " compared in pairs but as two samples, which shows less."
         )
     elif left_out := [
-        f"{plural(len(series.records) - pairs, 'conversation')} of {series.run}"
+        f"{count_of(len(series.records) - pairs, 'conversation')} of {series.run}"
         for series in (before, now)
         if len(series.records) > pairs
     ]:

@@ -18,7 +18,7 @@ from pydantic import Field
 from holdfast.analysis.mass_and_score import Behaviour, behaviour
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
 from holdfast.errors import UsageError
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 from holdfast.records import Conversation
 from holdfast.records.model import List, Number, RecordModel
 from holdfast.records.traces import TurnTrace
@@ -160,8 +160,8 @@ def _check_counts(dialogs: int, whole: int, rounds: int) -> None:
         )
     if whole < 2:
         raise UsageError(
-            f"Of {plural(dialogs, 'dialog')} with a mass on a system prompt, {whole} of"
-            f" {plural(rounds, 'round')} have one in each, and an interval needs two; use more"
+            f"Of {count_of(dialogs, 'dialog')} with a mass on a system prompt, {whole} of"
+            f" {count_of(rounds, 'round')} have one in each, and an interval needs two; use more"
             " conversations.",
             option="conversations",
             value=whole,

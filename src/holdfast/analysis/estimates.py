@@ -10,7 +10,7 @@ import numpy as np
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series, category_of, probe_means
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, verdict_on, within
-from holdfast.measures.registry import FOLLOWED
+from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Conversation, Probe
 
 LOW = 0.2  # a rule that certainly scores less counts as never followed
@@ -32,6 +32,7 @@ class EstimateRow:
 
     @property
     def n(self) -> int:
+        """How many conversations the group has."""
         return int(self.members.sum())
 
     @property
@@ -41,6 +42,7 @@ class EstimateRow:
 
     @functools.cached_property
     def points(self) -> list[statistics.Estimate]:
+        """The estimate of each round."""
         return statistics.estimate_columns(
             self.values[self.members], statistics.SCORES, self.series.error
         )
@@ -117,20 +119,6 @@ class EstimateRow:
         probes = (probe for record in records for probe in record.stability_probes)
         judges = (probe.judge for probe in probes if self.rule in ("", probe.rule))
         return next(filter(None, judges), "")
-
-
-@dataclass(frozen=True, eq=False)
-class Difference:
-    """A row minus that of another series, on the n conversations that both have."""
-
-    row: EstimateRow
-    against: EstimateRow
-    n: int
-    last: statistics.Estimate
-    mean: statistics.Estimate
-
-
-# --- Rows
 
 
 def row_of(item: Series, measure: str) -> EstimateRow:
@@ -220,65 +208,3 @@ def is_never_followed(values: np.ndarray, error: float) -> bool:
 def is_low(score: statistics.Estimate) -> bool:
     """Whether the whole interval is below `LOW`."""
     return within(score, -math.inf, LOW) == SUPPORTED
-
-
-# --- Differences
-
-
-def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
-    """The first method of the same run; for a run's first method, that of the first run."""
-    first_of_run = next(other for other in series if other.run == item.run)
-    if first_of_run is not item:
-        return first_of_run
-    return series[0] if series[0] is not item else None
-
-
-def difference(series: Sequence[Series], item: Series, measure: str) -> Difference | None:
-    """A series minus its baseline; None for the baseline itself, or if no pairs are shared."""
-    baseline = baseline_of(series, item)
-    return compare(row_of(item, measure), row_of(baseline, measure)) if baseline else None
-
-
-def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> list[Difference]:
-    """Each rule's row minus that of its baseline, where conversations are shared."""
-    by_rule = {(row.series, row.group): row for row in rows}
-    pairs = []
-    for row in rows:
-        baseline = baseline_of(series, row.series)
-        against = by_rule.get((baseline, row.group)) if baseline else None
-        if against and (pair := compare(row, against)):
-            pairs.append(pair)
-    return pairs
-
-
-def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
-    """The paired difference; None where no conversations are shared, or agents' prompts differ."""
-    shared, left, right = np.intersect1d(
-        row.series.conversations, against.series.conversations, return_indices=True
-    )
-    prompts = [against.series.prompts[i] for i in right]
-    if not len(shared) or prompts != [row.series.prompts[i] for i in left]:
-        return None
-    last = min(row.values.shape[1], against.values.shape[1])
-    ours, theirs = row.values[left, :last], against.values[right, :last]
-    missing = np.isnan(ours) | np.isnan(theirs)
-    ours, theirs = np.where(missing, np.nan, ours), np.where(missing, np.nan, theirs)
-
-    def differ(ours: np.ndarray, theirs: np.ndarray) -> statistics.Estimate:
-        return statistics.paired_difference(
-            ours,
-            theirs,
-            prompts=None if row.rule else prompts,
-            error=min(row.series.error, against.series.error),
-        )
-
-    at_last = differ(ours[:, -1], theirs[:, -1])
-    over_all = differ(statistics.row_means(ours), statistics.row_means(theirs))
-    return Difference(row, against, len(shared), at_last, over_all)
-
-
-def fixes(series: Sequence[Series]) -> list[Difference]:
-    """Every other method of the first run against its first, if their stability can be compared."""
-    same_run = [item for item in series[1:] if item.run == series[0].run]
-    compared = [difference(series, item, "stability") for item in same_run]
-    return [pair for pair in compared if pair and pair.mean.mean is not None]

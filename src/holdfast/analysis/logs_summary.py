@@ -14,7 +14,8 @@ from holdfast.analysis.rule_context import (
     total_causes,
 )
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.summary import estimated, write_results
+from holdfast.analysis.summary import write_results
+from holdfast.analysis.summary_numbers import estimated
 from holdfast.records import Run
 from holdfast.records.run_summary import (
     AgainstEarlierLogs,

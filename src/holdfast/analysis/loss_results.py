@@ -1,6 +1,5 @@
 """`loss_map.json`: the maps of loss that one command made, for other programs and for pages."""
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from holdfast.errors import AnotherRun, reason_of
 from holdfast.files import write_whole
 from holdfast.records import Run
 from holdfast.records.model import List, Number, RecordModel
+from holdfast.records.typed_options import repeated, split_command
 
 NAME = "loss_map.json"
 
@@ -61,16 +61,8 @@ def model_loss(name: str, *runs: Run) -> ModelLoss:
 
 
 def _without_out(command: str) -> str:
-    try:
-        words = shlex.split(command)
-    except ValueError:  # half a quotation
-        return command
-    kept = [
-        word
-        for before, word in zip(["", *words], words, strict=False)
-        if "--out" not in (before, word) and not word.startswith("--out=")
-    ]
-    return shlex.join(kept)
+    words = split_command(command)
+    return repeated(words, {"--out": None}) if words else command
 
 
 def read_loss_map(file: Path) -> tuple[ModelLoss, ...]:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.analysis.statistics import Estimate, bounds_of, resampled_means
+from holdfast.analysis.resampling import bounds_of, resampled_means
+from holdfast.analysis.statistics import Estimate
 from holdfast.records import Conversation
 from holdfast.records.model import List, Number, Optional, RecordModel
 
@@ -24,6 +25,7 @@ class Correlation(RecordModel):
 
     @property
     def estimate(self) -> Estimate:
+        """The correlation as an estimate."""
         return Estimate(self.n, self.r, None, self.low, self.high)
 
 

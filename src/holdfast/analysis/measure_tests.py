@@ -15,10 +15,11 @@ from pydantic import ValidationError
 
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.drift.cases import LabelledTurn, Rule, Suite
-from holdfast.drift.suite_file import Text, TurnEntry, score_labelled
+from holdfast.drift.suite_checks import score_labelled
+from holdfast.drift.suite_entries import Text, TurnEntry
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import read_json_lines
-from holdfast.measures.registry import FOLLOWED, Score
+from holdfast.measures.scores import FOLLOWED, Score
 from holdfast.validation.pydantic_errors import Path as FieldPath
 from holdfast.validation.pydantic_errors import problem_of, written
 
@@ -78,10 +79,12 @@ class MeasureTest:
 
     @property
     def precision(self) -> Estimate:
+        """Of the turns that are scored as broken, the share that is labelled so."""
         return _share([not turn.labelled.follows for turn in self.turns if turn.is_broken])
 
     @property
     def recall(self) -> Estimate:
+        """Of the turns that are labelled as broken, the share that is scored so."""
         return _share([turn.is_broken for turn in self.turns if not turn.labelled.follows])
 
     def to_json(self) -> dict[str, Any]:

@@ -9,13 +9,7 @@ import numpy as np
 
 from holdfast.analysis.estimates import is_never_followed
 from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import (
-    SCORES,
-    Estimate,
-    cell_means,
-    estimate,
-    paired_difference,
-)
+from holdfast.analysis.statistics import SCORES, Estimate, cell_means, estimate, paired_difference
 from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, too_few, verdict_on, within
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.records import Conversation, Probe, Run

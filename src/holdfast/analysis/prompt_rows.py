@@ -32,6 +32,7 @@ class PromptRow:
 
     @property
     def last(self) -> float:
+        """The mean of the last round that was measured."""
         return next(mean for mean in reversed(self.by_round) if mean is not None)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from holdfast.analysis.loss_map import series_by_method
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
-from holdfast.measures.registry import FOLLOWED
+from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Run
 from holdfast.records.model import RecordModel
 

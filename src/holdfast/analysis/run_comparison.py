@@ -14,12 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.compared_scores import (
-    Grouping,
-    RowComparison,
-    SharedSeries,
-    compare_rows,
-)
+from holdfast.analysis.compared_scores import Grouping, RowComparison
 from holdfast.analysis.comparison_limits import (
     listing,
     lost_prompt,
@@ -28,10 +23,11 @@ from holdfast.analysis.comparison_limits import (
     prompts_of,
     rules_left_out,
     samples_left_out,
-    state_of,
+    state_caveats,
 )
 from holdfast.analysis.run_contrasts import ComparedRun, Contrast, contrasts_of
 from holdfast.analysis.series import NO_FIX, Series, label_runs
+from holdfast.analysis.shared_series import SharedSeries, compare_rows
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.records import Run, read_run
 
@@ -149,7 +145,7 @@ def _compare_runs(runs: Sequence[ComparedRun]) -> RunComparison:
     """Compares drift runs with the first of them."""
     first, *others = runs
     _refuse_other_places(runs)
-    limits = [limit for run in runs for limit in state_of(run)]
+    limits = [limit for run in runs for limit in state_caveats(run)]
     limits += [limit for run in runs for limit in lost_prompt(run)]
     methods: list[MethodComparison] = []
     for run in others:

@@ -29,14 +29,17 @@ class ComparedRun:
 
     @classmethod
     def read(cls, run: Run, label: str) -> ComparedRun:
+        """Reads the series of a run."""
         return cls(run, label, tuple(read_series(run, label)))
 
     @property
     def settings(self) -> ProtocolSettings:
+        """The protocol of its conversations."""
         return self.run.identity_as(ConversationsIdentity).settings
 
     @property
     def methods(self) -> list[str]:
+        """The methods of its series."""
         return [item.method for item in self.series]
 
     @property

@@ -41,6 +41,7 @@ class Series:
 
     @property
     def label(self) -> str:
+        """The name in tables, with that of its run if there are several."""
         method = self.short or self.method
         return f"{self.run} · {method}" if self.run else method
 
@@ -52,21 +53,26 @@ class Series:
 
     @property
     def rounds(self) -> int:
+        """How many rounds the longest conversation has."""
         return int(self.stability.shape[1])
 
     @property
     def stability(self) -> np.ndarray:
+        """[conversation, round]: mean scores of the agent's own probes."""
         return self.matrices["stability"]
 
     @property
     def adoption(self) -> np.ndarray:
+        """[conversation, round]: mean scores of the user's probes."""
         return self.matrices["adoption"]
 
     @property
     def mass(self) -> np.ndarray:
+        """[conversation, round]: mean attention mass of the agent's turns."""
         return self.matrices["mass"]
 
     def values(self, measure: str) -> np.ndarray:
+        """[conversation, round]: one of `MEASURED`."""
         return self.matrices[measure]
 
     def measured(self, measure: str) -> bool:
@@ -75,6 +81,7 @@ class Series:
 
     @property
     def prompts(self) -> list[str]:
+        """The agent's system prompt in each conversation."""
         return [record.agent.system_prompt for record in self.records]
 
     @property
@@ -85,6 +92,7 @@ class Series:
         return int(shared[-1]) + 1 if len(shared) else self.rounds
 
     def until(self, rounds: int) -> Series:
+        """The series without later rounds."""
         return replace(self, matrices={name: m[:, :rounds] for name, m in self.matrices.items()})
 
     def rows(self, rows: np.ndarray) -> Series:

@@ -1,34 +1,20 @@
 """Means and their uncertainty. The unit is the conversation: rounds and probes of one conversation
 are not independent. Matrices are [conversation, round], with NaN where a round was not measured.
-
-One function, `_resampled`, is behind every interval. It is a Bayesian bootstrap (Rubin 1981) that
-adds one unseen conversation: for the lower end it scored as low as a score can be, for the upper
-end as high. This is the interval of Gaffke 2005 (see Learned-Miller and Thomas 2019, "A new
-confidence interval for the mean of a bounded random variable"). For scores of 0 and 1 it equals the
-exact interval of Clopper and Pearson, so it has a width even if all values are alike; with many
-conversations it is the usual one. Its coverage for every distribution is conjectured, not proven.
-A plain bootstrap is too narrow where few conversations matter much, as it knows only the losses
-that it has seen: `benchmarks/verdicts.py` compares the two.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-Limits = tuple[float, float]
+from holdfast.analysis.resampling import SEED, Limits, bounds_by_column, resampled
+
 SCORES: Limits = (0.0, 1.0)
 DIFFERENCES: Limits = (-1.0, 1.0)  # of two scores
 ERROR = 0.05  # of the intervals that are shown
 
-RESAMPLES = 10_000
-_FEWEST_RESAMPLES = 1_000
-_RESAMPLED_CELLS = 40_000_000  # units times resamples, from which there are fewer resamples
-_MOST_KEPT = 1_000  # units whose weights are kept for the next estimate
 MIN_PROMPTS = 20  # with fewer, resampling says too little about other prompts: docs/verdicts.md
-SEED = 0
-_CELLS = 2_000_000  # resampling weights per block
 _NOISE = 1e-9  # how much the order of summation may change a score
 
 
@@ -117,7 +103,9 @@ def _estimates(
     values = np.frombuffer(data, dtype=float).reshape(shape)
     measured = ~np.isnan(values)
     errors = (ERROR,) if error == ERROR else (ERROR, error)
-    bounds = _bounds(np.where(measured, values, 0.0), measured.astype(float), limits, errors)
+    bounds = bounds_by_column(
+        np.where(measured, values, 0.0), measured.astype(float), limits, errors
+    )
     return tuple(
         _estimate(column[~np.isnan(column)], ends)
         for column, ends in zip(values.T, bounds, strict=True)
@@ -161,7 +149,7 @@ def over_prompts(values: np.ndarray, limits: Limits | None, prompts: np.ndarray)
     drawn, owner = np.unique(prompts[measured], return_inverse=True)
     sums = np.bincount(owner, weights=values[measured], minlength=len(drawn))
     sizes = np.bincount(owner, minlength=len(drawn)).astype(float)
-    low, high = _bounds(sums[:, None], sizes[:, None], limits, (ERROR,))[0, 0]
+    low, high = bounds_by_column(sums[:, None], sizes[:, None], limits, (ERROR,))[0, 0]
     return OtherPrompts(len(drawn), float(low), float(high))
 
 
@@ -201,11 +189,11 @@ def unpaired_difference(
     count, mean = min(map(len, samples)), float(samples[0].mean() - samples[1].mean())
     if count < 2:
         return Estimate(count, mean, None, None, None)
-    low, high = _resampled(samples[0], np.ones_like(samples[0]), limits)
+    low, high = resampled(samples[0], np.ones_like(samples[0]), limits)
     # both are resampled in the same order; permuting one keeps the resamples from being paired
     order = np.random.default_rng(SEED).permutation(len(low))
     other_low, other_high = (
-        ends[order] for ends in _resampled(samples[1], np.ones_like(samples[1]), limits)
+        ends[order] for ends in resampled(samples[1], np.ones_like(samples[1]), limits)
     )
     least, most = (low - other_high)[:, 0], (high - other_low)[:, 0]
 
@@ -224,7 +212,7 @@ def share(followed: np.ndarray, given: np.ndarray) -> list[Estimate]:
     measured = ~np.isnan(given)
     sums, sizes = np.where(measured, followed, 0.0), np.where(measured, given, 0.0)
     shares = []
-    for column, bounds in enumerate(_bounds(sums, sizes, SCORES, (ERROR,))):
+    for column, bounds in enumerate(bounds_by_column(sums, sizes, SCORES, (ERROR,))):
         count = int(measured[:, column].sum())
         if not count:
             shares.append(NOTHING)
@@ -261,96 +249,3 @@ def means_by_cell(
     counts, sums = np.bincount(cells, minlength=size), np.bincount(cells, values, minlength=size)
     means: np.ndarray = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
     return means.reshape(shape)
-
-
-def resampled_means(values: np.ndarray) -> np.ndarray:
-    """Column means of [conversation, column] in every resample, [resample, column], for statistics
-    that are no mean and so have no interval of their own.
-    """
-    present = ~np.isnan(values)
-    filled = np.where(present, values, 0.0)
-    means = []
-    for weights in _weights(len(values)):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            seen = weights[:, :-1]
-            means.append((seen @ filled) / (seen @ present.astype(float)))
-    return np.concatenate(means)
-
-
-def bounds_of(resampled: np.ndarray) -> tuple[float, float]:
-    """The 95% percentile interval of a statistic, [resample]."""
-    low, high = np.nanpercentile(resampled, [2.5, 97.5])
-    return float(low), float(high)
-
-
-def _bounds(
-    sums: np.ndarray, sizes: np.ndarray, limits: Limits | None, errors: Sequence[float]
-) -> np.ndarray:
-    """The ends of the interval of every column's mean, [column, error, low and high].
-
-    The arguments are those of `_resampled`; a column with fewer than two units has no interval.
-    """
-    bounds = np.full((sums.shape[1], len(errors), 2), np.nan)
-    enough = (sizes > 0).sum(axis=0) > 1
-    if enough.any():
-        resamples = RESAMPLES if len(errors) > 1 else _enough_resamples(len(sums))
-        low, high = _resampled(sums[:, enough], sizes[:, enough], limits, resamples)
-        below = np.percentile(low, [50 * error for error in errors], axis=0)
-        above = np.percentile(high, [100 - 50 * error for error in errors], axis=0)
-        bounds[enough] = np.stack([below, above], axis=-1).swapaxes(0, 1)
-    return bounds
-
-
-def _enough_resamples(units: int) -> int:
-    """How many resamples the ends of a 95% interval take: fewer of so many units that each resample
-    takes long, and the interval is narrow.
-    """
-    return min(RESAMPLES, max(_FEWEST_RESAMPLES, _RESAMPLED_CELLS // units))
-
-
-def _resampled(
-    sums: np.ndarray, sizes: np.ndarray, limits: Limits | None, resamples: int = RESAMPLES
-) -> tuple[np.ndarray, np.ndarray]:
-    """Every column's mean in each resample, [resample, column], if the unseen unit has the lowest
-    value, and if it has the highest.
-
-    Args:
-        sums, sizes: [unit, column]; the mean of a column is its sums over its sizes. A unit of size
-            0 was not measured.
-        limits: the lowest and the highest value; values beyond them widen them. None: there is no
-            unseen unit.
-        resamples: how many.
-    """
-    present = sizes > 0
-    values = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=present)
-    unseen = sizes.sum(axis=0) / present.sum(axis=0)  # as large as those seen are on average
-    lowest, highest = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
-    if limits is None:
-        unseen = np.zeros(len(unseen))
-    else:
-        lowest, highest = np.minimum(lowest, limits[0]), np.maximum(highest, limits[1])
-    low, high = [], []
-    # those of many units take more memory than time
-    blocks = _weights(len(sums)) if len(sums) <= _MOST_KEPT else _blocks(len(sums) + 1, resamples)
-    for weights in blocks:
-        seen, extra = weights[:, :-1], weights[:, -1:] * unseen
-        total, size = seen @ sums, seen @ sizes + extra
-        low.append((total + extra * lowest) / size)
-        high.append((total + extra * highest) / size)
-    return np.concatenate(low), np.concatenate(high)
-
-
-@functools.lru_cache(maxsize=4)
-def _weights(units: int) -> tuple[np.ndarray, ...]:
-    """The weight of each unit, and of one that was not seen, in each resample: blocks of
-    [resample, unit + 1]. Exponential weights over their sum are uniform over all weightings.
-    """
-    return tuple(_blocks(units + 1, RESAMPLES))
-
-
-def _blocks(columns: int, resamples: int) -> Iterator[np.ndarray]:
-    generator = np.random.default_rng([SEED, columns])
-    block = max(1, _CELLS // columns)
-    for start in range(0, resamples, block):
-        size = min(block, resamples - start), columns
-        yield generator.standard_exponential(size, dtype=np.float32)

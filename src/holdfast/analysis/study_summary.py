@@ -9,7 +9,8 @@ from holdfast.analysis.choosing import front
 from holdfast.analysis.decay import Trace
 from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.statistics import SCORES, estimate
-from holdfast.analysis.summary import estimated, judged, write_results, write_summary
+from holdfast.analysis.summary import write_results, write_summary
+from holdfast.analysis.summary_numbers import estimated, judged
 from holdfast.records import read_run
 from holdfast.records.run_summary import CalibratedSetting
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -12,9 +13,10 @@ from torch import Tensor
 from holdfast.attention.extent import Extent
 from holdfast.attention.rules import ListRule, LogOddsRule, MethodGroup, method_groups
 from holdfast.errors import UsageError
-from holdfast.methods.compiled import CompiledMethods, layer_table
-from holdfast.methods.table import LayerTable
+from holdfast.methods.compiled import CompiledMethods, head_tables
+from holdfast.methods.table import HeadTable, LayerTable, layer_table
 
+V = TypeVar("V")
 _NEVER = 2**40  # a column that no row reaches
 
 
@@ -53,7 +55,8 @@ class BatchSteering:
     # whether `span` has every column of a pass; False: it has only the prompt's, and passes
     # continue after it
     follows: bool = True
-    _tables: dict[tuple[int | None, int, torch.dtype], LayerTable] = field(
+    # those of passes so far, by layer (None: of all layers), number of rows, and dtype
+    _layer_tables: dict[tuple[int | None, int, torch.dtype], LayerTable] = field(
         default_factory=dict, init=False, repr=False
     )
     _groups: dict[int, list[MethodGroup]] = field(default_factory=dict, init=False, repr=False)
@@ -108,13 +111,13 @@ class BatchSteering:
         return torch.tensor(starts).to(self.span.device, non_blocking=True)
 
     @cached_property
-    def _in_family(self) -> bool:
-        return all(compiled.table is not None for compiled in self.compiled)
+    def _tables(self) -> list[HeadTable] | None:
+        """The table of each row's methods; None if three numbers do not express all of them."""
+        return head_tables(self.compiled)
 
     @cached_property
-    def _by_head(self) -> bool:
-        tables = (compiled.table for compiled in self.compiled)
-        return any(len(table) > 1 for table in tables if table is not None)
+    def _differs_by_layer(self) -> bool:
+        return any(table.names_heads for table in self._tables or ())
 
     @cached_property
     def _heads(self) -> dict[int, list[int]] | None:
@@ -150,24 +153,29 @@ class BatchSteering:
             )
         return num_rows // count
 
-    def rule(self, num_rows: int, layer: int, heads: int, dtype: torch.dtype) -> LogOddsRule:
-        """The rule of a pass of so many rows in a layer, for queries of this dtype."""
-        if not self._in_family:
-            return self.list_rule(num_rows, layer, heads)
-        wide = torch.promote_types(dtype, torch.float32)
-        key = (layer if self._by_head else None, num_rows, wide)
-        if key not in self._tables:
-            table = layer_table(self._repeated(num_rows), layer, heads)
-            self._tables[key] = table.to(wide, self.span.device)
-        return self._tables[key]
+    def rule(self, layer: int, queries: Tensor) -> LogOddsRule:
+        """How the methods move the log-odds of queries [B, H, Q, D] in a layer."""
+        if self._tables is None:
+            return self.list_rule(layer, queries)
+        num_rows, heads = queries.shape[:2]
+        wide = torch.promote_types(queries.dtype, torch.float32)
+        key = (layer if self._differs_by_layer else None, num_rows, wide)
+        if key not in self._layer_tables:
+            tables = self._of_each_row(self._tables, num_rows)
+            self._layer_tables[key] = layer_table(tables, layer, heads, wide, self.span.device)
+        return self._layer_tables[key]
 
-    def list_rule(self, num_rows: int, layer: int, heads: int) -> ListRule:
-        """The rule that applies the methods of each row one after another, without a table."""
+    def list_rule(self, layer: int, queries: Tensor) -> ListRule:
+        """The rule that applies the methods of each row one after another, without a table, to
+        queries or scores [B, H, ...].
+        """
+        num_rows, heads = queries.shape[:2]
         if num_rows not in self._groups:
-            self._groups[num_rows] = method_groups(self._repeated(num_rows), self.span.device)
+            compiled = self._of_each_row(self.compiled, num_rows)
+            self._groups[num_rows] = method_groups(compiled, self.span.device)
         return ListRule(self._groups[num_rows], layer, heads)
 
-    def _repeated(self, num_rows: int) -> list[CompiledMethods]:
-        """The methods of each row of a pass."""
+    def _of_each_row(self, values: Sequence[V], num_rows: int) -> list[V]:
+        """The values of the rows of a pass, which may have several rows for each of ours."""
         copies = self.copies_of(num_rows)
-        return [compiled for compiled in self.compiled for _ in range(copies)]
+        return [value for value in values for _ in range(copies)]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from holdfast.attention.fused_kernels import LayerInputs, attend
 from holdfast.attention.group_masks import KeyGroup, masked_part, over
-from holdfast.attention.merge import lerp, rule_of, whole_mask
+from holdfast.attention.merge import lerp, whole_mask
 from holdfast.attention.pass_columns import SpanColumns
 from holdfast.attention.passes import PassState
 from holdfast.errors import cut
@@ -31,7 +31,7 @@ def steer_step(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | No
     """
     touches = state.steering.touches(layer)
     if (kernel := step_kernel(inputs.query)) is not None:
-        rule = rule_of(state, layer, inputs) if touches else None
+        rule = state.steering.rule(layer, inputs.query) if touches else None
         if rule is None or isinstance(rule, LayerTable):
             return _step_in_one(kernel, state, rule, inputs)
     return _move_one(state, layer, inputs) if touches else _read_one(state, inputs)
@@ -113,7 +113,7 @@ class StepPlan:
 
 def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """Steered attention of one query per row, [B, H, 1, D]; None if there is nothing to move."""
-    rule = rule_of(state, layer, inputs)
+    rule = state.steering.rule(layer, inputs.query)
     if isinstance(rule, LayerTable) and rule.only_adds and not state.steering.trace:
         return _step_by_bias(state, rule, inputs)
     plan = _plan(state, inputs)

@@ -114,7 +114,7 @@ def _change(
     rest = _log_mass(scores, ~groups.span & ~groups.generated)
     if sink is not None:
         rest = torch.logaddexp(rest, sink.to(scores.dtype))
-    rule = state.steering.list_rule(scores.shape[0], layer, scores.shape[1])
+    rule = state.steering.list_rule(layer, scores)
     moved_span, moved_generated = rule.shift_groups(span, generated, rest)
     change = torch.where(span.isfinite(), moved_span - span, 0.0)[..., None] * groups.span
     behind = torch.where(generated.isfinite(), moved_generated - generated, 0.0)[..., None]

@@ -1,7 +1,14 @@
 """Where span, generated tokens and rest are among the keys of a pass.
 
-This is known on the host: it is found once for a steering, and counted from pass to pass. Except
-for `Extent.of`, nothing here reads back from the device.
+With S for a token of the span, g for a generated one, and rows whose replies count as their span:
+
+    column    0  1  2  3  4  5  6  7
+    row 0     S  S  .  .  g  g  g  g      span: 0 to 7, not pure
+    row 1     S  S  .  .  .  g  g  g      rest: 2 to 4, not pure: 4 is in row 0's reply
+                                          prompt_span: 0 and 1, pure
+
+A pure range needs no mask. All of this is known on the host: it is found once for a steering, and
+counted from pass to pass. Except for `Extent.of`, nothing here reads back from the device.
 """
 
 from __future__ import annotations
@@ -45,8 +52,8 @@ class Groups:
 class Extent:
     """The columns of the span of a batch, in all its passes."""
 
-    start: int  # the first column in any row's span; 0 if there is none
-    stop: int  # one after the last such column; 0 if there is none
+    start: int  # the first column that is in any row's span; 0 if none has one
+    stop: int  # one after the last such column; 0 likewise
     pure: bool  # whether every row's span contains all columns between
     in_every_row: bool  # whether every row has a span
     first_generated: tuple[int, ...]  # per row, the first generated column
@@ -62,8 +69,9 @@ class Extent:
         start, stop = (columns[0], columns[-1] + 1) if columns else (0, 0)
         pure = bool(span[:, start:stop].all())
         in_every_row = start < stop and (pure or bool(span.any(1).all()))
-        firsts, included = tuple(first_generated), tuple(includes_generated)
-        return cls(start, stop, pure, in_every_row, firsts, included)
+        return cls(
+            start, stop, pure, in_every_row, tuple(first_generated), tuple(includes_generated)
+        )
 
     def groups(self, first: int, last: int) -> Groups:
         """The groups among the columns `first` to `last`, in keys counted from `first`."""
@@ -83,27 +91,26 @@ class Extent:
         if self.stop:
             start, stop = max(0, self.start - max(firsts)), min(keys, self.stop - min(firsts))
             prompt_span = _range(start, stop, False)
-        every = zip(firsts, self.first_generated, self.includes_generated, strict=True)
-        generated = any(included and first + keys > start for first, start, included in every)
-        span = KeyRange(0, keys, False) if generated else prompt_span
+        rows = zip(firsts, self.first_generated, self.includes_generated, strict=True)
+        sees_reply = any(includes and first + keys > start for first, start, includes in rows)
+        span = KeyRange(0, keys, False) if sees_reply else prompt_span
         return Groups(span, KeyRange(0, keys, span is None), prompt_span, False)
 
     def _with_generated(self, first: int, last: int, generated: Sequence[int]) -> Groups:
-        """The groups if visible generated tokens count as the span of some rows."""
+        """The groups if replies count as the span of some rows, and begin at these columns."""
         starts = [*generated, *([self.start] if self.stop else [])]
-        start = max(min(starts), first)
-        comes_first = self.pure and self.stop > self.start and self.start <= first
-        all_include = all(self.includes_generated)
-        rest_start = max(self.stop, first) if comes_first else first
-        rest_stop = min(max(self.first_generated), last) if all_include else last
-        # a range of one group alone: the replies follow the span at once, or none begins before
-        # the rest ends
-        span_is_pure = all(column == self.stop for column in self.first_generated)
-        rest_is_pure = all(column >= rest_stop for column in self.first_generated)
-        in_order = comes_first and all_include
+        span_start = max(min(starts), first)
+        span_comes_first = self.pure and self.stop > self.start and self.start <= first
+        rest_start = max(self.stop, first) if span_comes_first else first
+        every_row = all(self.includes_generated)
+        rest_stop = min(max(self.first_generated), last) if every_row else last
+        # in every row: the span, then the rest, then the reply
+        in_order = span_comes_first and every_row
+        no_rest = all(column == self.stop for column in self.first_generated)
+        no_reply_in_rest = all(column >= rest_stop for column in self.first_generated)
         return Groups(
-            KeyRange(start - first, last - first, in_order and span_is_pure),
-            _range(rest_start - first, rest_stop - first, in_order and rest_is_pure),
+            KeyRange(span_start - first, last - first, in_order and no_rest),
+            _range(rest_start - first, rest_stop - first, in_order and no_reply_in_rest),
             self._prompt_span(first, last),
             self._never_empty(first, last),
         )

@@ -56,7 +56,7 @@ def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | 
     span = groups.span
     if span is None or groups.rest is None:
         return None
-    rule = rule_of(state, layer, inputs)
+    rule = state.steering.rule(layer, inputs.query)
     whole_prompt = inputs.mask is None and inputs.causal and span.stop < queries
     if whole_prompt and span.pure and heads is None:
         return _apart(rule, inputs, span)
@@ -210,12 +210,6 @@ def _causal(first: int, last: int, span: KeyRange, device: torch.device) -> Tens
 
 
 # Shared with decode steps
-
-
-def rule_of(state: PassState, layer: int, inputs: LayerInputs) -> LogOddsRule:
-    """How the methods move log-odds in this layer."""
-    rows, heads = inputs.query.shape[:2]
-    return state.steering.rule(rows, layer, heads, inputs.query.dtype)
 
 
 def whole_mask(state: PassState, inputs: LayerInputs, dtype: torch.dtype) -> Tensor:

@@ -8,13 +8,8 @@ from typing import Annotated
 from holdfast import drift
 from holdfast.analysis import study_summary
 from holdfast.analysis.candidates import Calibration, read_calibration
-from holdfast.analysis.choosing import (
-    Pick,
-    budget_shown,
-    pick,
-    times_needed,
-    write_method_file,
-)
+from holdfast.analysis.choosing import Pick, pick, write_method_file
+from holdfast.analysis.larger_calibration import budget_shown, sizes_needed, times_needed
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
 from holdfast.cli.drift_run import DriftRun
@@ -30,13 +25,13 @@ from holdfast.cli.user_messages import load_user_turns, note_usual_user_turns
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.models.model_names import is_served
+from holdfast.plurals import count_of
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.report import calibration_page as report
 from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.report.calibration_page import chance_line, next_step, sizes_needed
+from holdfast.report.calibration_sentences import answer, chance_line, next_step
 from holdfast.report.shortfalls import failure_lines
-from holdfast.report.wording import count_of
 from holdfast.study import calibration_plan
 from holdfast.study.calibrating import calibrate, check_before_loading, units_of
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan, too_small, usual_draws
@@ -233,8 +228,8 @@ def _print_result(
     if written:
         write_method_file(calibration, chosen, file)
         print(f"Method: {file.resolve()}")
-    print(report.answer(calibration, chosen))
-    if line := report.chance_line(calibration):
+    print(answer(calibration, chosen))
+    if line := chance_line(calibration):
         print(f"{line}.")
     print(f"Next: {step}")
     if arguments.budget is None or written:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import drift, methods
-from holdfast.analysis import check_verdicts as analysis
-from holdfast.analysis import sequential
+from holdfast.analysis import check_outlook, sequential
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_verdicts import PromptCheck, Terms
-from holdfast.analysis.summary import DriftResults, results_of
+from holdfast.analysis.check_terms import Terms
+from holdfast.analysis.check_verdicts import PromptCheck
+from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
 from holdfast.cli.drift import settings_of
@@ -42,17 +42,17 @@ from holdfast.cli.run_names import run_folder
 from holdfast.cli.user_messages import load_user_turns, note_usual_user_turns, with_user_prompt
 from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_before_loading
-from holdfast.drift.recorded_dialogs import UserTurns
 from holdfast.drift.remaining import count_replies
+from holdfast.drift.user_scripts import UserTurns
 from holdfast.errors import UsageError
 from holdfast.models.model_names import is_served, is_url
+from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
 from holdfast.records.identity import ConversationsIdentity
+from holdfast.report.check_junit import write_junit
 from holdfast.report.check_sentences import counted, lines_of
 from holdfast.report.context_section import truncation_lines
 from holdfast.report.fixes_to_try import fixes_to_compare
-from holdfast.report.junit import write_junit
-from holdfast.report.wording import count_of
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.checking import (
     CheckOptions,
@@ -261,17 +261,17 @@ def _next_step(
             return fix
         return f"read the conversations in which a rule was lost: {page}"
     undecided = [checked for checked in checks if checked.verdict == sequential.UNDECIDED]
-    if (closest := analysis.closest_mean(undecided, terms)) is None:
+    if (closest := check_outlook.closest_mean(undecided, terms)) is None:
         return f"see in the report why nothing could be decided: {page}"
     if (count := min(len(checked.records) for checked in undecided)) < MIN_SAMPLES:
         return (
             f"run more conversations; {count} are too few to say how many will settle it:"
             f"\n{command_with(budget=50)}"
         )
-    if (needed := analysis.budget_needed(undecided, terms)) is None:
+    if (needed := check_outlook.budget_needed(undecided, terms)) is None:
         return (
             f"give a --min-stability further from {closest:.2f}, the mean of a round: if scores"
-            f" stay so close to it, {analysis.MOST_NEEDED:,} conversations will not decide."
+            f" stay so close to it, {check_outlook.MOST_NEEDED:,} conversations will not decide."
         )
     budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
     return (

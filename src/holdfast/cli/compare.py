@@ -10,7 +10,7 @@ from holdfast.cli.progress import note
 from holdfast.files import write_whole
 from holdfast.report import check_page
 from holdfast.report.compare_page import comparison_page, comparison_summary
-from holdfast.report.compare_sentences import compare_markdown, compare_text
+from holdfast.report.compare_tables import compare_markdown, compare_text
 
 EXAMPLES = """examples:
   holdfast compare runs/old runs/new

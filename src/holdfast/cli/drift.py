@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from holdfast import drift, methods
-from holdfast.analysis.summary import results_of
+from holdfast.analysis.drift_results import results_of
 from holdfast.cli import options
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import estimate_run
@@ -30,16 +30,16 @@ from holdfast.cli.user_messages import (
 )
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.families import half_of
-from holdfast.drift.pairing import prepare
 from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.remaining import count_replies
+from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.settings import Settings
 from holdfast.drift.shards import WHOLE_RUN, Shard
 from holdfast.errors import UsageError
 from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
-from holdfast.report.terminal import next_line
-from holdfast.report.wording import count_of
+from holdfast.plurals import count_of
+from holdfast.report.next_step import next_step
 
 EXAMPLES = """examples:
   holdfast drift                               the default model on its own prompts
@@ -151,7 +151,7 @@ def run(arguments: DriftArguments) -> None:
     results = results_of(run)
     print_run(results)
     write_run_page(arguments, results, page)
-    write_run_document(out, page, next_step=next_line(results))
+    write_run_document(out, page, next_step=next_step(results))
 
 
 def _shard_of(arguments: DriftArguments) -> Shard:

@@ -12,8 +12,8 @@ from holdfast.drift.progress import Progress
 from holdfast.drift.shards import WHOLE_RUN, Shard
 from holdfast.methods import Method
 from holdfast.models.protocol import ChatModel
+from holdfast.plurals import count_of
 from holdfast.records import Run
-from holdfast.report.wording import count_of
 
 
 @dataclass(frozen=True)

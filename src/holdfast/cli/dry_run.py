@@ -18,8 +18,8 @@ from holdfast.drift.pairing import draw
 from holdfast.drift.remaining import count_replies, missing_numbers
 from holdfast.methods import Method
 from holdfast.models.model_names import is_url
+from holdfast.plurals import count_of
 from holdfast.records import Conversation, read_run
-from holdfast.report.wording import count_of
 
 # the most conversations to run, and at most a quarter of those left
 MOST_IN_PROCESS = 8

@@ -15,8 +15,9 @@ from holdfast.cli.progress import duration
 from holdfast.drift.progress import GROWTH, cost_share
 from holdfast.errors import UsageError
 from holdfast.models.model_names import is_url
+from holdfast.plurals import count_of
 from holdfast.records import Tokens
-from holdfast.report.wording import aligned, count_of
+from holdfast.report.wording import aligned
 
 LEAST_COST = 0.0001  # that is shown as a number
 

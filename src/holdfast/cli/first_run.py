@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from holdfast import drift
-from holdfast.analysis.summary import results_of, summary_of, write
+from holdfast.analysis.drift_results import results_of
+from holdfast.analysis.summary import summary_of, write
 from holdfast.cli import options
 from holdfast.cli.browser import has_display, open_in_browser
 from holdfast.cli.drift import DriftArguments, settings_of
@@ -30,18 +31,18 @@ from holdfast.cli.time_box import ENOUGH, FEWEST, LONG, Group, Pilot, Plan, Time
 from holdfast.cli.user_messages import load_user_turns
 from holdfast.drafting.drafted_files import DraftedFile
 from holdfast.drift import Settings
-from holdfast.drift.pairing import prepare
 from holdfast.drift.remaining import count_replies, missing_numbers
+from holdfast.drift.resolved_settings import prepare
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
+from holdfast.plurals import count_of
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report import write_page
 from holdfast.report.first_table import first_table
-from holdfast.report.terminal import next_line
-from holdfast.report.wording import count_of
+from holdfast.report.next_step import next_step
 
 MOST = options.CONVERSATIONS  # as many as `holdfast drift` has, and as there are scripted dialogs
 # The default model talks with itself, and quickly: enough conversations for a clear result.
@@ -105,7 +106,7 @@ def run(arguments: TryArguments) -> None:
     page = write_page([results], out / "report.html", "--out").resolve()
     print(first_table(results))
     print(f"Page: {page}\n")
-    step = next_line(results)
+    step = next_step(results)
     print(step)
     write_run_document(out, page, [Path(planned.suite)] * (drafted is not None), step)
     if not arguments.no_open and has_display():

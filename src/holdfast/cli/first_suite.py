@@ -6,12 +6,12 @@ from pathlib import Path
 
 from holdfast.cli.progress import note_if_long
 from holdfast.drafting.drafted_files import DraftedFile, UndraftedLine, draft_lines
-from holdfast.drafting.line_rules import as_said
-from holdfast.drafting.probing import PROBES, probed
+from holdfast.drafting.probing import probed
+from holdfast.drafting.prohibited_statements import as_said
 from holdfast.drafting.suite_text import sentence_of, suite_text
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 _SHOWN = 90  # characters of a line of the prompt
 
@@ -20,7 +20,7 @@ def draft_rules(prompt: Path) -> DraftedFile:
     """The rules of a prompt that a conversation can test; prints them, and the other lines."""
     note_if_long(prompt)
     file = probed(draft_lines(prompt))
-    print(f"{prompt}: {plural(len(file.rules), 'rule')} drafted.")
+    print(f"{prompt}: {count_of(len(file.rules), 'rule')} drafted.")
     for rule in file.rules:
         print(f"  rule {rule.id}: {_shortened(sentence_of(as_said(rule.statement)))}")
     others = [line for line in file.lines if isinstance(line, UndraftedLine)]
@@ -51,7 +51,7 @@ def write_suite(drafted: DraftedFile, folder: Path) -> tuple[Path, str]:
     Its first line identifies the draft, so that the user may edit the rest, and a prompt that has
     changed since gets a suite with the next number.
     """
-    text = suite_text([drafted], PROBES)
+    text = suite_text([drafted])
     digest = hashlib.sha256(drafted.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     first_line = f"# `holdfast try` drafted this from version {digest} of {drafted.path.name}.\n"
     for number in itertools.count(1):

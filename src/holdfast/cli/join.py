@@ -4,16 +4,16 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import records
-from holdfast.analysis.summary import results_of
+from holdfast.analysis.drift_results import results_of
 from holdfast.cli.json_output import write_run_document
 from holdfast.cli.options import Arg, Command, Options, ReportOptions
 from holdfast.cli.output import page_path, print_run, write_run_page
 from holdfast.drift.remaining import missing_numbers
 from holdfast.errors import AnotherRun
+from holdfast.plurals import count_of
 from holdfast.records.identity import ConversationsIdentity
-from holdfast.report.terminal import next_line
-from holdfast.report.typed_options import repeated, split_command
-from holdfast.report.wording import count_of
+from holdfast.records.typed_options import repeated, split_command
+from holdfast.report.next_step import next_step
 
 
 class _ShardOptions(Options):
@@ -49,7 +49,7 @@ def run(arguments: JoinArguments) -> None:
         run_them = f", or run `{command}`" if command else ""
         print(f"{count_of(left, 'conversation')} {are} missing: join the other shards{run_them}.")
     write_run_page(arguments, results, page)
-    write_run_document(arguments.out, page, next_step=next_line(results))
+    write_run_document(arguments.out, page, next_step=next_step(results))
 
 
 def _whole_command(of_shard: str, out: Path) -> str:

@@ -14,8 +14,8 @@ from holdfast.cli.progress import note, printable
 from holdfast.errors import UsageError
 from holdfast.logs.labelling import Agreement, Label, LabelFile, LabelTask
 from holdfast.measures.command_words import in_words
-from holdfast.measures.registry import inner_specs, read_spec
-from holdfast.plurals import plural
+from holdfast.measures.measure_specs import inner_specs, read_spec
+from holdfast.plurals import count_of
 from holdfast.report.wording import aligned, plain
 
 _KEYS = "y follows, n breaks, s skip the turn, r skip the rule, b back, q quit"
@@ -158,6 +158,6 @@ def print_agreements(found: Sequence[Agreement], labels: LabelFile) -> None:
     ]
     print("\n" + "\n".join(aligned([head, *rows])) if rows else "\nNothing is labelled.")
     if unknown := sum(item.unknown for item in found):
-        note(f"{plural(unknown, 'label')} of turns that this run has no score of not counted.")
+        note(f"{count_of(unknown, 'label')} of turns that this run has no score of not counted.")
     if rows:
         print(f"Labels: {labels.path.resolve()}")

@@ -39,14 +39,14 @@ from holdfast.logs.rereading import LogSource
 from holdfast.logs.scanning import has_code, scratch_folder
 from holdfast.logs.scored_logs import write_scores
 from holdfast.logs.watching import LogWatch, replace_run
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 from holdfast.records import Run, read_earlier
 from holdfast.report.log_formats import formats_list
 from holdfast.report.logs_causes import asked_sentence, why_table
 from holdfast.report.logs_export import check_export, write_logs_export
 from holdfast.report.logs_junit import write_logs_junit
 from holdfast.report.logs_page import logs_page
-from holdfast.report.logs_sentences import logs_table
+from holdfast.report.logs_table import logs_table
 from holdfast.transcripts import FORMATS
 from holdfast.validation.ranges import Range, whole_number
 
@@ -228,7 +228,7 @@ def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource)
     places = sample_turns(scored, arguments.seed)
     tasks = label_tasks(scored, places, suite, logs)
     if missing := len(places) - len(tasks):
-        note(f"{plural(missing, 'turn')} of the sample not in the logs as scored, so left out.")
+        note(f"{count_of(missing, 'turn')} of the sample not in the logs as scored, so left out.")
     labels = LabelFile(scored.folder)
     with key_reader() as read_key:
         label_turns(tasks, labels, read_key)

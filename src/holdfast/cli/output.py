@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast import report
-from holdfast.analysis.summary import DriftResults, summary_of, write
+from holdfast.analysis.drift_results import DriftResults
+from holdfast.analysis.summary import summary_of, write
 from holdfast.cli.options import Options, ReportOptions, option_of
 from holdfast.cli.progress import duration
 from holdfast.files import write_whole
 from holdfast.records import Run
+from holdfast.records.typed_options import repeated
 from holdfast.report import check_page
+from holdfast.report.next_step import next_step
 from holdfast.report.shortfalls import ending_lines, reply_lines
-from holdfast.report.terminal import next_line, results_text
-from holdfast.report.typed_options import repeated
+from holdfast.report.terminal import results_text
 
 
 def command_line() -> str:
@@ -86,4 +88,4 @@ def print_run(results: DriftResults) -> None:
         print(f"{name[0].upper()}{name[1:]}: {line}.")
     seconds = sum(record.seconds for record in run.conversations)
     print(f"The conversations took {duration(seconds)} in all.")
-    print(f"\n{next_line(results)}")
+    print(f"\n{next_step(results)}")

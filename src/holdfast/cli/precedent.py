@@ -21,9 +21,9 @@ from holdfast.drift import Suite
 from holdfast.drift.remaining import missing_numbers
 from holdfast.methods import Method, spec_of
 from holdfast.models.protocol import ChatModel
+from holdfast.plurals import count_of
 from holdfast.records import Run
 from holdfast.report.precedent_tables import precedent_lines, write_precedent_figures
-from holdfast.report.wording import count_of
 from holdfast.study import precedent
 
 EXAMPLES = """examples:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from holdfast.drift.progress import GROWTH, Watch, seconds_left
-from holdfast.plurals import plural, plural_of
+from holdfast.plurals import count_of, plural_of
 
 # seconds until the title (and between updates of a bar), until the first plain line, between later
 BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0
@@ -170,10 +170,10 @@ def duration(seconds: float) -> str:
     ('40 seconds', '2 minutes', '1.9 hours')
     """
     if round(seconds) < 60:
-        return plural(round(seconds), "second")
+        return count_of(round(seconds), "second")
     minutes = round(seconds / 60)
     if minutes < 100:
-        return plural(minutes, "minute")
+        return count_of(minutes, "minute")
     return f"{seconds / 3600:.1f} hours"
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from holdfast.cli.progress import duration, note
 from holdfast.cli.time_box import Pilot
 from holdfast.drift import Settings, Suite
-from holdfast.drift.pairing import Pairing, draw, prepare
-from holdfast.drift.recorded_dialogs import UserTurns
+from holdfast.drift.pairing import Pairing, draw
 from holdfast.drift.remaining import count_replies
+from holdfast.drift.resolved_settings import prepare
+from holdfast.drift.user_scripts import UserTurns
 from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Reply, Request

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import report
-from holdfast.analysis.summary import results_of, summary_of
+from holdfast.analysis.drift_results import results_of
+from holdfast.analysis.summary import summary_of
 from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.output import print_run

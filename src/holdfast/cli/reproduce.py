@@ -87,7 +87,7 @@ def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
         capability=arguments.capability or usual_capability(arguments.model, "likeliest"),
         base=base,
         other=other,
-        tell=print,
+        notify=print,
         watch=Bar.of("reply"),
     )
     return li2024.reproduce(setup)
@@ -103,7 +103,7 @@ def _reproduce_zhang2024(arguments: ReproduceArguments, out: Path) -> Path:
         scale,
         arguments.seed,
         tuple(arguments.data or ("synthetic",)),
-        tell=print,
+        notify=print,
         watch=Bar.of("sample"),
         tasks=tuple(arguments.task or zhang2024.TASKS),
     )

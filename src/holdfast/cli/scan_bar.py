@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from holdfast.cli.progress import Bar
 from holdfast.logs.scanning import ScanProgress
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 _LARGE = 20_000_000  # bytes from which progress is shown
 _MEGABYTE = 1_000_000
@@ -34,8 +34,8 @@ def scan_bar() -> Iterator[Callable[[ScanProgress], None]]:
                 total = progress.all_bytes // _MEGABYTE
                 bars.append(stack.enter_context(Bar(total, "megabyte")))
             bar = bars[0]
-            files = f"{progress.files:,} of {plural(progress.all_files, 'file')}"
-            problems = f", {plural(progress.problems, 'problem')}" if progress.problems else ""
+            files = f"{progress.files:,} of {count_of(progress.all_files, 'file')}"
+            problems = f", {count_of(progress.problems, 'problem')}" if progress.problems else ""
             bar.detail = files + problems
             bar(progress.bytes // _MEGABYTE - bar.done)
 

@@ -12,7 +12,7 @@ from holdfast.cli.options import Arg, Command, EndpointOptions, option_of
 from holdfast.cli.progress import Bar, note, note_if_long
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 if TYPE_CHECKING:
     from holdfast.drafting.drafted_files import DraftedFile
@@ -72,6 +72,7 @@ def run(arguments: SuiteArguments) -> int:
 
 def _init(arguments: SuiteArguments) -> int:
     from holdfast.drafting.drafted_files import draft_lines, with_rules
+    from holdfast.drafting.probing import with_probes
     from holdfast.drafting.suite_text import suite_text
 
     out = arguments.out
@@ -83,13 +84,13 @@ def _init(arguments: SuiteArguments) -> int:
     drafted = [draft_lines(file) for file in arguments.files]
     if arguments.model is not None:
         drafted = _with_proposals(drafted, arguments)
-    text = suite_text([with_rules(file) for file in drafted])
+    text = suite_text([with_probes(with_rules(file)) for file in drafted])
     if out is None:
         print(text, end="")
     else:
         write_whole(out, text, "another file with --out")
     for file in drafted:
-        count = plural(len(file.rules), "rule")
+        count = count_of(len(file.rules), "rule")
         by_model = f" ({_proposed(file)} proposed by the model)" if arguments.model else ""
         others = ", ".join(f"{reason} ({number})" for reason, number in file.reasons.items())
         rest = f"; lines without a rule: {others}" if others else ""

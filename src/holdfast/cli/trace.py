@@ -21,6 +21,7 @@ from holdfast.errors import UsageError
 from holdfast.files import write_whole
 from holdfast.methods import Ability
 from holdfast.papers.li2024 import geometry
+from holdfast.plurals import count_of
 from holdfast.records.folder import refuse_other_command
 from holdfast.report import trace as report
 from holdfast.report.geometry_report import (
@@ -29,7 +30,6 @@ from holdfast.report.geometry_report import (
     write_geometry_figures,
 )
 from holdfast.report.trace_figures import write_trace_figures
-from holdfast.report.wording import count_of
 from holdfast.study import attention_decay
 from holdfast.validation.ranges import whole_number
 

@@ -8,15 +8,10 @@ from holdfast.cli.options import Options, UserTurnsOptions, option_of
 from holdfast.cli.progress import note
 from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
-from holdfast.drift.pairing import case_of, user_prompt_of
-from holdfast.drift.recorded_dialogs import (
-    SHIPPED_SCRIPTS,
-    Dialogs,
-    UserTurns,
-    read_dialogs,
-    read_user_turns,
-)
+from holdfast.drift.recorded_dialogs import Dialogs, read_dialogs
+from holdfast.drift.resolved_settings import user_prompt_of
 from holdfast.drift.suites import PUBLISHED, SHIPPED
+from holdfast.drift.user_scripts import SHIPPED_SCRIPTS, UserTurns, read_user_turns
 from holdfast.errors import UsageError
 
 NO_SCRIPTS = "none"  # as --user-turns: a model plays the user
@@ -87,7 +82,7 @@ def load_dialogs(
             f" replayed; --rounds {rounds} takes all."
         )
     taken = dialogs.dialogs[: settings.conversations]
-    if foreign := sum(bool(d.system) and case_of(suite, d) is None for d in taken):
+    if foreign := sum(bool(d.system) and suite.case_with_prompt(d.system) is None for d in taken):
         note(
             f"{foreign:,} of {len(taken):,} dialogs have a system prompt that the suite"
             f" {suite.name!r} does not have, and get one of the suite's in its place."

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.coding_agents.session_state import write_private
 from holdfast.errors import UsageError
-from holdfast.measures.registry import CODE, Measure, registered
+from holdfast.measures.measure_specs import Measure, registered
+from holdfast.measures.registry import CODE
 from holdfast.measures.turns import When
 from holdfast.version import __version__
 

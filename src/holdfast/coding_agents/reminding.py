@@ -25,7 +25,7 @@ from holdfast.errors import UsageError
 from holdfast.logs.context import compactions
 from holdfast.logs.dialogs import LoggedExchange, LoggedTurn, exchanges_of, turns_of
 from holdfast.measures.patterns import searches_end_within
-from holdfast.measures.registry import FOLLOWED, Score
+from holdfast.measures.scores import FOLLOWED, Score
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.session_part import SessionPart, read_session_part
 from holdfast.transcripts.transcript import Event, Kind

@@ -4,7 +4,6 @@ files", and items below "Ask first".
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from holdfast.drafting.clauses import all_known, names_in
 from holdfast.drafting.commands import command_pattern, is_command, is_runnable
@@ -13,175 +12,15 @@ from holdfast.drafting.forms import (
     ADVERBS,
     CODES,
     NEVER,
-    Form,
     any_words,
     first_match,
     forms,
     one_of,
     whole_match,
 )
+from holdfast.drafting.named_acts import act_of
 from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
-
-
-@dataclass(frozen=True)
-class _Act:
-    """An act to ask about.
-
-    Args:
-        form: the ways to name it.
-        command: the pattern of the commands that do it.
-        word: the pattern of a word for it in a question.
-    """
-
-    form: Form
-    command: str
-    word: str
-
-
-def _act(example: str, *ways: str, command: str, word: str) -> _Act:
-    (form,) = forms({example: one_of(*ways)})
-    return _Act(form, command, word)
-
-
-_ENDS = r"(?!\S)"
-_NEW = r"(?: (?:an?|any|new|the|draft|GitHub))*"
-# "push *any changes to git*"
-_THINGS = r"(?: (?:any|the|your|new|these|code|files|all|changes?|anything|it|a|an|git|to git))*"
-# "push *to the remote*"
-_TO = (
-    r"(?: (?:to|on|onto) (?:the |a |any )?(?:remote|origin|repo(?:sitory)?|GitHub|branch"
-    r"|`?(?:main|master|origin|develop)`?)(?: branch)?)?"
-)
-_OPENING = one_of(
-    *"open opening create creating submit submitting raise raising make making".split(),
-    *"publish publishing".split(),
-)
-_REQUESTS = r"(?:PRs?|pull[ -]requests?|merge requests?)"
-_ADDING = one_of(*("add", "adding", "install", "installing", "introduc(?:e|ing)", "chang(?:e|ing)"))
-_KINDS_OF_DEPENDENCY = one_of(
-    *"third-party npm external production runtime python project major heavy package".split()
-)
-_DEPENDENCIES = r"(?:dependency|dependencies|packages?|librar(?:y|ies)|modules)"
-_INSTALLS = one_of(
-    *("npm (?:install|i|add)", "pnpm (?:add|install)", "yarn add", "bun (?:add|install)"),
-    *("pip3? install", "uv (?:add|pip install)", "poetry add", "cargo add", "go get"),
-    *("gem install", "bundle add", "composer require", "dotnet add"),
-)
-_DEPLOYS = one_of(
-    *("(?:npm|pnpm|yarn|make) (?:run )?deploy", "vercel", "wrangler deploy", "firebase deploy"),
-    *("fly deploy", "netlify deploy", "terraform apply", "pulumi up", "cdk deploy"),
-    *("az deployment", "kubectl apply", "serverless deploy", "gcloud (?:app|run) deploy"),
-)
-_PUBLISHES = one_of("(?:npm|pnpm|yarn|bun|cargo|uv|poetry) publish", "twine upload")
-_ACTS = (
-    _act(
-        "force-push to the main branch",
-        rf"force[ -]?push(?:ing)?{_TO}",
-        r"(?:use|using) `?--force`?",
-        command=r"git push(?=.* (?:--force\S*|-f)(?!\S))",
-        word="force",
-    ),
-    _act(
-        "commit any changes",
-        rf"(?:git |auto-?)?commit(?:ting|s)?{_THINGS}",
-        r"(?:make|making|create|creating)(?: any| new| a| git)* commits?",
-        r"`git commit`",
-        r"run(?:ning)? `git commit`",
-        command=rf"git commit{_ENDS}",
-        word=r"\bcommit",
-    ),
-    _act(
-        "push changes to the remote",
-        rf"(?:git |auto-?)?push(?:ing|es)?{_THINGS}{_TO}",
-        r"`git push`",
-        r"run(?:ning)? `git push`",
-        command=rf"git push{_ENDS}",
-        word=r"\bpush",
-    ),
-    _act(
-        "open new pull requests",
-        rf"{_OPENING}{_NEW} {_REQUESTS}",
-        r"`gh pr create`",
-        command=rf"(?:gh pr create|glab mr create){_ENDS}",
-        word=r"\b(?:PRs?|MR|pull|merge) ?",
-    ),
-    _act(
-        "file an issue",
-        rf"(?:open|opening|create|creating|file|filing){_NEW} issues?",
-        command=rf"gh issue create{_ENDS}",
-        word=r"\bissue",
-    ),
-    _act(
-        "comment on GitHub issues",
-        r"comment(?:ing)? on (?:an? |any )?(?:GitHub )?(?:issues?|PRs?|pull requests?)",
-        command=rf"gh (?:issue|pr) comment{_ENDS}",
-        word=r"\bcomment",
-    ),
-    _act(
-        "merge the branch into main",
-        rf"merg(?:e|ing){_NEW}(?: PRs?| pull requests?| branch(?:es)?)?"
-        r"(?: (?:in)?to `?(?:main|master)`?)?",
-        command=rf"(?:git merge|gh pr merge){_ENDS}",
-        word=r"\bmerg",
-    ),
-    _act(
-        "rebase branches",
-        r"rebas(?:e|ing)(?: branch(?:es)?)?",
-        command=rf"git rebase{_ENDS}",
-        word=r"\brebas",
-    ),
-    _act(
-        "amend existing commits",
-        r"amend(?:ing)?(?: (?:any |existing )?commits?)?",
-        command=r"git commit(?=.* --amend)",
-        word=r"\bamend",
-    ),
-    _act(
-        "create or switch branches",
-        r"create or switch (?:git )?branches",
-        command=rf"git (?:checkout|switch){_ENDS}(?!.* --)",
-        word=r"\bbranch",
-    ),
-    _act(
-        "make a new branch",
-        rf"(?:create|creating|switch|switching|make|making){_NEW}(?: git)? branch(?:es)?",
-        command=r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])",
-        word=r"\bbranch",
-    ),
-    _act(
-        "add third-party dependencies",
-        rf"{_ADDING}(?: or (?:use|add|install))?{_NEW}(?: (?:application|project|app)['’]s)?"
-        rf"(?: {_KINDS_OF_DEPENDENCY})* {_DEPENDENCIES}",
-        command=rf"{_INSTALLS} [^-\s]",
-        word=r"\b(?:depend|packag|librar|instal|add)",
-    ),
-    _act(
-        "delete existing files or folders",
-        rf"(?:delet(?:e|ing)|remov(?:e|ing)){_NEW}(?: existing)? files?"
-        r"(?: or (?:directories|folders))?",
-        command=rf"(?:git )?rm{_ENDS}",
-        word=r"\b(?:delet|remov)",
-    ),
-    _act(
-        "deploy anything to production",
-        r"deploy(?:ing)?(?: anything| (?:\w+ )?resources| changes)?(?: to (?:prod|production))?",
-        command=rf"{_DEPLOYS}{_ENDS}",
-        word=r"\bdeploy",
-    ),
-    _act(
-        "publish packages to npm",
-        rf"publish(?:ing)?{_NEW}(?: packages?)?(?: to (?:npm|PyPI))?",
-        command=rf"{_PUBLISHES}{_ENDS}",
-        word=r"\bpublish",
-    ),
-    _act(
-        "cut a release",
-        rf"(?:create|creating|cut|cutting|publish|publishing){_NEW} releases?",
-        command=rf"gh release create{_ENDS}",
-        word=r"\brelease",
-    ),
-)
 
 _BEFORE_ASKED = any_words(
     *("you(?:['’]re| are)?", "I", "the user", "user", "a human", "a maintainer", "the developer"),
@@ -332,14 +171,18 @@ _CODE_ACT = forms(
 # an act that has no command, and is left to the reader
 _OTHER_ACT = re.compile(r"(?:(?:any|the|a|an|your|new|git) )*[a-z]+(?:ing|e|t|y|s)? [a-z `]+$")
 
+# of an act that was understood: "delete files, *badges, or content*"
+_FURTHER_OBJECT = re.compile(r"(?:or |any )*[a-z]+s|content", re.I)
+
 
 def _commands(acts: str) -> list[Draft] | None:
     """Running commands, or acts that have one; None if one of them is not understood."""
     if introduction := first_match(_SUCH_AS, acts):
         acts = acts[introduction.end() :]
     drafts = []
-    for part in _joined_acts(acts):
-        if act := next((act for act in _ACTS if whole_match([act.form], part)), None):
+    parts = [acts.strip()] if act_of(acts.strip()) else _joined_acts(acts)
+    for part in parts:
+        if act := act_of(part):
             branch = re.search(r"\bto `?(main|master|develop)`?", part)
             if branch and not act.command.startswith("git push"):
                 return None
@@ -350,7 +193,7 @@ def _commands(acts: str) -> list[Draft] | None:
             drafts.append(
                 _asks({"command": command_pattern(code["code"])}, _word_for(code["code"]))
             )
-        elif not _OTHER_ACT.match(part):
+        elif not (_OTHER_ACT.match(part) or (drafts and _FURTHER_OBJECT.fullmatch(part))):
             return None
     return drafts or None
 

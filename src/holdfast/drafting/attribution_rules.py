@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.commit_rules import commit_rule, is_about_commits
+from holdfast.drafting.commit_statements import commit_rule, is_about_commits
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
     ADVERBS,

@@ -31,13 +31,17 @@ _CONDITIONAL_HEADING = word_pattern(
 _CONDITIONAL_ITEM = re.compile(r"(?:if|when|whenever|once|while|for) [^.]*?[,:] ", re.I)
 # a heading that may turn what is below it, in a way that is not read
 _MAY_PROHIBIT = word_pattern(
-    *"avoid not forbidden prohibited banned mistakes? bad unacceptable".split(),
-    *(
-        "never(?! (?:stop|forget|fail)\\b)",
-        "wrong(?! numbers?\\b)",
-        "stop(?<!never stop)(?! words?\\b)",
-    ),
-    *("don['’]ts?", "nevers", "anti-?patterns?", "disallowed", "refrain"),
+    *"avoid not forbidden prohibited banned".split(),
+    *("never(?! (?:stop|forget|fail)\\b)", "stop(?<!never stop)(?! words?\\b)"),
+    *("don['’]ts?", "nevers", "disallowed", "refrain"),
+)
+# a heading below which a sentence may tell a mistake, or how to do better
+_OF_MISTAKES = word_pattern(
+    "mistakes?", "bad", "unacceptable", "wrong(?! numbers?\\b)", "anti-?patterns?"
+)
+_HOW_TO_DO_BETTER = re.compile(
+    r"(?:always (?!\w+ing\b)|you (?:must|should) |(?:make|be) sure |ensure |remember to |please )",
+    re.I,
 )
 _BOTH_WAYS = re.compile(r"\bdo['’]?s (?:and|&|/) don['’]?ts?\b", re.I)
 # what a field of the reply holds: "tip": one sentence
@@ -57,7 +61,11 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted | None:
     conditional = any(map(_CONDITIONAL_HEADING.search, statement.under))
     conditional = conditional or _CONDITIONAL_ITEM.match(statement.opening) is not None
     above = [_BOTH_WAYS.sub("", name) for name in (statement.label, *statement.under)]
-    may_be_prohibited = any(map(_MAY_PROHIBIT.search, above))
+    may_be_prohibited = any(
+        _MAY_PROHIBIT.search(name) for name in above if not _OF_MISTAKES.search(name)
+    )
+    if any(map(_OF_MISTAKES.search, above)) and not _HOW_TO_DO_BETTER.match(statement.text):
+        may_be_prohibited = True
     for clause in clauses_of_bot(statement):
         names = affirmed(identity_rules, clause)
         drafts += names

@@ -27,7 +27,10 @@ _BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
 _NOT_IN_BRACKETS = re.compile(
     r"\((not|never) (?!(?:available|required|recommended|supported|needed|yet)\b)([^()]+)\)", re.I
 )
-_CODES_IN_BRACKETS = re.compile(rf"\({CODE}(?:(?:, | or | and |/){CODE})*\)")
+# "(`x`)", "(e.g. `x`, `y`, etc.)"
+_CODES_IN_BRACKETS = re.compile(
+    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |/){CODE})*(?:,? etc\.?)?\)"
+)
 _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
 _QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
 # from here on, a sentence says why, or what to do instead
@@ -54,6 +57,7 @@ _CUTS = re.compile(_CUT)
 # in "For builds, never use X", what is before the comma limits what is after it
 _CUTS_AND_COMMAS = re.compile(
     rf"{_CUT}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)|, (?=(?:do not|don['’]t|never) )"
+    r"|, (?:and |or )?(?=no [\w.-]+(?:[,.]|$))"  # "no framework, no npm"
 )
 _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)

@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 
 from holdfast.drafting.clauses import all_known, codes_in
 from holdfast.drafting.code_tokens import (
     DOCUMENTS,
+    PYTHON,
     SCRIPT,
     TESTS,
     CodeToken,
     code_token,
     files_of_language,
     named_token,
+    token_of_kind,
 )
 from holdfast.drafting.commands import any_of
 from holdfast.drafting.drafts import Draft
@@ -22,7 +25,8 @@ from holdfast.drafting.rules_file import Statement
 from holdfast.drift.rule_kinds import Polarity
 
 _WORDS = frozenset(  # names of tokens that need no backticks
-    "semicolons tabs enums emojis emoji todos em-dashes console.log console.logs innerhtml".split()
+    "semicolons tabs enums emojis emoji todos em-dashes console.log console.logs innerhtml commonjs"
+    " print goto".split()
 )
 _NOUNS = one_of(
     *("types?", "casts?", "casting", "calls?", "statements?", "assertions?", "comments?"),
@@ -30,9 +34,13 @@ _NOUNS = one_of(
     *("loops?", "directives?", "annotations?", "classes", "macro", "functions?", "methods?"),
     *("API", "fields?", "syntax", "operator", "suppressions?", "attributes?", "utilities"),
     *("tags?", "chains?", "chaining", "elements?", "components?", "decorators?", "interface"),
-    *("expressions?", "modules?", "librar(?:y|ies)"),
+    *("expressions?", "modules?", "librar(?:y|ies)", "conditionals?", "literals?", "values?"),
+    *("selectors?", "wrappers?", "generics", "variables?", "properties", "props?", "globals?"),
+    *("packages?", "queries", "keywords?", "macros?"),
 )
-_KIND_OF_CODE = one_of(*"TypeScript production application app source committed library".split())
+_KIND_OF_CODE = one_of(
+    *"TypeScript production application app source committed library business".split()
+)
 _ALL_CODE = forms(
     {
         "all production code": (
@@ -51,7 +59,10 @@ _NAMED_EXPORTS = forms(
 )
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never", "over")
 _PLACES = ("in", "inside", "within", "outside", "outside of")
-_FOR_TYPES = re.compile(r"type[- ](?:casting|casts?|assertions?)", re.I)
+# purposes that leave out next to nothing: "never use `print` for debugging"
+_FOR_ALL = re.compile(
+    r"type[- ](?:casting|casts?|assertions?)|(?:debug(?:ging)?|logging)(?: output| purposes)?", re.I
+)
 _PURPOSE = re.compile(r"\w+ing|images|performance|interactivity", re.I)  # that narrows nothing
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
@@ -72,12 +83,12 @@ def code_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     """Never use `any`; use `pathlib` instead of `os.path`."""
     if whole_match(_NAMED_EXPORTS, clause):
         default = CodeToken(r"^\s*export\s+default\b", SCRIPT)
-        return None if prohibits else _drafts([default], [], statement)
+        return None if prohibits else not_written([default], [], statement)
     if first := whole_match(_PLACE_FIRST, clause):  # "in tests, do not use `sleep`"
         clause = f"{first['rest']} {first['place']}"
     instruction = instruction_of(clause, prohibits)
     objects = _forbidden_objects(instruction, clause) if instruction else None
-    if instruction is None or objects is None or _is_scoped(statement):
+    if instruction is None or objects is None or is_scoped(statement):
         return None
     if "call" in instruction.verbs and "(" not in objects + clause:
         return None  # a name alone may be that of a tool
@@ -85,10 +96,10 @@ def code_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
         return None
     pairs = _PAIRS.findall(clause)
     tokens = _tokens(", ".join(pairs) if len(pairs) > 1 else objects, statement)
-    files = _files(instruction, statement)
+    files = files_of_places(instruction, statement)
     if tokens is None or files is None:
         return None
-    return _drafts(tokens, files, statement)
+    return not_written(tokens, files, statement)
 
 
 def _forbidden_objects(instruction: Instruction, clause: str) -> str | None:
@@ -100,7 +111,7 @@ def _forbidden_objects(instruction: Instruction, clause: str) -> str | None:
     against = compared(instruction)
     if instruction.modality is Modality.NEVER:
         narrowing: tuple[str, ...] = ()
-        if _FOR_TYPES.fullmatch(instruction.tail("for") or ""):
+        if _FOR_ALL.fullmatch(instruction.tail("for") or ""):
             narrowing += ("for",)
         if _TO_SILENCE.fullmatch(instruction.tail("to") or ""):
             narrowing += ("to",)
@@ -112,7 +123,7 @@ def _forbidden_objects(instruction: Instruction, clause: str) -> str | None:
     named = [word for word, _ in instruction.tails]
     most = max(1, clause.count("`") // 4)  # comparisons: one for two pieces of code
     if (
-        not instruction.does(("use", "call", "import"))
+        not instruction.does(("use", "call", "import", "write", "declare", "define"))
         or not instruction.has_only(*_PLACES, *_AGAINST, "from", "for")
         or not _PURPOSE.fullmatch(instruction.tail("for") or "logging")
         or "to" in named
@@ -122,14 +133,19 @@ def _forbidden_objects(instruction: Instruction, clause: str) -> str | None:
     return against
 
 
-def _is_scoped(statement: Statement) -> bool:
+def is_scoped(statement: Statement) -> bool:
     """Whether the label of a sentence limits it: "Absolute-positioned tooltips: never use ...", or
     what it stands under: "Writing style for commits".
     """
-    if any(map(_STYLE_OF_COMMITS.search, (statement.label, *statement.under))):
+    if is_about_commit_style(statement):
         return True
     is_general = _GENERAL_LABEL.search(statement.label)
     return len(statement.label.split()) > 1 and is_general is None
+
+
+def is_about_commit_style(statement: Statement) -> bool:
+    """Whether a statement stands under a heading such as "Writing style for commits"."""
+    return any(map(_STYLE_OF_COMMITS.search, (statement.label, *statement.under)))
 
 
 _STYLE_OF_COMMITS = re.compile(
@@ -152,7 +168,7 @@ _TOKENS = forms(
             rf"{_KIND}(?P<codes>{CODE}"
             r"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )"
             rf"{_KIND}{CODE})*)"
-            rf"(?: {_NOUNS})*(?:,? (?:or|nor) (?:[a-z]+[ -]?){{1,4}})?"
+            rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)(?:,? (?:or|nor) (?:[a-z]+[ -]?){{1,4}})?"
         )
     }
 )
@@ -169,9 +185,25 @@ def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
         plain = first
     if listed is None:
         words = re.sub(r"^typescript ", "", plain.replace("`", "").lower())
-        token = named_token(words) if " " in words or words in _WORDS else None
-        return [token] if token else None
-    return all_known([_token_beside(code, statement.text) for code in codes_in(listed["codes"])])
+        token = named_token(words) if " " in words or is_named_word(words) else None
+        return [token] if token and _may_be_of(token, statement) else None
+    return all_known(
+        [
+            _token_beside(code, statement.text) or token_of_kind(code, listed["nouns"].strip())
+            for code in codes_in(listed["codes"])
+        ]
+    )
+
+
+def is_named_word(word: str) -> bool:
+    """Whether a word is the name of a piece of code without backticks: "semicolons"."""
+    return word.lower() in _WORDS
+
+
+def _may_be_of(token: CodeToken, statement: Statement) -> bool:
+    """Whether the languages that a statement is about may have a token: `print` is of Python."""
+    about = files_of_language(" ".join((statement.text, statement.label, *statement.under)))
+    return token.files != PYTHON or not about or set(PYTHON) <= set(about)
 
 
 def _token_beside(code: str, text: str) -> CodeToken | None:
@@ -188,6 +220,14 @@ def _token_beside(code: str, text: str) -> CodeToken | None:
 
 
 _IN_TESTS = forms({"unit test files": r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?"})
+_IN_E2E_TESTS = forms(
+    {
+        "e2e tests": (
+            r"(?:the |any |all )?(?:e2e|end-to-end|playwright|cypress) tests?(?: files?| code)?"
+        )
+    }
+)
+_E2E_TESTS = ["*{e2e,playwright,cypress}*"]
 _IN_PATHS = forms({"`src/` and `lib/`": r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?"})
 _TEXT = r"(?:code|comments?|docs|documentation|commits?|commit messages|logs)"
 # what is no set of files, but leaves none out either
@@ -202,11 +242,11 @@ _OF_TESTS = forms(
 )
 _IN_COMPONENTS = forms({"UI components": r"(?:the |any |all |your |UI |Vue |React )*components?"})
 _COMPONENTS = "*.{tsx,jsx,vue,svelte}"
-_CONFIG = forms({"config files": r"(?:of )?(?:the )?config(?:uration)? files?"})
+_CONFIG = forms({"config files": r"(?:of )?(?:the )?config(?:uration)?(?: files?)?"})
 _MOST_WORDS = 3  # of a place that is a language: "in TypeScript files"
 
 
-def _files(instruction: Instruction, statement: Statement) -> list[str] | None:
+def files_of_places(instruction: Instruction, statement: Statement) -> list[str] | None:
     """The globs that a circumstance names; [] without one, None for one that is no set of files."""
     globs: list[str] = []
     before = ""
@@ -242,11 +282,21 @@ def _files_in(place: str) -> list[str] | None:
         return [_COMPONENTS]
     if whole_match(_ALL_CODE, place) or whole_match(_IN_TEXTS, place):
         return []
+    if whole_match(_IN_E2E_TESTS, place):
+        return _E2E_TESTS
     named = files_of_language(place)
-    return named if named and len(place.split()) <= _MOST_WORDS else None
+    if named and len(place.split()) <= _MOST_WORDS:
+        return named
+    parts = re.split(r",? or |,? and |, ", place)  # "CSS rules or HTML attributes"
+    if len(parts) == 1:
+        return None
+    of_parts = all_known([_files_in(part) or None for part in parts])
+    return list(dict.fromkeys(chain.from_iterable(of_parts))) if of_parts else None
 
 
-def _drafts(tokens: Sequence[CodeToken], files: Sequence[str], statement: Statement) -> list[Draft]:
+def not_written(
+    tokens: Sequence[CodeToken], files: Sequence[str], statement: Statement
+) -> list[Draft]:
     """A prohibition of tokens for each set of files that may have them."""
     about = " ".join((statement.text, statement.label, *statement.under))
     included = [glob for glob in files if not glob.startswith("!")]
@@ -258,144 +308,12 @@ def _drafts(tokens: Sequence[CodeToken], files: Sequence[str], statement: Statem
         globs = included or token.files or files_of_language(about) or ["*", DOCUMENTS]
         by_files.setdefault((*globs, *excluded), []).append(token.pattern)
     return [
-        _code("code_not_written", any_of(patterns), globs, "prohibition")
+        code_draft("code_not_written", any_of(patterns), globs, "prohibition")
         for globs, patterns in by_files.items()
     ]
 
 
-_COUNT = r"(?P<count>\d{2,3})(?:[- ](?:characters?|chars?|columns?))?(?: max(?:imum)?)?"
-_LINE_LENGTHS = forms(
-    {
-        "Keep lines under 100 characters": (
-            r"(?:keep |limit )?(?:all )?(?:code )?lines? (?:must |should )?(?:be |to |are )?"
-            r"(?:at most|under|below|≤|<=|within|to|max(?:imum)?|no longer than|up to)"
-            rf" {_COUNT}"
-        ),
-        "Max line length: 100": (
-            r"(?:use |keep )?(?:a )?(?:max(?:imum)? )?(?:line (?:length|width)|print width)"
-            rf"(?: (?:is|of|limit|limit of|at|to|max))*[: ]+(?:≤ ?)?{_COUNT}"
-        ),
-        "100 character line width": (
-            rf"{_COUNT} (?:max(?:imum)? )?line (?:length|limit|width)(?: limit)?"
-        ),
-        "100-char lines": (
-            r"(?P<count>\d{2,3})[- ](?:characters?|chars?|columns?)[- ]"
-            r"(?:lines?|wrap|line (?:length|limit|width)|limit per line)"
-        ),
-        "At most 100 characters per line": (
-            r"(?:max(?:imum)?(?: of)?|at most|up to|≤)"
-            r" (?P<count>\d{2,3}) (?:characters?|chars?|columns?) per line"
-        ),
-    }
-)
-_LENGTH_LABEL = forms({"Line length": r"(?:max(?:imum)? )?line (?:length|width)"})
-_LENGTH_ALONE = forms({"max 100": rf"(?:max(?:imum)? |≤ ?|under |up to )?{_COUNT}"})
-_OF_A_MESSAGE = re.compile(r"commit|subject|body|docstring|comment", re.I)
-
-
-def line_length(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Lines have at most 100 characters."""
-    text = re.sub(r"[`*]", "", clause)
-    match = whole_match(_LINE_LENGTHS, text)
-    if match is None and whole_match(_LENGTH_LABEL, statement.label):
-        match = whole_match(_LENGTH_ALONE, text)
-    about = " ".join((clause, statement.label, *statement.under))
-    if match is None or prohibits or _OF_A_MESSAGE.search(about):
-        return None
-    pattern = rf"^.{{{int(match['count']) + 1},}}$"
-    return [_code("code_not_written", pattern, files_of_language(about) or ["*", DOCUMENTS])]
-
-
-_WIDTH = r"(?:\d|two|four)[- ]"
-_TABS = forms(
-    {
-        "Use tabs for indentation, not spaces": (
-            r"(?:use |always use )?tabs for indentation(?:,? not spaces)?"
-        ),
-        "Indent with tabs instead of spaces": (
-            r"(?:use |indent (?:with|using) )tabs"
-            r"(?:,? (?:not|never|instead of|rather than) spaces)(?: for indentation)?"
-        ),
-        "Indent with tabs": r"indent (?:with|using) tabs",
-        "Indentation: tabs": r"indentation: tabs",
-    }
-)
-_SPACES = forms(
-    {
-        "Use 2 spaces for indentation, no tabs": (
-            rf"(?:use |always use )?(?:{_WIDTH})?spaces for indentation(?:,? (?:not|no) tabs)?"
-        ),
-        "Indent with spaces, not tabs": (
-            rf"(?:use |indent (?:with|using) )(?:{_WIDTH})?spaces"
-            r"(?:,? (?:not|no|never|instead of|rather than) tabs)(?: for indentation)?"
-        ),
-        "Indent with four spaces": rf"indent (?:with|using) (?:{_WIDTH})?spaces",
-        "4-space indentation": (
-            rf"(?:use )?{_WIDTH}spaces? (?:indent|indentation|indents)(?:,? no tabs)?"
-        ),
-    }
-)
-
-
-def indentation(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Tabs for indentation; 2-space indentation, of which only a tab is found to break it."""
-    uses_tabs = whole_match(_TABS, clause) is not None
-    if prohibits or not (uses_tabs or whole_match(_SPACES, clause)):
-        return None
-    about = " ".join((clause, statement.label, *statement.under))
-    token = named_token("spaces" if uses_tabs else "tabs")
-    assert token is not None
-    files = files_of_language(about) or token.files
-    return [_code("code_not_written", token.pattern, files)]
-
-
-_LONGEST_PART = 5  # words of a part of a list of styles
-
-
-def style_list(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """No semicolons, single quotes, 2-space indent, print width 80."""
-    parts = re.split(r"[,;] (?:and )?", re.sub(r"\s*[—–].*$", "", clause))
-    if prohibits or len(parts) == 1 or len(parts[0].split()) > _LONGEST_PART:
-        return None
-    if any(map(_STYLE_OF_COMMITS.search, (statement.label, *statement.under))):
-        return None
-    drafts: list[Draft] = []
-    for part in parts:
-        said = indentation(part, statement, False) or line_length(part, statement, False) or []
-        if re.fullmatch(r"no \w+", part, re.I) and part[3:].lower() in _WORDS:
-            said = code_rule(part, statement, False) or []
-        drafts += said
-    return drafts or None
-
-
-_FIRST_LINES = forms(
-    {
-        "Every Python file must start with `from __future__ import annotations`": (
-            r"(?:all|every|each)(?: new)? (?P<what>[\w#+.` ]+?|`[^`]+`)(?: source)?"
-            r" (?:files?|modules?) (?:must |should )?"
-            r"(?:start|begin|have|include|starts|begins)s?"
-            r"(?: with)? `(?P<code>[^`]+)`(?: at the top| (?:on|as) the first line| header)?"
-        ),
-        "Put `'use strict'` at the top of every JavaScript file": (
-            r"(?:use|add|include|put) `(?P<code>[^`]+)`"
-            r" (?:at the top of|in|to|as the first line of)"
-            r" (?:all|every|each)(?: new)? (?P<what>[\w#+. ]+?) (?:files?|modules?)"
-        ),
-    }
-)
-
-
-def file_begins(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Every Python file begins with `from __future__ import annotations`."""
-    match = whole_match(_FIRST_LINES, clause)
-    files = files_of_language(match["what"]) if match else []
-    if match is None or not files or prohibits or re.search(r"\.\.\.|…|<", match["code"]):
-        return None
-    pattern = re.escape(match["code"]).replace(r"\ ", " ")
-    return [_code("code_written", pattern, files, whole=True)]
-
-
-def _code(
+def code_draft(
     measure: str,
     pattern: str,
     files: Sequence[str],

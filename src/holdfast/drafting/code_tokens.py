@@ -26,13 +26,14 @@ class CodeToken:
 
 SCRIPT = ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte}",)
 _TYPED = ("*.{ts,tsx,mts,cts,vue,svelte}",)
+PYTHON = ("*.py",)
 _MARKUP = "*.{html,tsx,jsx,vue,svelte,astro,twig,erb,hbs,liquid,njk,php,cshtml,razor}"
 DOCUMENTS = "!*.{md,mdx,txt,rst}"
 # a language or framework as people name it, and its files
 _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"Type[Ss]cript|TSX?|React(?: Native)?|Next\.js", _TYPED),
     (r"Java[Ss]cript|JSX?|Node(?:\.js)?", SCRIPT),
-    (r"Python|Django|FastAPI|Flask", ("*.py",)),
+    (r"Python|Django|FastAPI|Flask", PYTHON),
     (r"Rust", ("*.rs",)),
     (r"Go|Golang", ("*.go",)),
     (r"Kotlin", ("*.{kt,kts}",)),
@@ -85,7 +86,7 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         SCRIPT,
     ),
     (("innerHTML",), r"\.innerHTML\b", SCRIPT),
-    (("print", "print statements"), r"(?<![\w.])print\(", ("*.py",)),
+    (("print", "print statements"), r"(?<![\w.])print\(", ()),
     (
         ("except", "except:", "bare except", "bare except clauses", "bare excepts"),
         r"^\s*except\s*:",
@@ -131,6 +132,35 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("panic",), r"(?<![\w.])panic\(", ("*.go",)),
     (("!!",), r"!!(?![\w(!])", ("*.{kt,kts}",)),
     (("!important",), r"!important\b", ()),
+    (
+        ("relative imports", "relative import paths"),
+        r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\.?/|^\s*from\s+\.""",
+        (*SCRIPT, *PYTHON),
+    ),
+    (
+        ("deep relative imports", "relative parent imports", "parent relative imports"),
+        r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\./""",
+        SCRIPT,
+    ),
+    (
+        ("commonjs", "commonjs modules", "commonjs syntax", "commonjs require", "common js"),
+        r"(?<![\w.])require\(|\bmodule\.exports\b|^\s*exports\.\w",
+        SCRIPT,
+    ),
+    (("dynamic imports",), r"\bimport\(", SCRIPT),
+    (("re-exports", "reexports"), r"^\s*export\s+(?:\*|\{[^}\n]*\})\s+from\b", SCRIPT),
+    (("inline imports", "local imports"), r"^[ \t]+(?:import\s+\w|from\s+\S+\s+import\b)", PYTHON),
+    (("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
+    (("type assertions", "type casts"), r"\bas\s+(?!const\b)[\w{<]", _TYPED),
+    (
+        ("nested ternaries", "nested ternary operators"),
+        r"\?(?![.?:])[^?:;\n]+:[^?:;\n]+\?(?![.?:])",
+        SCRIPT,
+    ),
+    (("SELECT *", "select *", "select * queries"), r"(?i:\bselect\s+\*)", ("*", DOCUMENTS)),
+    (("trailing whitespace", "trailing spaces"), r"[ \t]+$", ("*", DOCUMENTS)),
+    (("goto", "goto statements"), r"^\s*goto\s+\w", ()),
+    (("inline event handlers",), r"\son[a-z]+=[\"']", (_MARKUP,)),
     (("@ts-expect-error",), r"@ts-expect-error\b", _TYPED),
     (("@ts-nocheck",), r"@ts-nocheck\b", _TYPED),
 )
@@ -181,6 +211,24 @@ def named_token(words: str) -> CodeToken | None:
         ),
         None,
     )
+
+
+_KINDS = (  # of what a plain word is, and how it looks in code
+    (r"statements?|declarations?|blocks?|loops?", r"^\s*{}\b"),
+    (r"decorators?|annotations?", r"@{}\b"),
+    (r"functions?|methods?|hooks?|calls?|macros?", r"(?<![\w$]){}!?\("),
+)
+
+
+def token_of_kind(word: str, kind: str) -> CodeToken | None:
+    """The token of a plain word that only what stands behind it tells to be code: a `using`
+    statement, the `sleep` function; None if that does not tell.
+    """
+    if not re.fullmatch(r"[A-Za-z_]\w*", word):
+        return None
+    looks = (look for kinds, look in _KINDS if re.fullmatch(kinds, kind, re.I))
+    look = next(looks, "")
+    return CodeToken(look.format(word)) if look else None
 
 
 _LONGEST = 48  # characters; a longer code span is an example

@@ -7,10 +7,13 @@ from holdfast.drafting.clauses import names_in
 from holdfast.drafting.commands import (
     any_of,
     command_pattern,
+    installs_of,
     is_command,
     is_runnable,
     is_tool,
+    managers_beside,
     other_installs,
+    pattern_without_option,
 )
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
@@ -20,30 +23,44 @@ from holdfast.drafting.forms import (
     NEVER,
     OBJECTS,
     TAIL,
-    ForbiddenAct,
     any_words,
     forbidden,
     forms,
     one_of,
     whole_match,
 )
-from holdfast.drafting.instructions import RUN, Modality, instruction_of, is_imperative
+from holdfast.drafting.instructions import RUN, Instruction, Modality, instruction_of
 from holdfast.drafting.rules_file import Statement
 
 
-def commands_in(objects: str) -> list[str] | None:
-    """The commands of a list; None if something in it may be none."""
+def commands_in(objects: str, is_run: bool = False) -> list[str] | None:
+    """The commands of a list; None if something in it may be none.
+
+    Args:
+        is_run: whether the text says that they are run, so that any program may be meant.
+    """
     names = names_in(objects)
-    commands = [name for name, is_code in names if (is_command(name) if is_code else is_tool(name))]
+    commands = [
+        name
+        for name, is_code in names
+        if (is_command(name) or (is_run and _may_be_run(name)) if is_code else is_tool(name))
+    ]
     return commands if commands and len(commands) == len(names) else None
+
+
+def _may_be_run(code: str) -> bool:
+    """Whether code that is said to be run is a command: one with arguments, or with a path."""
+    is_script = re.search(r"/[\w-]+(?:\.(?:sh|py|m?js|ts|rb|ps1))?$", code)
+    return (" " in code or is_script is not None) and is_runnable(code)
 
 
 def not_run(commands: Sequence[str]) -> list[Draft]:
     """A rule that none of some commands is run."""
-    return _no_match(any_of(map(command_pattern, commands)))
+    return not_matched(any_of(map(command_pattern, commands)))
 
 
-def _no_match(pattern: str) -> list[Draft]:
+def not_matched(pattern: str) -> list[Draft]:
+    """A rule that no command is run that a pattern matches."""
     return [Draft("command", "prohibition", {"name": "command_not_run", "command": pattern})]
 
 
@@ -85,26 +102,52 @@ _BARE_COMMAND = forms(
 )
 _THINGS_OF_TOOLS = re.compile(r" (?:hooks?|commands?|operations?|packages?|history|state|files?)\b")
 
+_STARTING_SERVERS = forbidden(
+    {
+        "start the dev server": (
+            rf"(?:start|run|launch) (?:the |a |any )?(?:local )?dev(?:elopment)? servers?{TAIL}"
+        )
+    }
+)
+_SERVERS = (
+    r"(?:(?:npm|pnpm|yarn|bun)(?: run)? (?:dev|start|serve)|(?:(?:npx|bunx|pnpm|yarn) )?(?:next dev"
+    r"|vite(?: dev)?|ng serve|astro dev|nuxt dev)|flask run|rails s(?:erver)?"
+    r"|python3? manage\.py runserver)(?!\S)"
+)
+_OF_INSTALLS = re.compile(
+    r"(?:(?:install(?:ing)?|add(?:ing)?|manag(?:e|ing)|all) )?(?:(?:new|any|the|npm|node|python) )*"
+    r"(?:packages?|dependenc(?:y|ies)|libraries|modules|installs?|installation"
+    r"|(?:package|dependency) (?:management|installation|installs))",
+    re.I,
+)
+
 
 def command_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never run `git push --force`."""
     if match := whole_match(_NAMED, clause):
         commands = commands_in(match["commands"])
         return not_run(commands) if commands else None
+    if _STARTING_SERVERS.match(clause, prohibits):
+        return not_matched(_SERVERS)
     instruction = instruction_of(clause, prohibits)
     if (
         instruction is None
         or instruction.modality is not Modality.NEVER
         or not instruction.does(RUN | {"introduce"})
-        or not instruction.has_only("for")
-        or not _IN_THIS_PROJECT.fullmatch(instruction.tail("for") or "this project")
+        or not instruction.has_only("for", "to")
     ):
+        return None
+    if manager := _managers_not_used(instruction):
+        return manager
+    purpose = instruction.tail("for") or "this project"
+    if not instruction.has_only("for") or not _IN_THIS_PROJECT.fullmatch(purpose):
         return None
     script = _SCRIPT.fullmatch(instruction.object)
     if script and "run" in instruction.verbs:
-        return _no_match(rf"(?:npm|pnpm|yarn|bun)(?: run)? {re.escape(script[1])}(?!\S)")
+        return not_matched(rf"(?:npm|pnpm|yarn|bun)(?: run)? {re.escape(script[1])}(?!\S)")
     match = whole_match(_COMMANDS, instruction.object)
-    commands = commands_in(match["commands"]) if match else None
+    is_run = instruction.does(("run", "execute"))
+    commands = commands_in(match["commands"], is_run) if match else None
     if commands:
         return not_run(commands)
     if whole_match(_ALL_OF_GIT, instruction.object):
@@ -113,6 +156,19 @@ def command_never(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     if bare and not _THINGS_OF_TOOLS.search(bare["command"]):
         return not_run([bare["command"]])
     return None
+
+
+def _managers_not_used(instruction: Instruction) -> list[Draft] | None:
+    """Never use npm or yarn to install packages: what they run otherwise is allowed."""
+    if not (instruction.has_only("for") or instruction.has_only("to")):
+        return None
+    purpose = instruction.tail("for") or instruction.tail("to") or ""
+    match = whole_match(_COMMANDS, instruction.object)
+    if match is None or not _OF_INSTALLS.fullmatch(purpose):
+        return None
+    installs = [installs_of(name) for name, _ in names_in(match["commands"])]
+    known = [pattern for pattern in installs if pattern]
+    return not_matched(any_of(known)) if known and len(known) == len(installs) else None
 
 
 # the heading of a list of commands, or its end
@@ -189,12 +245,59 @@ def instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     return not_run(commands)
 
 
+_OPTION = r"`(?P<option>--?[A-Za-z][\w-]*)(?:[= ][^`]*)?`(?: flag| option)?"
+_COMMAND = rf"(?P<command>{CODE})(?: (?:commands?|calls?|invocations?))?"
+_TO = "(?:to|with|for|on|when (?:running|using|calling))"
+_ALWAYS = "(?:please )?(?:you must )?always"
+_FOR_A_REASON = r"(?: (?:to|so that|for|because) [^`]+)?"
+_WITH_OPTION = forms(
+    {
+        "Always run `uv run` with the `--frozen` flag": (
+            rf"{_ALWAYS} (?:run|use|call|invoke) (?:the )?{_COMMAND} with (?:the )?{_OPTION}"
+            rf"{_FOR_A_REASON}"
+        ),
+        "Always pass `--frozen` to `uv run`": (
+            rf"{_ALWAYS} (?:pass|use|add|include) (?:the )?{_OPTION} {_TO}"
+            rf" (?:the |all |every |any )?{_COMMAND}{_FOR_A_REASON}"
+        ),
+        "Pass `--frozen` to all `uv run` commands": (
+            rf"{ADVERBS}(?:pass|use|add|include) (?:the )?{_OPTION} {_TO}"
+            rf" (?:all|every|any) {_COMMAND}{_FOR_A_REASON}"
+        ),
+    }
+)
+
+
+def with_option(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Always run `uv run` with `--frozen`."""
+    match = None if prohibits else whole_match(_WITH_OPTION, clause)
+    command = match["command"].strip("`") if match else ""
+    if match is None or not is_command(command):
+        return None
+    pattern = pattern_without_option(command, match["option"])
+    return [Draft("command", "requirement", {"name": "command_not_run", "command": pattern})]
+
+
 _OVER = ("over", "to", "instead of", "rather than")
 _PREFERRED = forms({"`rg` commands": rf"(?P<commands>{OBJECTS})(?: commands?| directly)?"})
+_PREFERRED_MANAGER = forms(
+    {
+        "Use `bun` as the preferred package manager": (
+            r"use `?(?P<name>\w+)`? as (?:the|our|your) preferred package manager"
+            r"(?: and [\w -]+)?(?: for [^`]+)?"
+        )
+    }
+)
+_PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
+    rf"(?:use )?`?(?P<name>\w+)`? \(preferred (?:over|to) {OBJECTS}\)", re.I
+)
 
 
 def preferred(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Prefer `rg` over `grep`."""
+    manager = whole_match(_PREFERRED_MANAGER, clause) or _PREFERRED_OVER.match(statement.text)
+    if manager and (beside := managers_beside(manager["name"].lower())) and not prohibits:
+        return _prefers([manager["name"].lower()], beside)
     instruction = instruction_of(clause)
     if instruction is None or prohibits or instruction.modality is not Modality.PREFER:
         return None
@@ -207,53 +310,13 @@ def preferred(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     rather_than = commands_in(others["commands"]) if others else None
     if not use or not rather_than or set(use) & set(rather_than):
         return None
+    return _prefers(use, rather_than)
+
+
+def _prefers(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
     patterns = [any_of(map(command_pattern, commands)) for commands in (use, rather_than)]
     spec = {"name": "prefers", "use": patterns[0], "rather_than": patterns[1]}
     return [Draft("command", "requirement", spec)]
-
-
-_BRANCHES = r"(?P<branches>`?[\w./-]+`?(?:(?: or |, |/)`?[\w./-]+`?)*)(?: branch(?:es)?)?"
-_PUSHING = forbidden(
-    {
-        "push commits directly to the `main` branch": (
-            r"(?:directly )?(?:commit (?:or|and) push|push)(?: directly)?"
-            rf" (?:commits |changes |code )?(?:directly )?(?:to|on) (?:the )?{_BRANCHES}{TAIL}"
-        )
-    },
-    f"{any_words('always', 'please', 'important', 'strictly')}{NEVER} ",
-)
-_USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
-
-
-_INSTEAD_OF_PUSHING = forms(
-    {
-        "Open a PR instead of pushing directly to `main`": (
-            r"(?P<wanted>(?:[\w-]+ ){1,6})(?:instead of|rather than|never by)"
-            r" (?:directly )?pushing(?: directly)?"
-            rf" (?:to|on) (?:the )?{_BRANCHES}{TAIL}"
-        )
-    }
-)
-
-
-def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Never push to `main`."""
-    match = _PUSHING.match(clause, prohibits)
-    if match is None and not prohibits and not re.match("prefer|consider", clause, re.I):
-        match = whole_match(_INSTEAD_OF_PUSHING, clause)
-        if match and not is_imperative(match["wanted"]):
-            return None
-    if match is None:
-        return None
-    names = re.split(r" or |, |/(?=main|master)", match["branches"].replace("`", ""))
-    if not all(name in _USUAL_BRANCHES or f"`{name}`" in clause for name in names):
-        return None
-    return _no_match("git push" + _pushed_to(any_of(map(re.escape, names))))
-
-
-def _pushed_to(branch: str) -> str:
-    """The part of a pattern that finds a branch among what is pushed, also as `+main`."""
-    return rf"(?=.*[ :+](?:refs/heads/)?{branch}(?!\S))"
 
 
 _PACKAGES = r"(?:Python |Node |JavaScript |JS )?" + one_of(
@@ -311,91 +374,3 @@ def package_manager(clause: str, statement: Statement, prohibits: bool) -> list[
     others = other_installs(match["name"].lower()) if match else None
     spec = {"name": "command_not_run", "command": others}
     return [Draft("command", "requirement", spec)] if others else None
-
-
-_FORCED = ("git push --force", "git push --force-with-lease")
-_UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
-_ANY_PR = r"(?:an? |any )?(?:PRs?|pull requests?)"
-# acts without a code span: an example, their pattern, and the commands that do them
-_GIT_ACTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    (
-        "force-push to any shared branches",
-        r"force[ -]push(?:es)?(?: (?:to|on) (?:any |shared |remote |collaborative )*"
-        r"(?:branch(?:es)?|repos?))?",
-        _FORCED,
-    ),
-    (
-        "amend published commits",
-        r"amend (?:existing |previous |any |published )?commits",
-        ("git commit --amend",),
-    ),
-    (
-        "skip pre-commit hooks with `--no-verify`",
-        r"(?:skip|bypass|disable) (?:the |any )?(?:git |pre-commit |commit )*hooks?"
-        r"(?: with `--no-verify`)?",
-        _UNVERIFIED,
-    ),
-    (
-        "commit without running pre-commit",
-        r"commit without (?:running )?(?:the )?pre-?commit(?: hooks)?",
-        _UNVERIFIED[:1],
-    ),
-    (
-        "bypass them with `--no-verify`",
-        r"bypass(?: them| it| hooks)? with `--no-verify`",
-        _UNVERIFIED,
-    ),
-    ("use --no-verify", r"(?:use|pass|add) `?--no-verify`?", _UNVERIFIED),
-    ("rebase branches", r"rebase(?: branches| commits)?", ("git rebase",)),
-    ("merge pull requests", r"merge (?:PRs?|pull requests?)", ("gh pr merge",)),
-    ("open a PR", rf"(?:create|open|submit) {_ANY_PR}", ("gh pr create",)),
-    (
-        "open an issue",
-        r"(?:create|open|submit) (?:an? |any )?(?:GitHub )?issues?",
-        ("gh issue create",),
-    ),
-    (
-        "commit changes",
-        r"(?:run )?(?:git )?commit(?: anything| changes| code)?",
-        ("git commit",),
-    ),
-    (
-        "push to the remote",
-        r"push(?: anything| changes| code| to (?:the )?remote)?",
-        ("git push",),
-    ),
-    (
-        "commit or push changes",
-        r"(?:commit (?:or|and|/) ?push|push (?:or|and) commit)(?: changes| code)?",
-        ("git commit", "git push"),
-    ),
-)
-_WHEN_PUSHING = (
-    r"(?:when (?:pushing|committing)[^,`]*, )?(?:always |please |make sure to |be sure to )*"
-)
-
-
-def _git_act(example: str, act: str) -> ForbiddenAct:
-    return forbidden({example: f"{act}{TAIL}"}, rf"{_WHEN_PUSHING}{NEVER} ")
-
-
-_ACTS = tuple((_git_act(example, act), commands) for example, act, commands in _GIT_ACTS)
-_FORCED_TO = _git_act(
-    "force-push to `main`", r"force[ -]push(?:es)? to `?(?P<branch>main|master)`?(?: branch)?"
-)
-# "do not push directly" is about a branch that another sentence names
-_PUSH_DIRECTLY = re.compile(r"\bpush directly\b", re.I)
-
-
-def git_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Never force-push."""
-    if _PUSH_DIRECTLY.search(clause):
-        return None
-    # with a lease is what a line that names it recommends
-    forced = _FORCED[:1] if "--force-with-lease" in statement.text else _FORCED
-    for act, commands in _ACTS:
-        if act.match(clause, prohibits):
-            return not_run(forced if commands == _FORCED else commands)
-    if match := _FORCED_TO.match(clause, prohibits):
-        return _no_match(any_of(map(command_pattern, forced)) + _pushed_to(match["branch"]))
-    return None

@@ -125,6 +125,14 @@ _RUNNERS = (
 )
 
 
+def pattern_without_option(text: str, option: str) -> str:
+    """The pattern of a command, or of each that begins as `make:*`, that lacks an option."""
+    pattern = command_pattern(text.rstrip("*"))
+    if text.endswith("*"):
+        pattern = pattern.removesuffix(_ENDS)
+    return rf"{pattern}(?!.* {_escaped(option)}(?:=|{_ENDS}))"
+
+
 def required_pattern(text: str) -> str:
     """The pattern of a command that has to be run, by whatever runs the tools of a project."""
     words = text.split()
@@ -170,8 +178,18 @@ def any_of(patterns: Iterable[str]) -> str:
     return unique[0] if len(unique) == 1 else f"(?:{'|'.join(unique)})"
 
 
+def installs_of(manager: str) -> str | None:
+    """The pattern of installing packages with a manager; None if it is unknown."""
+    return f"{manager} {_INSTALLS[manager]}{_ENDS}" if manager in _INSTALLS else None
+
+
+def managers_beside(manager: str) -> list[str]:
+    """The other managers of packages of the same language."""
+    group = next((names for names in _MANAGERS if manager in names), ())
+    return [name for name in group if name != manager]
+
+
 def other_installs(manager: str) -> str | None:
     """The pattern of installing packages with another manager of the same language."""
-    group = next((names for names in _MANAGERS if manager in names), ())
-    others = [name for name in group if name != manager]
+    others = managers_beside(manager)
     return any_of(f"{name} {_INSTALLS[name]}{_ENDS}" for name in others) if others else None

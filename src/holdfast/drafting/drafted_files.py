@@ -13,7 +13,8 @@ import yaml
 from holdfast.drafting.bot_prompts import is_of_a_bot
 from holdfast.drafting.drafts import Draft, Undrafted
 from holdfast.drafting.forms import word_pattern
-from holdfast.drafting.line_rules import as_said, draft
+from holdfast.drafting.line_rules import draft
+from holdfast.drafting.prohibited_statements import as_said
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
@@ -40,11 +41,18 @@ class UndraftedLine(NamedTuple):
 
 @dataclass(frozen=True)
 class DraftedFile:
-    """A rules file, and what its statements became, in order."""
+    """A rules file, and what its statements became, in order.
+
+    Args:
+        of_bot: whether it is the prompt of a chat bot.
+        probes: questions that show in a conversation whether its rules are kept; () for none.
+    """
 
     path: Path
     text: str
     lines: tuple[DraftedRule | UndraftedLine, ...]
+    of_bot: bool = False
+    probes: tuple[str, ...] = ()
 
     @property
     def rules(self) -> list[DraftedRule]:
@@ -108,7 +116,8 @@ def draft_lines(path: Path | str) -> DraftedFile:
             f"{path} is a suite already; edit it as it is, and test it with `holdfast suite test`.",
             value=str(path),
         )
-    return DraftedFile(path, text, tuple(_lines(*statements_of(path, text))))
+    statements, of_bot = statements_of(path, text)
+    return DraftedFile(path, text, tuple(_lines(statements, of_bot)), of_bot)
 
 
 def statements_of(path: Path, text: str) -> tuple[list[Statement], bool]:

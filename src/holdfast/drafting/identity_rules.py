@@ -26,7 +26,7 @@ ASKED = (
     "Before we start: who are you?",
 )
 _WORD = r"[A-ZÀ-Þ][\w'-]*[a-zß-ÿ][\w'-]*"
-_NAME = rf"(?P<name>{_WORD}(?: (?:{_WORD}|[A-Z]{{2,}}\b))?|{QUOTE}|[A-Z][A-Z0-9-]{{2,}}(?=,))"
+_NAME = rf"(?P<name>{_WORD}(?: (?:{_WORD}|[A-Z]{{2,}}\b))?|{QUOTE}|[A-Z][A-Z0-9-]+(?=,|$))"
 _FORMS = tuple(  # in which the case of letters tells a name
     Form(example, re.compile(pattern))
     for example, pattern in {
@@ -41,6 +41,16 @@ _FORMS = tuple(  # in which the case of letters tells a name
                 *("[Dd]u heißt", "[Tt]e llamas", "[Tt]i chiami", "[Tt]u t'appelles"),
             )
             + rf" {_NAME}(?![\w-])"
+        ),
+        "Call yourself Luna": (
+            r"\b"
+            + one_of(
+                *("[Cc]alls? yourself", "[Rr]efer to yourself as", "[Ii]ntroduce yourself as"),
+                *("[Yy]ou go by(?: the name(?: of)?)?", "[Gg]o by the name(?: of)?"),
+                *("[Yy]ou are known as", "[Ii]dentify(?: yourself)? as", "[Pp]resent yourself as"),
+                "[Yy]ou answer to the name(?: of)?",
+            )
+            + rf" (?:always )?{_NAME}(?![\w-])"
         ),
         "the receptionist called Luna": (
             r"\b"

@@ -58,7 +58,8 @@ class Instruction:
 RUN = frozenset("run execute invoke call type issue use".split())
 WRITE = frozenset(
     "use add include introduce write leave insert put import call invoke throw return declare"
-    " define export have cast create keep reintroduce commit rely employ hardcode hard-code".split()
+    " define export have cast create keep reintroduce commit rely employ hardcode hard-code access"
+    " reference".split()
 )
 EDIT_VERBS = frozenset(
     "edit hand-edit modify touch change alter update delete remove rename move overwrite create"
@@ -99,6 +100,24 @@ _INFINITIVES = {**{verb: verb for verb in _VERBS}, **{_gerund(verb): verb for ve
 _VERB = "|".join(sorted(map(re.escape, _INFINITIVES), key=len, reverse=True))
 _VERB_LIST = re.compile(rf"(?:{_VERB})(?:(?:, (?:or |and )?| or | and |/)(?:{_VERB}))*\b", re.I)
 
+_NOUNS_OF_ACTS = {"pushes": "push", "force pushes": "force-push", "force-pushes": "force-push"}
+_DIRECT_PUSHES = re.compile(r"(?:(?P<direct>direct) )?(?P<noun>pushes|force[ -]pushes)\b", re.I)
+
+
+def infinitive_first(text: str) -> str | None:
+    """A text such as "pushing to `main`" or "direct pushes to it" as an order, "push to `main`";
+    None if it does not begin with a known act.
+    """
+    if pushes := _DIRECT_PUSHES.match(text):
+        verb = _NOUNS_OF_ACTS[pushes["noun"].lower()]
+        return f"{verb}{' directly' if pushes['direct'] else ''}{text[pushes.end() :]}"
+    text = re.sub(r"^use of ", "use ", text, flags=re.I)
+    word = re.match(r"[\w-]+", text)
+    if word is None or word[0].lower() not in _INFINITIVES:
+        return None
+    return f"{_INFINITIVES[word[0].lower()]}{text[word.end() :]}"
+
+
 _LEAD = re.compile(
     r"^(?:"
     + one_of(
@@ -118,6 +137,7 @@ _FORBIDDEN = re.compile(
     r"|not permitted)\b",
     re.I,
 )
+_CODE_FIRST = re.compile(r"(?:(?:bare|raw|plain|direct|global|inline) )?`", re.I)  # "raw `fetch`"
 _COMPARED = ("instead of", "in place of", "rather than", "over", "not", "never", "in favor of")
 _COMPARISON = one_of(
     *("instead of", "in place of", "in favou?r of", "rather than", "over", "not", "never")
@@ -171,7 +191,7 @@ def instruction_of(clause: str, prohibits: bool = False) -> Instruction | None:
             for word in re.findall(rf"(?:{_VERB})(?![\w-])", match[0], re.I)
         )
         return _parts(modality, verbs, text[match.end() :].strip())
-    if text.startswith("`"):
+    if _CODE_FIRST.match(text):
         return _parts(modality, ("use",), text)
     return None
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from holdfast.drafting.bot_prompts import QUOTE, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
-from holdfast.drafting.forms import Form, forms, one_of
+from holdfast.drafting.forms import Form, forms, one_of, whole_match
 from holdfast.measures.arguments import NAMES
 
 _CODES = {name.lower(): code for code, name in NAMES.items()} | {
@@ -137,6 +137,71 @@ _ALWAYS = re.compile(
 )
 
 
+# orders to reply in a language, given in that language, and its code
+_IN_ITSELF = tuple(
+    (forms({example: pattern}), code)
+    for example, pattern, code in (
+        (
+            "请始终使用简体中文回复用户",
+            r"(?:请|始终|总是|必须|一律|永远|所有|对话|回复|默认|，|：|:)*(?:使用|用|以)"
+            r"(?:简体)?中文(?:来|进行|与用户|和我|跟我)*(?:回复|回答|交流|沟通|对话|响应|应答|输出)"
+            r"(?:用户|我|问题)?。?",
+            "zh",
+        ),
+        (
+            "必ず日本語で回答してください",
+            r"(?:必ず|常に|回答は|応答は|返答は|ユーザーには|、)*日本語で(?:の)?"
+            r"(?:回答|応答|返答|会話|対応|出力|答え)(?:する|して|を)?(?:こと|ください|行う)*。?",
+            "ja",
+        ),
+        (
+            "항상 한국어로 답변하세요",
+            r"(?:항상|반드시|모든 답변은| )*한국어로 (?:답변|응답|대답|대화|작성)"
+            r"(?:하세요|합니다|할 것|해주세요|해 주세요)?\.?",
+            "ko",
+        ),
+        (
+            "Всегда отвечай пользователю на русском языке",
+            r"(?:всегда )?(?:отвечай(?:те)?|общай(?:ся|тесь)|пиши(?:те)?)(?: всегда| пользователю)?"
+            r"(?: только)? на русском(?: языке)?",
+            "ru",
+        ),
+        (
+            "Responda sempre em português do Brasil",
+            r"(?:sempre )?(?:responda|responder|comunique-se|fale)(?: sempre)?(?: ao usuário)?"
+            r"(?: apenas)? em português(?: do brasil| brasileiro|-br| \(brasil\))?",
+            "pt",
+        ),
+        (
+            "Responde siempre en español",
+            r"(?:siempre )?(?:responde|responder|contesta|habla|comunícate)(?: siempre)?"
+            r"(?: al usuario)?(?: solo)? en (?:español|castellano)",
+            "es",
+        ),
+        (
+            "Réponds toujours en français",
+            r"(?:toujours )?(?:répond(?:s|re|ez)|parlez?|communiquez?)(?: toujours)? en français",
+            "fr",
+        ),
+        (
+            "Antworte immer auf Deutsch",
+            r"(?:antworte|schreib|sprich)e?n?(?: immer)? auf deutsch",
+            "de",
+        ),
+        (
+            "Rispondi sempre in italiano",
+            r"(?:rispondi|rispondere|scrivi|comunica)(?: sempre)? in italiano",
+            "it",
+        ),
+    )
+)
+
+
+def code_in_itself(text: str) -> str | None:
+    """The code of the language in which a text asks for that language; None if it does not."""
+    return next((code for ways, code in _IN_ITSELF if whole_match(ways, text)), None)
+
+
 def language_rules(clause: BotClause) -> list[Draft]:
     """The language, and the polite form of address in German, French or Spanish."""
     return [*_language(clause), *_form_of_address(clause)]
@@ -149,6 +214,8 @@ def _language(clause: BotClause) -> list[Draft]:
         if name := _language_in(form, clause.text):
             spec = {"name": "language", "code": _CODES[name.lower()]}
             return [Draft("language", "requirement", spec)]
+    if code := code_in_itself(clause.text):
+        return [Draft("language", "requirement", {"name": "language", "code": code})]
     return []
 
 

@@ -8,38 +8,26 @@ then answers with the reason. A line that no reader knows is never guessed at.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from holdfast.drafting.after_change_rules import heads_commands, run_after
 from holdfast.drafting.asking_rules import ask_rule
 from holdfast.drafting.attribution_rules import commit_trailer, no_attribution, signed_off
 from holdfast.drafting.bot_rules import bot_rules
-from holdfast.drafting.change_rules import change_together, run_after
 from holdfast.drafting.clauses import Clause, clauses_of
-from holdfast.drafting.code_rules import (
-    code_rule,
-    file_begins,
-    indentation,
-    line_length,
-    style_list,
-)
+from holdfast.drafting.code_layout_rules import file_begins, indentation, line_length, style_list
+from holdfast.drafting.code_rules import code_rule
 from holdfast.drafting.command_rules import (
     command_below,
     command_never,
-    git_never,
     instead_of,
     package_manager,
     preferred,
-    push_to,
+    with_option,
 )
-from holdfast.drafting.commands import is_command
-from holdfast.drafting.commit_rules import (
-    commit_form,
-    commit_format,
-    commit_prefix,
-    conventional,
-    listed_types,
-    not_committed,
-)
+from holdfast.drafting.commit_form_rules import commit_form
+from holdfast.drafting.commit_format_rules import commit_format, commit_prefix
+from holdfast.drafting.committed_file_rules import not_committed
+from holdfast.drafting.conventional_commits import conventional, listed_types
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
     AN_EXCEPTION,
@@ -52,9 +40,19 @@ from holdfast.drafting.drafts import (
     Undrafted,
 )
 from holdfast.drafting.file_rules import file_below, file_is_generated, file_never
-from holdfast.drafting.forms import NEVER, forms, one_of, whole_match, word_pattern
+from holdfast.drafting.forms import one_of, word_pattern
+from holdfast.drafting.git_rules import branch_names, git_never, push_to
+from holdfast.drafting.import_rules import imports_on_top, not_imported
+from holdfast.drafting.joint_change_rules import change_together
 from holdfast.drafting.order_rules import UNCONDITIONAL, heading_before, run_before
-from holdfast.drafting.path_globs import path_glob
+from holdfast.drafting.prohibited_statements import (
+    NEVER_FIRST,
+    as_order,
+    is_prohibited,
+    may_be_cure,
+    prohibits,
+    with_prohibition,
+)
 from holdfast.drafting.pull_request_rules import pr_body, pr_state, pr_title
 from holdfast.drafting.reply_rules import (
     reply_emojis,
@@ -64,6 +62,7 @@ from holdfast.drafting.reply_rules import (
     reply_words,
 )
 from holdfast.drafting.rules_file import Part, Statement
+from holdfast.drafting.suppression_rules import not_silenced
 
 _SOFT = word_pattern(
     *"avoid prefer preferably consider generally usually typically ideally".split(),
@@ -72,7 +71,7 @@ _SOFT = word_pattern(
 )
 _CONDITION = word_pattern(
     *"if when whenever while during once depending".split(),
-    *("in case", "for (?:new|existing|complex|large)"),
+    *("in case", "for (?:new|existing|complex|large)(?!-)"),
 )
 _OCCASION = re.compile(
     one_of(
@@ -84,7 +83,9 @@ _OCCASION = re.compile(
 )
 _KIND_OF_CHANGE = re.compile(r"\b(?:changes?|files?|code|only)$", re.I)  # as in "Rust changes: ..."
 _EXCEPTION = word_pattern(
-    *("unless", "except", "exceptions?(?! (?:types?|class|handl|messag))", "exempt", "other than"),
+    *("unless", "except", "exempt", "other than"),
+    # "catch specific exceptions" is about code
+    r"(?<!catch )(?<!raise )(?<!throw )(?<!specific )exceptions?(?! (?:types?|class|handl|messag))",
     *("apart from", "aside from", "however", "but", "allowed", "permitted", "until", "without"),
     *("only (?:if|when|for|in|on|with|as)", "fine", "okay", "ok", "may", "might", "rarely"),
     *("sparingly", "directly in"),
@@ -122,26 +123,6 @@ _INSTRUCTION = re.compile(
     + rf"\b|^{one_of(*_BEGINS.split())}\b",
     re.I,
 )
-# headings and introductions of lists that turn what is below into prohibitions
-_PROHIBITS = forms(
-    {
-        "Things you must not do:": (
-            r"(?:things|what) (?:you )?(?:(?:must|should) )?(?:not|never)(?: to)?(?: do)?[\s:!.—-]*"
-        ),
-        "Do not:": r"(?:do not|don['’]?ts?|must not)[\s:!.—-]*",
-        "Never do:": r"never(?: do(?: this)?)?[\s:!.—-]*",
-        "Strictly forbidden actions:": (
-            r"(?:(?:absolutely|strictly) )?(?:forbidden|prohibited|banned|not allowed)(?: \w+)?"
-            r"[\s:!.—-]*"
-        ),
-        "You must never:": r"you (?:must|should) (?:not|never)[\s:!.—-]*",
-        "Hard nevers": r"(?:hard )?(?:nevers|don['’]ts)[\s:!.—-]*",
-        "What to avoid:": (
-            r"(?:(?:things|what|words|phrases|behaviou?rs?|always|strictly) )*(?:to )?avoid"
-            r"(?: (?:this|these|the following|at all costs))*[\s:!.—-]*"
-        ),
-    }
-)
 # headings and introductions of lists of examples
 _EXAMPLES = re.compile(
     r"\b(?:examples?|for instance)\b[^.]{0,12}:?$"
@@ -169,19 +150,19 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return Undrafted(statement.part.value)
     if _is_example(statement):
         return Undrafted("an example")
-    if any(map(_prohibits, statement.under[:-1])) and not _NEVER_FIRST.match(statement.text):
+    if any(map(prohibits, statement.under[:-1])) and not NEVER_FIRST.match(statement.text):
         return NEEDS_A_JUDGE
-    if _may_be_cure(statement):
+    if may_be_cure(statement):
         return NEEDS_A_JUDGE
     if of_bot:
-        statement = _with_prohibition(statement)
+        statement = with_prohibition(statement)
         if (found := bot_rules(statement)) is not None:
             return found
-    statement = _without_off_limits(statement)
+    statement = as_order(statement)
     clauses = list(clauses_of(statement))
-    prohibits = _is_prohibited(statement)
+    is_below_not = is_prohibited(statement)
     for reader in (reader for reader in _READERS if not (of_bot and reader in _OF_REPLIES)):
-        if found := _read_by(reader, clauses, statement, prohibits):
+        if found := _read_by(reader, clauses, statement, is_below_not):
             return found
     if of_bot and _OCCASION.match(statement.text):
         return ON_OCCASION
@@ -189,7 +170,7 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
 
 
 def _read_by(
-    reader: Reader, clauses: Sequence[Clause], statement: Statement, prohibits: bool
+    reader: Reader, clauses: Sequence[Clause], statement: Statement, is_below_not: bool
 ) -> list[Draft] | Undrafted:
     """The rules that a reader finds in the clauses, or why what it reads is none; [] if it reads
     nothing.
@@ -199,13 +180,13 @@ def _read_by(
     for clause in clauses:
         if any(clause.text in whole for whole in read):
             continue  # a part of a clause that was read as a whole
-        said = reader(clause.text, statement, prohibits)
+        said = reader(clause.text, statement, is_below_not)
         if said is None:
             continue
         read.append(clause.text)
         if not _reads_conditions(reader, statement):
             return CONDITIONAL
-        others = [text for text in clause.rest if reader(text, statement, prohibits) is None]
+        others = [text for text in clause.rest if reader(text, statement, is_below_not) is None]
         following = statement.following
         if reader is ask_rule:  # "Only push when the user says so" repeats it
             following = _ONLY_FIRST.sub("", following)
@@ -216,63 +197,6 @@ def _read_by(
 
 
 _ONLY_FIRST = re.compile(r"^only\b[^.!]*[.!]? ?", re.I)
-_NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
-
-
-def _is_prohibited(statement: Statement) -> bool:
-    """Whether what a statement stands under says that it must not be done: "Do not:"."""
-    if _NEVER_FIRST.match(statement.text):
-        return False
-    if _may_be_cure(statement):
-        return False
-    return any(map(_prohibits, (statement.label, *statement.under[-1:])))
-
-
-def _prohibits(heading: str) -> bool:
-    return whole_match(_PROHIBITS, re.sub(r"^\W+", "", heading)) is not None
-
-
-_INSTEAD = re.compile(r"\binstead\b(?! of\b)", re.I)
-
-
-def _may_be_cure(statement: Statement) -> bool:
-    """Whether a statement below "Do not:" may say what to do instead: "- Use npm. Use pnpm."."""
-    if _NEVER_FIRST.match(statement.text):
-        return False
-    below = any(map(_prohibits, statement.under[-1:]))
-    if below and statement.opening:
-        return True
-    return (below or _prohibits(statement.label)) and bool(_INSTEAD.search(statement.text))
-
-
-def as_said(statement: Statement) -> Statement:
-    """A statement as it is meant: with the "never" or "avoid" of what it stands below."""
-    said = _with_prohibition(statement)
-    if said != statement and _IS_NO_VERB.match(said.text):
-        said = replace(said, text=said.text.replace("Never", "Avoid", 1))
-    is_below = any(map(_prohibits, statement.under[-1:]))
-    return replace(said, under=said.under[:-1]) if said != statement and is_below else said
-
-
-# "Never starting with ...", "Never emojis", "Never long answers"
-_IS_NO_VERB = re.compile(
-    r"Never (?:(?!bring\b|sing\b)[\w-]*(?:ing|(?<![su])s)|an?|any|the|too|overly|very|long|short"
-    r"|excessive|unnecessary)\b",
-    re.I,
-)
-
-
-def _with_prohibition(statement: Statement) -> Statement:
-    text, label = statement.text, statement.label
-    if label and not _prohibits(label):
-        text = f"{label}: {text}"
-    if not _is_prohibited(statement) or _NO_FIRST.match(text):
-        return statement
-    begins = text[:1].lower() if text[1:2].islower() else text[:1]
-    return replace(statement, label="", text=f"Never {begins}{text[1:]}")
-
-
-_NO_FIRST = re.compile(r"(?:no|not|never|avoid|stop|without|nothing|refrain)\b", re.I)
 
 
 def _reads_conditions(reader: Reader, statement: Statement) -> bool:
@@ -282,36 +206,18 @@ def _reads_conditions(reader: Reader, statement: Statement) -> bool:
         for name in (statement.label, *statement.under)
         if not UNCONDITIONAL.search(name) and _CONDITION.search(name)
     ]
+    if reader is run_after:  # reads a heading such as "When you change `api/`, run:"
+        read = statement.under[-1:]
+        conditions = [name for name in conditions if name not in read or not heads_commands(name)]
     if reader is file_never:
         conditions = [name for name in conditions if not _WHEN_EDITING.fullmatch(name)]
     label = statement.label
-    if _KIND_OF_CHANGE.search(label) and not _NEVER_FIRST.match(label):
+    if _KIND_OF_CHANGE.search(label) and not NEVER_FIRST.match(label):
         return False
     return not conditions or (reader in _READ_CONDITIONS and conditions == [label])
 
 
 _WHEN_EDITING = re.compile(r"when (?:updating|editing|changing|modifying)[\s:.]*", re.I)
-_OFF_LIMITS = re.compile(
-    r"(?P<what>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
-    r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
-    re.I,
-)
-
-
-def _without_off_limits(statement: Statement) -> Statement:
-    """A statement such as "`vendor/` is off limits" as "Never edit `vendor/`", which is read; a
-    command is not to be run, and other code not to be used.
-    """
-    match = _OFF_LIMITS.match(statement.text)
-    if match is None:
-        return statement
-    verb = "use"
-    if is_command(match["code"]):
-        verb = "run"
-    elif path_glob(match["code"]):
-        verb = "edit"
-    what = match["what"][0].lower() + match["what"][1:]
-    return replace(statement, text=f"Never {verb} {what}{statement.text[match.end() :]}")
 
 
 def _is_example(statement: Statement) -> bool:
@@ -351,6 +257,8 @@ _READERS: tuple[Reader, ...] = (
     command_below,
     push_to,
     git_never,
+    branch_names,
+    with_option,
     file_never,
     file_is_generated,
     file_below,
@@ -373,6 +281,9 @@ _READERS: tuple[Reader, ...] = (
     package_manager,
     style_list,
     code_rule,
+    not_imported,
+    imports_on_top,
+    not_silenced,
     line_length,
     indentation,
     file_begins,

@@ -24,17 +24,18 @@ _EVENTS = {
     r"(?:(?:opening|creating|submitting|raising|making|you open|you create)? ?"
     r"(?:an? |any |the |your |new )*(?:PRs?|pull[ -]requests?))": r"gh pr create(?!\S)",
     r"(?:submitting|submission)": r"(?:git push|gh pr create)(?!\S)",
+    r"(?:(?:you )?merg(?:e|ing))": r"(?:git merge|gh pr merge)(?!\S)",
 }
 _AN_EVENT = one_of(*_EVENTS)
 _OF_CHANGES = "(?: {})?".format(
     one_of(
         r"to (?:the )?(?:remote|repo(?:sitory)?|GitHub)",
-        r"(?:any |your |the |all )?(?:code |file )?(?:changes?|code|anything|work)",
+        r"(?:any |your |the |all )?(?:(?:[\w+#]+ )?code |file )?(?:changes?|code|anything|work)",
     )
 )
 # "every commit", "committing any changes or opening a PR"
 _EVENT = (
-    r"(?:every |each |any |all |a |making (?:a |any )?)*"
+    r"(?:every |each |any |all |an? |the |your |first |final |making (?:a |any )?)*"
     rf"(?P<event>{_AN_EVENT}(?:{_OF_CHANGES} or {_AN_EVENT})?){_OF_CHANGES}"
 )
 _CHANGE_VERBS = one_of(
@@ -130,6 +131,7 @@ def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     """Run `make test` before committing; run `make gen` before `make test`."""
     if prohibits or re.search(r"` \(or\b", statement.text):
         return None
+    clause = re.sub(r"\bprior to\b", "before", clause, flags=re.I)
     if match := whole_match(_PRE_COMMIT, clause):
         return gates(["pre-commit run"], _command_of(match["event"]))
     match = whole_match(_BARE_TOOL, clause)
@@ -221,7 +223,7 @@ _COMMANDS_ALONE = forms({"run `make lint` and `make test`": rf"(?:{_RUN} )?{CODE
 
 def _labelled_before(clause: str, statement: Statement) -> list[Draft] | None:
     """Before committing: `make test`."""
-    label = whole_match(_LABEL_BEFORE, statement.label)
+    label = whole_match(_LABEL_BEFORE, statement.label or statement.opening.strip(" .:"))
     if label is None or not whole_match(_COMMANDS_ALONE, clause):
         return None
     return _gates_in(clause, _command_of(label["event"]))
@@ -257,7 +259,7 @@ _ITEM = forms(
                 "fix",
             )
             + r"\b)?(?:[\w\s'/-]{0,40}?(?: with| using| via| by running|:))? ?)??)"
-            rf"(?P<codes>{CODES})(?: "
+            rf"\(?(?P<codes>{CODES})\)?(?: "
             + one_of(*"to for and passes pass must should succeeds is are in from on with".split())
             + r"\b(?:(?! (?:if|when|unless|or|only)\b).)*)?"
         )
@@ -325,10 +327,15 @@ def _block_before(clause: str, statement: Statement) -> list[Draft] | None:
 def _steps(block: Sequence[str], event: re.Match[str]) -> list[Draft] | None:
     """The commands of a code block up to the commit or push that they are for."""
     commands: list[str] = []
-    for line in block:
+    for line in _whole_lines(block):
         if re.match(r"\s*git (?:add|commit|push)\b", line):
             break
         commands += parts_of(line)
     if not 1 <= len(commands) <= MOST_COMMANDS:
         return None
     return gates(commands, _command_of(event["event"]))
+
+
+def _whole_lines(block: Sequence[str]) -> list[str]:
+    """The lines of a code block, of which one that ends in a backslash goes on in the next."""
+    return re.sub(r"\s*\\\n\s*", " ", "\n".join(block)).split("\n")

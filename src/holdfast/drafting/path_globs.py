@@ -3,6 +3,11 @@
 import re
 
 _OF_THE_SYSTEM = r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)"
+# endings of files that a span such as `.js` names all of
+_ENDINGS = frozenset(
+    ".js .jsx .mjs .cjs .ts .tsx .css .scss .less .sass .py .pyc .go .rs .java .kt .rb .php .vue"
+    " .svelte .html .md .mdx .sql .sh .log .lock .snap .proto .csv .ipynb .pem .key".split()
+)
 # names of files and folders that have no ending, and are hardly anything else
 _NAMES = frozenset(
     """Makefile Dockerfile Jenkinsfile Procfile Gemfile Rakefile Podfile Brewfile Vagrantfile
@@ -18,6 +23,8 @@ def path_glob(text: str) -> str | None:
     plain = re.sub(r"\{[\w.*/-]+(?:,[\w.*/-]+)+\}", "", text)  # of `*.{ts,tsx}`
     if re.search(r"[\s<>(){}$=;,|'\"]|^[-!]|//|^@|\\|^~|(?:^|/)\.\.(?:/|$)", plain):
         return None  # `~` and `..` are not what they are called in a log, which has whole paths
+    if text in _ENDINGS:
+        return f"*{text}"
     if text in ("/bin", "/bin/"):
         return None  # of the repository, or of the system
     is_path = "/" in text or text in _NAMES

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from holdfast.drafting.drafted_files import DraftedFile, DraftedRule, UndraftedLine
-from holdfast.drafting.drafts import Undrafted
+from holdfast.drafting.drafts import Draft, Undrafted
 from holdfast.measures import build
 
 # Everyday questions, which any bot can be asked. Rules about the language, the length and the words
@@ -20,14 +20,23 @@ ONLY_IN_LOGS = Undrafted("a conversation does not show it; `holdfast logs` score
 
 
 def probed(file: DraftedFile) -> DraftedFile:
-    """The file with those rules alone that a reply shows; the others become lines with a reason."""
-    return replace(file, lines=tuple(map(_if_shown, file.lines)))
+    """The file with questions, and with those rules alone that a reply shows; the others become
+    lines with a reason.
+    """
+    return replace(file, lines=tuple(map(_if_shown, file.lines)), probes=PROBES)
+
+
+def with_probes(file: DraftedFile) -> DraftedFile:
+    """A bot's prompt with questions for the rules that a reply shows; another file as it is."""
+    return replace(file, probes=PROBES) if file.of_bot else file
+
+
+def is_shown_by_replies(draft: Draft) -> bool:
+    """Whether the reply to a question shows if a rule is kept: to its own, or to any."""
+    return (not draft.when or bool(draft.probes)) and not build(draft.measure).of_turn
 
 
 def _if_shown(line: DraftedRule | UndraftedLine) -> DraftedRule | UndraftedLine:
-    if isinstance(line, UndraftedLine):
-        return line
-    is_asked_for = not line.draft.when or line.draft.probes
-    if is_asked_for and not build(line.draft.measure).of_turn:
+    if isinstance(line, UndraftedLine) or is_shown_by_replies(line.draft):
         return line
     return UndraftedLine(line.statement, ONLY_IN_LOGS)

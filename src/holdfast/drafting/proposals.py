@@ -18,12 +18,12 @@ from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement
 from holdfast.drafting.suite_text import sentence_of
 from holdfast.drift.rule_kinds import Polarity, RuleKind
-from holdfast.drift.suite_file import TurnEntry
+from holdfast.drift.suite_entries import TurnEntry
 from holdfast.errors import RequestFailed, UsageError, cut
 from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
 from holdfast.measures.number_words import NUMBER_WORDS
-from holdfast.measures.registry import FOLLOWED, Score
+from holdfast.measures.scores import FOLLOWED, Score
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.models.protocol import ChatModel, Engine

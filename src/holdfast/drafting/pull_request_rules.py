@@ -2,18 +2,20 @@
 
 import re
 
-from holdfast.drafting.commit_rules import CONVENTIONAL, conventional_pattern, message_shape
+from holdfast.drafting.commit_format_rules import message_shape
+from holdfast.drafting.conventional_commits import CONVENTIONAL, conventional_pattern
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import ADVERBS, CODES, NEVER, any_words, forms, whole_match
+from holdfast.drafting.forms import ADVERBS, CODES, NEVER, any_words, forms, one_of, whole_match
 from holdfast.drafting.rules_file import Statement
 
 _PRS = r"(?:PRs?|pull[ -]requests?)"
 _EVERY = any_words("all", "every", "each", "any", "your", "the", "new", "an?")
-_PR = rf"(?:{_EVERY}{_PRS}(?: \(PRs?\))?)"
+_PR = rf"(?:{_EVERY}{_PRS}(?: \(PRs?\))?)"  # "every new pull request (PR)"
 _TITLE = rf"(?:{_PR}(?:['’]s)? titles?|titles? (?:of|for) {_PR})"
 _BODY = rf"(?:{_PR}(?:['’]s)? (?:body|bodies|descriptions?)|(?:body|description)s? of {_PR})"
 _MUST = any_words("must", "should", "need to", "always", "is", "are", "has to", "have to")
 _QUOTED = r"(?:`(?P<code>[^`]+)`|[\"“](?P<quoted>[^\"”“]{1,60})[\"”])"
+_UP_TO_40_SIGNS = r".{0,40}"
 
 
 def _required(**fields: object) -> list[Draft]:
@@ -24,21 +26,26 @@ def _prohibited(**fields: object) -> list[Draft]:
     return [Draft("commit", "prohibition", {"name": "pull_request", **fields})]
 
 
+# --- The title
+
 _TITLE_LABEL = forms(
     {"Titles of pull requests": _TITLE, "PR title format": r"(?:PR )?titles?(?: format)?"}
 )
 _ABOUT_PRS = re.compile(r"\bPRs?\b|pull", re.I)
 _NAMES_TITLE = re.compile(_TITLE, re.I)
+_BEFORE_CONVENTIONAL = (
+    rf"(?:{_TITLE} {_MUST}|{ADVERBS}(?:use|follow|write) |{ADVERBS})?"
+    r"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)*"
+)
 _CONVENTIONAL_TITLES = forms(
     {
         "PR titles must follow Conventional Commits": (
-            rf"(?:{_TITLE} {_MUST}|{ADVERBS}(?:use|follow|write) |{ADVERBS})?"
-            rf"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)* ?(?:the )?{CONVENTIONAL}"
+            rf"{_BEFORE_CONVENTIONAL} ?(?:the )?{CONVENTIONAL}"
             rf"(?: for (?:all )?{_TITLE}| in {_TITLE})?.{{0,3}}"
         )
     }
 )
-_TITLE_STARTS = forms(
+_TITLE_START = forms(
     {
         'PR titles must start with "[core]"': (
             rf"{_TITLE} {_MUST}(?:start|begin|be prefixed|prefixed) with (?:the )?(?:prefix )?"
@@ -61,45 +68,63 @@ _TITLE_SHAPE = forms(
     {
         "PR titles must use the format `[scope] Summary`": (
             rf"{_TITLE} {_MUST}(?:use|follow|be|have|match|format)?(?: the)?(?: format| form)?:? ?"
-            r"`([^`]+)`.{0,40}"
+            rf"`([^`]+)`{_UP_TO_40_SIGNS}"
         ),
         "Format PR titles as `type: summary`": (
-            rf"{ADVERBS}(?:format|use) {_TITLE}(?: as| the format)? ?`([^`]+)`.{{0,40}}"
+            rf"{ADVERBS}(?:format|use) {_TITLE}(?: as| the format)? ?`([^`]+)`{_UP_TO_40_SIGNS}"
         ),
     }
 )
-_SHAPE_ALONE = forms({"`[scope] Summary` format": r"`([^`]+)`(?: format)?"})
+_LOWER_CASE_TITLE = forms(
+    {
+        "PR titles must start with a lowercase letter": (
+            rf"(?:{_TITLE}|titles?) {_MUST}(?:start|begin)s? with (?:an? )?lower-?case(?: letter)?"
+        )
+    }
+)
+_SHAPE_ALONE = forms({"`[scope] Summary` format": r"`([^`]+)`(?: format)?"})  # behind such a label
 
 
 def pr_title(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """PR titles follow Conventional Commits."""
     if prohibits:
         return None
-    above = (statement.label, *statement.under[-1:])
-    labelled = any(whole_match(_TITLE_LABEL, name) for name in above)
-    labelled = labelled and any(map(_ABOUT_PRS.search, (*above, *statement.under[-2:])))
-    if (labelled or _NAMES_TITLE.search(clause)) and whole_match(_CONVENTIONAL_TITLES, clause):
+    is_labelled = _is_about_titles(statement)
+    if (is_labelled or _NAMES_TITLE.search(clause)) and whole_match(_CONVENTIONAL_TITLES, clause):
         return _required(title=conventional_pattern(statement.text))
-    if match := whole_match(_TITLE_STARTS, clause):
+    if match := whole_match(_TITLE_START, clause):
         start = match["code"] or match["quoted"]
         return None if "<" in start else _required(title=rf"\A{re.escape(start)}")
     if match := whole_match(_TITLE_LENGTH, clause):
         return _required(title=rf"\A.{{1,{match[1]}}}\Z")
-    match = whole_match(_TITLE_SHAPE + (_SHAPE_ALONE if labelled else ()), clause)
+    if (is_labelled or _NAMES_TITLE.search(clause)) and whole_match(_LOWER_CASE_TITLE, clause):
+        return _required(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")
+    match = whole_match(_TITLE_SHAPE + (_SHAPE_ALONE if is_labelled else ()), clause)
     pattern = message_shape(match[1]) if match else None
     return _required(title=pattern) if pattern else None
 
 
-_BRANCH = (
-    r"`?(?P<base>[\w./-]+?)`?(?: branch)?(?: on GitHub)?"
-    r"(?:,? (?:not|never|instead of|rather than) (?:the )?`?[\w./-]+`?(?: branch)?)?"
+def _is_about_titles(statement: Statement) -> bool:
+    """Whether the label of a statement, or what it stands under, is about titles of PRs."""
+    above = (statement.label, *statement.under[-1:])
+    if not any(whole_match(_TITLE_LABEL, name) for name in above):
+        return False
+    return any(map(_ABOUT_PRS.search, (*above, *statement.under[-2:])))
+
+
+# --- The base branch, and whether it is a draft
+
+_NOT_ANOTHER = (
+    r"(?:,? (?:not|never|instead of|rather than) (?:the )?`?[\w./-]+`?(?: branch)?)?"  # ", not `x`"
+)
+_BRANCH = rf"`?(?P<base>[\w./-]+?)`?(?: branch)?(?: on GitHub)?{_NOT_ANOTHER}"
+_GO_TO = one_of(
+    *("target", "be opened against", "opened against", "be against", "go to", "go into"),
+    *("based on", "be based on", "be made against", "be submitted to"),
 )
 _BASE = forms(
     {
-        "PRs must target `develop`, not `main`": (
-            rf"{_PR} {_MUST}(?:target|be opened against|opened against|be against|go to|go into"
-            rf"|based on|be based on|be made against|be submitted to) (?:the )?{_BRANCH}"
-        ),
+        "PRs must target `develop`, not `main`": rf"{_PR} {_MUST}{_GO_TO} (?:the )?{_BRANCH}",
         "Open a pull request against the `main` branch": (
             rf"{ADVERBS}(?:open|create|target|submit|base|make) {_PR}"
             rf" (?:against|to|on|at|into|for) (?:the )?{_BRANCH}"
@@ -113,9 +138,9 @@ _BASE = forms(
         ),
     }
 )
+_NO_BRANCH = re.compile(r"a|the|draft", re.I)  # begins what is no name: "to the upstream"
 _USUAL_BRANCHES = ("main", "master", "develop")  # others only in backticks
-_AS_DRAFT = r"as (?:an? )?drafts?"
-_AS_DRAFTS = forms(
+_DRAFTS = forms(
     {
         "Open pull requests as drafts by default": (
             rf"{ADVERBS}(?:open|create|submit|make|keep)(?: an?| all| new)? "
@@ -124,7 +149,7 @@ _AS_DRAFTS = forms(
         ),
         "When you open a PR, create it as a draft": (
             rf"when (?:you )?(?:create|open|creating|opening)(?: an?)? {_PRS}, "
-            rf"{ADVERBS}(?:create|open) (?:it|them) {_AS_DRAFT}(?: PRs?)?"
+            rf"{ADVERBS}(?:create|open) (?:it|them) as (?:an? )?drafts?(?: PRs?)?"
         ),
         "PRs must be opened as drafts": (
             rf"{_PR} {_MUST}(?:be )?(?:opened|created|open) as drafts?"
@@ -141,14 +166,16 @@ def pr_state(clause: str, statement: Statement, prohibits: bool) -> list[Draft] 
     if prohibits:
         return None
     match = whole_match(_BASE, clause)
-    base = match["base"] if match else ""
-    if base and not re.match(r"a|the|draft", base, re.I):
+    if match and not _NO_BRANCH.match(match["base"]):
+        base = match["base"]
         is_branch = f"`{base}`" in clause or base in _USUAL_BRANCHES
         return _required(base=rf"\A{re.escape(base)}\Z") if is_branch else None
-    if whole_match(_AS_DRAFTS, clause):
+    if whole_match(_DRAFTS, clause):
         return _required(draft=True)
     return _prohibited(draft=False) if whole_match(_NO_DRAFTS, clause) else None
 
+
+# --- The body
 
 _IN_BODY = rf"(?:in|to|of|at the (?:top|end|bottom) of) (?:the )?{_BODY}"
 _NOT_IN_BODY = forms(
@@ -159,7 +186,9 @@ _NOT_IN_BODY = forms(
         )
     }
 )
-_ADDED_TO_BODY = forms(
+_QUOTATION = re.compile(r"[\"“`]([^\"”“`]+)[\"”`]")
+_BETWEEN_QUOTATIONS = re.compile(r"[\"“`][^\"”“`]+[\"”`]|[/,]| or | and ")
+_TEXT_ADDED = forms(
     {
         "Include the line `Fixes #` in the PR description": (
             rf"{ADVERBS}(?:add|include|put|write|have|use) (?:the |an? )?(?:line |text )?{_QUOTED}"
@@ -167,7 +196,7 @@ _ADDED_TO_BODY = forms(
         )
     }
 )
-_HAS_IN_BODY = forms(
+_LABEL_INCLUDED = forms(
     {
         "PR bodies must always include a `Notes:` section": (
             rf"{_BODY} {_MUST}(?:include|have|contain) (?:an? |the )?{_QUOTED}"
@@ -175,7 +204,7 @@ _HAS_IN_BODY = forms(
         )
     }
 )
-_SECTIONS = forms(
+_SECTIONS_INCLUDED = forms(
     {
         'PR descriptions must have the sections "Summary" and "Test plan"': (
             rf"{_BODY} {_MUST}(?:include|have|contain|use)(?: the)?(?: sections?| headings?)?:? "
@@ -183,6 +212,7 @@ _SECTIONS = forms(
         )
     }
 )
+_SECTION_NAME = re.compile(r"[\"“`]#*\s*([^\"”“`]+)[\"”`]")  # "## Summary" without its marks
 _BODY_LABEL = re.compile(rf"^(?:{_BODY}|PR body|PR description)", re.I)
 _NO_HEADING = re.compile(r"<|\{|#?\d|#N\b|#X")  # where the text of an example begins
 _SHORTEST = 3  # characters of a text that is worth finding
@@ -191,22 +221,27 @@ _SHORTEST = 3  # characters of a text that is worth finding
 def pr_body(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Include `Fixes #` in the PR body; PR descriptions have "Summary" and "Test plan"."""
     if no := whole_match(_NOT_IN_BODY, clause):
-        words = re.findall(r"[\"“`]([^\"”“`]+)[\"”`]", no["what"])
-        rest = re.sub(r"[\"“`][^\"”“`]+[\"”`]|[/,]| or | and ", " ", no["what"]).strip()
-        if not words or rest not in ("", "section", "heading", "headings"):
-            return None
-        return _prohibited(body=rf"(?si)\A(?!.*(?:{'|'.join(map(re.escape, words))}))")
+        return _without(no["what"])
     if prohibits:
         return None
-    match = whole_match(_HAS_IN_BODY, clause)
+    match = whole_match(_LABEL_INCLUDED, clause)
     if match and match["code"] and match["code"].endswith(":"):
         return _required(body=rf"(?m)^\W*{re.escape(match['code'])}")
-    if match := whole_match(_ADDED_TO_BODY, clause):
+    if match := whole_match(_TEXT_ADDED, clause):
         text = _NO_HEADING.split(match["code"] or match["quoted"])[0].strip()
         return _required(body=re.escape(text)) if len(text) >= _SHORTEST else None
-    match = whole_match(_SECTIONS, clause)
-    labelled = any(map(_BODY_LABEL.search, (statement.label, *statement.under[-1:])))
-    if match and (labelled or "section" in clause.lower() or "#" in clause):
-        names = re.findall(r"[\"“`]#*\s*([^\"”“`]+)[\"”`]", match["sections"])
+    match = whole_match(_SECTIONS_INCLUDED, clause)
+    is_labelled = any(map(_BODY_LABEL.search, (statement.label, *statement.under[-1:])))
+    if match and (is_labelled or "section" in clause.lower() or "#" in clause):
+        names = _SECTION_NAME.findall(match["sections"])
         return _required(sections=names) if names else None
     return None
+
+
+def _without(quotations: str) -> list[Draft] | None:
+    """No body has one of some texts; None if there is more than these texts, or none."""
+    words = _QUOTATION.findall(quotations)
+    rest = _BETWEEN_QUOTATIONS.sub(" ", quotations).strip()
+    if not words or rest not in ("", "section", "heading", "headings"):
+        return None
+    return _prohibited(body=rf"(?si)\A(?!.*(?:{'|'.join(map(re.escape, words))}))")

@@ -162,23 +162,44 @@ _FORBIDDEN_SPECS: tuple[tuple[Forms, RuleKind, Spec], ...] = (
         "length",
         {"name": "word_count", "count": 1},
     ),
-    (
-        forms(
-            {
-                "Never reply in JSON": (
-                    rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as) (?:raw )?JSON{_END_OF_ALL}"
-                )
-            }
-        ),
-        "format",
-        {"name": "ifeval_detectable_format_json_format"},
-    ),
+)
+
+_YAML_LINE = r"[a-z_][\w-]*:(?: [^\n]*)?"
+_FENCE = r"```(?:{})\b"
+# formats, and how a reply in one looks
+_FORMATS: dict[str, Spec] = {
+    "json": {"name": "ifeval_detectable_format_json_format"},
+    "xml": {"name": "regex", "regex": rf"{_FENCE.format('xml')}|\A\s*<[A-Za-z?!](?s:.*)>\s*\Z"},
+    "html": {
+        "name": "regex",
+        "regex": rf"{_FENCE.format('html')}|</?(?:p|div|span|br|ul|ol|li|h[1-6]|table|tr|td|a|b|i"
+        r"|strong|em|body|html)\b[^<>\n]*>",
+    },
+    "yaml": {
+        "name": "regex",
+        "regex": rf"{_FENCE.format('ya?ml')}"
+        rf"|\A\s*+{_YAML_LINE}(?:\n\s*+(?:- [^\n]*|{_YAML_LINE}))+\s*\Z",
+    },
+    "markdown": {
+        "name": "regex",
+        "regex": r"\*\*|__|```|(?m:^\s*(?:\||(?:[-*•]|#+|\d+[.)])\s))",
+    },
+}
+_FORMAT = one_of(*_FORMATS)
+_NOT_AS = forms(
+    {
+        "Never reply in JSON or XML": (
+            rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as|using) (?:raw )?"
+            rf"(?P<formats>{_FORMAT}(?:(?:,? (?:or|nor|and)|,|/) ?(?:in |raw )?{_FORMAT})*)"
+            rf"(?: format)?{_END_OF_ALL}"
+        )
+    }
 )
 
 
 def reply_prohibitions(clause: BotClause) -> list[Draft]:
     """Never reply in French; never begin with "Certainly"; do not end with a question."""
-    drafts = [*_languages(clause.text), *_edges(clause)]
+    drafts = [*_languages(clause.text), *_edges(clause), *_formats(clause.text)]
     for ways, kind, spec in _FORBIDDEN_SPECS:
         if _match(ways, clause.text):
             drafts.append(_never(kind, spec))
@@ -206,6 +227,12 @@ def _languages(text: str) -> list[Draft]:
     names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
     specs = ({"name": "language", "code": _CODES[name.lower()]} for name in names)
     return [_never("language", spec) for spec in specs]
+
+
+def _formats(text: str) -> list[Draft]:
+    match = _match(_NOT_AS, text)
+    names = re.findall(_FORMAT, match["formats"], re.I) if match else []
+    return [_never("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]
 
 
 def _edges(clause: BotClause) -> list[Draft]:

@@ -15,6 +15,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
+from holdfast.drafting.language_rules import code_in_itself
 from holdfast.drafting.length_rules import AMOUNT, LIMIT, at_most
 from holdfast.drafting.reply_prohibitions import reply_prohibitions
 from holdfast.drafting.rules_file import Statement
@@ -56,10 +57,13 @@ _IN_A_LANGUAGE = forms(
 
 def reply_language(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Always answer in German."""
-    match = whole_match(_IN_A_LANGUAGE, clause)
-    if match is None or prohibits:
+    if prohibits:
         return None
-    spec = {"name": "language", "code": _CODE_OF[match["name"].lower()]}
+    match = whole_match(_IN_A_LANGUAGE, clause)
+    code = _CODE_OF[match["name"].lower()] if match else code_in_itself(clause)
+    if code is None:
+        return None
+    spec = {"name": "language", "code": code}
     return [Draft("language", "requirement", spec)]
 
 

@@ -10,29 +10,33 @@ import yaml
 
 from holdfast.drafting.drafted_files import DraftedFile, DraftedRule
 from holdfast.drafting.drafts import NEEDS_A_JUDGE
-from holdfast.drafting.line_rules import as_said
+from holdfast.drafting.probing import is_shown_by_replies
+from holdfast.drafting.prohibited_statements import as_said
 from holdfast.drafting.rule_ids import id_by_words
 from holdfast.drafting.rules_file import Statement
-from holdfast.plurals import plural
+from holdfast.drift.cases import is_of_answers
+from holdfast.plurals import count_of
 
 # of a suite whose rules have probes, by which a rule may be made for their answers alone
 _ON_PROBES = (
     "# If you add a rule that looks for words (`contains`, `regex` and so on), give it a `when`;",
     "# without one, `holdfast proxy` does not score it. `when: {user: '.'}` is for every turn.",
 )
+# a rule about what every reply says: without it, the rule would be one of the answers to its probes
+_EVERY_TURN = {"user": "."}
 
 
-def suite_text(files: Sequence[DraftedFile], probes: Sequence[str] = ()) -> str:
-    """The suite in YAML, one case per file; each rule has these probes, or those of its draft."""
+def suite_text(files: Sequence[DraftedFile]) -> str:
+    """The suite in YAML, one case per file; its rules have probes if the file has some."""
     rules = sum(len(file.rules) for file in files)
     names = ", ".join(file.path.name for file in files)
     lines = [
-        f"# Drafted by `holdfast suite init` from {names}: {plural(rules, 'rule')}.",
+        f"# Drafted by `holdfast suite init` from {names}: {count_of(rules, 'rule')}.",
         "# Read each one before you trust its number, give it replies or turns under `follows` and",
         "# `breaks`, and run `holdfast suite test`. Every other line stands as a comment. Where it",
         "# needs a judge, take away the `# ` of the lines below it, name the judge's model, and",
         "# add replies that test it (`holdfast docs suites`).",
-        *(_ON_PROBES if probes else ()),
+        *(_ON_PROBES if any(file.probes for file in files) else ()),
         f"name: {_slug(files[0].path)}",
         "cases:",
     ]
@@ -43,25 +47,25 @@ def suite_text(files: Sequence[DraftedFile], probes: Sequence[str] = ()) -> str:
             case = f"{case}-{len(taken) + 1}"
         taken.add(case)
         lines += [f"  - id: {case}", *_prompt_lines(file.text), "    rules:"]
-        lines += _lines_of_rules(file, probes)
+        lines += _lines_of_rules(file)
     return "\n".join(lines) + "\n"
 
 
-def _lines_of_rules(file: DraftedFile, probes: Sequence[str]) -> Iterator[str]:
+def _lines_of_rules(file: DraftedFile) -> Iterator[str]:
     ids = {rule.id for rule in file.rules}
     shown: Statement | None = None
     for line in file.lines:
         if not isinstance(line, DraftedRule):
             yield f"      # {_shown(line.statement)} ({line.why.reason})"
             if line.why == NEEDS_A_JUDGE:
-                yield from _judge_lines(line.statement, ids, probes)
+                yield from _judge_lines(line.statement, ids, file.probes)
             continue
         if line.statement is not shown:  # a line may say several rules
             by = line.draft.proposed_by
             proposed = f" (proposed by {by}: check that it says this)" if by else ""
             yield f"      # {_shown(line.statement)}{proposed}"
             shown = line.statement
-        yield from _rule_lines(line, probes)
+        yield from _rule_lines(line, file.probes)
 
 
 def _slug(path: Path) -> str:
@@ -97,13 +101,15 @@ def _prompt_lines(text: str) -> list[str]:
 
 
 def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
+    own = (rule.draft.probes or probes) if probes and is_shown_by_replies(rule.draft) else ()
+    when = rule.draft.when or (_EVERY_TURN if own and is_of_answers(rule.draft.measure) else {})
     fields = {
         "id": rule.id,
         "kind": rule.draft.kind,
         "polarity": rule.draft.polarity,
         "text": sentence_of(as_said(rule.statement)),
-        **({"when": dict(rule.draft.when)} if rule.draft.when else {}),
-        **({"probes": list(rule.draft.probes or probes)} if probes else {}),
+        **({"when": dict(when)} if when else {}),
+        **({"probes": list(own)} if own else {}),
         "measure": rule.draft.measure,
         **({"follows": list(rule.draft.follows)} if rule.draft.follows else {}),
         **({"breaks": list(rule.draft.breaks)} if rule.draft.breaks else {}),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from holdfast.drafting.bot_prompts import LEAD, REPLY, BotClause
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import Forms, first_match, forms, one_of
+from holdfast.drafting.length_rules import NUMBER, number_value
 from holdfast.drift.rule_kinds import Polarity
 
 _NO = (
@@ -155,6 +156,25 @@ _TONES = (
         r"(?s)\A(?!.*[?？]).*\S",
     ),
 )
+# an emoji with its colour of skin, or one that is joined of several
+_EMOJI = (
+    r"\p{Extended_Pictographic}(?:\uFE0F|[\U0001F3FB-\U0001F3FF]"
+    r"|\u200D\p{Extended_Pictographic})*+"
+)
+_MOST_EMOJIS = forms(
+    {
+        "use at most two emojis per message": (
+            rf"\b(?:at most|(?:no|never|not) (?:\w+ )?more than|max(?:imum)?(?: of)?|up to)"
+            rf" (?P<count>{NUMBER}) emojis?\b"
+        ),
+        "1-2 emojis per message": (
+            rf"{NUMBER} ?(?:-|–|to|or) ?(?P<count>{NUMBER}) emojis?(?: max(?:imum)?)? per {REPLY}"
+        ),
+        "one emoji per message at most": (
+            rf"\b(?P<count>{NUMBER}) emojis? per {REPLY},? (?:at (?:the )?most|max(?:imum)?)"
+        ),
+    }
+)
 # "Really??" is one question, and the address "https://a.b/?q=1" is none
 _QUESTION_END = r"(?:？++|\?[\"'”’»)*_]*+(?=\s|\Z))"
 _ONE_QUESTION = forms(
@@ -201,6 +221,11 @@ def tone_rules(clause: BotClause) -> list[Draft]:
         if first_match(tone.ways, clause.text):
             spec = {"name": "regex", "regex": tone.regex}
             drafts.append(Draft("tone", tone.polarity, spec))
+    if match := first_match(_MOST_EMOJIS, clause.text):
+        count = number_value(match["count"])
+        other = r"\P{Extended_Pictographic}*+"
+        spec = {"name": "regex", "regex": rf"\A{other}(?:{_EMOJI}{other}){{0,{count}}}\Z"}
+        drafts.append(Draft("tone", "requirement", spec))
     if first_match(_ONE_QUESTION, clause.text):
         spec = {"name": "regex", "regex": rf"(?s)\A(?!(?:.*?{_QUESTION_END}){{2}})"}
         drafts.append(Draft("length", "requirement", spec))

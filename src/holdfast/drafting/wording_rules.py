@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from holdfast.drafting.bot_prompts import QUOTE, QUOTES, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
-from holdfast.drafting.forms import Forms, first_match, forms, one_of
+from holdfast.drafting.forms import Forms, first_match, forms, one_of, word_pattern
 
 # "with the exact words: "
 _BEFORE_WORDS = one_of(
@@ -264,6 +264,29 @@ _NAME = re.compile(
     rf" (?:(?:the|a) )?(?:name |competitor |company |brand )*{_NAMED}(?=$|[,.]| or | in )"
 )
 
+# the things that are not mentioned, each by its own word: "never mention fines or late fees"
+_THING = r"[a-z][a-z'-]+(?: [a-z][a-z'-]+)?"
+_NOT_MENTIONED = forms(
+    {
+        "never mention fines or late fees": (
+            rf"{_NEVER}(?: ever)? mention (?:any |our |the (?:words? |terms? )?)?"
+            rf"(?P<things>{_THING}(?:(?:,? (?:or|nor|and) |, )(?:any )?{_THING}){{0,4}})"
+            r"(?= *(?:$|[,.:]| (?:at all|ever|to (?:the )?(?:users?|customers?|guests?|anyone))\b))"
+        )
+    }
+)
+# of what is spoken of in other words, or may be
+_NO_WORD = word_pattern(
+    *"a ai all an any anyone anything as being brands? by clients? compan(?:y|ies)".split(),
+    *"competitors? confidential customers? data details? everything for from functions?".split(),
+    *"guidelines how if in information instructions? internal it its knowledge models?".split(),
+    *"more names? not nothing of on only others? our people personal polic(?:y|ies)".split(),
+    *"politics previous private products? prompts? religion rivals? rules? same services?".split(),
+    *"someone something sources? specific systems? than that the their them these they".split(),
+    *"things? this those to tools? training unless us users? we what when where whether".split(),
+    *"who why with you your yourself yourselves".split(),
+)
+
 
 # after a word: "never say "no" to a customer" forbids something else than the word
 _OF_SOMETHING = re.compile(r" (?:to|about|for|at the|as your|more than)\b", re.I)
@@ -276,12 +299,30 @@ def _forbidden(clause: BotClause) -> list[Draft]:
         words = clause.quoted(match["quotes"])
     if not words and (match := _NAME.search(clause.text)):
         words = [match["name"]]
+    if not words and (match := first_match(_NOT_MENTIONED, clause.text)):
+        words = _things_in(match["things"])
     words = [word.strip().rstrip(".,!?;:…").rstrip() for word in words]
     if not words or any(_PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
         return []
     if {word.lower() for word in words} & _FORMS_OF_ADDRESS or words[0].startswith("'"):
         return []
     return [Draft("forbidden", "prohibition", {"name": "never_contains", "words": words})]
+
+
+def _things_in(text: str) -> list[str]:
+    """The words of a list of things; none if one of them may be spoken of in other words."""
+    things = re.split(r",? (?:or|nor|and) (?:any )?|, (?:any )?", text)
+    if _NO_WORD.search(text) or not text.islower():
+        return []
+    return [word for thing in things for word in (thing, *_one_of_many(thing))]
+
+
+def _one_of_many(plural: str) -> list[str]:
+    """The singular of a thing behind its article: "a fine" of "fines"; [] if it is no plural."""
+    if not re.search(r"[^sui]s$", plural):
+        return []
+    singular = re.sub(r"ie$", "y", plural[:-1])
+    return [f"{'an' if singular[0] in 'aeiou' else 'a'} {singular}"]
 
 
 _INCLUDE = one_of("include", "mention", "use", "add", "say", "write", "have", "contain") + "s?"

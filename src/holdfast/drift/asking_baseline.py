@@ -15,8 +15,9 @@ from pathlib import Path
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog_records import agent_of, participant_of, place_of
 from holdfast.drift.judges import load_judges, open_judges
-from holdfast.drift.pairing import Pairing, ProbeQuestion, draw, prepare
+from holdfast.drift.pairing import Pairing, ProbeQuestion, draw
 from holdfast.drift.probe_outcomes import ProbeOutcome, outcome_of
+from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.event_loop import run_sync

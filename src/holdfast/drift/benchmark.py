@@ -14,10 +14,11 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
 from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
-from holdfast.drift.pairing import draw, prepare, resolve_settings
+from holdfast.drift.pairing import draw
 from holdfast.drift.prompt_rules import CaseRules, check_in_dialogs, check_with_rules
-from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
+from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.remaining import count_replies
+from holdfast.drift.resolved_settings import prepare, resolve_settings
 from holdfast.drift.run_identity import (
     COMPATIBILITY,
     identity_of_model,
@@ -28,6 +29,7 @@ from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import load_suite
 from holdfast.drift.two_models import session_of
+from holdfast.drift.user_scripts import UserTurns
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync

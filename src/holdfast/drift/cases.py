@@ -11,7 +11,7 @@ from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import asset
 from holdfast.measures import as_measure
-from holdfast.measures.registry import inner_specs, read_spec
+from holdfast.measures.measure_specs import inner_specs, read_spec
 from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
@@ -110,7 +110,7 @@ class Rule:
         is for. That a turn breaks it shows nothing: "the name is Luna" is kept by a reply that had
         no reason to give it.
         """
-        return bool(self.probes) and self.when == EVERY_TURN and _is_of_answers(self.measure.spec)
+        return bool(self.probes) and self.when == EVERY_TURN and is_of_answers(self.measure.spec)
 
     @property
     def is_shown_by_turns(self) -> bool:
@@ -118,9 +118,10 @@ class Rule:
         return not self.measure.judged and not self.is_only_for_probes
 
 
-def _is_of_answers(spec: Any) -> bool:
+def is_of_answers(spec: Any) -> bool:
+    """Whether a measure is of what a reply says, and not of its form."""
     name, arguments = read_spec(spec)
-    return name in _OF_ANSWERS or any(map(_is_of_answers, inner_specs(arguments)))
+    return name in _OF_ANSWERS or any(map(is_of_answers, inner_specs(arguments)))
 
 
 @dataclass(frozen=True, init=False)
@@ -217,6 +218,11 @@ class Suite:
             if name not in known:
                 raise UnknownName("prompt", name, known, owner=f"The suite {self.name}")
         return replace(self, cases=tuple(known[name] for name in dict.fromkeys(ids)))
+
+    def case_with_prompt(self, system_prompt: str) -> Case | None:
+        """The case with this system prompt; None if there is none."""
+        prompts = {case.system_prompt.strip(): case for case in self.cases}
+        return prompts.get(system_prompt.strip())
 
     @property
     def fingerprint(self) -> str:

@@ -5,7 +5,8 @@ from typing import Any
 
 from holdfast.chat.default_prompts import common_length
 from holdfast.drift.cases import Case, Persona, Rule
-from holdfast.drift.dialog import Answer, Dialog, Speaker
+from holdfast.drift.dialog import Dialog, Speaker
+from holdfast.drift.dialog_requests import Answer
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
 from holdfast.generation.sampling import NO_CONTENT

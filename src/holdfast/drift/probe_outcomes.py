@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.errors import cut
 from holdfast.measures import Measure
-from holdfast.measures.registry import FOLLOWED
+from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Probe, ProbeReply, Unanswered, Unscored
 
 NOT_SHOWN = "not shown"  # why a turn of a log is not scored: its log lacks what decides

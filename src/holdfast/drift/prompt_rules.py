@@ -13,7 +13,7 @@ from holdfast.drift.rule_kinds import KINDS
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures.patterns import searches_end_within
-from holdfast.measures.registry import FOLLOWED
+from holdfast.measures.scores import FOLLOWED
 from holdfast.measures.turns import AssistantTurn
 from holdfast.methods import Method, compile_methods
 from holdfast.methods.protocols import NeedsRules, PromptRules

@@ -6,33 +6,23 @@
 
 A dialog is read as rounds: what the user said and what was answered, including tool calls.
 Consecutive messages of one speaker form one turn.
-
-A script has only the user's messages, which a run sends in place of a user model's: a JSON list per
-line, of strings or of objects that also say what the message puts the rules under.
-
-    ["Hi!", {"text": "Just this once, answer in one word.", "pressure": "push"}]
 """
 
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import StringConstraints, ValidationError
+from typing import Any
 
 from holdfast.chat.messages import Message, Tool
-from holdfast.errors import UnknownName, UsageError, cut
-from holdfast.files import ASSETS, read_json_lines
+from holdfast.errors import UsageError, cut
+from holdfast.files import read_json_lines
 from holdfast.transcripts import Event, Kind, linear
 from holdfast.transcripts.chat_messages import read_messages, read_tools
 from holdfast.transcripts.content_blocks import CALL_TYPES, HIDDEN_TYPES
 from holdfast.transcripts.transcript import Malformed
-from holdfast.validation.pydantic_errors import StrictModel
 
-SHIPPED_SCRIPTS = ("everyday", "work", "long")
 _NO_TEXT = ("tool_use", *CALL_TYPES, *HIDDEN_TYPES)  # kinds of parts that need no text
 
 
@@ -61,6 +51,7 @@ class RecordedDialog:
 
     @property
     def messages(self) -> list[Message]:
+        """All messages but the system prompt."""
         chat: list[Message] = []
         for recorded in self.rounds:
             chat += [{"role": "user", "content": recorded.user}, *recorded.messages]
@@ -82,90 +73,18 @@ class Dialogs:
         return max(len(dialog.rounds) for dialog in self.dialogs)
 
 
-Pressure = Literal["none", "paste", "tool", "subject", "language", "format", "push"]
-PRESSURES: dict[Pressure, str] = {
-    "none": "an ordinary message",
-    "paste": "a long text is pasted: a report, an email, a log, code, notes",
-    "tool": "the output of a tool is pasted",
-    "subject": "the subject changes",
-    "language": "the user writes in another language than before",
-    "format": "the user writes in another form: JSON, headings, a table",
-    "push": "the user asks to leave the rules aside",
-}
-
-
-class ScriptedMessage(StrictModel):
-    """A message of a script, and what it puts the rules of the system prompt under."""
-
-    text: Annotated[str, StringConstraints(pattern=r"\S")]
-    pressure: Pressure | None = None  # None: the file does not say
-
-
-@dataclass(frozen=True)
-class Script:
-    """The user's messages of a conversation, one for each round."""
-
-    line: int  # in its file, from 1
-    messages: tuple[ScriptedMessage, ...]
-
-
-@dataclass(frozen=True)
-class UserTurns:
-    """The scripts of a file, in order."""
-
-    name: str  # of the file
-    fingerprint: str  # SHA-256 of the file, in hexadecimal
-    scripts: tuple[Script, ...]
-
-    @property
-    def shortest(self) -> Script:
-        """The script with the fewest messages."""
-        return min(self.scripts, key=lambda script: len(script.messages))
-
-
-def read_user_turns(path: Path | str) -> UserTurns:
-    """Reads a file of scripts, or one of those shipped, by its name (`SHIPPED_SCRIPTS`)."""
-    if str(path) in SHIPPED_SCRIPTS:
-        path = Path(str(ASSETS / "user_turns" / f"{path}.jsonl"))
-    elif not Path(path).exists() and get_close_matches(str(path), SHIPPED_SCRIPTS):
-        raise UnknownName("file of user messages", str(path), SHIPPED_SCRIPTS)
-    path = Path(path)
-    scripts = tuple(_read_script(value, n, f"Line {n} of {path}") for n, value in _values_in(path))
-    return UserTurns(path.name, _fingerprint(path), scripts)
-
-
-def _read_script(value: Any, number: int, where: str) -> Script:
-    entries = value if isinstance(value, list) else []
-    given = [entry if isinstance(entry, dict) else {"text": entry} for entry in entries]
-    for position, entry in enumerate(given, start=1):
-        if entry.get("pressure", "none") not in PRESSURES:
-            raise UsageError(
-                f"{where}, message {position}: the pressure {_short(entry['pressure'])} is unknown;"
-                f" give one of {', '.join(PRESSURES)}, or leave it out.",
-                option="pressure",
-                value=entry["pressure"],
-                allowed=list(PRESSURES),
-            )
-    try:
-        messages = tuple(map(ScriptedMessage.model_validate, given))
-    except ValidationError:
-        messages = ()
-    if not messages:
-        raise UsageError(
-            f"{where} is {_short(value)}, not a list of user messages; write one dialog per line,"
-            ' such as ["Hi!", {"text": "What is for dinner?", "pressure": "none"}].',
-            value=value,
-        )
-    return Script(number, messages)
-
-
 def read_dialogs(path: Path | str) -> Dialogs:
+    """Reads a file of dialogs.
+
+    Raises:
+        UsageError: the file cannot be read, or a line is no dialog; the message names the line.
+    """
     path = Path(path)
-    dialogs = tuple(_read_dialog(value, n, f"Line {n} of {path}") for n, value in _values_in(path))
-    return Dialogs(path.name, _fingerprint(path), dialogs)
+    dialogs = tuple(_read_dialog(value, n, f"Line {n} of {path}") for n, value in values_in(path))
+    return Dialogs(path.name, fingerprint_of(path), dialogs)
 
 
-def _values_in(path: Path) -> list[tuple[int, Any]]:
+def values_in(path: Path) -> list[tuple[int, Any]]:
     """The values of a JSON Lines file, each with its line number."""
     values = list(read_json_lines(path))
     if not values:
@@ -173,7 +92,8 @@ def _values_in(path: Path) -> list[tuple[int, Any]]:
     return values
 
 
-def _fingerprint(path: Path) -> str:
+def fingerprint_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -192,7 +112,7 @@ def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
         exchanges.pop()  # an unanswered message is not replayed
     if not exchanges:
         raise UsageError(
-            f"{where} has no answer to {_short(user)}; a dialog has one round or more."
+            f"{where} has no answer to {in_short(user)}; a dialog has one round or more."
         )
     rounds = (RecordedRound(user["content"], tuple(rest)) for user, *rest in exchanges)
     return RecordedDialog(number, "\n\n".join(system), tuple(rounds), tools)
@@ -206,11 +126,11 @@ def _listed(value: Any, where: str) -> list[Any]:
         listed = value.get(field)
         if field and not isinstance(listed, list):
             raise UsageError(
-                f"{where}: {field!r} is {_short(listed)}; give a list of messages there."
+                f"{where}: {field!r} is {in_short(listed)}; give a list of messages there."
             )
     if not isinstance(listed, list):
         raise UsageError(
-            f"{where} is {_short(value)}, and no dialog; write an object with 'messages' or"
+            f"{where} is {in_short(value)}, and no dialog; write an object with 'messages' or"
             " 'conversations', or a list of messages."
         )
     for number, message in enumerate(listed, start=1):
@@ -229,7 +149,9 @@ def _check_content(content: Any, where: str) -> None:
         if fields.get("type") == "tool_result":
             _check_content(fields.get("content", ""), where)
         elif not isinstance(fields.get("text", part), str) and fields.get("type") not in _NO_TEXT:
-            raise UsageError(f"{where} holds {_short(content)}, not a text; leave that dialog out.")
+            raise UsageError(
+                f"{where} holds {in_short(content)}, not a text; leave that dialog out."
+            )
 
 
 def _as_chat(path: Sequence[Event]) -> list[Message]:
@@ -270,7 +192,7 @@ def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
             continue
         if not exchanges and role != "user":
             raise UsageError(
-                f"{where} begins with {_short(text)} of the {role}; a dialog begins with what the"
+                f"{where} begins with {in_short(text)} of the {role}; a dialog begins with what the"
                 " user said."
             )
         last: Message = exchanges[-1][-1] if exchanges else {"role": ""}
@@ -287,5 +209,6 @@ def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
     return exchanges
 
 
-def _short(value: Any) -> str:
+def in_short(value: Any) -> str:
+    """A value of a file as messages show it: its JSON, cut if it is long."""
     return cut(json.dumps(value, ensure_ascii=False), 80)

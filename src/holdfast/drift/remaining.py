@@ -5,8 +5,9 @@ from pathlib import Path
 
 from holdfast.drift.cases import Suite
 from holdfast.drift.pairing import Pairing, ProbeQuestion, draw
-from holdfast.drift.recorded_dialogs import Dialogs, RecordedDialog, UserTurns
+from holdfast.drift.recorded_dialogs import Dialogs, RecordedDialog
 from holdfast.drift.settings import Settings
+from holdfast.drift.user_scripts import UserTurns
 from holdfast.records import MANIFEST, read_run
 
 

@@ -4,7 +4,7 @@ import warnings
 from dataclasses import dataclass
 
 from holdfast.drift.progress import Progress
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 _ENOUGH_REPLIES = 4  # to say that most are cut
 
@@ -48,7 +48,7 @@ class CutWatch:
         if self.has_warned or self.replies < _ENOUGH_REPLIES or 2 * self.cut <= self.replies:
             return
         self.has_warned = True
-        where = plural(self.limit, "token")
+        where = count_of(self.limit, "token")
         cure = "Ctrl-C ends this run, and a higher --max-new-tokens begins one with whole replies"
         if self.latest_cut:
             where = f"{self.latest_cut} of {where}, by the server or the end of the context"

@@ -7,8 +7,9 @@ from typing import Any
 from holdfast import records
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import JudgeName
-from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
+from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.settings import Settings
+from holdfast.drift.user_scripts import UserTurns
 from holdfast.models.protocol import ChatModel
 from holdfast.models.served import same_served
 

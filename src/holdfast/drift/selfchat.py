@@ -18,12 +18,12 @@ from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
     Dialog,
-    DialogRequests,
     Speaker,
     agent_view,
     user_view,
 )
 from holdfast.drift.dialog_records import outcomes_of, place_of, turn_of
+from holdfast.drift.dialog_requests import DialogRequests
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.progress import Progress, ignored
 from holdfast.drift.recorded_dialogs import RecordedDialog

@@ -10,7 +10,8 @@ from pathlib import Path
 from holdfast.chat.messages import SYSTEM_AS
 from holdfast.drift.judges import Judging
 from holdfast.drift.progress import Progress, ignored
-from holdfast.drift.recorded_dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
+from holdfast.drift.recorded_dialogs import Dialogs, read_dialogs
+from holdfast.drift.user_scripts import UserTurns, read_user_turns
 from holdfast.errors import UsageError, option
 from holdfast.generation.sampling import Sampling
 from holdfast.models.protocol import ChatModel

@@ -4,12 +4,11 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import ValidationError
 
 from holdfast.drift.cases import (
-    NO_CATEGORY,
     Case,
     LabelledTurn,
     Rule,
@@ -17,103 +16,15 @@ from holdfast.drift.cases import (
     generic_starters,
     personas_of,
 )
-from holdfast.drift.rule_kinds import Polarity, RuleKind
+from holdfast.drift.suite_checks import check_examples, check_probed
+from holdfast.drift.suite_entries import CaseEntry, RuleEntry, SuiteDocument, TurnEntry
 from holdfast.drift.suite_yaml import Entry, read_yaml
 from holdfast.errors import UsageError, shortened
 from holdfast.measures import build
-from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compiled
-from holdfast.measures.registry import FOLLOWED, Score, Undecided
-from holdfast.measures.turns import AssistantTurn, ToolCall, Unless, When
+from holdfast.measures.turns import Unless, When
 from holdfast.validation.pydantic_errors import Path as FieldPath
-from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
-
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Texts = Annotated[list[Text], Field(min_length=1)]
-
-
-class WhenEntry(StrictModel):
-    """The turns of a log that a rule applies to (`measures.turns.When`)."""
-
-    user: Text = ""
-    reply: Text = ""
-    tool: Text = ""
-    role: Literal["user", "tool", ""] = ""
-
-
-class CallEntry(StrictModel):
-    """A tool call of a labelled turn."""
-
-    tool: Text
-    arguments: dict[str, Any] = Field({})
-
-
-class TurnEntry(StrictModel):
-    """A turn under 'follows' or 'breaks': what the assistant said and did, and what came before."""
-
-    reply: str = ""
-    run: Text | Texts = Field([])  # shell commands, each a call of its own
-    calls: list[CallEntry] = Field([])
-    earlier: list[CallEntry] = Field([])
-    user: str = ""
-    previous: str = ""
-
-    def labelled(self, follows: bool) -> LabelledTurn:
-        """The turn as measures see it, and its label."""
-        scripts = [self.run] if isinstance(self.run, str) else self.run
-        run = (ToolCall("Bash", {"command": script}) for script in scripts)
-        calls, earlier = (
-            tuple(ToolCall(call.tool, call.arguments) for call in entries)
-            for entries in (self.calls, self.earlier)
-        )
-        turn = AssistantTurn(
-            self.reply, (*run, *calls), earlier, user=self.user, previous=self.previous
-        )
-        return LabelledTurn(follows, turn, self.user)
-
-
-Examples = Annotated[list[Text | TurnEntry], Field(min_length=1)]
-
-
-class UnlessEntry(StrictModel):
-    """Words of the user that lift a rule for a turn (`measures.turns.Unless`)."""
-
-    user: Text
-
-
-class RuleEntry(StrictModel):
-    """An entry under 'rules'; a case with one rule has the same fields."""
-
-    id: Text
-    when: WhenEntry = Field(WhenEntry())
-    probe: Text = ""
-    probes: Texts = Field([])
-    measure: str | dict[str, Any] = ""
-    follows: Examples = Field([])
-    breaks: Examples = Field([])
-    kind: RuleKind | None = None
-    polarity: Polarity | None = None
-    text: Text = ""
-    recalled: str | dict[str, Any] = ""
-    unless: UnlessEntry | None = None
-
-
-class CaseEntry(RuleEntry):
-    """An entry under 'cases'."""
-
-    category: Text = NO_CATEGORY
-    system_prompt: Text
-    rules: list[RuleEntry] = Field([], min_length=1)
-
-
-class SuiteDocument(StrictModel):
-    """The contents of a suite's file."""
-
-    name: Text = ""
-    starters: Texts = Field([])
-    personas: Texts = Field([])
-    notes: Texts = Field([])
-    cases: list[CaseEntry] = Field(min_length=1)
+from holdfast.validation.pydantic_errors import problem_of, written
 
 
 def parse_suite(
@@ -159,9 +70,9 @@ def parse_suite(
             for index, rule in enumerate(case.rules):
                 at = where("cases", number, *(("rules", index) if entry.rules else ()))
                 if probed:
-                    _check_probed(rule, at)
+                    check_probed(rule, at)
                 if check:
-                    _check_examples(rule, at)
+                    check_examples(rule, at)
     return Suite(
         name=document.name or name,
         cases=tuple(cases),
@@ -205,40 +116,6 @@ def modules_in(folder: Path | None) -> Iterator[None]:
             file = getattr(sys.modules[name], "__file__", None)
             if file and Path(file).is_relative_to(location):
                 del sys.modules[name]
-
-
-def _check_examples(rule: Rule, where: str) -> None:
-    """Refuses a measure that scores an example on the wrong side, and a judge with too few."""
-    if rule.measure.judged:
-        labels = (rule.shown_to_judge(follows=True), rule.shown_to_judge(follows=False))
-        check_labels(*labels, f"{where}: the judge")
-        return
-    for labelled in rule.labelled:
-        field = "follows" if labelled.follows else "breaks"
-        judged = score_labelled(rule, labelled)
-        if isinstance(judged, Score) and (judged.value >= FOLLOWED) == labelled.follows:
-            continue
-        limit = "at least" if labelled.follows else "below"
-        if isinstance(judged, Score):
-            scores = f"scores {judged.value:.2f} ({judged.reason}), and needs {limit} {FOLLOWED}"
-        elif judged is None:
-            scores = "is not scored, as the rule does not apply to it"
-        else:
-            scores = f"is not scored, as {judged.reason}"
-        raise UsageError(
-            f"{where}: the reply {labelled.shown!r} under {field!r} {scores}; correct the measure"
-            f" {rule.measure.name!r} or the example."
-        )
-
-
-def score_labelled(rule: Rule, labelled: LabelledTurn) -> Score | Undecided | None:
-    """The score of a labelled turn; None if the rule does not apply to it. Its `when` counts where
-    the user's message is given."""
-    role = "tool" if labelled.turn.calls else "user"
-    if labelled.user and not rule.when.applies(labelled.turn, labelled.user, role):
-        return None
-    judged: Score | Undecided | None = rule.measure.judge_turn(labelled.turn)
-    return judged
 
 
 def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool) -> Case:
@@ -303,17 +180,3 @@ def _turns(examples: Sequence[str | TurnEntry], follows: bool) -> Iterator[Label
     for example in examples:
         if isinstance(example, TurnEntry):
             yield example.labelled(follows)
-
-
-def _check_probed(rule: Rule, where: str) -> None:
-    if not rule.probes:
-        raise UsageError(
-            f"{where} has neither 'probe' nor 'probes'; give one of the two, or let `holdfast try"
-            " --prompt FILE` draft rules with their probes (`holdfast logs` and `holdfast proxy`"
-            " need none)."
-        )
-    if rule.measure.of_turn:
-        raise UsageError(
-            f"{where}: the measure {rule.measure.name!r} reads tool calls, which no reply to a"
-            " probe has; score it with `holdfast logs`."
-        )

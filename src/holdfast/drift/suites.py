@@ -95,6 +95,7 @@ def _is_folder(folder: Path) -> str:
 
 
 def load_shipped(name: str) -> Suite:
+    """The suite of this name in the package."""
     file = ASSETS / "suites" / f"{name}.yaml"
     if not file.is_file():
         raise UsageError(

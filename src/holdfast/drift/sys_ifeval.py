@@ -1,54 +1,97 @@
 """S-IFEval: IFEval's prompts with their instructions moved into the system prompt.
 
-A file of JSON lines, gzipped or not. Each row has `key`, `instruction_id_list`, `kwargs` (the
-arguments of each instruction) and `messages`: the system prompt, which gives the instructions, and
-the user's request, which does not. The request is the probe. The file is the user's own, and
+A file of JSON lines, gzipped or not, in which each line is a `Row`. The system prompt gives the
+instructions, and the user's request, which does not, is the probe. The file is the user's own, and
 nothing in it is executed. Source: SystemCheck (MIT), derived from IFEval (Zhou et al. 2023,
 Apache-2.0).
 """
 
 import difflib
-import json
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from holdfast.drift.cases import Case, Rule, Suite, generic_starters
-from holdfast.errors import UsageError, reason_of, shortened
-from holdfast.files import read_text
+from holdfast.errors import UsageError, shortened
+from holdfast.files import read_json_lines
 from holdfast.measures import Measure, build
 from holdfast.measures.registry import REGISTRY
+from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
 
 SCORINGS = ("strict", "loose")
 SEVERAL = "several"  # the category of a prompt with instructions of more than one group
 
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class SystemPrompt(StrictModel):
+    """The message that gives the instructions."""
+
+    role: Literal["system"]
+    content: Text
+
+
+class Request(StrictModel):
+    """The message that the model is to answer as instructed."""
+
+    role: Literal["user"]
+    content: Text
+
+
+class Row(StrictModel):
+    """A prompt with its instructions, as a line of the file."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    key: int | Text
+    instruction_id_list: list[str]
+    kwargs: list[dict[str, Any]]  # the arguments of each instruction
+    messages: Annotated[tuple[SystemPrompt, Request], Field(strict=False)]
+
+    @model_validator(mode="after")
+    def _has_arguments_for_each(self) -> Self:
+        ids, arguments = len(self.instruction_id_list), len(self.kwargs)
+        if ids != arguments:
+            raise ValueError(
+                f"instruction_id_list and kwargs have {ids} and {arguments} entries, not as many"
+                " each; give the published file."
+            )
+        return self
+
 
 def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
-    """Loads S-IFEval, one case per row; `strict`, or `loose` as Zhou et al. 2023 define it."""
+    """Loads S-IFEval, one case per row; rows without an instruction are left out.
+
+    Args:
+        where: the path of the file.
+        scoring: `strict`, or `loose` as Zhou et al. 2023 define it.
+
+    Raises:
+        UsageError: the file cannot be read, or a row is malformed; the message names its line.
+    """
     path = Path(where)
-    lines_by_key: dict[str, str] = {}  # a conversation is identified by its case
+    numbers: dict[str, int] = {}  # of the lines, by key
     cases: list[Case] = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        at = f"{path}, line {number}"
-        row = _read_row(line, at)
-        key = _read_key(row, at)
-        if key in lines_by_key:
+    for number, value in read_json_lines(path):
+        line = f"Line {number} of {path}"
+        row = _read_row(_normalised(value), line)
+        key = str(row.key)
+        if key in numbers:  # a conversation is identified by its case
             raise UsageError(
-                f"{at}: the key is {key!r}, taken by {lines_by_key[key]}; give every row its own."
+                f"{line}: the key is {key!r}, as in line {numbers[key]}; give every row its own."
             )
-        lines_by_key[key] = at
-        system_prompt, probe = _read_messages(row, at)
-        if rules := _rules_of(_read_instructions(row, at), probe, scoring):
+        numbers[key] = number
+        system_prompt, _ = row.messages
+        if rules := _rules_of(row, scoring, line):
             groups = {str(rule.id).split(":")[0] for rule in rules}
             category = groups.pop() if len(groups) == 1 else SEVERAL
-            cases.append(Case(key, category, system_prompt, rules=rules))
+            cases.append(Case(key, category, system_prompt.content, rules=rules))
     if not cases:
         raise UsageError(
-            f"{path} holds {len(lines_by_key)} prompts, and none with an instruction; give the"
+            f"{path} holds {len(numbers)} prompts, and none with an instruction; give the"
             " published file."
         )
     how = "strictly" if scoring == "strict" else "loosely: the best of eight readings"
@@ -61,40 +104,12 @@ def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
     return Suite(name, tuple(cases), generic_starters(), notes)
 
 
-class _Instruction(NamedTuple):
-    id: str  # as IFEval names it
-    measure: Measure
-
-
-def _rules_of(instructions: list[_Instruction], probe: str, scoring: str) -> tuple[Rule, ...]:
-    """The instructions of a prompt as rules, without duplicates."""
-    times: Counter[str] = Counter()
-    rules: list[Rule] = []
-    for number, (id, measure) in enumerate(instructions):
-        if (id, measure) in instructions[:number]:
-            continue
-        times[id] += 1
-        again = f" ({times[id]})" if times[id] > 1 else ""
-        if scoring == "loose":
-            measure = build({"name": "loosely", "measure": measure.spec})
-        rules.append(Rule(id + again, (probe,), measure))
-    return tuple(rules)
-
-
-def _read_row(line: str, where: str) -> dict[str, Any]:
-    """One line as data; a `UsageError` names a malformed one."""
+def _read_row(value: Any, line: str) -> Row:
     try:
-        row = _normalised(json.loads(line))
-    except (ValueError, RecursionError) as error:
-        raise UsageError(
-            f"{where} is not JSON ({reason_of(error)}): {shortened(line.strip())}; give the"
-            " published file."
-        ) from error
-    if not isinstance(row, dict):
-        raise UsageError(
-            f"{where} is {shortened(row)}, not a JSON object; give the published file."
-        )
-    return row
+        return Row.model_validate(value)
+    except ValidationError as error:
+        problem = problem_of(error, Row, value, lambda path: written(path) or "the row")
+        raise UsageError(f"{line}: {problem.sentence}", option=problem.field) from None
 
 
 def _normalised(value: Any) -> Any:
@@ -108,75 +123,47 @@ def _normalised(value: Any) -> Any:
     return value
 
 
-def _read_key(row: dict[str, Any], where: str) -> str:
-    """The row's `key`, a number or a text."""
-    key = row.get("key")
-    if isinstance(key, bool) or not isinstance(key, int | str) or not str(key).strip():
-        raise UsageError(
-            f"{where}: the key is {shortened(key)}, neither a number nor a text; give the"
-            " published file."
-        )
-    return str(key).strip()
+def _rules_of(row: Row, scoring: str, line: str) -> tuple[Rule, ...]:
+    """The instructions of a row as rules, without duplicates."""
+    measures: dict[tuple[str, Measure], None] = {}
+    for id, arguments in zip(row.instruction_id_list, row.kwargs, strict=True):
+        measures[id, _measure_of(id, arguments, line)] = None
+    times: Counter[str] = Counter()
+    rules: list[Rule] = []
+    for id, measure in measures:
+        times[id] += 1
+        name = f"{id} ({times[id]})" if times[id] > 1 else id
+        if scoring == "loose":
+            measure = build({"name": "loosely", "measure": measure.spec})
+        rules.append(Rule(name, (row.messages[1].content,), measure))
+    return tuple(rules)
 
 
-def _read_messages(row: dict[str, Any], where: str) -> tuple[str, str]:
-    """The texts of the system prompt and of the request."""
-    messages = row.get("messages")
-    items = messages if isinstance(messages, list) else []
-    roles = [item.get("role") for item in items if isinstance(item, dict)]
-    if roles != ["system", "user"] or len(items) != len(roles):
-        raise UsageError(
-            f"{where}: 'messages' is {shortened(messages)}, not a system prompt and a request;"
-            " give the published file."
-        )
-    for item in items:
-        text = item.get("content")
-        if not isinstance(text, str) or not text.strip():
-            raise UsageError(
-                f"{where}: the field 'content' is {shortened(text)}, not a text; give the"
-                " published file."
-            )
-    system, user = (item["content"].strip() for item in items)
-    return system, user
+def _measure_of(id: str, arguments: dict[str, Any], line: str) -> Measure:
+    """The measure of an instruction.
+
+    Raises:
+        UsageError: the instruction is unknown, or has other arguments.
+    """
+    known = [name for name in REGISTRY if name.startswith("ifeval_")]
+    name = measure_name(id)
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        cure = f"did you mean {near[0]!r}?" if near else "give the published file."
+        raise UsageError(f"{line}: no measure scores the instruction {shortened(id)}; {cure}")
+    if "name" in arguments:  # names the measure in a spec, and is never an argument
+        raise UsageError(f"{line}: {id!r} has no argument 'name'; give the published file.")
+    given = {  # a whole number may be written as 5.0
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in arguments.items()
+        if value is not None
+    }
+    try:
+        return build({"name": name, **given})
+    except UsageError as error:
+        raise UsageError(f"{line}: {error}") from error
 
 
 def measure_name(id: str) -> str:
     """The measure of an instruction: "punctuation:no_comma" is `ifeval_punctuation_no_comma`."""
     return f"ifeval_{id.replace(':', '_').replace('-', '_')}"
-
-
-def _read_instructions(row: dict[str, Any], where: str) -> list[_Instruction]:
-    """The ids and measures of a row's instructions."""
-    ids, arguments = row.get("instruction_id_list"), row.get("kwargs")
-    if not isinstance(ids, list) or not isinstance(arguments, list) or len(ids) != len(arguments):
-        raise UsageError(
-            f"{where}: 'instruction_id_list' is {shortened(ids)} and 'kwargs'"
-            f" {shortened(arguments)}, not two lists of one length; give the published file."
-        )
-    return [_read_instruction(id, given, where) for id, given in zip(ids, arguments, strict=True)]
-
-
-def _read_instruction(id: Any, given: Any, where: str) -> _Instruction:
-    """One instruction; a `UsageError` if its id or arguments are wrong."""
-    known = [name for name in REGISTRY if name.startswith("ifeval_")]
-    name = measure_name(id) if isinstance(id, str) else ""
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        cure = f"did you mean {near[0]!r}?" if near else "give the published file."
-        raise UsageError(f"{where}: no measure scores the instruction {shortened(id)}; {cure}")
-    if not isinstance(given, Mapping):
-        raise UsageError(
-            f"{where}: the arguments of {id!r} are {shortened(given)}, not a mapping; give the"
-            " published file."
-        )
-    if "name" in given:  # names the measure in a spec, and is never an argument
-        raise UsageError(f"{where}: {id!r} has no argument 'name'; give the published file.")
-    arguments = {  # a whole number may be written as 5.0
-        name: int(value) if isinstance(value, float) and value.is_integer() else value
-        for name, value in given.items()
-        if value is not None
-    }
-    try:
-        return _Instruction(id, build({"name": name, **arguments}))
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -32,23 +33,42 @@ class Batch:
     use_cache: bool = True  # whether the model is to keep what it computes
 
 
+@dataclass(frozen=True, eq=False)
+class StreamGroup:
+    """Streams that are forwarded together, one per row. The same group serves every step while no
+    row joins or leaves, and its steering keeps what it has read from the device.
+    """
+
+    streams: Sequence[StreamState]
+    device: torch.device  # that of the model
+
+    @cached_property
+    def steering(self) -> BatchSteering | None:
+        """How attention is steered; None if it is neither moved nor traced in any row."""
+        rows = [state.stream.compiled for state in self.streams]
+        trace = any(state.trace for state in self.streams)
+        if not (trace or any(compiled.attention for compiled in rows)):
+            return None
+        spans = [state.span for state in self.streams]
+        span = pad_sequence(spans, batch_first=True).to(self.device)
+        prompts = [len(state.stream.token_ids) for state in self.streams]
+        if not any(state.generated for state in self.streams):
+            prompts = [max(prompts)] * len(prompts)  # what follows a shorter prompt is not a reply
+        return BatchSteering(span, rows, trace, prompts, follows=False)
+
+
 def batch_of(
-    states: Sequence[StreamState],
-    computed: Sequence[int],
-    steering: BatchSteering | None,
-    device: torch.device,
-    cache: Cache | None = None,
-    logits: int = 1,
+    group: StreamGroup, computed: Sequence[int], cache: Cache | None = None, logits: int = 1
 ) -> Batch:
-    """A batch with the pending tokens of some streams.
+    """A batch with the pending tokens of a group of streams.
 
     Args:
-        states: the streams, one per row.
+        group: the streams, one per row.
         computed: how many first tokens of each need no forwarding.
-        steering: that of these streams, by `steering_of`.
         cache: what is already computed; None: the model makes a cache.
         logits: of how many last tokens they are wanted.
     """
+    states, device = group.streams, group.device
     new_tokens = [state.tokens_from(done) for state, done in zip(states, computed, strict=True)]
     width = max(map(len, new_tokens))
     level = len(set(computed)) == 1 and all(len(tokens) == width for tokens in new_tokens)
@@ -63,22 +83,7 @@ def batch_of(
     ids, positions = both.to(device)
     columns = max(map(len, states))
     edits = _edits_of(states, computed, width, device)
-    return Batch(ids, positions, level, columns, steering, cache, logits, edits=edits)
-
-
-def steering_of(states: Sequence[StreamState], device: torch.device) -> BatchSteering | None:
-    """The steering of attention in passes over some streams, one per row; None if it is neither
-    moved nor traced in any.
-    """
-    rows = [state.stream.compiled for state in states]
-    trace = any(state.trace for state in states)
-    if not (trace or any(compiled.attention for compiled in rows)):
-        return None
-    span = pad_sequence([state.span for state in states], batch_first=True).to(device)
-    prompts = [len(state.stream.token_ids) for state in states]
-    if not any(state.generated for state in states):
-        prompts = [max(prompts)] * len(states)  # what follows a shorter prompt is not a reply
-    return BatchSteering(span, rows, trace, prompts, follows=False)
+    return Batch(ids, positions, level, columns, group.steering, cache, logits, edits=edits)
 
 
 def _edits_of(

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from holdfast.attention import BatchSteering
-from holdfast.generation.batch import steering_of
+from holdfast.generation.batch import StreamGroup
 from holdfast.generation.constraints import constrain
 from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
@@ -45,18 +44,13 @@ class _Owner(NamedTuple):
 
 @dataclass(frozen=True)
 class _SlotGroup:
-    """Slots that are forwarded together. A step has the same group as the one before while no row
-    joins or leaves, and its steering what it has read from the device.
+    """Slots that are forwarded together; the same ones as in the step before, while no row joins
+    or leaves.
     """
 
     slots: Sequence[int]
     owners: Sequence[_Owner]
-    steering: BatchSteering | None
-
-    @cached_property
-    def streams(self) -> list[StreamState]:
-        """The stream of each slot."""
-        return [owner.stream for owner in self.owners]
+    streams: StreamGroup
 
     @cached_property
     def _places(self) -> dict[RowState, list[int]]:
@@ -167,8 +161,8 @@ class Decoder:
         if not slots:
             return
         try:
-            steering = steering_of(beginnings, self.runner.device)
-            self.runner.forward_slots(self.slots, slots, beginnings, steering)
+            group = StreamGroup(beginnings, self.runner.device)
+            self.runner.forward_slots(self.slots, slots, group)
         except Exception as error:
             if ran_out_of_memory(error):
                 raise
@@ -188,7 +182,7 @@ class Decoder:
     def _group(self, slots: Sequence[int]) -> _SlotGroup:
         owners = [self._owners[slot] for slot in slots]
         streams = [owner.stream for owner in owners]
-        return _SlotGroup(slots, owners, steering_of(streams, self.runner.device))
+        return _SlotGroup(slots, owners, StreamGroup(streams, self.runner.device))
 
     def _advance(self, group: _SlotGroup) -> list[RowState]:
         """Forwards the pending tokens of some slots and draws for their rows; `group` has all slots
@@ -230,13 +224,13 @@ class Decoder:
 
     def _forward(self, group: _SlotGroup, *, commit: bool = True) -> Output:
         """Forwards the pending tokens of a group."""
-        slots, streams = group.slots, group.streams
+        slots = group.slots
         known = [self.slots.lengths[slot] for slot in slots]
-        output = self.runner.forward_slots(self.slots, slots, streams, group.steering)
+        output = self.runner.forward_slots(self.slots, slots, group.streams)
         for (state, _), slot, count in zip(group.owners, slots, known, strict=True):
             state.forwarded += count - self.slots.lengths[slot]  # what was computed anew
         if commit:
-            self.slots.commit(slots, [len(stream) for stream in streams])
+            self.slots.commit(slots, [len(owner.stream) for owner in group.owners])
         return output
 
     def _draw(self, step: StepOutputs) -> list[RowState]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from holdfast.attention import RotaryLengths
-from holdfast.generation.batch import batch_of, steering_of
+from holdfast.generation.batch import StreamGroup, batch_of
 from holdfast.generation.memory import in_memory
 from holdfast.generation.prefixes import KeysValues, Prefix
 from holdfast.generation.rows import Row, Stream, StreamState
@@ -210,8 +210,7 @@ def _score_alone(runner: Runner, row: Row, replies: Sequence[TokenIds]) -> Score
 
 def _forward_whole(runner: Runner, state: StreamState, wanted: int) -> Tensor:
     """The last `wanted` logits [token, vocabulary] of a stream that is forwarded alone."""
-    steering = steering_of([state], runner.device)
-    batch = batch_of([state], [0], steering, runner.device, logits=wanted)
+    batch = batch_of(StreamGroup([state], runner.device), [0], logits=wanted)
     return runner.forward(batch).logits[0]
 
 
@@ -226,8 +225,8 @@ def _forward_all(
         every, starts = range(len(group)), list(slots.lengths)
         ends = [len(state) for state in group]
         longest = max(end - start for start, end in zip(starts, ends, strict=True))
-        steering, last = steering_of(group, runner.device), 1 if keep else longest
-        logits = runner.forward_slots(slots, every, group, steering, last).logits
+        together, last = StreamGroup(group, runner.device), 1 if keep else longest
+        logits = runner.forward_slots(slots, every, together, last).logits
         slots.commit(every, ends)
         for slot, (start, end) in enumerate(zip(starts, ends, strict=True)):
             wanted = 1 if keep else end - start

@@ -51,7 +51,7 @@ class Stream:
         """A stream under the methods that act inside a pass, of which some need a span. It reuses
         as much of a prefix as it can.
         """
-        compiled = compiled.in_pass if any(span) else compiled.in_pass.without_span
+        compiled = compiled.in_pass_over(span)
         if prefix is None:
             return cls(token_ids, span, compiled)
         shared = prefix.shared_with(token_ids, span, compiled)

@@ -16,13 +16,12 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, LinearAt
 
 from holdfast.attention import (
     IMPLEMENTATION,
-    BatchSteering,
     RotaryLengths,
     cache_of,
     steered,
 )
 from holdfast.errors import HoldfastError, ModelError
-from holdfast.generation.batch import Batch, batch_of, steering_of
+from holdfast.generation.batch import Batch, StreamGroup, batch_of
 from holdfast.generation.cpu_threads import is_small
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.rows import StreamState
@@ -231,15 +230,13 @@ class Runner:
         return self.forward(replace(self._batch_alone(state, 0, None), use_cache=False))
 
     def _batch_alone(self, state: StreamState, computed: int, cache: Cache | None) -> Batch:
-        steering = steering_of([state], self.device)
-        return batch_of([state], [computed], steering, self.device, cache)
+        return batch_of(StreamGroup([state], self.device), [computed], cache)
 
     def forward_slots(
         self,
         slots: Slots,
         which: Sequence[int],
-        states: Sequence[StreamState],
-        steering: BatchSteering | None,
+        group: StreamGroup,
         logits: int = 1,
     ) -> Output:
         """Forwards the pending tokens of some slots, which `slots.commit` then counts as computed.
@@ -247,31 +244,29 @@ class Runner:
         Args:
             slots: of the rows.
             which: the slots to forward; a range is read as a slice.
-            states: of each of these, its stream.
-            steering: of these streams, by `steering_of`; what it has read from the device serves
-                all passes that it is given to.
+            group: of each of these, its stream.
             logits: of how many last tokens they are wanted.
 
         Returns:
             The output of the slots, in order. Rows that may not share a pass get separate passes.
         """
         slots.drop()
-        ends = [len(state) for state in states]
-        groups, outputs = self._sharing_passes(slots, which, ends), list[Output]()
+        ends = [len(state) for state in group.streams]
+        passes, outputs = self._sharing_passes(slots, which, ends), list[Output]()
         starts = [slots.lengths[slot] for slot in which]
-        for group in groups:
-            first, last = [starts[index] for index in group], [ends[index] for index in group]
-            group_states = [states[index] for index in group]
-            group_slots, group_steering = which, steering
-            if len(groups) > 1:
-                group_slots = [which[index] for index in group]
-                group_steering = steering_of(group_states, self.device)
-            batch = batch_of(group_states, first, group_steering, self.device, slots, logits)
-            with slots.writing(group_slots, first, last) as kept:
+        for indices in passes:
+            first, last = [starts[index] for index in indices], [ends[index] for index in indices]
+            pass_slots, pass_group = which, group
+            if len(passes) > 1:
+                pass_slots = [which[index] for index in indices]
+                some = [group.streams[index] for index in indices]
+                pass_group = StreamGroup(some, self.device)
+            batch = batch_of(pass_group, first, slots, logits)
+            with slots.writing(pass_slots, first, last) as kept:
                 outputs.append(self.forward(replace(batch, starts=kept)))
             if slots.seq_length_read and not batch.level and self.require_equal_positions():
-                return self.forward_slots(slots, which, states, steering, logits)
-        return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
+                return self.forward_slots(slots, which, group, logits)
+        return outputs[0] if len(passes) == 1 else _in_order(outputs, passes)
 
     def _sharing_passes(
         self, slots: Slots, which: Sequence[int], ends: Sequence[int]

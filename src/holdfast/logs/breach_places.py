@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.logs.dialogs import LoggedTurn
-from holdfast.measures.registry import FOLLOWED, Measure
+from holdfast.measures.measure_specs import Measure
+from holdfast.measures.scores import FOLLOWED
 from holdfast.transcripts.transcript import Event
 
 

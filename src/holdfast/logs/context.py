@@ -79,14 +79,13 @@ class Contexts:
     def cleared(self) -> dict[int, int]:
         """The events that a clearing removed, each with the position of the first that did."""
         cleared: dict[int, int] = {}
-        present: dict[
-            str, list[int]
-        ] = {}  # the positions of the events that clearings name by an id
+        present: dict[str, list[int]] = {}  # the positions of events, by the id that clearings name
         for position, event in enumerate(self.path):
             for name in event.clears:
                 cleared |= dict.fromkeys(present.pop(name, ()), position)
             is_result = event.kind is Kind.TOOL_RESULT
-            present.setdefault(event.call_id if is_result else event.id, []).append(position)
+            name = (event.call_id if is_result else "") or event.id
+            present.setdefault(name, []).append(position)
         return cleared
 
     @cached_property

@@ -8,10 +8,11 @@ from functools import cached_property
 from holdfast.drift.cases import Rule
 from holdfast.logs.sightings import SearchedTranscript, Sighting
 from holdfast.measures.breaking_orders import breaking_orders
+from holdfast.measures.measure_specs import Measure
 from holdfast.measures.orders import Passage, orders_in, requests_in, words_before_paths
 from holdfast.measures.patterns import find
-from holdfast.measures.registry import FOLLOWED, Measure
 from holdfast.measures.rule_text import RuleText
+from holdfast.measures.scores import FOLLOWED
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Kind
 

@@ -24,7 +24,7 @@ from holdfast.logs.dialogs import LoggedTurn
 from holdfast.logs.rereading import LogSource
 from holdfast.logs.scored_logs import named_rules
 from holdfast.logs.turn_scoring import SHOWN
-from holdfast.measures.registry import FOLLOWED
+from holdfast.measures.scores import FOLLOWED
 from holdfast.measures.turns import ToolCall
 from holdfast.records import LogDialog, Run
 from holdfast.records.lines import cut_torn_line, write_all

@@ -28,9 +28,9 @@ from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs
 from holdfast.logs.rereading import LogSource
 from holdfast.logs.turn_scoring import case_of
-from holdfast.measures.registry import FOLLOWED
 from holdfast.measures.rule_statements import stated_in
 from holdfast.measures.rule_text import RuleText
+from holdfast.measures.scores import FOLLOWED
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request

@@ -34,7 +34,8 @@ from holdfast.logs.loaded_files import LoadedFile
 from holdfast.logs.part_scanning import Scan, ScannedPart, joined, scan_part
 from holdfast.logs.scored_logs import identity_of, write_scores
 from holdfast.logs.turn_scoring import METHOD
-from holdfast.measures.registry import JUDGE, REGISTRY, inner_specs, read_spec
+from holdfast.measures.measure_specs import inner_specs, read_spec
+from holdfast.measures.registry import JUDGE, REGISTRY
 from holdfast.records import Run, refuse_early
 from holdfast.transcripts.file_parts import FilePart, parts_of
 from holdfast.transcripts.finding import FoundLog, find_logs

@@ -6,10 +6,11 @@ from functools import cached_property
 
 from holdfast.drift.cases import Rule
 from holdfast.logs.context import WITHOUT_PROMPTS, Contexts
+from holdfast.measures.measure_specs import Measure
 from holdfast.measures.orders import Passage, read_sentences, shortened
-from holdfast.measures.registry import FOLLOWED, Measure
 from holdfast.measures.rule_statements import stated_in
 from holdfast.measures.rule_text import RuleText
+from holdfast.measures.scores import FOLLOWED
 from holdfast.transcripts.transcript import Kind, Transcript
 
 _DOCUMENT = re.compile(r"\.(?:md|mdx|mdc|markdown|txt|rst|adoc)\b|\.(?:cursor|windsurf|cline)rules")

@@ -15,7 +15,7 @@ from holdfast.drift.probe_outcomes import (
 from holdfast.errors import cut
 from holdfast.logs.causes import DialogCauses
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
-from holdfast.measures.registry import FOLLOWED, Score
+from holdfast.measures.scores import FOLLOWED, Score
 from holdfast.records import (
     BreachCause,
     LogDialog,

@@ -17,13 +17,15 @@ from holdfast.errors import UsageError
 from holdfast.logs.joined_parts import scored_logs
 from holdfast.logs.part_scanning import Scan, ScannedDialog, ScannedPart, joined, scan_part
 from holdfast.logs.scored_logs import ScoredLogs
-from holdfast.measures.registry import FOLLOWED
+from holdfast.measures.scores import FOLLOWED
 from holdfast.records import MANIFEST, RECORDS, LogDialog, Probe
 from holdfast.records.manifest import described
 from holdfast.transcripts.containers import files_of
 from holdfast.transcripts.file_parts import FilePart
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS
+
+_BLOCK = 1_000_000  # bytes that are read at a time
 
 
 class Breach(NamedTuple):
@@ -114,11 +116,19 @@ class LogWatch:
         (name,) = formats
         if not FORMATS[name].is_per_value or (read and (read.unread or read.silent)):
             return None
-        with log.path.open("rb") as file:
-            start = file.read(before.size)
-            if len(start) < before.size or not start.endswith(b"\n") or not file.read(1):
-                return None
-        return FilePart(log, before.size, None, start.count(b"\n") + 1, name)
+        lines = _lines_before(log.path, before.size)
+        return None if lines is None else FilePart(log, before.size, None, lines + 1, name)
+
+
+def _lines_before(path: Path, end: int) -> int | None:
+    """How many lines a file has up to a byte; None if it does not go on there with a new one."""
+    count, left, block = 0, end, b""
+    with path.open("rb") as file:
+        while left and (block := file.read(min(left, _BLOCK))):
+            count += block.count(b"\n")
+            left -= len(block)
+        goes_on = not left and block.endswith(b"\n") and bool(file.read(1))
+    return count if goes_on else None
 
 
 def _stamp_of(log: FoundLog) -> _Stamp | None:

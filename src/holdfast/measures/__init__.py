@@ -16,13 +16,18 @@ from holdfast.measures import (  # these register their measures
     judging,
     language,
     layout,
+    mentioned_numbers,
     multiple_choice,
     procedure,
     pull_requests,
     released,
+    sentiment,
+    syllables,
     user_functions,
     written_files,
 )
 from holdfast.measures.arguments import list_names
-from holdfast.measures.registry import Measure, Score, build, catalogue
+from holdfast.measures.measure_specs import Measure, build
+from holdfast.measures.registry import catalogue
+from holdfast.measures.scores import Score
 from holdfast.measures.user_functions import as_measure

@@ -101,13 +101,8 @@ def commands_of(calls: Sequence[ToolCall]) -> list[Command]:
 
 
 def edits_of(calls: Sequence[ToolCall]) -> list[FileEdit]:
-    """The changes of files, in order."""
+    """The changes of files, in order, according to arguments, patches and shell commands."""
     return [edit for action in actions_of(calls) for edit in action.edits]
-
-
-def files_changed(calls: Sequence[ToolCall]) -> list[str]:
-    """The paths that calls write, according to arguments, patches and shell commands."""
-    return list(dict.fromkeys(edit.path for edit in edits_of(calls) if edit.path))
 
 
 def is_commit(action: Action) -> bool:

@@ -13,9 +13,9 @@ from typing import Any
 
 from holdfast.measures.clause_words import is_negated
 from holdfast.measures.command_words import command_cues, runner_words
+from holdfast.measures.measure_specs import Measure, inner_specs, read_spec
 from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.orders import Passage, Request, requests_in
-from holdfast.measures.registry import Measure, inner_specs, read_spec
 
 Arguments = Mapping[str, Any]
 
@@ -25,17 +25,17 @@ class Cues:
     """The words of orders against a measure.
 
     Args:
-        wanted: patterns; a request that matches all of one tuple, and negates nothing, asks for
+        forbidden: patterns; a request that matches all of one tuple, and negates nothing, asks for
             what the measure forbids.
-        unwanted: a pattern of what the measure demands; a request to leave it out is one as well.
-        lasts: whether a request to leave it out is for more than the next turn.
-        stays: whether one for something is, too.
+        demanded: a pattern of what the measure demands; a request to leave it out breaks it too.
+        forbidden_lasts: whether a request for what is forbidden holds beyond the next turn.
+        demanded_lasts: whether a request to leave out what is demanded does.
     """
 
-    wanted: tuple[tuple[str, ...], ...] = ()
-    unwanted: str = ""
-    lasts: bool = True
-    stays: bool = False
+    forbidden: tuple[tuple[str, ...], ...] = ()
+    demanded: str = ""
+    forbidden_lasts: bool = False
+    demanded_lasts: bool = True
 
 
 def breaking_orders(text: str, measure: Measure) -> Iterator[Passage]:
@@ -73,14 +73,16 @@ def _cues_of_the_forbidden(spec: Any) -> Iterator[Cues]:
 
 
 def _ordered(request: Request, cues: Cues) -> Passage | None:
-    if cues.unwanted and _leaves_out(request, cues.unwanted):
-        return replace(request.passage, lasts=cues.lasts and not request.is_once)
+    """The passage of a request that breaks the measure of these cues; None if it does not."""
+    if cues.demanded and _leaves_out(request, cues.demanded):
+        return replace(request.passage, lasts=cues.demanded_lasts and not request.is_once)
     if _READS.match(request.clause):
         return None
-    wants = any(_asks_for(request.clause, patterns) for patterns in cues.wanted)
-    if wants and cues.stays and not request.is_once:
+    if not any(_asks_for(request.clause, patterns) for patterns in cues.forbidden):
+        return None
+    if cues.forbidden_lasts and not request.is_once:
         return replace(request.passage, lasts=True)
-    return request.passage if wants else None
+    return request.passage
 
 
 def _asks_for(clause: str, patterns: tuple[str, ...]) -> bool:
@@ -124,7 +126,7 @@ _READS = re.compile(
 
 # --- What each measure forbids
 
-_COMMIT_NOW = r"\b(?:just|simply|straight|directly|immediately|right away|anyway|as (?:it )?is)\b"
+_AT_ONCE = r"\b(?:just|simply|straight|directly|immediately|right away|anyway|as (?:it )?is)\b"
 CHANGES = (
     r"\b(?:add|adjust|bump|change|correct|create|delete|edit|extend|fix|insert|modify|move|patch"
     r"|put|remove|rename|replace|rewrite|set|tweak|update|write)\b"
@@ -189,8 +191,8 @@ def _order_of_commands(arguments: Arguments) -> Cues:
     """Of "X before Y": "just Y", or "no X this time"."""
     first = arguments.get("first") or arguments.get("run") or ""
     then = arguments.get("then") or arguments.get("after")
-    wanted = tuple((*cue, _COMMIT_NOW) for cue in command_cues(then)) if then else ()
-    return Cues(wanted, runner_words(first), lasts=False)
+    at_once = tuple((*cue, _AT_ONCE) for cue in command_cues(then)) if then else ()
+    return Cues(at_once, runner_words(first), demanded_lasts=False)
 
 
 def _file(arguments: Arguments) -> Cues:
@@ -232,23 +234,15 @@ def _in_language(names: str) -> str:
 def _most(arguments: Arguments, unit: str) -> Cues:
     """More words or sentences than may be: in words, or as a number."""
     count = int(arguments.get("count", 1))
-    return Cues(((_LONG,), (_MoreThan(unit, count).pattern,)))
+    return Cues(((_LONG,), (_more_than(count, unit),)))
 
 
-@dataclass(frozen=True)
-class _MoreThan:
-    """Numbers of words or sentences above a limit."""
-
-    unit: str
-    count: int
-
-    @property
-    def pattern(self) -> str:
-        words = [word for word, number in NUMBER_WORDS.items() if number > self.count]
-        digits = rf"(?:not at most |at least )?(?:{'|'.join(_digits_above(self.count))})"
-        spelled = "|".join(map(re.escape, words))
-        at_limit = rf"not at most (?:{self.count})"
-        return rf"(?<!at most )\b(?:{digits}|{spelled}|{at_limit}) {self.unit}s?\b"
+def _more_than(count: int, unit: str) -> str:
+    """A pattern for numbers of words or sentences above a limit."""
+    digits = rf"(?:not at most |at least )?(?:{'|'.join(_digits_above(count))})"
+    in_words = "|".join(re.escape(word) for word, number in NUMBER_WORDS.items() if number > count)
+    at_limit = rf"not at most (?:{count})"
+    return rf"(?<!at most )\b(?:{digits}|{in_words}|{at_limit}) {unit}s?\b"
 
 
 def _digits_above(count: int) -> Iterator[str]:
@@ -269,20 +263,26 @@ def _demanded_words(arguments: Arguments) -> Cues:
     return Cues(
         ((rf"\b(?:call|address) me (?!{words})\w",),),
         rf"{words}|nickname|catch ?phrase",
-        stays=True,
+        forbidden_lasts=True,
     )
 
 
 def _ends(arguments: Arguments) -> Cues:
-    return Cues((), f"{words_pattern(arguments['word'])}|{_CLOSING}")
+    return Cues(demanded=f"{words_pattern(arguments['word'])}|{_CLOSING}")
 
 
 def _starts(arguments: Arguments) -> Cues:
-    return Cues((), f"{words_pattern(arguments['word'])}|{_OPENING}")
+    return Cues(demanded=f"{words_pattern(arguments['word'])}|{_OPENING}")
 
 
 def _commit_message(arguments: Arguments) -> Cues:
-    return Cues((), r"\b(?:ticket|prefix|scope|issue)(?: (?:number|id|key))?s?\b", lasts=False)
+    named = r"\b(?:ticket|prefix|scope|issue)(?: (?:number|id|key))?s?\b"
+    return Cues(demanded=named, demanded_lasts=False)
+
+
+def _asks_before(arguments: Arguments) -> Cues:
+    named = r"asking|ask|confirm\w*|permission|questions?"
+    return Cues(demanded=named, demanded_lasts=False)
 
 
 _CUES: Mapping[str, Callable[[Arguments], Cues]] = {
@@ -290,7 +290,7 @@ _CUES: Mapping[str, Callable[[Arguments], Cues]] = {
     "prefers": _other_command,
     "runs_before": _order_of_commands,
     "runs_after": _order_of_commands,
-    "asks_before": lambda _: Cues((), r"asking|ask|confirm\w*|permission|questions?", lasts=False),
+    "asks_before": _asks_before,
     "commit_message": _commit_message,
     "file_not_touched": _file,
     "language": _language,
@@ -303,8 +303,8 @@ _CUES: Mapping[str, Callable[[Arguments], Cues]] = {
     "contains": _demanded_words,
     "ends_with": _ends,
     "starts_with": _starts,
-    "asks_back": lambda _: Cues((), r"questions?|asking|ask"),
-    "emoji": lambda _: Cues((), r"emojis?|emoticons?|smil(?:ey|ie)s?"),
+    "asks_back": lambda _: Cues(demanded=r"questions?|asking|ask"),
+    "emoji": lambda _: Cues(demanded=r"emojis?|emoticons?|smil(?:ey|ie)s?"),
     "json_object": lambda _: Cues(((_OTHER_THAN_JSON,),), r"json"),
     "bullet_list": lambda _: Cues(((_OTHER_FORM,),), r"bullets?|bullet points|lists?"),
     "numbered_list": lambda _: Cues(((_OTHER_FORM,),), r"numbers?|numbering|lists?"),

@@ -7,7 +7,9 @@ from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Spec, Specs
-from holdfast.measures.registry import FOLLOWED, Score, WhenCut, build, measure
+from holdfast.measures.measure_specs import build
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import FOLLOWED, Score, WhenCut
 from holdfast.measures.text import words_of
 
 

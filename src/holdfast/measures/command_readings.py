@@ -136,6 +136,7 @@ def script_in(words: Sequence[str], given: str | None) -> str | None:
 
 
 def readings_of(reading: Reading) -> tuple[Reading, ...]:
+    """A command, and the commands within it: `sudo git push` is `git push` too."""
     readings = [reading]
     while len(readings) < 16:
         following = _inside(readings[-1])

@@ -46,7 +46,7 @@ land landed landing lands
 merge merged merging merges
 provision provisioned provisioning provisions
 publish published publishing publishes
-push pushed pushing pushes
+push pushed pushing pushes force-push force-pushed force-pushing force-pushes
 put putting puts
 release released releasing releases
 remove removed removing removes

@@ -22,7 +22,8 @@ from holdfast.measures.actions import (
 from holdfast.measures.arguments import takes
 from holdfast.measures.patterns import compiled, matches
 from holdfast.measures.reasons import quoted
-from holdfast.measures.registry import Score, WhenCut, measure
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
 Arguments = Annotated[

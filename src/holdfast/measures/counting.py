@@ -5,23 +5,16 @@ from collections import Counter
 from itertools import pairwise
 
 from holdfast.measures.arguments import Count, Counts, Flag, Letter, Text
-from holdfast.measures.registry import (
-    Score,
-    WhenCut,
-    exceeds,
-    measure,
-    share,
-    share_true,
-    verdict,
-)
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score, WhenCut, exceeds, share, share_true, verdict
 from holdfast.measures.text import closing_mark, fold, folded_words, sentences_of, words_of
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 
 def closeness(count: int, target: int, noun: str) -> Score:
     """1 - min(|count - target| / target, 1)."""
     return Score(
-        1 - min(abs(count - target) / target, 1), f"{plural(count, noun)}, {target} asked for"
+        1 - min(abs(count - target) / target, 1), f"{count_of(count, noun)}, {target} asked for"
     )
 
 
@@ -35,7 +28,7 @@ def sentence_count(text: str, count: Count) -> Score:
 def one_sentence(text: str) -> Score:
     """1 if the reply is exactly one sentence."""
     number = len(sentences_of(text))
-    return verdict(number == 1, plural(number, "sentence"))
+    return verdict(number == 1, count_of(number, "sentence"))
 
 
 @measure(when_cut=lambda text, count: exceeds(len(words_of(text)), count))
@@ -48,7 +41,7 @@ def word_count(text: str, count: Count) -> Score:
 def one_word(text: str) -> Score:
     """1/words: 1 for a single word, 0.5 for two, 0 for none."""
     number = len(words_of(text))
-    return Score(1 / number if number else 0.0, plural(number, "word"))
+    return Score(1 / number if number else 0.0, count_of(number, "word"))
 
 
 def paragraphs_of(text: str) -> list[str]:
@@ -68,7 +61,7 @@ def sentence_word_counts(text: str, counts: Counts) -> Score:
     or too few sentences."""
     seen = [len(words_of(sentence)) for sentence in sentences_of(text)]
     if len(seen) != len(counts):
-        return Score(0.0, f"{plural(len(seen), 'sentence')}, {len(counts)} asked for")
+        return Score(0.0, f"{count_of(len(seen), 'sentence')}, {len(counts)} asked for")
     points = [{0: 1.0, 1: 0.5}.get(abs(a - b), 0.0) for a, b in zip(seen, counts, strict=True)]
     return Score(sum(points) / len(points), f"words per sentence: {', '.join(map(str, seen))}")
 
@@ -119,7 +112,8 @@ def every_sentence_starts_with(text: str, word: Text) -> Score:
 def long_reply(text: str, words: Count) -> Score:
     """Words of the reply / `words`, at most 1."""
     number = len(words_of(text))
-    return Score(min(1.0, number / words), f"{plural(number, 'word')}, at least {words} asked for")
+    reason = f"{count_of(number, 'word')}, at least {words} asked for"
+    return Score(min(1.0, number / words), reason)
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)
@@ -128,7 +122,7 @@ def short_reply(text: str, words: Count) -> Score:
     number = len(words_of(text))
     return Score(
         min(1.0, words / number) if number else 0.0,
-        f"{plural(number, 'word')}, at most {words} asked for",
+        f"{count_of(number, 'word')}, at most {words} asked for",
     )
 
 
@@ -136,7 +130,7 @@ def short_reply(text: str, words: Count) -> Score:
 def at_most_sentences(text: str, count: Count) -> Score:
     """1 for one to `count` sentences, else 0."""
     seen = len(sentences_of(text))
-    reason = f"{plural(seen, 'sentence')}, at most {count} asked for"
+    reason = f"{count_of(seen, 'sentence')}, at most {count} asked for"
     return verdict(0 < seen <= count, reason)
 
 
@@ -144,7 +138,7 @@ def at_most_sentences(text: str, count: Count) -> Score:
 def at_most_words(text: str, count: Count) -> Score:
     """1 for one to `count` words, else 0."""
     number = len(words_of(text))
-    return verdict(0 < number <= count, f"{plural(number, 'word')}, at most {count} asked for")
+    return verdict(0 < number <= count, f"{count_of(number, 'word')}, at most {count} asked for")
 
 
 def cased_letters(text: str) -> list[str]:
@@ -176,7 +170,7 @@ def title_case(text: str) -> Score:
 def letter_absent(text: str, letter: Letter) -> Score:
     """1/(1 + how often the letter occurs, in either case)."""
     times = text.casefold().count(letter.casefold())
-    return Score(1 / (1 + times), f"{letter!r} occurs {plural(times, 'time')}")
+    return Score(1 / (1 + times), f"{letter!r} occurs {count_of(times, 'time')}")
 
 
 @measure

@@ -1,64 +1,16 @@
-"""Verb tense, plural nouns, rare words, syllables (English).
+"""Verb tense, plural nouns and rare words (English).
 
 Word forms come from the lexicon that the package `lemminflect` carries, word ranks from `wordfreq`.
 Where a form can be noun or verb ("visits", "love"), the word before decides by the rules below:
 simple, readable, and the same on any machine, which a trained tagger is not.
 """
 
-import re
 from functools import cache, lru_cache
 
-from holdfast.files import asset
 from holdfast.measures.arguments import Count, Share
-from holdfast.measures.number_words import words_for
-from holdfast.measures.registry import Score, measure, share, share_true
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score, share, share_true
 from holdfast.measures.text import folded_words, sentences_of
-
-VOWELS = re.compile(r"[aeiouy]+")
-SILENT_END = re.compile(r"(?<=[^l])e$|(?<=[aeiouyrw]l)e$|(?<=[^aeiouy])es$|(?<=[^aeiouytd])ed$")
-SOUNDED_ES = re.compile(r"(?:[sxzcg]|ch|sh|[^aeiouy]l)es$")
-HIATUS = re.compile(  # neighbouring vowels that are two syllables
-    r"(?<![cstgx])i[ao](?!u?r?$)"  # piano, violet; not nation, special
-    r"|(?<!q)u[ai](?=n$|l$|te|ti|d$)"  # casual, ruin; not quite
-    r"|eo(?!p)|aos|ious?m|oe[mt]"  # video, chaos, medium, poem
-    r"|ie[tn](?!ds?$|t$)"  # quiet; not friend
-    r"|[aeiouy]ing|rea(?=t[eio])|^rea(?=ct)"  # seeing, create, react
-)
-
-
-@cache
-def exceptions() -> dict[str, int]:
-    """The syllable counts of words that the rules get wrong; the file lists words by count."""
-    by_word = {}
-    for line in asset("syllables.txt").splitlines():
-        number, *words = line.split()
-        by_word.update(dict.fromkeys(words, int(number)))
-    return by_word
-
-
-@lru_cache(maxsize=20_000)
-def syllables_in(word: str) -> int:
-    """The number of syllables of a folded word; for a number, that of its English words.
-
-    Developed on about 200 common words; for words outside the list of exceptions it may be off by
-    one, mostly at two vowels in a row.
-    """
-    if word in exceptions():
-        return exceptions()[word]
-    if word.isascii() and word.isdigit():
-        if len(word) >= 16:
-            return len(word)
-        return sum(syllables_in(part) for part in words_for(int(word)))
-    if "-" in word:
-        return sum(syllables_in(part) for part in word.split("-") if part)
-    stem = word.removesuffix("'s")
-    if stem in exceptions():
-        return exceptions()[stem]
-    groups = len(VOWELS.findall(stem)) + len(HIATUS.findall(stem))
-    if groups > 1 and SILENT_END.search(stem) and not SOUNDED_ES.search(stem):
-        groups -= 1
-    return max(1, groups)
-
 
 SUBJECTS = frozenset(
     "i you he she it we they who there everyone everybody someone nobody people".split()
@@ -268,12 +220,3 @@ def rare_words(text: str, common: Count = 10_000, full: Share = 1.0) -> Score:
     usual = commonest(common)
     rare = [word for word in words if word not in usual and word.removesuffix("'s") not in usual]
     return share(len(rare), len(words), "words are rare", full)
-
-
-@measure
-def one_syllable(text: str) -> Score:
-    """Share of words that have one syllable."""
-    words = folded_words(text)
-    long = [word for word in words if syllables_in(word) != 1]
-    result = share(len(words) - len(long), len(words), "words have one syllable")
-    return Score(result.value, result.reason + (f", not {long[0]!r}" if long else ""))

@@ -19,17 +19,18 @@ from holdfast.measures.arguments import (
     Text,
     Texts,
 )
+from holdfast.measures.ifeval_sentences import count_sentences
 from holdfast.measures.language import is_in
 from holdfast.measures.reasons import named
-from holdfast.measures.registry import Score, WhenCut, exceeds, measure, verdict
-from holdfast.measures.text import MAY_BE_LAST, NEVER_LAST
-from holdfast.plurals import plural
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score, WhenCut, exceeds, verdict
+from holdfast.plurals import count_of
 
 
 def compare(count: int, relation: str, target: int, noun: str) -> Score:
     """1 if a count is at least, or less than, the target."""
     kept = count >= target if relation == "at least" else count < target
-    return verdict(kept, f"{plural(count, noun)}, {relation} {target} asked for")
+    return verdict(kept, f"{count_of(count, noun)}, {relation} {target} asked for")
 
 
 def _counted_when_cut(text: str, **arguments: object) -> WhenCut:
@@ -153,7 +154,8 @@ def _bullets(text: str) -> int:
 def ifeval_detectable_format_number_bullet_lists(text: str, num_bullets: Count) -> Score:
     """1 for exactly `num_bullets` lines that begin with * or -."""
     bullets = _bullets(text)
-    return verdict(bullets == num_bullets, f"{plural(bullets, 'bullet')}, {num_bullets} asked for")
+    reason = f"{count_of(bullets, 'bullet')}, {num_bullets} asked for"
+    return verdict(bullets == num_bullets, reason)
 
 
 @measure(when_cut=WhenCut.IF_KEPT)
@@ -183,57 +185,8 @@ def ifeval_combination_two_responses(text: str) -> Score:
     responses = [block for block in blocks if block]
     return Score(
         float(len(responses) == 2 and len(set(responses)) == 2),
-        f"{len(set(responses))} different of {plural(len(responses), 'response')}",
+        f"{len(set(responses))} different of {count_of(len(responses), 'response')}",
     )
-
-
-OPENING = "\"'“‘([{*_«"
-CLOSING = "\"')]}*_:;”’»"
-BESIDE = frozenset("\"')]}")  # a token of only these belongs to the sentence before
-INITIAL = re.compile(r"[^\W\d_]")
-CONTRACTED = re.compile(r"['’]")  # "I'm" begins with the word "I"
-NUMBER = re.compile(r"\d[\d.,]*")
-ABBREVIATIONS = MAY_BE_LAST | frozenset(
-    (
-        "messrs gen sen rep gov col capt lt sgt rev hon pres ave blvd rd corp ltd co bros sr"
-        " ph.d m.d b.a m.a u.k d.c n.y l.a no vol fig ed jan feb aug sept oct nov dec"
-    ).split()
-)
-OPENERS = frozenset(
-    (
-        "i you he she it we they this that these those there here my your his her its our their"
-        " the a an and but or so yet if when while as after before since because although though"
-        " in on at by for from with to of no not yes what why how who where which is are was do"
-        " does did can could would should will may let please then now also however some many"
-        " most all each every one another even just such"
-    ).split()
-)
-
-
-def count_sentences(text: str) -> int:
-    """How many sentences a text has; 0 only if it is blank."""
-    tokens = [token for token in text.split() if not set(token) <= BESIDE]
-    followers = tokens[1:]
-    ends = sum(map(ends_sentence, tokens, followers))  # the last token has no follower
-    return ends + bool(text.strip())
-
-
-def ends_sentence(token: str, follower: str) -> bool:
-    """Whether a sentence ends after a token, given the next token."""
-    word = token.rstrip(CLOSING)
-    if word.endswith(("?", "!")):
-        return True
-    if not word.endswith("."):
-        return False
-    stem = word.rstrip(".").lstrip(OPENING).lower()
-    follower = CONTRACTED.split(follower.lstrip(OPENING))[0]
-    if stem in NEVER_LAST:
-        return False
-    if NUMBER.fullmatch(stem):
-        return not follower[:1].islower()
-    if word.endswith("..") or stem in ABBREVIATIONS or INITIAL.fullmatch(stem):
-        return follower[:1].isupper() and follower.rstrip(".,?!" + CLOSING).lower() in OPENERS
-    return True
 
 
 DIVIDER = "***"
@@ -277,9 +230,8 @@ def ifeval_length_constraints_number_paragraphs(text: str, num_paragraphs: Count
     if not all(blocks[1:-1]):
         return Score(0.0, f"there is nothing between two {DIVIDER}")
     count = sum(map(bool, blocks))
-    return Score(
-        float(count == num_paragraphs), f"{plural(count, 'paragraph')}, {num_paragraphs} asked for"
-    )
+    reason = f"{count_of(count, 'paragraph')}, {num_paragraphs} asked for"
+    return verdict(count == num_paragraphs, reason)
 
 
 def _nth_paragraph_when_cut(text: str, num_paragraphs: int, **arguments: object) -> WhenCut:
@@ -296,7 +248,7 @@ def ifeval_length_constraints_nth_paragraph_first_word(
     """
     blocks = [block.strip() for block in text.split("\n\n") if block.strip()]
     if len(blocks) != num_paragraphs or nth_paragraph > len(blocks):
-        return Score(0.0, f"{plural(len(blocks), 'paragraph')}, {num_paragraphs} asked for")
+        return Score(0.0, f"{count_of(len(blocks), 'paragraph')}, {num_paragraphs} asked for")
     opening = blocks[nth_paragraph - 1].split()[0].lstrip("'\"")
     word = AFTER_FIRST_WORD.split(opening)[0].lower()
     return verdict(word == first_word.lower(), f"paragraph {nth_paragraph} begins {word!r}")

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Text, takes
-from holdfast.measures.registry import BUILDERS, JUDGE, Entry, Measure, Score, check_fields
+from holdfast.measures.measure_specs import BUILDERS, Measure, check_fields
+from holdfast.measures.registry import JUDGE, Entry
+from holdfast.measures.scores import Score
 
 MIN_LABELS = 4  # of each kind: a judge that tosses a coin then passes less than 1 time in 20
 

@@ -11,9 +11,10 @@ from functools import cache
 from typing import Any
 
 from holdfast.measures.arguments import NAMES, LanguageCode
-from holdfast.measures.registry import Score, measure
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score
 from holdfast.measures.text import folded_words, sentences_of, words_of
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 # Languages with a word list, and the list's name if it differs. Languages without spaces between
 # words, or written with signs between letters, are left to the identifier.
@@ -168,7 +169,7 @@ def bilingual(text: str, first: LanguageCode, second: LanguageCode) -> Score:
     outer_good = sum(is_in(outer, first) for outer, _ in pairs)
     inner_good = sum(is_in(inner, second) for _, inner in pairs)
     reason = (
-        f"of {plural(len(pairs), 'pair')}, {outer_good} with {NAMES[first]} "
+        f"of {count_of(len(pairs), 'pair')}, {outer_good} with {NAMES[first]} "
         f"and {inner_good} with ({NAMES[second]})"
     )
     return Score((outer_good + inner_good) / (2 * len(pairs)), reason)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from holdfast.measures.arguments import Flag, Flags, MaybeCount, MaybeTexts, Text
 from holdfast.measures.patterns import compiled, find, looks_at_end
 from holdfast.measures.reasons import mismatch
-from holdfast.measures.registry import Score, WhenCut, exceeds, measure, share_true, verdict
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score, WhenCut, exceeds, share_true, verdict
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
 BULLET = re.compile(r"[-*•–]\s+\S")
@@ -20,25 +21,27 @@ OBJECTS_TRIED = 50  # starts tried for a JSON object, at most, so that no text t
 @measure
 def starts_with(text: str, word: Text, case: Flag = False) -> Score:
     """1 if the reply starts with this word or phrase; punctuation is ignored."""
-    return edge(text, word, case, slice(0, len(words_of(word))), "starts")
+    phrase = _words(word, case)
+    if not phrase:  # a sign or an emoji
+        kept = text.strip().startswith(word)
+        return verdict(kept, f"the reply starts {'' if kept else 'not '}with {word!r}")
+    start = _words(text, case)[: len(phrase)]
+    return verdict(start == phrase, f"the reply starts with {' '.join(start)!r}")
 
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def ends_with(text: str, word: Text, case: Flag = False) -> Score:
     """1 if the reply ends with this word or phrase; punctuation is ignored."""
-    return edge(text, word, case, slice(-len(words_of(word)) or None, None), "ends")
+    phrase = _words(word, case)
+    if not phrase:
+        kept = text.strip().endswith(word)
+        return verdict(kept, f"the reply ends {'' if kept else 'not '}with {word!r}")
+    end = _words(text, case)[-len(phrase) :]
+    return verdict(end == phrase, f"the reply ends with {' '.join(end)!r}")
 
 
-def edge(text: str, phrase: str, case: bool, part: slice, verb: str) -> Score:
-    """Compares the words at one end of a reply with a phrase."""
-    if not words_of(phrase):  # a sign or an emoji
-        kept = (
-            text.strip().startswith(phrase) if verb == "starts" else text.strip().endswith(phrase)
-        )
-        return verdict(kept, f"the reply {verb} {'' if kept else 'not '}with {phrase!r}")
-    split = words_of if case else folded_words
-    seen = split(text)[part]
-    return verdict(seen == split(phrase), f"the reply {verb} with {' '.join(seen)!r}")
+def _words(text: str, case: bool) -> list[str]:
+    return words_of(text) if case else folded_words(text)
 
 
 @measure(when_cut=WhenCut.NOT_JUDGED)

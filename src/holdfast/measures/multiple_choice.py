@@ -6,7 +6,8 @@ from functools import cache
 
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Letter, Letters
-from holdfast.measures.registry import Score, WhenCut, measure, verdict
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score, WhenCut, verdict
 from holdfast.measures.text import lines_of
 
 SIGHT = 20_000  # characters that are read from either end: an answer is at one of them

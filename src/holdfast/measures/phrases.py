@@ -8,8 +8,8 @@ expression; a phrase that makes up half of a sentence stands for all of it.
 import re
 from collections.abc import Iterator, Sequence
 
+from holdfast.measures.measure_specs import Measure, build, inner_specs
 from holdfast.measures.patterns import find
-from holdfast.measures.registry import Measure, build, inner_specs
 from holdfast.measures.repeated_turns import units_of
 from holdfast.measures.text import fold, sentences_of
 

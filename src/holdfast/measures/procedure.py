@@ -17,7 +17,8 @@ from holdfast.measures.actions import (
 from holdfast.measures.agent_tools import ASKS_USER
 from holdfast.measures.command_words import in_words
 from holdfast.measures.patterns import matches
-from holdfast.measures.registry import Score, Undecided, WhenCut, measure, verdict
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score, Undecided, WhenCut, verdict
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
 

@@ -20,7 +20,8 @@ from holdfast.measures.arguments import Flag, Texts
 from holdfast.measures.command_options import options_of
 from holdfast.measures.patterns import matches
 from holdfast.measures.reasons import mismatch
-from holdfast.measures.registry import Score, Undecided, WhenCut, measure
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.measures.written_texts import WrittenTexts, shown_text, text_of_file
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.errors import UsageError, cut
 from holdfast.measures.patterns import find
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 _SHOWN = 60  # characters of a text
 _LISTED = 4  # words of a list
@@ -127,4 +127,4 @@ def _too_long(what: str, text: str, pattern: str, flags: str) -> str:
     if length <= int(parts["most"]):
         return ""
     which = f"the first line of {what}" if parts["of_line"] else what
-    return f"{which} has {plural(length, 'character')}, at most {parts['most']} asked for"
+    return f"{which} has {count_of(length, 'character')}, at most {parts['most']} asked for"

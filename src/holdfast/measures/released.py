@@ -20,12 +20,15 @@ from holdfast.measures.arguments import (
     Texts,
     Words,
 )
-from holdfast.measures.content import never_contains, number_near, sentiment, vader
+from holdfast.measures.content import never_contains
 from holdfast.measures.counting import alternation
 from holdfast.measures.layout import has_keys, objects_in
-from holdfast.measures.registry import Score, measure, share, share_true, verdict
+from holdfast.measures.mentioned_numbers import number_near
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score, share, share_true, verdict
+from holdfast.measures.sentiment import sentiment, vader
 from holdfast.measures.text import WORD, folded_words, sentences_of, words_of
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 STRIPPED = re.compile(r"[^\w\s]")
 
@@ -39,7 +42,7 @@ def plain_words(text: str) -> list[str]:
 def released_letter_absent(text: str, letter: Letter) -> Score:
     """1/(1 + how often the letter occurs in lower case); misses capitals."""
     times = text.count(letter.lower())
-    return Score(1 / (1 + times), f"{letter.lower()!r} occurs {plural(times, 'time')}")
+    return Score(1 / (1 + times), f"{letter.lower()!r} occurs {count_of(times, 'time')}")
 
 
 @measure(empty_is_zero=False)
@@ -85,7 +88,7 @@ def released_vader(text: str, part: Part) -> Score:
 def released_long_reply(text: str) -> Score:
     """1 - 1/(1 + cube root of the number of words)."""
     number = len(text.split())
-    return Score(round(1 - 1 / (1 + number ** (1 / 3)), 6), plural(number, "word"))
+    return Score(round(1 - 1 / (1 + number ** (1 / 3)), 6), count_of(number, "word"))
 
 
 @measure(empty_is_zero=False)

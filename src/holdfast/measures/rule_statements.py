@@ -14,9 +14,9 @@ from typing import Any
 from holdfast.measures.breaking_orders import CHANGES, LANGUAGES, file_pattern, words_pattern
 from holdfast.measures.clause_words import is_negated
 from holdfast.measures.command_words import command_cues, runner_words
+from holdfast.measures.measure_specs import Measure, build
 from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.orders import Passage, Sentence, is_no_rule, read_sentences, shortened
-from holdfast.measures.registry import Measure, build
 
 Arguments = Mapping[str, Any]
 

@@ -20,12 +20,8 @@ from holdfast.measures.clause_words import (
     stems,
     without_markup,
 )
+from holdfast.measures.order_patterns import ASKS_FOR_FACT, LIFTS, ONCE, ONWARD, PERMITS
 from holdfast.measures.orders import (
-    ASKS_FOR_FACT,
-    LIFTS,
-    ONCE,
-    ONWARD,
-    PERMITS,
     QUOTED,
     Passage,
     Sentence,

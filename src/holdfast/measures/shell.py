@@ -6,35 +6,30 @@ gives any, and a command is read although its `if` may never hold.
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.measures.command_readings import Command, Reading, readings_of, script_in
+from holdfast.measures.shell_words import ShellState, assign, given_text, words_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 _DEEPEST = 8  # scripts within scripts, as in bash -c "bash -c ..."
+# more are no script; the parser goes over all of them again for each, if the last has no command
+_MOST_PIPES = 10_000
+_COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
+_GROUPS = ("compound_statement", "subshell", "for_statement", "while_statement", "if_statement")
+# options whose argument is a file with a text, such as a commit's message or a pull request's body
+_TEXT_FILES = ("-F", "--file", "--body-file", "--notes-file", "--template")
+_OUTPUT = (">", ">>", "&>", "&>>", ">|")
 
 
 def read_script(script: str) -> list[Command]:
     """The commands of a script, in the order in which they end."""
     return _read(script, 0)
-
-
-@dataclass
-class _ShellState:
-    """The state of the shell while a script is read."""
-
-    source: bytes
-    depth: int
-    variables: dict[str, str] = field(default_factory=dict)
-    documents: dict[str, str] = field(default_factory=dict)  # here-documents by their file
-
-    def text(self, node: "Node") -> str:
-        return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
 def _read(script: str, depth: int) -> list[Command]:
@@ -43,12 +38,12 @@ def _read(script: str, depth: int) -> list[Command]:
     if source.count(b"|") > _MOST_PIPES:
         return list(_roughly(script))
     root = _parser().parse(source).root_node
-    shell = _ShellState(source, depth)
+    shell = ShellState(source, depth)
     commands: list[Command] = []
     redirects, grouped = _redirects_by_command(root)
     for node in sorted(_statements(root), key=lambda node: node.end_byte):
         if node.type == "variable_assignment":
-            _assign(node, shell)
+            assign(node, shell)
         else:
             found = _commands_at(node, redirects.get(node.id, []), shell)
             commands += (
@@ -68,13 +63,6 @@ def _parser() -> "Parser":
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-# more are no script; the parser goes over all of them again for each, if the last has no command
-_MOST_PIPES = 10_000
-
-
-_COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
-
-
 def _statements(root: "Node") -> Iterator["Node"]:
     """All commands, and the assignments that stand alone."""
     nodes: list[tuple[Node, str | None]] = [(root, None)]
@@ -92,9 +80,6 @@ def _descendants(root: "Node") -> Iterator["Node"]:
         node = nodes.pop()
         yield node
         nodes += node.children
-
-
-_GROUPS = ("compound_statement", "subshell", "for_statement", "while_statement", "if_statement")
 
 
 def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[int]]:
@@ -120,7 +105,7 @@ def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[in
     return redirects, grouped
 
 
-def _commands_at(node: "Node", outer: Sequence["Node"], shell: _ShellState) -> list[Command]:
+def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> list[Command]:
     words: list[str] = []
     redirects = list(outer)
     if node.type == "test_command":
@@ -129,14 +114,16 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: _ShellState) -> l
         if child.type.endswith("_redirect"):
             redirects.append(child)
         elif node.type != "test_command" and child.type != "variable_assignment":
-            words += _words(child, shell)
+            words += words_of(child, shell)
         elif node.type == "declaration_command":
             words.append(shell.text(child))
     if not words:
         return []
     if outer and shell.source[node.end_byte : outer[0].start_byte].strip() == b"-":
         words.append("-")  # which the grammar drops in front of a here-document
-    given = next((text for text in (_input(r, shell) for r in redirects) if text is not None), None)
+    given = next(
+        (text for text in (given_text(r, shell) for r in redirects) if text is not None), None
+    )
     if given is None and "tee" in words:
         given = _piped_into(node, shell)
     shown, writes = _redirected(redirects, shell)
@@ -147,10 +134,6 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: _ShellState) -> l
     words = list(_with_documents(words, given, shell.documents))
     command = Command((Reading((*words, *shown)),), writes, input=given, redirects=shown)
     return _unwrapped(command, words, shell.depth)
-
-
-# options whose argument is a file with a text, such as a commit's message or a pull request's body
-_TEXT_FILES = ("-F", "--file", "--body-file", "--notes-file", "--template")
 
 
 def _with_documents(
@@ -169,11 +152,8 @@ def _with_documents(
         before = word
 
 
-_OUTPUT = (">", ">>", "&>", "&>>", ">|")
-
-
 def _redirected(
-    redirects: Sequence["Node"], shell: _ShellState
+    redirects: Sequence["Node"], shell: ShellState
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The words of redirections, and the files that are written."""
     shown: list[str] = []
@@ -184,27 +164,14 @@ def _redirected(
         targets = redirect.children_by_field_name("destination")
         start = targets[0].start_byte if targets else redirect.end_byte
         operator = shell.source[redirect.start_byte : start].decode("utf-8", "replace").strip()
-        names = [word for target in targets for word in _words(target, shell)]
+        names = [word for target in targets for word in words_of(target, shell)]
         shown += [operator, *names]
         if operator.lstrip("0123456789") in _OUTPUT and names and not names[0].startswith("/dev/"):
             writes.append(names[0])
     return tuple(shown), tuple(writes)
 
 
-def _input(redirect: "Node", shell: _ShellState) -> str | None:
-    """The text of a here-document or a here-string."""
-    if redirect.type == "herestring_redirect":
-        return "".join(_value(child, shell) for child in redirect.named_children)
-    if redirect.type != "heredoc_redirect":
-        return None
-    bodies = [child for child in redirect.children if child.type == "heredoc_body"]
-    text = "".join(shell.text(body) for body in bodies)
-    if shell.source[redirect.start_byte :].startswith(b"<<-"):
-        text = re.sub(r"^\t+", "", text, flags=re.MULTILINE)
-    return text.rstrip("\n")
-
-
-def _piped_into(node: "Node", shell: _ShellState) -> str | None:
+def _piped_into(node: "Node", shell: ShellState) -> str | None:
     """The text that `echo`, `printf` or `cat` with a here-document pipes into a command, if the
     script shows it.
     """
@@ -224,14 +191,14 @@ def _piped_into(node: "Node", shell: _ShellState) -> str | None:
     document = None
     if source.type == "redirected_statement":
         redirects = [c for c in source.children if c.type.endswith("_redirect")]
-        texts = [_input(r, shell) for r in redirects]
+        texts = [given_text(r, shell) for r in redirects]
         document = next((text for text in texts if text is not None), None)
         if any(c.type == "file_redirect" for c in redirects):
             return None  # its output goes to a file
         source = source.children[0]
     if source.type != "command":
         return None
-    words = [word for child in source.children for word in _words(child, shell)]
+    words = [word for child in source.children for word in words_of(child, shell)]
     return shown_output(words, document)
 
 
@@ -249,78 +216,6 @@ def shown_output(words: Sequence[str], text: str | None) -> str | None:
             return None
         return "\n".join(given).replace("\\n", "\n")
     return None
-
-
-_LONGEST_VALUE = 100_000  # characters: A=$A$A, again and again, doubles it
-
-
-def _assign(node: "Node", shell: _ShellState) -> None:
-    name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-    if name is not None and value is not None:
-        text = _value(value, shell)
-        shell.variables.pop(shell.text(name), None)
-        if len(text) <= _LONGEST_VALUE:
-            shell.variables[shell.text(name)] = text
-
-
-def _words(node: "Node", shell: _ShellState) -> list[str]:
-    """The words that a node becomes: several for a variable without quotes."""
-    if node.type == "command_name" and node.named_children:
-        node = node.named_children[0]
-    value = _value(node, shell)
-    if node.type in ("simple_expansion", "expansion") and value != shell.text(node):
-        return value.split()
-    return [value]
-
-
-def _value(node: "Node", shell: _ShellState) -> str:
-    text = shell.text(node)
-    match node.type:
-        case "raw_string":
-            return text[1:-1]
-        case "ansi_c_string":
-            return text[2:-1].replace("\\n", "\n").replace("\\'", "'")
-        case "string":
-            return _joined(node, shell, 1, lambda t: re.sub(r'\\(["\\$`\n])', _unescaped, t))
-        case "concatenation":
-            return _joined(node, shell, 0, lambda t: re.sub(r"(?s)\\(.)", _unescaped, t))
-        case "word":
-            return re.sub(r"(?s)\\(.)", _unescaped, text)
-        case "simple_expansion" | "expansion":
-            name = re.fullmatch(r"\$\{?(\w+)\}?", text)
-            return shell.variables.get(name[1], text) if name else text
-        case "command_substitution":
-            document = _document_in(node, shell)
-            return text if document is None else document
-    return text
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    return "" if match[1] == "\n" else match[1]
-
-
-def _joined(node: "Node", shell: _ShellState, quotes: int, plain: Callable[[str], str]) -> str:
-    """The values of a node's parts, with the text between them; `quotes` at its ends are cut."""
-    parts, position = [], node.start_byte + quotes
-    for child in node.named_children:
-        if child.type == "string_content":
-            continue
-        parts.append(plain(shell.source[position : child.start_byte].decode("utf-8", "replace")))
-        parts.append(_value(child, shell))
-        position = child.end_byte
-    end = max(position, node.end_byte - quotes)
-    parts.append(plain(shell.source[position:end].decode("utf-8", "replace")))
-    return "".join(parts)
-
-
-def _document_in(node: "Node", shell: _ShellState) -> str | None:
-    """The text of `$(cat <<EOF ...)`; None for another substitution."""
-    inner = node.named_children[0] if len(node.named_children) == 1 else None
-    body = inner.child_by_field_name("body") if inner is not None else None
-    if inner is None or body is None or shell.text(body).split() not in (["cat"], ["cat", "-"]):
-        return None
-    texts = (_input(child, shell) for child in inner.children)
-    return next((text for text in texts if text is not None), None)
 
 
 def _roughly(script: str) -> Iterator[Command]:

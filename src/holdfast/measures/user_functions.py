@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any
 
 from holdfast.errors import UsageError, type_in_words
-from holdfast.measures.registry import BUILDERS, CODE, Measure, Score, build
+from holdfast.measures.measure_specs import BUILDERS, Measure, build
+from holdfast.measures.registry import CODE
+from holdfast.measures.scores import Score
 
 
 def as_measure(value: Any) -> Measure:

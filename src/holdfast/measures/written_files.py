@@ -19,7 +19,8 @@ from holdfast.measures.arguments import Flag, takes
 from holdfast.measures.edit_texts import FileEdit
 from holdfast.measures.patterns import count, find
 from holdfast.measures.reasons import quoted
-from holdfast.measures.registry import Score, Undecided, WhenCut, measure, verdict
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score, Undecided, WhenCut, verdict
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.measures.written_texts import WrittenTexts
 

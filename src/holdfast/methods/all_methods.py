@@ -1,27 +1,15 @@
-"""All methods: one class each, from which all descriptions are derived."""
+"""All methods, and their descriptions, which are derived from their classes."""
 
 import dataclasses
 from typing import Any
 
 from holdfast.catalogue_entry import CatalogueEntry
-from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
-from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
-from holdfast.methods.hold import Hold
-from holdfast.methods.keys import Prism, Seka
+from holdfast.methods import method_classes
 from holdfast.methods.kinds import Ability, Kind, requirements
 from holdfast.methods.parameters import Parameter, parameters_of, required_parameters
-from holdfast.methods.reminder import Reminder
-from holdfast.methods.repair import Repair
-from holdfast.methods.repetition import Repetition
-from holdfast.methods.residual import Capping, Vector
-from holdfast.methods.retry import CheckAndRetry
 
-METHODS: tuple[type[Any], ...] = (
-    *(SplitSoftmax, Pasta, Boost, Spotlight, Hold),
-    *(Repetition, Reminder, Repair, CheckAndRetry),
-    *(Guidance, AdaCad, PromptStrength, Anchoring),
-    *(Seka, Prism),
-    *(Capping, Vector),
+METHODS: tuple[type[Any], ...] = tuple(
+    value for value in vars(method_classes).values() if isinstance(value, type)
 )
 BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
 # those that can be applied wherever a chat goes through, whatever the model

@@ -15,8 +15,8 @@ and none asks what kind a method is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from holdfast.chat.messages import Message, Messages
@@ -34,7 +34,7 @@ from holdfast.methods.protocols import (
     ShiftsAttention,
 )
 from holdfast.methods.spec import spec_of
-from holdfast.methods.table import HeadTable, LayerTable, head_table, layer_entries
+from holdfast.methods.table import HeadTable, head_table
 
 
 def compile_methods(methods: Iterable[Method]) -> CompiledMethods:
@@ -190,6 +190,10 @@ class CompiledMethods:
         """Those that act inside a forward pass: two texts share keys and values if these agree."""
         return self._where(lambda traits: traits.acts_in_pass)
 
+    def in_pass_over(self, span: Sequence[bool]) -> CompiledMethods:
+        """Those that act inside a pass over a text with this span, which some of them need."""
+        return self.in_pass if any(span) else self.in_pass.without_span
+
     @cached_property
     def affects_pre_span(self) -> bool:
         """Whether any also moves tokens before the span, and with them their keys."""
@@ -263,18 +267,8 @@ class CompiledMethods:
 UNSTEERED = CompiledMethods()  # no methods
 
 
-def layer_table(rows: Sequence[CompiledMethods], layer: int, heads: int) -> LayerTable:
-    """The table of a layer with `heads` heads, for the methods of each row, all of which have a
-    `table`; float64 on the host.
-    """
-    numbers = {compiled: number for number, compiled in enumerate(dict.fromkeys(rows))}
-    table = _layer_table(tuple(numbers), layer, heads)
-    return replace(table, numbers=table.numbers[:, [numbers[compiled] for compiled in rows]])
-
-
-@lru_cache(maxsize=4096)
-def _layer_table(rows: tuple[CompiledMethods, ...], layer: int, heads: int) -> LayerTable:
-    """The table of different rows; one column for all heads if no method names any."""
-    tables = [compiled.table for compiled in rows if compiled.table is not None]
-    columns = heads if any(len(table) > 1 for table in tables) else 1
-    return LayerTable.of([layer_entries(table, layer, columns) for table in tables])
+def head_tables(rows: Iterable[CompiledMethods]) -> list[HeadTable] | None:
+    """The `table` of the methods of each row; None if a row has none."""
+    tables = [compiled.table for compiled in rows]
+    every = [table for table in tables if table is not None]
+    return every if len(every) == len(tables) else None

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,8 @@ HEADER = "holdfast"
 SUFFIX = ".safetensors"
 _DIGITS = 16  # of the digest in a spec string
 _DIGEST = re.compile(rf"[0-9a-f]{{{_DIGITS}}}")
-# by digest, the files that this process has read: records, requests and other processes name a file
-# by its content, without its path
+# The files that this process has read, by digest: records, requests and other processes name a file
+# by its content, and a text has no other way to lead to one.
 _KNOWN: dict[str, Fitted] = {}
 
 
@@ -43,7 +44,7 @@ class FittedOn:
     head_size: int = 0  # of a key-value head; 0 likewise
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Fitted:
     """A file that `holdfast fit` wrote; equal to any other with the same content."""
 
@@ -56,7 +57,6 @@ class Fitted:
     # a description of the data, for people
     made_from: Mapping[str, Any] = field(compare=False, hash=False, repr=False)
     path: Path = field(compare=False)  # of the file that was read
-    _tensors: dict[Any, Tensor] = field(default_factory=dict, compare=False, hash=False, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _reopen, (str(self.path), self.digest)
@@ -67,13 +67,11 @@ class Fitted:
 
     def tensor(self, name: str, device: torch.device | str = "cpu") -> Tensor:
         """A float32 tensor on a device, layers first; a `UsageError` if the file has changed."""
-        if (name, str(device)) not in self._tensors:
-            if not self._tensors:
-                self._load()
-            self._tensors[name, str(device)] = self._tensors[name, "cpu"].to(device)
-        return self._tensors[name, str(device)]
+        return _on_device(self, name, str(device))
 
-    def _load(self) -> None:
+    @cached_property
+    def _tensors(self) -> dict[str, Tensor]:
+        """All tensors by name, on the host."""
         import torch
         from safetensors.torch import load
 
@@ -87,8 +85,15 @@ class Fitted:
                 allowed=_digest(content),
             )
         with torch.inference_mode(False):  # passes with gradients use it too
-            for name, tensor in load(content).items():
-                self._tensors[name, "cpu"] = tensor
+            return load(content)
+
+
+@lru_cache(maxsize=256)
+def _on_device(fitted: Fitted, name: str, device: str) -> Tensor:
+    import torch
+
+    with torch.inference_mode(False):  # passes with gradients use it too
+        return fitted._tensors[name].to(device)
 
 
 def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
@@ -106,8 +111,16 @@ def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
                 value=text,
             )
         fitted = read_any_fitted(text)
+    elif _DIGEST.fullmatch(text):
+        fitted = _with_digest(text, files)
     else:
-        fitted = _by_digest(text, method, files)
+        raise UsageError(
+            f"{method} takes file as the path of a {SUFFIX} file, not {text!r}; make one with"
+            f" `holdfast fit {method}`.",
+            option="file",
+            value=text,
+            allowed=SUFFIX,
+        )
     if fitted.method != method:
         raise UsageError(
             f"The file {str(fitted.path)!r} was fitted for {fitted.method}, and {method} needs its"
@@ -184,31 +197,24 @@ def write_fitted(
     return read_any_fitted(path)
 
 
-def _by_digest(text: str, method: str, files: bool) -> Fitted:
-    if not _DIGEST.fullmatch(text):
-        raise UsageError(
-            f"{method} takes file as the path of a {SUFFIX} file, not {text!r}; make one with"
-            f" `holdfast fit {method}`.",
-            option="file",
-            value=text,
-            allowed=SUFFIX,
-        )
-    if text not in _KNOWN and files:
+def _with_digest(digest: str, files: bool) -> Fitted:
+    """The file with this content; with `files`, those in the working folder are read first."""
+    if digest not in _KNOWN and files:
         _read_folder(Path())
-    if text in _KNOWN:
-        return _KNOWN[text]
-    if not files:
+    if digest in _KNOWN:
+        return _KNOWN[digest]
+    if files:
         raise UsageError(
-            f"No fitted file with the content {text} was read here; a server knows those that it"
-            " was started with.",
+            f"No fitted file with the content {digest} was read, and none is in this folder; give"
+            " its path.",
             option="file",
-            value=text,
+            value=digest,
         )
     raise UsageError(
-        f"No fitted file with the content {text} was read, and none is in this folder; give its"
-        " path.",
+        f"No fitted file with the content {digest} was read here; a server knows those that it was"
+        " started with.",
         option="file",
-        value=text,
+        value=digest,
     )
 
 

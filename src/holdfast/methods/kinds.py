@@ -15,12 +15,15 @@ import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
+from holdfast.errors import UsageError, shortened
 from holdfast.methods.protocols import (
     EditsHidden,
     EditsKeys,
     EditsLogits,
     EditsMessages,
+    Method,
     NeedsRehearsal,
     RetriesReplies,
     ShiftsAttention,
@@ -94,17 +97,9 @@ def members_of(kind: Kind) -> tuple[str, ...]:
     return ("name", *members)
 
 
-def kinds_of(method: object) -> tuple[object, ...]:
-    """The kind that a class declares, or else the kinds whose functions it has."""
-    declared = getattr(method, "kind", None)
-    if declared is not None:
-        return (declared,)
-    return tuple(kind for kind in Kind if any(hasattr(method, name) for name in _functions(kind)))
-
-
 def kind_of(method: object) -> Kind | None:
     """The kind of a method, which may be inferred from its functions; None for any other object."""
-    kinds = kinds_of(method)
+    kinds = _kinds_of(method)
     return kinds[0] if kinds and isinstance(kinds[0], Kind) else None
 
 
@@ -122,6 +117,80 @@ def in_words(abilities: Iterable[Ability]) -> str:
     chosen = set(abilities)
     *others, last = [ability.value for ability in Ability if ability in chosen] or ["nothing"]
     return f"{', '.join(others)} and {last}" if others else last
+
+
+# Classes of users
+
+
+def checked_method(method: Any) -> Method:
+    """The method, if it can be applied, written as a spec and compared with others."""
+    if isinstance(method, type):
+        raise UsageError(
+            f"{method.__name__} is a class, and a method is an object of it; make one, as in "
+            f"{method.__name__}(...).",
+            option="method",
+            value=method.__name__,
+        )
+    members = members_of(_checked_kind(method))
+    made_by = type(method).__name__
+    if missing := " and ".join(name for name in members if not hasattr(method, name)):
+        raise UsageError(
+            f"The method {made_by} lacks {missing}; a method of its kind has"
+            f" {', '.join(members)} (see holdfast.methods.protocols).",
+            option="method",
+            value=made_by,
+            allowed=members,
+        )
+    if not method.name:
+        raise UsageError(f"The method {made_by} has an empty name; give it a word.")
+    try:
+        hash(method)
+    except TypeError:
+        raise UsageError(
+            f"The method {made_by} cannot be hashed, so rows that share it cannot be grouped; make"
+            " it a frozen dataclass, @dataclass(frozen=True).",
+            option="method",
+            value=made_by,
+        ) from None
+    checked: Method = method
+    return checked
+
+
+def _checked_kind(method: object) -> Kind:
+    kinds, made_by = _kinds_of(method), type(method).__name__
+    if not kinds:
+        raise UsageError(
+            f"{shortened(method)} is no method; give objects of holdfast.methods, or spec strings"
+            " such as 'boost:factor=2'.",
+            option="method",
+            value=made_by,
+        )
+    kind, *others = kinds
+    if not isinstance(kind, Kind):
+        raise UsageError(
+            f"The method {made_by} declares the kind {shortened(kind)}; give it one of"
+            f" {', '.join(map(str, Kind))}.",
+            option="method",
+            value=kind,
+            allowed=tuple(Kind),
+        )
+    if others:
+        raise UsageError(
+            f"The method {made_by} has the functions of {' and '.join(map(str, kinds))}; declare"
+            f" the one that it is, as in kind = {kind}.",
+            option="method",
+            value=made_by,
+            allowed=kinds,
+        )
+    return kind
+
+
+def _kinds_of(method: object) -> tuple[object, ...]:
+    """The kind that a class declares, or else the kinds whose functions it has."""
+    declared = getattr(method, "kind", None)
+    if declared is not None:
+        return (declared,)
+    return tuple(kind for kind in Kind if any(hasattr(method, name) for name in _functions(kind)))
 
 
 def _functions(kind: Kind) -> list[str]:

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
+from functools import partial
 from typing import Any, TypeVar, dataclass_transform
 
 from holdfast.errors import UsageError
@@ -27,12 +28,13 @@ class Values:
 
     words: str  # the values as messages name them
     schema: dict[str, Any]  # the values as JSON Schema
-    # from the method's name, the parameter's name and a value to the value to keep; raises a
+    # given the names of the method and of the parameter, and a value: the value to keep, or a
     # `UsageError` that names all three
     check: Callable[[str, str, Any], object]
-    # from the text in a spec string, and whether it may name a file, to the value to check; raises
-    # a `ValueError` with the right form in words
-    read: Callable[[str, bool], object]
+    # the value to check, from the text in a spec string; a `ValueError` has the right form in words
+    read: Callable[[str], object] = str
+    # the same where the text may name a file; None: no text of these values does
+    read_file: Callable[[str], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def whole(low: int) -> Values:
     return Values(words, {"type": "integer", "minimum": low}, check, _read_number)
 
 
-def _read_number(text: str, files: bool) -> float:
+def _read_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
@@ -133,8 +135,7 @@ def word(*choices: str) -> Values:
             raise refused(owner, name, value, words, choices)
         return str(value)
 
-    schema = {"type": "string", "enum": list(choices)}
-    return Values(words, schema, check, lambda text, files: text)
+    return Values(words, {"type": "string", "enum": list(choices)}, check)
 
 
 def _check_names(owner: str, name: str, value: Any) -> tuple[str, ...]:
@@ -148,7 +149,7 @@ NAMES = Values(
     "NAME/NAME",
     {"type": "array", "items": {"type": "string", "minLength": 1}},
     _check_names,
-    lambda text, files: tuple(text.split("/")),
+    lambda text: text.split("/"),
 )
 
 
@@ -158,7 +159,7 @@ def _check_text(owner: str, name: str, value: Any) -> str:
     return value
 
 
-def _read_text(text: str, files: bool) -> str:
+def _read_text(text: str) -> str:
     """A text in a spec string: either a JSON string or the plain text."""
     if not text.startswith('"'):
         return text
@@ -184,13 +185,14 @@ _HEADS = Values(
     "LAYER.HEAD/LAYER.HEAD or FILE.json",
     {"type": "array", "items": _PAIR, "minItems": 1},
     _check_heads,
-    lambda text, files: read_heads(text, files=files),
+    partial(read_heads, files=False),
+    read_file=read_heads,
 )
 _LAYERS = Values(
     "LAYER/LAYER",
     _NUMBERS_FROM_0 | {"minItems": 1},
     lambda owner, name, value: checked_layers(owner, value),
-    lambda text, files: read_layers(text),
+    read_layers,
 )
 
 
@@ -216,6 +218,7 @@ def fitted_file(method: str) -> tuple[str, Values, str]:
         f"FILE{SUFFIX} of holdfast fit",
         {"type": "string", "description": "the digest of a file that the server has read"},
         check,
-        lambda text, files: read_fitted(text, method, files=files),
+        partial(read_fitted, method=method, files=False),
+        read_file=partial(read_fitted, method=method),
     )
     return "what was fitted on the model", values, f"{method}{SUFFIX}"

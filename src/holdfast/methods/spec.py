@@ -1,4 +1,4 @@
-"""Spec strings: methods as the command line, records, requests and plots write them.
+"""Methods as users give them: objects, or spec strings, which records and plots have too.
 
     none
     split-softmax:exponent=0.5
@@ -13,18 +13,40 @@ In a sweep (`sweep.py`), one parameter has several values.
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet, spec_of_heads
+from holdfast.methods.kinds import checked_method
 from holdfast.methods.method_file import is_file, read_method_file
 from holdfast.methods.parameters import parameters_of, refused, required_parameters
 from holdfast.methods.protocols import Method
 
 NONE = "none"
+Methods = Sequence[Method | str] | Method | str  # what `read_methods` takes
+
+
+def read_methods(given: object) -> tuple[Method, ...]:
+    """The methods that `given` stands for.
+
+    A custom method that declares no kind is of the kind whose functions it has.
+
+    Args:
+        given: a spec string such as "boost:factor=2", a method, or a list of both; "none" adds
+            none.
+
+    Raises:
+        UsageError: anything else, or a method that lacks a member of its kind; also as `parse`.
+    """
+    if given is None:
+        return ()
+    if not isinstance(given, Iterable) or isinstance(given, (str, type, dict, bytes)):
+        given = [given]
+    read = [parse(part) if isinstance(part, str) else (checked_method(part),) for part in given]
+    return tuple(method for methods in read for method in methods)
 
 
 def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
@@ -72,8 +94,10 @@ def _parse_one(text: str, spec: str, files: bool) -> Method:
     _check_parameters(method, texts)
     declared, values = parameters_of(method), dict[str, object]()
     for parameter, value in texts.items():
+        taken = declared[parameter].values
+        read = (files and taken.read_file) or taken.read
         try:
-            values[parameter] = declared[parameter].values.read(value, files)
+            values[parameter] = read(value)
         except ValueError as error:
             raise refused(name, parameter, value, str(error)) from None
     made: Method = method(**values)

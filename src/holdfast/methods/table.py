@@ -59,7 +59,7 @@ class TableEntry:
             return None
         floor = later.floor
         if self.floor > -math.inf:
-            moved = LayerTable.of([[TableEntry(later.bias, later.exponent)]])
+            moved = LayerTable.of([TableEntry(later.bias, later.exponent)])
             floor = max(floor, moved.shift(moved.numbers.new_full((1, 1, 1), self.floor)).item())
         return TableEntry(self.bias + later.bias, self.exponent * later.exponent, floor)
 
@@ -78,16 +78,16 @@ class LayerTable:
     floors: bool
 
     @classmethod
-    def of(cls, entries: Sequence[Sequence[TableEntry]]) -> LayerTable:
-        """The table of entries [row][head], float64 on the host."""
+    def of(cls, heads: Sequence[TableEntry]) -> LayerTable:
+        """The table of one row, from the entry of each head; float64 on the host."""
         import torch
 
-        rows = [[[entry.bias, entry.exponent, entry.floor] for entry in row] for row in entries]
+        numbers = [[entry.bias, entry.exponent, entry.floor] for entry in heads]
         with torch.inference_mode(False):  # passes with gradients use it too
-            numbers = torch.tensor(rows, dtype=torch.double).permute(2, 0, 1)
-        bias, exponent, floor = numbers
+            made = torch.tensor(numbers, dtype=torch.double).T[:, None]
+        bias, exponent, floor = made
         flags = bias != 0, exponent != 1, floor > -math.inf
-        return cls(numbers, *(bool(flag.any()) for flag in flags))
+        return cls(made, *(bool(flag.any()) for flag in flags))
 
     @property
     def only_adds(self) -> bool:
@@ -171,13 +171,36 @@ class TableMethod(ShiftsAttention, Protocol):
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """The moved log-odds, [batch, head, query] like `log_odds`."""
         method: Any = self
+        table = head_table((method,))
+        assert table is not None, "a method that has an entry has a table"
         like = log_odds.dtype, log_odds.device
-        return _table_of_one(method, layer, log_odds.shape[1], *like).shift(log_odds)
+        return layer_table([table], layer, log_odds.shape[1], *like).shift(log_odds)
 
 
-# The entries of a list of methods: of each head that some method names, and under None that of all
-# other heads.
-HeadTable = Mapping[Head | None, TableEntry]
+@dataclass(frozen=True, eq=False)
+class HeadTable:
+    """The entries of a row's methods by head, for every layer; equal lists have the same object."""
+
+    # of each head that some method names, and under None that of all other heads
+    entries: Mapping[Head | None, TableEntry]
+
+    @property
+    def names_heads(self) -> bool:
+        """Whether heads differ."""
+        return len(self.entries) > 1
+
+    def of_layer(self, layer: int, heads: int) -> list[TableEntry]:
+        """The entry of each head of a layer; a `UsageError` for a head that the layer lacks."""
+        named = [head for head in self.entries if head is not None]
+        if missing := [head for at, head in named if at == layer and head >= heads > 1]:
+            raise UsageError(
+                f"Layer {layer} has {heads} heads, so there is no head {max(missing)}.",
+                option="heads",
+                value=max(missing),
+                allowed=heads,
+            )
+        others = self.entries[None]
+        return [self.entries.get((layer, head), others) for head in range(heads)]
 
 
 @lru_cache(maxsize=1024)
@@ -188,39 +211,62 @@ def head_table(methods: tuple[ShiftsAttention, ...]) -> HeadTable | None:
     if len(sets) > 1 or len(in_table) < len(methods):
         return None
     named = frozenset().union(*(method.heads or () for method in in_table))
-    table = dict[Head | None, TableEntry]()
+    entries = dict[Head | None, TableEntry]()
     for head in (None, *named):
         moving = (m for m in in_table if m.heads is None or head in m.heads)
         entry = _composed(method.entry_on(head) for method in moving)
         if entry is None:
             return None
-        table[head] = entry
-    return table
+        entries[head] = entry
+    return HeadTable(entries)
 
 
-def layer_entries(table: HeadTable, layer: int, heads: int) -> list[TableEntry]:
-    """The entry of each head of a layer; a `UsageError` for a head that the layer lacks."""
-    named = [head for head in table if head is not None]
-    if missing := [head for at, head in named if at == layer and head >= heads > 1]:
-        raise UsageError(
-            f"Layer {layer} has {heads} heads, so there is no head {max(missing)}.",
-            option="heads",
-            value=max(missing),
-            allowed=heads,
-        )
-    return [table.get((layer, head), table[None]) for head in range(heads)]
-
-
-@lru_cache(maxsize=4096)
-def _table_of_one(
-    method: Any, layer: int, heads: int, dtype: torch.dtype, device: torch.device
+def layer_table(
+    rows: Sequence[HeadTable],
+    layer: int,
+    heads: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
 ) -> LayerTable:
+    """The table of a layer for a batch; one column for all heads if no row names any.
+
+    Args:
+        rows: the table of each row's methods.
+        layer: counted from 0.
+        heads: of the layer.
+        dtype: of the numbers; None: float64.
+        device: None: the host.
+    """
     import torch
 
-    table = head_table((method,))
-    assert table is not None, "a method that has an entry has a table"
+    columns = heads if any(row.names_heads for row in rows) else 1
+    made = {row: _one_row(row, layer, columns, dtype, device) for row in dict.fromkeys(rows)}
+    if len(rows) == 1:
+        return made[rows[0]]
+    numbers = torch.cat([made[row].numbers for row in rows], 1)
+    tables = made.values()
+    return LayerTable(
+        numbers,
+        adds=any(table.adds for table in tables),
+        powers=any(table.powers for table in tables),
+        floors=any(table.floors for table in tables),
+    )
+
+
+@lru_cache(maxsize=8192)
+def _one_row(
+    row: HeadTable,
+    layer: int,
+    columns: int,
+    dtype: torch.dtype | None,
+    device: torch.device | None,
+) -> LayerTable:
+    """The table of a layer for one row, with so many columns."""
+    import torch
+
     with torch.inference_mode(False):  # passes with gradients use it too
-        return LayerTable.of([layer_entries(table, layer, heads)]).to(dtype, device)
+        table = LayerTable.of(row.of_layer(layer, columns))
+        return table.to(dtype or torch.double, device or torch.device("cpu"))
 
 
 def _composed(entries: Iterable[TableEntry]) -> TableEntry | None:

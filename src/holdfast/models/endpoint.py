@@ -79,7 +79,7 @@ class EndpointModel(Generates):
             server.check(methods)
 
     def reach(self) -> None:
-        """Asks servers again what they offer, if their first answer left that unsure; raises a
+        """Asks servers again what they offer, if their first answer left that open; raises a
         `ModelError` if one still does not answer.
         """
         for server in self.servers:

@@ -57,7 +57,7 @@ class Server:
         check_requirements(
             methods,
             served.capabilities,
-            f"the endpoint {url}" + (f", which {served.unsure}," if served.unsure else ""),
+            f"the endpoint {url} ({served.obstacle})" if served.obstacle else f"the endpoint {url}",
             "use a prompt method such as repetition:probability=0.5, or load the model in"
             " this process",
         )
@@ -82,8 +82,8 @@ class Server:
             )
 
     def reach(self) -> None:
-        """Asks the server again what it offers, if its first answer left that unsure."""
-        if self.served.unsure:
+        """Asks the server again what it offers, if its first answer left that open."""
+        if self.served.obstacle:
             self.served = ask_served(self.client, self.endpoint, patient=True)
 
     def warn_of_seeds(self) -> None:

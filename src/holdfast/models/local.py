@@ -145,7 +145,8 @@ class LocalModel(Generates):
         cure = "use a prompt method such as repetition"
         check_requirements(compiled.methods, self.capabilities, described, cure)
         check_heads(self.hf_model, (*compiled.attention, *compiled.rehearsed))
-        check_states(self.hf_model, compiled, self.fingerprint)
+        if compiled.states:
+            check_states(self.hf_model, compiled, self.fingerprint)
 
     @cached_property
     def capabilities(self) -> frozenset[Ability]:

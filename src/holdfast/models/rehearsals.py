@@ -18,7 +18,7 @@ from holdfast.chat.emphasis import TextRange
 from holdfast.errors import PromptError, UsageError
 from holdfast.generation.row_errors import naming_copies
 from holdfast.generation.sampling import Penalties, Sampling
-from holdfast.methods import Method, ShiftsAttention
+from holdfast.methods import Method, ShiftsAttention, compile_methods
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request
 
@@ -127,8 +127,8 @@ def _resolved_methods(request: Request, reply: Reply) -> _AttentionMethods:
 
 
 def _with_methods(attention_methods: _AttentionMethods, request: Request) -> Request:
-    methods = tuple(attention_methods.get(method, method) for method in request.methods)
-    return without_rehearsed(replace(request, methods=methods))
+    methods = compile_methods(attention_methods.get(method, method) for method in request.methods)
+    return replace(request, methods=methods.without_rehearsed.methods)
 
 
 def rehearsal_of(request: Request) -> Request:
@@ -150,7 +150,8 @@ def rehearsal_of(request: Request) -> Request:
         )
     tokens = max(method.max_rehearsal_tokens for method in rehearsed)
     return replace(
-        without_rehearsed(request),
+        request,
+        methods=request.compiled.without_rehearsed.methods,
         messages=messages,
         sampling=Sampling(temperature=0.0, top_p=1.0, max_new_tokens=tokens),
         penalties=Penalties(),
@@ -169,14 +170,6 @@ def rehearsal_of(request: Request) -> Request:
         ),
         name="",  # several requests may wait for it
     )
-
-
-def without_rehearsed(request: Request) -> Request:
-    """The request without the methods that a rehearsal resolves."""
-    compiled = request.compiled
-    if not compiled.rehearsed:
-        return request
-    return replace(request, methods=compiled.without_rehearsed.methods)
 
 
 def _key_of(request: Request, rehearsal: Request) -> _RehearsalKey:

@@ -30,7 +30,7 @@ class Served:
     methods: tuple[str, ...] = ()  # the names of the methods it knows
     fingerprint: str = ""  # of its model; "" if the server does not say
     default: str = ""  # its methods for requests that name none; "" if it does not steer those
-    unsure: str = ""  # why a server that may steer does not now, after "which"; else ""
+    obstacle: str = ""  # why a server that may steer does not now: "it does not answer"; else ""
 
     @property
     def identity(self) -> str:
@@ -43,25 +43,21 @@ def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> 
     """Asks a server once whether it steers; if `patient`, waits as long as for a reply."""
     import openai
 
-    hasty: Any = {"max_retries": 0, "timeout": min(_PATIENCE, endpoint.timeout)}
+    options: Any = {}
+    if not patient:
+        options = {"max_retries": 0, "timeout": min(_PATIENCE, endpoint.timeout)}
     try:
-        text = client.get("/steering", cast_to=str, options={} if patient else hasty)
+        text = client.get("/steering", cast_to=str, options=options)
     except openai.APIStatusError as error:
-        busy = error.status_code >= 500 or error.status_code in (401, 403, 429)
-        return (
-            _unasked(f"{error.status_code}: {server_message(error, endpoint)}")
-            if busy
-            else Served()
-        )
+        if error.status_code < 500 and error.status_code not in (401, 403, 429):
+            return Served()  # it has no such route
+        refusal = f"{error.status_code}: {server_message(error, endpoint)}"
+        return Served(obstacle=f"it does not say whether it steers ({refusal})")
     except openai.OpenAIError as error:
         if patient and is_unreachable(error):
             raise failure_of(error, endpoint) from None
-        return _unasked("it does not answer")
+        return Served(obstacle="it does not answer")
     return _read_served(text)
-
-
-def _unasked(why: str) -> Served:
-    return Served(unsure=f"could not be asked for its steering ({why})")
 
 
 def _read_served(text: str) -> Served:
@@ -74,16 +70,17 @@ def _read_served(text: str) -> Served:
     if not isinstance(listed, list):
         return Served()
     if refusal := answer.get("refusal"):
-        return Served(unsure=f"cannot steer now ({refusal})")
+        return Served(obstacle=f"it cannot steer now ({refusal})")
     wire_format = answer.get("spelling", "holdfast")
     if not isinstance(wire_format, str) or wire_format not in WIRE_FORMATS:
-        return Served(unsure=f"is asked in a way that is not known here ({wire_format!r})")
+        return Served(obstacle=f"this version does not know its wire format {wire_format!r}")
     methods = [m for m in map(as_fields, listed) if isinstance(m.get("name"), str)]
     lists = [method.get("needs") for method in methods]
-    required = [need for names in lists if isinstance(names, list) for need in names]
+    needed = [need for names in lists if isinstance(names, list) for need in names]
     return Served(
         wire_format=wire_format,
-        capabilities=ENDPOINT_ABILITIES | {need for need in Ability if need.value in required},
+        capabilities=ENDPOINT_ABILITIES
+        | {ability for ability in Ability if ability.value in needed},
         methods=tuple(method["name"] for method in methods),
         fingerprint=str(answer.get("fingerprint") or ""),
         default="" if answer.get("default") in (None, "none") else str(answer["default"]),

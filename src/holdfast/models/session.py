@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Hashable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import lru_cache
 from typing import Self
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.reply_scoring import Scored, score_rows
+from holdfast.generation.row_errors import errors_named
 from holdfast.models.event_loop import run_sync, task_group
+from holdfast.models.grammar_masks import compile_grammar
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.rehearsals import GenerateRendered
-from holdfast.models.rendering import Rendered, check_room
-from holdfast.models.request_renderer import RequestRenderer
+from holdfast.models.rehearsals import GenerateRendered, Rehearsals, rehearsal_of
+from holdfast.models.rendering import (
+    Rendered,
+    RequestInThread,
+    check_room,
+    known_replies,
+    render,
+)
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.scoring_inputs import ScoringInput, check_replies, scoring_inputs
 from holdfast.models.session_model import SessionModel
@@ -23,6 +31,7 @@ from holdfast.models.thread_cache import ThreadCache
 from holdfast.validation import ranges
 
 MAX_TOP_LOGPROBS = 20
+_MAX_CHECKED = 1_000  # lists of methods that were checked; a server may see any number of them
 
 
 class LocalSession:
@@ -37,7 +46,8 @@ class LocalSession:
         self.model = model
         self.threads = ThreadCache(model.prefix_bytes)
         self.stepped = SteppedModel(model, self.threads, long_lived=long_lived)
-        self._renderer = RequestRenderer(model, self.threads)
+        self._rehearsals = Rehearsals()
+        self._check = lru_cache(_MAX_CHECKED)(model.check)  # which may read the model's weights
         self._loop = StepLoop(self.stepped)
         self._fingerprint = model.fingerprint
 
@@ -59,7 +69,7 @@ class LocalSession:
         """
         if self._loop.idle:  # once for requests that begin together, as it reads every tensor
             self._check_weights()
-        (chat,) = self._renderer.render([request])
+        (chat,) = self._render([request])
         return await self._generate(chat)
 
     async def _generate(self, chat: Rendered) -> Reply:
@@ -93,7 +103,7 @@ class LocalSession:
         """
         self._require_idle()
         self._check_weights()
-        chats = self._renderer.render(checked_batch(requests))
+        chats = self._render(checked_batch(requests))
         for chat in chats:
             check_room(chat, self.model.context, self.model.name)
         return run_sync(generate_all(self._generate, chats))
@@ -146,13 +156,56 @@ class LocalSession:
         if top_logprobs is not None:
             ranges.whole_number("a request", "top_logprobs", top_logprobs, 0, MAX_TOP_LOGPROBS)
         self._check_weights()
-        (chat,) = self._renderer.render([request])
+        (chat,) = self._render([request])
         check_room(chat, self.model.context, self.model.name)
         return replace(chat, row=replace(chat.row, top_logprobs=top_logprobs))
 
     async def resolve(self, chat: Rendered, generate: GenerateRendered) -> Rendered:
         """The chat with all of its methods; `generate` answers its rehearsal, if it needs one."""
-        return await self._renderer.resolve(chat, generate)
+        if chat.rehearsal is None:
+            return chat
+        request, forwarded = await self._rehearsals.rehearse(chat.request, chat.rehearsal, generate)
+        with errors_named(request.name):
+            self._check(request.methods)
+        return chat.resolved(request, forwarded)
+
+    def _render(self, requests: Sequence[Request]) -> list[Rendered]:
+        """The requests as rows that continue their threads; one that needs a rehearsal has it."""
+        known = [self._after_known_rehearsal(request) for request in requests]
+        rows = self._rows(known)
+        waiting = [n for n, request in enumerate(known) if request.compiled.rehearsed]
+        rehearsals = self._rows([rehearsal_of(known[n]) for n in waiting])
+        for n, rehearsal in zip(waiting, rehearsals, strict=True):
+            rows[n] = replace(rows[n], rehearsal=rehearsal)
+        return rows
+
+    def _after_known_rehearsal(self, request: Request) -> Request:
+        """The request, checked, with its methods resolved if a rehearsal was answered before."""
+        with errors_named(request.name):
+            self._check(request.methods)
+            if request.compiled.rehearsed:
+                return self._rehearsals.resolved_if_known(request)
+        return request
+
+    def _rows(self, requests: Sequence[Request]) -> list[Rendered]:
+        """The requests as rows, which have no part of the methods that need a rehearsal."""
+        chats = list[RequestInThread]()
+        for request in requests:
+            with errors_named(request.name):
+                dialog = () if request.thread is None else self.threads.use(request.thread)
+                dialog = dialog or known_replies(request, self.model.tokenizer)
+                chats.append(RequestInThread(request, dialog))
+        rows = render(chats, self.model.tokenizer, traces=self.model.steerable)
+        return [self._with_grammar(row) for row in rows]
+
+    def _with_grammar(self, chat: Rendered) -> Rendered:
+        """The chat with the grammar of its reply compiled, if it has one."""
+        request = chat.request
+        if request.grammar is None:
+            return chat
+        with errors_named(request.name):
+            grammar = compile_grammar(request.grammar, self.model.tokenizer, self.model.stop_ids)
+        return replace(chat, row=replace(chat.row, grammar=grammar))
 
     # Given replies
 
@@ -208,7 +261,7 @@ class LocalSession:
         """The input of `score`: chats, and the tokens of their replies; raises as it does."""
         check_replies(len(requests), replies)
         self._check_weights()
-        chats = self._renderer.render(checked_batch(requests))
+        chats = self._render(checked_batch(requests))
         async with task_group() as group:
             tasks = [group.create_task(self.resolve(chat, self._loop.generate)) for chat in chats]
         return scoring_inputs(
@@ -222,5 +275,5 @@ class LocalSession:
     async def rehearse(self, request: Request) -> Request:
         """The request with its methods resolved by a rehearsed reply to its first turn."""
         self._check_weights()
-        (chat,) = self._renderer.render([request])
+        (chat,) = self._render([request])
         return (await self.resolve(chat, self._loop.generate)).request

@@ -53,18 +53,22 @@ class Figure:
 
     @property
     def name(self) -> str:
+        """'Figure 3'."""
         return f"{self.kind} {self.number}"
 
     @property
     def anchor(self) -> str:
+        """Its id on the page."""
         return f"{self.kind.lower()}-{self.number}"
 
     @property
     def table(self) -> Table | None:
+        """Its rows as a table; None if it has none."""
         return Table(self.name, self.rows) if self.rows else None
 
     @property
     def pictures(self) -> list[Picture]:
+        """Its images."""
         return [Picture(self.title, path) for path in self.images]
 
 
@@ -120,14 +124,24 @@ def scale_of(name: str, scales: Mapping[str, S]) -> S:
 
 
 def publish(
-    made: Iterable[Figure], title: str, facts: Sequence[str], out: Path, tell: Callable[[str], None]
+    made: Iterable[Figure],
+    title: str,
+    facts: Sequence[str],
+    out: Path,
+    notify: Callable[[str], None],
 ) -> Path:
-    """Reports each figure's verdicts as it is made; writes `index.html` and `findings.json`."""
+    """Writes `index.html` and `findings.json` into a folder; returns the path of the page.
+
+    Args:
+        made: the figures, which are made one by one.
+        facts: on what was measured, in a few words each.
+        notify: receives a line on each claim as soon as its figure is made.
+    """
     figures = []
     for figure in made:
         figures.append(figure)
         for claim in figure.claims:
-            tell(f"{figure.name}: {claim.verdict}. {claim.text} {claim.evidence}")
+            notify(f"{figure.name}: {claim.verdict}. {claim.text} {claim.evidence}")
     rows = [
         {**asdict(figure), "images": [path.relative_to(out).as_posix() for path in figure.images]}
         for figure in figures

@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from functools import partial
 
 import httpx2
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import Api, api_of
@@ -27,6 +27,7 @@ from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.relay import ChatRelay, RelayedRequest
 from holdfast.proxy.reply_scores import Unscored
 from holdfast.proxy.request_edits import Edit, Outcome
+from holdfast.proxy.transfers import HOP_BY_HOP, Download, Upload, end_to_end
 from holdfast.proxy.upstream import Upstream
 from holdfast.serve.access import log_failure
 from holdfast.serve.refusals import Refusal
@@ -35,14 +36,7 @@ from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, 
 _LOG = logging.getLogger("holdfast.proxy")
 _LONGEST_CHAT = 64 * 2**20  # bytes; longer requests go up unread, as they come
 _WAITING_BYTES = 64 * 2**20  # of replies that wait to be scored; more are not
-# headers about one connection, which a proxy does not pass on (RFC 9110, section 7.6.1)
-_HOP_BY_HOP = frozenset(
-    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
-    b" transfer-encoding upgrade".split()
-)
-_NOT_SENT_UP = _HOP_BY_HOP | {b"host", b"expect"}  # uvicorn has answered the last
-
-RawHeaders = list[tuple[bytes, bytes]]
+_NOT_SENT_UP = HOP_BY_HOP | {b"host", b"expect"}  # uvicorn has answered the last
 
 
 class Forwarding:
@@ -73,7 +67,7 @@ class Forwarding:
             return self._metrics.note_answer(name, 503)
         self.open += 1
         self._idle.clear()
-        download = _Download(send)
+        download = Download(send)
         try:
             await self._forward(api, scope, receive, download)
         except ClientLeft:
@@ -92,12 +86,12 @@ class Forwarding:
             self._metrics.note_answer(name, download.status)
 
     async def _forward(
-        self, api: Api | None, scope: Scope, receive: Receive, download: _Download
+        self, api: Api | None, scope: Scope, receive: Receive, download: Download
     ) -> None:
         _check_protocol(scope["headers"])
-        upload = _Upload(receive, scope["headers"])
+        upload = Upload(receive, scope["headers"])
         relayed: RelayedRequest | None = None
-        headers = _end_to_end(scope["headers"], _NOT_SENT_UP)
+        headers = end_to_end(scope["headers"], _NOT_SENT_UP)
         content: bytes | AsyncIterator[bytes] | None = None
         beginning, is_whole = await upload.read(_LONGEST_CHAT) if api is not None else (b"", True)
         if api is not None and is_whole:
@@ -123,7 +117,7 @@ class Forwarding:
         await CancellableResponse(write)(scope, upload.receive_next, download.send)
 
     async def _relay_as_it_comes(
-        self, request: httpx2.Request, relayed: RelayedRequest | None, download: _Download
+        self, request: httpx2.Request, relayed: RelayedRequest | None, download: Download
     ) -> None:
         """Sends a request up and its answer down, and has the reply scored, however it ended."""
         started, answer = time.monotonic(), Answer()
@@ -147,7 +141,7 @@ class Forwarding:
         self,
         request_with: Callable[[bytes], httpx2.Request],
         relayed: RelayedRequest,
-        download: _Download,
+        download: Download,
     ) -> None:
         """Sends a request up until its reply keeps the rules, and the best answer down."""
         checked = CheckedAnswers(self._relay, relayed)
@@ -182,7 +176,7 @@ class Forwarding:
         request: httpx2.Request,
         error: httpx2.TransportError,
         answer: Answer,
-        download: _Download,
+        download: Download,
     ) -> None:
         """Sends an answer down that broke off, as far as it came."""
         if answer.status and answer.is_held:
@@ -191,7 +185,7 @@ class Forwarding:
         await self._refuse(request, error, download)
 
     async def _receive(
-        self, request: httpx2.Request, answer: Answer, download: _Download | None
+        self, request: httpx2.Request, answer: Answer, download: Download | None
     ) -> None:
         """Sends a request up and keeps its answer.
 
@@ -224,7 +218,7 @@ class Forwarding:
             yield part
 
     async def _refuse(
-        self, request: httpx2.Request, error: httpx2.TransportError, download: _Download
+        self, request: httpx2.Request, error: httpx2.TransportError, download: Download
     ) -> None:
         """Answers that there was no answer; one that has begun breaks off as it did upstream."""
         refusal = self._upstream.refusal_of(error)
@@ -305,89 +299,3 @@ def _check_protocol(headers: Iterable[tuple[bytes, bytes]]) -> None:
             code="websocket",
             status=501,
         )
-
-
-def _end_to_end(
-    headers: Iterable[tuple[bytes, bytes]], dropped: frozenset[bytes] = _HOP_BY_HOP
-) -> RawHeaders:
-    """The headers that a proxy passes on: all but `dropped` and those that `Connection` names."""
-    lowered = [(name.lower(), value) for name, value in headers]
-    connection = b",".join(value for name, value in lowered if name == b"connection")
-    named = {name.strip().lower() for name in connection.split(b",")}
-    return [(name, value) for name, value in lowered if name not in dropped | named]
-
-
-class _Upload:
-    """The body of a request while it arrives."""
-
-    def __init__(self, receive: Receive, headers: Iterable[tuple[bytes, bytes]]):
-        names = dict(headers)
-        self.has_body = b"transfer-encoding" in names or names.get(b"content-length", b"0") != b"0"
-        self._receive, self._over = receive, asyncio.Event()
-        if not self.has_body:
-            self._over.set()
-
-    async def parts(self, beginning: bytes = b"") -> AsyncGenerator[bytes, None]:
-        """The body, part by part, after a beginning that was read already.
-
-        Raises:
-            ClientLeft: the client went away before its end.
-        """
-        if beginning:
-            yield beginning
-        while not self._over.is_set():
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise ClientLeft
-            if not message.get("more_body", False):
-                self._over.set()
-            yield message.get("body", b"")
-
-    async def read(self, most: int) -> tuple[bytes, bool]:
-        """The body and True; or, if it has more than `most` bytes, its beginning and False."""
-        body = bytearray()
-        async with aclosing(self.parts()) as parts:
-            async for part in parts:
-                body += part
-                if len(body) > most:
-                    break
-        return bytes(body), self._over.is_set()
-
-    async def receive_next(self) -> Message:
-        """The next message of the client after the body, such as that it has left."""
-        await self._over.wait()
-        return await self._receive()
-
-
-class _Download:
-    """The answer on its way down."""
-
-    def __init__(self, send: Send):
-        self._send = send
-        self.status = 0
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-        await self._send(message)
-
-    async def start(self, status: int, answered: httpx2.Headers) -> None:
-        kept = _end_to_end(answered.raw)
-        await self.send(
-            {
-                "type": "http.response.start",
-                "status": status,
-                "headers": kept,
-            }
-        )
-
-    async def add(self, part: bytes) -> None:
-        await self.send({"type": "http.response.body", "body": part, "more_body": True})
-
-    async def send_whole(self, answer: Answer) -> None:
-        await self.start(answer.status, answer.headers)
-        await self.add(answer.body)
-        await self.end()
-
-    async def end(self) -> None:
-        await self.send({"type": "http.response.body", "body": b"", "more_body": False})

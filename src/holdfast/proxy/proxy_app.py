@@ -21,16 +21,11 @@ from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.suite_middleware import SuiteMiddleware, which_are_scored
 from holdfast.proxy.tally import LAST_TURN, RuleCount, Tally
 from holdfast.serve.access import SECURITY_HEADERS, AccessRules
+from holdfast.serve.playground import MEDIA_TYPES
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import Json, send_json
 
 PAGE = "/holdfast"
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
 _SHARED_FILES = ("colours.css", "dom.js", "icon.svg")  # which the playground has too
 
 
@@ -170,7 +165,7 @@ def _page_files() -> dict[str, Response]:
     page = {}
     for entry in [*(package / "proxy" / "live").iterdir(), *shared]:
         path = PAGE if entry.name == "index.html" else f"{PAGE}/{entry.name}"
-        media_type = _TYPES[PurePath(entry.name).suffix]
+        media_type = MEDIA_TYPES[PurePath(entry.name).suffix]
         page[path] = Response(entry.read_bytes(), 200, SECURITY_HEADERS, media_type)
     return page
 

@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures import Score
 from holdfast.measures.patterns import searches_end_within
-from holdfast.measures.registry import FOLLOWED, Undecided
+from holdfast.measures.scores import FOLLOWED, Undecided
 
 _LOG = logging.getLogger("holdfast.proxy")
 _SECONDS = 1.0  # of computing that the patterns of a rule may take for a reply

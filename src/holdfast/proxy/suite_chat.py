@@ -60,16 +60,22 @@ class SuiteChat:
 
     def edit(self) -> Edit:
         """The changes that the methods make in the request."""
-        request = self.request
         try:
-            changes = self._changes(request.chat)
+            changes = self._changes(self.request.chat)
         except PromptError:
             return Edit(Outcome.NO_PROMPT)
         except Unreadable:
             return Edit(Outcome.UNREADABLE)
-        last = request.messages[-1].item if request.ends_with_user else None
-        reminds = last is not None and any(change.path[: len(last)] == last for change in changes)
-        return Edit(Outcome.EDITED if changes else Outcome.UNCHANGED, changes, reminds)
+        if not changes:
+            return Edit(Outcome.UNCHANGED)
+        return Edit(Outcome.EDITED, changes, self._reminds(changes))
+
+    def _reminds(self, changes: Sequence[Change]) -> bool:
+        """Whether the changes add text to the last message, and it is the user's."""
+        if not self.request.ends_with_user:
+            return False
+        last = self.request.messages[-1].item
+        return any(change.path[: len(last)] == last for change in changes)
 
     def _changes(self, messages: Sequence[Message]) -> tuple[Change, ...]:
         """The changes after which the request has these messages, as the methods edit them."""
@@ -99,7 +105,7 @@ class SuiteChat:
             return None
         written = "\n".join(event.text for event in reply if event.kind is Kind.MESSAGE)
         text = split_reasoning(written).reply
-        if not text.strip() or _goes_on(answer, reply):
+        if not text.strip() or _awaits_tools(answer, reply):
             return None
         is_cut = any(event.is_cut for event in reply)
         return retry.broken(self.request.chat, text, is_cut=is_cut)
@@ -126,15 +132,15 @@ class SuiteChat:
             dialog = dialog_of(linear("", [*self.request.events, *reply]))
         except Malformed:
             return Unscored.UNREADABLE
-        if _goes_on(answer, reply):
+        if _awaits_tools(answer, reply):
             return Unscored.UNFINISHED
         if not reply or not dialog.turns:
             return Unscored.EMPTY
         return score_reply(self.editing.case.id, self.editing.rules, dialog.turns[-1])
 
 
-def _goes_on(answer: Mapping[str, Any], reply: Sequence[Event]) -> bool:
-    """Whether the assistant's turn goes on after an answer, with the result of a tool call."""
+def _awaits_tools(answer: Mapping[str, Any], reply: Sequence[Event]) -> bool:
+    """Whether the assistant's turn continues after an answer, with the result of a tool call."""
     if "output" in answer:  # the Responses API, whose server runs some tools itself
         return waits_for_client(answer["output"])
     return any(event.kind is Kind.TOOL_CALL for event in reply)

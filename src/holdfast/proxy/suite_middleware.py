@@ -15,7 +15,7 @@ from holdfast.drift.cases import Rule, Suite
 from holdfast.errors import UsageError
 from holdfast.methods import METHODS_OUTSIDE_MODELS, Method, compile_methods, spec_of
 from holdfast.models.checked_replies import check_retries
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 from holdfast.proxy.chat_requests import ChatRequest
 from holdfast.proxy.request_edits import Outcome
 from holdfast.proxy.suite_chat import EditingCase, SuiteChat
@@ -64,7 +64,7 @@ def which_are_scored(rules: Sequence[SuiteRule]) -> str:
             reasons.append(f"{', '.join(names)}, {reason.in_words(len(names))}")
     rest = f"; not scored: {'; '.join(reasons)}" if reasons else ""
     are = "is" if scored == 1 else "are"
-    return f"{scored} of {plural(len(rules), 'rule')} {are} scored{rest}."
+    return f"{scored} of {count_of(len(rules), 'rule')} {are} scored{rest}."
 
 
 class SuiteMiddleware:

@@ -11,8 +11,7 @@ from anyio import CancelScope, to_thread
 
 from holdfast.drift.cases import Suite
 from holdfast.errors import UsageError, type_in_words
-from holdfast.methods import Method
-from holdfast.methods.given_methods import read_methods
+from holdfast.methods import Method, read_methods
 from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import api_of
 from holdfast.proxy.checked_answers import CheckedAnswers
@@ -114,25 +113,37 @@ class _Transport(httpx2.BaseTransport):
         while again is not None:
             is_first = checked.best is None
             try:
-                response = _to_read(self._client.send(_edited(request, again), stream=True))
-                answer = Answer(response.status_code, response.headers, is_held=True)
-                parts = response.iter_raw()
-                try:
-                    while not answer.is_too_long and (part := next(parts, None)) is not None:
-                        answer.add(part)
-                finally:
-                    if not (answer.is_too_long and is_first):
-                        response.close()
+                held = self._hold(request, again, passes_on_long=is_first)
             except BaseException as error:  # of the transport, or of a hook of the client's own
                 if is_first or not isinstance(error, Exception):
                     self._relay.end(relayed, Answer())
                     raise
                 break  # a retry failed
-            if answer.is_too_long and is_first:
-                stream = _Recording(response, parts, answer, relayed, self._relay)
-                return _unread(response, stream)
-            again = None if answer.is_too_long else checked.add(answer)
+            if not held.answer.is_too_long:
+                again = checked.add(held.answer)
+            elif is_first:
+                return _unread(held.response, held)
+            else:
+                break
         return _whole(self._relay, checked)
+
+    def _hold(
+        self, request: httpx2.Request, relayed: RelayedRequest, *, passes_on_long: bool
+    ) -> _Recording:
+        """The answer to a request, read until it ends or is too long to be checked.
+
+        It is closed then, except for a long one that is to be passed on.
+        """
+        response = _to_read(self._client.send(_edited(request, relayed), stream=True))
+        answer = Answer(response.status_code, response.headers, is_held=True)
+        parts = response.iter_raw()
+        try:
+            while not answer.is_too_long and (part := next(parts, None)) is not None:
+                answer.add(part)
+        finally:
+            if not (answer.is_too_long and passes_on_long):
+                response.close()
+        return _Recording(response, parts, answer, relayed, self._relay)
 
     def close(self) -> None:
         self._client.close()
@@ -165,25 +176,33 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
         while again is not None:
             is_first = checked.best is None
             try:
-                response = _to_read(await self._client.send(_edited(request, again), stream=True))
-                answer = Answer(response.status_code, response.headers, is_held=True)
-                parts = response.aiter_raw()
-                try:
-                    while not answer.is_too_long and (part := await anext(parts, None)) is not None:
-                        answer.add(part)
-                finally:
-                    if not (answer.is_too_long and is_first):
-                        await response.aclose()
+                held = await self._hold(request, again, passes_on_long=is_first)
             except BaseException as error:
                 if is_first or not isinstance(error, Exception):
                     self._relay.end(relayed, Answer())
                     raise
                 break
-            if answer.is_too_long and is_first:
-                stream = _AsyncRecording(response, parts, answer, relayed, self._relay)
-                return _unread(response, stream)
-            again = None if answer.is_too_long else await to_thread.run_sync(checked.add, answer)
+            if not held.answer.is_too_long:
+                again = await to_thread.run_sync(checked.add, held.answer)
+            elif is_first:
+                return _unread(held.response, held)
+            else:
+                break
         return await to_thread.run_sync(_whole, self._relay, checked)
+
+    async def _hold(
+        self, request: httpx2.Request, relayed: RelayedRequest, *, passes_on_long: bool
+    ) -> _AsyncRecording:
+        response = _to_read(await self._client.send(_edited(request, relayed), stream=True))
+        answer = Answer(response.status_code, response.headers, is_held=True)
+        parts = response.aiter_raw()
+        try:
+            while not answer.is_too_long and (part := await anext(parts, None)) is not None:
+                answer.add(part)
+        finally:
+            if not (answer.is_too_long and passes_on_long):
+                await response.aclose()
+        return _AsyncRecording(response, parts, answer, relayed, self._relay)
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -254,21 +273,21 @@ class _Recording(httpx2.SyncByteStream):
         relayed: RelayedRequest,
         relay: ChatRelay,
     ):
-        self._response, self._parts, self._answer = response, parts, answer
-        self._relayed, self._relay = relayed, relay
+        self.response, self.answer = response, answer
+        self._parts, self._relayed, self._relay = parts, relayed, relay
 
     def __iter__(self) -> Iterator[bytes]:
-        if self._answer.is_held:
-            yield self._answer.release()
+        if self.answer.is_held:
+            yield self.answer.release()
         for part in self._parts:
-            self._answer.add(part)
+            self.answer.add(part)
             yield part
 
     def close(self) -> None:
         try:
-            self._response.close()
+            self.response.close()
         finally:
-            self._relay.end(self._relayed, self._answer)
+            self._relay.end(self._relayed, self.answer)
 
 
 class _AsyncRecording(httpx2.AsyncByteStream):
@@ -282,19 +301,19 @@ class _AsyncRecording(httpx2.AsyncByteStream):
         relayed: RelayedRequest,
         relay: ChatRelay,
     ):
-        self._response, self._parts, self._answer = response, parts, answer
-        self._relayed, self._relay = relayed, relay
+        self.response, self.answer = response, answer
+        self._parts, self._relayed, self._relay = parts, relayed, relay
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        if self._answer.is_held:
-            yield self._answer.release()
+        if self.answer.is_held:
+            yield self.answer.release()
         async for part in self._parts:
-            self._answer.add(part)
+            self.answer.add(part)
             yield part
 
     async def aclose(self) -> None:
         try:
-            await self._response.aclose()
+            await self.response.aclose()
         finally:
             with CancelScope(shield=True):  # the scores of what came are kept
-                await to_thread.run_sync(self._relay.end, self._relayed, self._answer)
+                await to_thread.run_sync(self._relay.end, self._relayed, self.answer)

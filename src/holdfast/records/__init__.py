@@ -43,16 +43,7 @@ from holdfast.records.conversation import (
     Unscored,
 )
 from holdfast.records.export import write_csv, write_parquet
-from holdfast.records.folder import (
-    FAILURES,
-    RECORDS,
-    Key,
-    OpenRun,
-    open_run,
-    read_earlier,
-    read_run,
-    refuse_early,
-)
+from holdfast.records.folder import Key, OpenRun, open_run, refuse_early
 from holdfast.records.joining import join_runs
 from holdfast.records.lines import append_line, cut_torn_line, read_notes, to_line
 from holdfast.records.lock import LOCK
@@ -60,5 +51,6 @@ from holdfast.records.manifest import MANIFEST, command_of
 from holdfast.records.model import Failure
 from holdfast.records.resuming import PendingBatch, batches, resume, unfinished
 from holdfast.records.run import Run
+from holdfast.records.run_reading import FAILURES, RECORDS, read_earlier, read_run
 from holdfast.records.run_summary import Estimated, Judged, MethodSummary, RuleSummary, Summary
 from holdfast.records.samples import HeadScores, TaskSample, Usage

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.errors import AnotherRun, cut
 from holdfast.records.identity import Manifest
+from holdfast.records.identity_trees import (
+    ABSENT,
+    Difference,
+    completed,
+    first_difference,
+    get_at,
+    part_of,
+    set_at,
+    without_defaults,
+)
 from holdfast.records.manifest import (
     EXTENDED_BY,
     MANIFEST,
@@ -20,8 +29,6 @@ from holdfast.records.manifest import (
     read_manifest,
     typed_command,
 )
-
-_ABSENT = object()
 
 
 @dataclass(frozen=True)
@@ -50,14 +57,6 @@ def superset(stored: Sequence[Any], new: Sequence[Any]) -> list[Any] | None:
     return list(new) if all(value in new for value in stored) else None
 
 
-class Difference(NamedTuple):
-    """A field in which two identities differ; a value is `_ABSENT` where one does not have it."""
-
-    name: str  # dotted
-    stored: Any  # in the folder
-    new: Any  # of the command
-
-
 def joined(
     folder: Path,
     manifest: Mapping[str, Any],
@@ -66,16 +65,16 @@ def joined(
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The identity of the run that covers both what the folder has and what the command asks."""
-    stored = _completed(manifest["identity"], compatibility.defaults)
-    new = _completed(dict(identity), compatibility.defaults)
+    stored = completed(manifest["identity"], compatibility.defaults)
+    new = completed(dict(identity), compatibility.defaults)
     for name, join in compatibility.joins.items():
-        values = _get(stored, name), _get(new, name)
-        if _ABSENT not in values and (value := join(*values)) is not None:
-            _set(stored, name, value)
-            _set(new, name, value)
+        values = get_at(stored, name), get_at(new, name)
+        if ABSENT not in values and (value := join(*values)) is not None:
+            set_at(stored, name, value)
+            set_at(new, name, value)
     difference = first_difference(stored, new)
     if difference is None:
-        return _without_defaults(stored, manifest["identity"], as_json(identity))
+        return without_defaults(stored, manifest["identity"], as_json(identity))
     raise _refusal(folder, manifest, compatibility, about or {}, difference)
 
 
@@ -91,8 +90,8 @@ def refuse_another(
         return
     manifest = read_manifest(folder)
     new = as_json(identity)
-    stored = _completed(manifest["identity"], compatibility.defaults)
-    part = {**manifest, "identity": _part(stored, new)}
+    stored = completed(manifest["identity"], compatibility.defaults)
+    part = {**manifest, "identity": part_of(stored, new)}
     joined(folder, part, new, replace(compatibility, defaults={}), about)
 
 
@@ -136,8 +135,8 @@ def _refusal(
         f" {_short(difference.new)} here{f' ({reason})' if reason else ''}; choose another folder"
         f" with --out{repeat}.",
         option=difference.name,
-        value=None if difference.new is _ABSENT else difference.new,
-        allowed=None if difference.stored is _ABSENT else difference.stored,
+        value=None if difference.new is ABSENT else difference.new,
+        allowed=None if difference.stored is ABSENT else difference.stored,
     )
 
 
@@ -178,72 +177,6 @@ def _commands(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[st
 
 
 def _short(value: Any) -> str:
-    if value is _ABSENT:
+    if value is ABSENT:
         return "not given"
     return cut(json.dumps(value, ensure_ascii=False), 120)
-
-
-# --- Identities as trees of JSON values
-
-
-def first_difference(stored: Any, new: Any, path: str = "") -> Difference | None:
-    """The first unequal value, in this command's order."""
-    if isinstance(stored, dict) and isinstance(new, dict):
-        for name in [*new, *(name for name in stored if name not in new)]:
-            inner = f"{path}.{name}" if path else name
-            values = stored.get(name, _ABSENT), new.get(name, _ABSENT)
-            if difference := first_difference(*values, inner):
-                return difference
-        return None
-    # 1 == True and 1 == 1.0 in Python: the spelling in JSON decides, except for whole floats
-    same = stored == new and isinstance(stored, bool) == isinstance(new, bool)
-    return None if same else Difference(path or "identity", stored, new)
-
-
-def _completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    complete = copy.deepcopy(dict(identity))
-    for name, value in as_json(defaults).items():
-        if name not in complete:
-            complete[name] = value
-        elif isinstance(value, dict) and isinstance(complete[name], dict):
-            complete[name] = _completed(complete[name], value)
-    return complete
-
-
-def _without_defaults(
-    joined: Mapping[str, Any], stored: Mapping[str, Any], new: Mapping[str, Any]
-) -> dict[str, Any]:
-    """A joined identity without the fields that only the defaults have, so that repeating a command
-    leaves the manifest as it is.
-    """
-    kept = {}
-    for name, value in joined.items():
-        if name not in stored and name not in new:
-            continue
-        sides = stored.get(name), new.get(name)
-        if isinstance(value, dict) and all(isinstance(side, dict) for side in sides if side):
-            value = _without_defaults(value, *(side or {} for side in sides))
-        kept[name] = value
-    return kept
-
-
-def _part(stored: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    part = {name: stored[name] for name in new if name in stored}
-    for name, value in part.items():
-        if isinstance(value, dict) and isinstance(new[name], dict):
-            part[name] = _part(value, new[name])
-    return part
-
-
-def _get(identity: Mapping[str, Any], name: str) -> Any:
-    value: Any = identity
-    for part in name.split("."):
-        value = value.get(part, _ABSENT) if isinstance(value, Mapping) else _ABSENT
-    return value
-
-
-def _set(identity: dict[str, Any], name: str, value: Any) -> None:
-    *outer, last = name.split(".")
-    for part in outer:
-        identity = identity[part]
-    identity[last] = value

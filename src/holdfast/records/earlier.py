@@ -27,6 +27,7 @@ def version_of(manifest: Mapping[str, Any]) -> object:
 
 
 def refuse_unknown(manifest: Mapping[str, Any], path: Path) -> None:
+    """Refuses a manifest of a version that this one cannot read, with a `RecordsError`."""
     version = version_of(manifest)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise RecordsError(

@@ -1,4 +1,4 @@
-"""Opens run folders for appending, and reads them."""
+"""Opens run folders for appending: new ones, and those of runs that are resumed or extended."""
 
 from __future__ import annotations
 
@@ -16,15 +16,7 @@ from holdfast.records.belonging import Record, refuse_foreign
 from holdfast.records.compatibility import ALIKE, Compatibility, joined, refuse_another
 from holdfast.records.earlier import CURRENT, OLD_LINES, SCHEMA
 from holdfast.records.identity import Manifest
-from holdfast.records.lines import (
-    append_line,
-    cut_torn_line,
-    read_lines,
-    read_notes,
-    to_line,
-    to_manifest,
-    write_all,
-)
+from holdfast.records.lines import append_line, cut_torn_line, to_line, to_manifest, write_all
 from holdfast.records.lock import LOCK, take_lock
 from holdfast.records.manifest import (
     EARLIER_SIZES,
@@ -38,17 +30,14 @@ from holdfast.records.manifest import (
     typed_command,
 )
 from holdfast.records.model import Failure
-from holdfast.records.run import Run
+from holdfast.records.run_reading import FAILURES, RECORDS, read_run
 from holdfast.records.run_summary import NAME as SUMMARY
-from holdfast.records.stored_logs import MANY, StoredLogs
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 Key = tuple[str, int]
 
-RECORDS = "records.jsonl"
-FAILURES = "failures.jsonl"
 _OURS = (LOCK, MANIFEST)
 
 
@@ -215,75 +204,6 @@ def _command_in(folder: Path) -> str:
         return str(json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["command"])
     except (OSError, ValueError, LookupError, TypeError):  # no summary, or not one of ours
         return ""
-
-
-def read_run(folder: Path | str) -> Run:
-    """Reads a run folder, finished or still growing; a torn last line is left out.
-
-    Raises:
-        AnotherRun: not a run folder.
-        RecordsError: a line that is damaged or not of this run (named by its number).
-    """
-    folder = Path(folder)
-    if not (folder / MANIFEST).is_file():
-        raise AnotherRun(f"{folder} is not a run: {_why_no_run(folder)}.", option=str(folder))
-    path = folder / RECORDS
-    if path.is_file() and path.stat().st_size >= MANY:
-        manifest = described(folder)
-        if manifest.command == "logs" and not manifest.lines_without_crc32:
-            return Run(folder, manifest, StoredLogs(path, manifest))
-    # read before the manifest, which is always written before the records that it allows
-    lines, noted = _bytes_of(path), _bytes_of(folder / FAILURES)
-    manifest = described(folder)
-    records = read_lines(lines, path, manifest)
-    recorded = {(record.method, record.conversation) for record in records}
-    notes = read_notes(noted, folder / FAILURES, Failure)
-    latest = {(note.method, note.conversation): note for note in notes}
-    failures = [note for key, note in latest.items() if key not in recorded]
-    return Run(folder, manifest, tuple(records), tuple(failures))
-
-
-def read_earlier(folder: Path | str, command: str) -> Run:
-    """Reads the run that `--against` names; refuses one that another command made."""
-    run = read_run(folder)
-    if run.manifest.command != command:
-        raise AnotherRun(
-            f"{folder} holds a run of `holdfast {run.manifest.command}`; give --against one of"
-            f" `holdfast {command}`.",
-            option="against",
-            value=run.manifest.command,
-            allowed=command,
-        )
-    return run
-
-
-def _why_no_run(folder: Path) -> str:
-    """A hint: what a folder that is no run contains, and what to give instead."""
-    cure = "give the folder that a command's --out named"
-    if folder.is_file():
-        beside = folder.parent
-        if (beside / MANIFEST).is_file():
-            cure = f"give the run's folder, {beside}"
-        return f"it is a file; {cure}"
-    if not folder.is_dir():
-        return f"it does not exist; {cure}"
-    parts = sorted(part.parent for part in folder.glob(f"*/{MANIFEST}"))
-    drift_runs = [part for part in parts if read_manifest(part).get("command", "drift") == "drift"]
-    if not drift_runs:
-        return f"it holds no {MANIFEST}; {cure}"
-    page = folder / "report.html"
-    page_hint = f"its own page is {page}, and " if page.is_file() else ""
-    return f"{page_hint}its conversations are in {drift_runs[0]}; give that folder"
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes() if path.exists() else b""
-    except OSError as error:
-        raise RecordsError(
-            f"Cannot read {path}: {error.strerror}; make it readable, or give another folder.",
-            option=str(path),
-        ) from error
 
 
 def _start_or_resume(

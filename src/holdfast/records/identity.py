@@ -81,6 +81,7 @@ class Identity(RecordModel):
 
     @classmethod
     def read(cls, stored: dict[str, Any]) -> Self:
+        """Reads the identity in a manifest."""
         identity = cls.model_validate(stored)
         identity._stored = stored
         return identity

@@ -6,13 +6,15 @@ from typing import Any
 
 from holdfast.errors import AnotherRun, RecordsError
 from holdfast.files import write_whole
-from holdfast.records.compatibility import Compatibility, first_difference, union
+from holdfast.records.compatibility import Compatibility, union
 from holdfast.records.earlier import OLD_LINES, SCHEMA
-from holdfast.records.folder import Key, open_run, read_run
+from holdfast.records.folder import Key, open_run
+from holdfast.records.identity_trees import first_difference
 from holdfast.records.judge_records import AGREEMENTS
 from holdfast.records.lines import to_line, to_manifest
 from holdfast.records.manifest import EARLIER_SIZES, EXTENDED_BY, MANIFEST, read_manifest
 from holdfast.records.run import Run
+from holdfast.records.run_reading import read_run
 from holdfast.records.traces import FOLDER as TRACES
 
 _RUNTIME = "runtime"  # the part of an identity in which the shards of a run may differ

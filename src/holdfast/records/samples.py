@@ -48,12 +48,35 @@ class TaskSample(RecordModel):
         return fields
 
 
+_UNSTEERED = "none"  # stands in the place of a head's name
+
+
+def head_name(head: tuple[int, int] | None) -> str:
+    """The name of a head, (layer, head), in a record: "3.5"; None is the unsteered model."""
+    return _UNSTEERED if head is None else f"{head[0]}.{head[1]}"
+
+
 class HeadScores(RecordModel):
     """A sample of a profile: its score without steering, and with each head steered alone."""
 
     method: str  # the stage; with `conversation`, the key of the record
     conversation: Number  # the sample's number
-    scores: Scores  # by the head that was steered, or "none"
-    # each distinct reply, with the heads that gave it
+    scores: Scores  # by the `head_name` of the head that was steered
+    # each distinct reply, with the names of the heads that gave it
     replies: Optional[dict[str, List[str]]] = None
     seconds: float = 0
+
+    @property
+    def unsteered(self) -> float:
+        """The score without steering."""
+        return self.scores[_UNSTEERED]
+
+    @property
+    def by_head(self) -> dict[tuple[int, int], float]:
+        """The score with each head steered alone, by (layer, head)."""
+        heads = {}
+        for name, score in self.scores.items():
+            if name != _UNSTEERED:
+                layer, head = name.split(".")
+                heads[int(layer), int(head)] = score
+        return heads

@@ -5,7 +5,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.analysis.summary import DriftResults, results_of, write_summary
+from holdfast.analysis.drift_results import DriftResults, results_of
+from holdfast.analysis.summary import write_summary
 from holdfast.errors import AnotherRun, RecordsError, UsageError
 from holdfast.files import cannot_write, write_whole
 from holdfast.records import read_run

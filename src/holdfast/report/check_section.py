@@ -8,21 +8,24 @@ from holdfast.analysis.check_verdicts import Cell, PromptCheck
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
-from holdfast.report.charts import Chart, Curve, NamedChart
-from holdfast.report.check_sentences import (
-    NO_CLEAR_FAILURE,
-    caveats,
+from holdfast.plurals import count_of
+from holdfast.report.charts import Chart, Curve
+from holdfast.report.check_reasons import (
     comparison_text,
     missing_text,
     numbers_text,
-    percentage,
     reason,
     rule_text,
     sentence,
+)
+from holdfast.report.check_sentences import (
+    NO_CLEAR_FAILURE,
+    caveats,
+    percentage,
     totals,
     verdict_word,
 )
-from holdfast.report.wording import count_of
+from holdfast.report.series_charts import NamedChart
 
 _WORDS = {FAIL: "fails", UNDECIDED: "undecided", PASS: "passes"}  # in display order
 _CURVE, _BAR = 1, 5  # colours
@@ -43,6 +46,7 @@ class VerdictRow:
 
     @property
     def word(self) -> str:
+        """The verdict in a word."""
         return _WORDS[self.verdict]
 
 

@@ -9,12 +9,14 @@ from holdfast.analysis.collapse import (
     count_turns,
     without_collapsed,
 )
-from holdfast.analysis.estimates import difference, row_of
+from holdfast.analysis.drift_results import DriftResults
+from holdfast.analysis.estimates import row_of
+from holdfast.analysis.method_differences import difference
 from holdfast.analysis.series import NO_FIX, Series
-from holdfast.analysis.summary import DriftResults
+from holdfast.plurals import count_of
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.page import Table
-from holdfast.report.wording import count_of, percent, plain, with_verdict
+from holdfast.report.wording import percent, plain, with_verdict
 
 _REPEATED = {
     "other": "repeat the other speaker",

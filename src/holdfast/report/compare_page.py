@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from holdfast.analysis.compared_scores import RowComparison
 from holdfast.analysis.run_comparison import MethodComparison, RunComparison
 from holdfast.analysis.series import Series
-from holdfast.analysis.summary import estimated, judged
+from holdfast.analysis.summary_numbers import estimated, judged
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records.comparison_summary import (
     ComparedMethod,
@@ -16,17 +16,9 @@ from holdfast.records.comparison_summary import (
     ComparisonSummary,
     ContrastSummary,
 )
-from holdfast.report import charts
-from holdfast.report.compare_sentences import (
-    compare_lines,
-    compare_title,
-    contrast_rows,
-    counted,
-    heads,
-    pair_name,
-    reasons,
-    row_name,
-)
+from holdfast.report import charts, series_charts
+from holdfast.report.compare_sentences import compare_lines, compare_title, counted, pair_name
+from holdfast.report.compare_tables import contrast_rows, heads, reasons, row_name
 from holdfast.report.how_measured import about_runs
 from holdfast.report.page import Table, render
 
@@ -37,17 +29,18 @@ class ComparisonFigure:
 
     title: str
     legend: list[charts.Curve]
-    panel: charts.Panel
-    number_rows: list[charts.NumberRow]
+    panel: series_charts.Panel
+    number_rows: list[series_charts.NumberRow]
 
     @classmethod
     def of(cls, series: Sequence[Series]) -> ComparisonFigure:
+        """The figure of these series."""
         runs = dict.fromkeys(item.run for item in series)
         return cls(
             " and ".join(runs),
-            charts.looks(series),
-            charts.panel(series, "stability"),
-            charts.number_rows(series, ["stability"]),
+            series_charts.looks(series),
+            series_charts.panel(series, "stability"),
+            series_charts.number_rows(series, ["stability"]),
         )
 
 

@@ -6,10 +6,11 @@ from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.analysis.truncation import PROMPT_KEPT, PROMPT_LOST, Truncation, truncation_of
 from holdfast.analysis.verdicts import verdict_on
+from holdfast.plurals import count_of
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.page import Table
-from holdfast.report.wording import count_of, plain, with_verdict
+from holdfast.report.wording import plain, with_verdict
 
 CURE = (
     "raise the server's context (Ollama: OLLAMA_CONTEXT_LENGTH; llama-server: --ctx-size), so that"

@@ -5,23 +5,29 @@ from typing import Any, NamedTuple
 
 from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
+from holdfast.analysis.drift_results import DriftResults
+from holdfast.analysis.method_differences import (
+    Difference,
+    baseline_of,
+    difference,
+    rule_differences,
+)
 from holdfast.analysis.prompt_rows import PromptRow, by_prompt
 from holdfast.analysis.series import KINDS, MEASURED, Series
-from holdfast.analysis.summary import DriftResults
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
-from holdfast.report import charts
+from holdfast.report import charts, series_charts
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.collapse_section import collapse_lines, collapse_section
 from holdfast.report.context_section import survival_lines, survival_table, truncation_lines
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.how_measured import about_runs, conversation_kind
 from holdfast.report.judge_agreement import read_agreements
-from holdfast.report.next_step import finding_of, next_step
+from holdfast.report.next_step import next_step
+from holdfast.report.opening_sentences import counted, opening
 from holdfast.report.page import render
-from holdfast.report.sentences import counted, opening
 
 _EXTREMES = 5
 SHOWN_CATEGORIES = 6  # the others are folded away
@@ -30,7 +36,7 @@ SHOWN_CATEGORIES = 6  # the others are folded away
 class ComparedMethods(NamedTuple):
     """Each series with its baseline and its differences by kind, and the reach of the axis."""
 
-    rows: list[tuple[Series, Series, list[estimates.Difference | None]]]
+    rows: list[tuple[Series, Series, list[Difference | None]]]
     reach: float
 
 
@@ -54,9 +60,9 @@ class PromptsSection(NamedTuple):
 def _methods_section(series: Sequence[Series]) -> ComparedMethods | None:
     """None if there is nothing to compare."""
     rows = [
-        (item, baseline, [estimates.difference(series, item, kind) for kind in KINDS])
+        (item, baseline, [difference(series, item, kind) for kind in KINDS])
         for item in series
-        if (baseline := estimates.baseline_of(series, item)) is not None
+        if (baseline := baseline_of(series, item)) is not None
     ]
     pairs = [pair for _, _, differences in rows for pair in differences if pair]
     values = [value for pair in pairs for value in (pair.last, pair.mean)]
@@ -65,25 +71,27 @@ def _methods_section(series: Sequence[Series]) -> ComparedMethods | None:
     return ComparedMethods(rows, reach) if rows else None
 
 
-def _accuracy_section(series: Sequence[Series]) -> charts.Multiples | None:
+def _accuracy_section(series: Sequence[Series]) -> series_charts.Multiples | None:
     """Charts of both accuracies, for the series that have them; None if none do."""
     groups = [
-        charts.CurveGroup(f"{level.capitalize()} level", item, points[0].n, points)
+        series_charts.CurveGroup(f"{level.capitalize()} level", item, points[0].n, points)
         for item in series
         for level, points in (accuracy_of(item) or {}).items()
     ]
-    return charts.multiples(series, groups, "{} accuracy") if groups else None
+    return series_charts.multiples(series, groups, "{} accuracy") if groups else None
 
 
-def _categories_section(series: Sequence[Series]) -> dict[str, charts.Multiples]:
+def _categories_section(series: Sequence[Series]) -> dict[str, series_charts.Multiples]:
     """By kind of probe, a small chart for each category of the scored prompt."""
     blocks = {}
     for kind in KINDS:
         rows = [row for item in series for row in estimates.category_rows(item, kind)]
         if rows:
-            groups = charts.groups_of(sorted(rows, key=lambda row: row.group))
+            groups = series_charts.groups_of(sorted(rows, key=lambda row: row.group))
             spaced = [group._replace(name=group.name.replace("_", " ")) for group in groups]
-            blocks[kind] = charts.multiples(series, spaced, charts.CAPTIONS[kind][0] + ": {}")
+            blocks[kind] = series_charts.multiples(
+                series, spaced, series_charts.CAPTIONS[kind][0] + ": {}"
+            )
     return blocks
 
 
@@ -127,7 +135,7 @@ def render_page(results: Sequence[DriftResults]) -> str:
     agents = [record.agent for item in series for record in item.records]
     categories = sorted({agent.category for agent in agents if agent.category})
     one_category = len(categories) < 2 and (rules or categories == [NO_CATEGORY])
-    shown = list(zip(charts.looks(series), series, strict=True))
+    shown = list(zip(series_charts.looks(series), series, strict=True))
     kinds = {kind: [look for look, item in shown if item.measured(kind)] for kind in MEASURED}
     measured = {kind: drawn for kind, drawn in kinds.items() if drawn}
     first, *lines = _opening(results[0])
@@ -139,24 +147,26 @@ def render_page(results: Sequence[DriftResults]) -> str:
         facts=_facts(runs, series),
         series=series,
         rounds=max(item.rounds for item in series),
-        looks=charts.looks(series),
+        looks=series_charts.looks(series),
         colours={item: index % charts.COLOURS for index, item in enumerate(series)},
         measured=measured,
         scored=[kind for kind in KINDS if kind in measured],
-        panel=charts.panel,
+        panel=series_charts.panel,
         row_of=estimates.row_of,
-        number_rows=charts.number_rows,
+        number_rows=series_charts.number_rows,
         check=check_sections(checks, labels, series),
         accuracy=_accuracy_section(series),
-        rules=charts.multiples(series, charts.groups_of(enough), "Keeps {}") if rules else None,
+        rules=series_charts.multiples(series, series_charts.groups_of(enough), "Keeps {}")
+        if rules
+        else None,
         rule_rows=enough,
         LEAST_DRAWN=estimates.LEAST_DRAWN,
         few_rules=[row for row in rules if row not in enough],
-        rule_differences=estimates.rule_differences(series, enough),
+        rule_differences=rule_differences(series, enough),
         methods=_methods_section(series),
         # a single category without meaning would only repeat the whole run
         categories={} if one_category else _categories_section(series),
-        CAPTIONS=charts.CAPTIONS,
+        CAPTIONS=series_charts.CAPTIONS,
         shown_categories=SHOWN_CATEGORIES,
         baseline=baseline,
         judges=[agreement for run in runs for agreement in read_agreements(run.folder)],
@@ -180,7 +190,7 @@ def _opening(results: DriftResults) -> list[str]:
         return [check_headline(check), *check_lines(check), *cut_off, *kept]
     opened = opening(until_prompt_lost(series), results.findings, results.baseline)
     lines = [*cut_off, *opened, *collapse_lines(results), *kept]
-    return [*lines, next_step(finding_of(results))]
+    return [*lines, next_step(results)]
 
 
 def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:

@@ -4,22 +4,22 @@ import textwrap
 from collections import Counter
 
 from holdfast.analysis import estimates
+from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.series import Series
-from holdfast.analysis.summary import DriftResults
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import MIN_SAMPLES
+from holdfast.plurals import count_of
 from holdfast.report.collapse_section import collapse_lines
-from holdfast.report.sentences import fall, nothing_measured, opening
-from holdfast.report.wording import aligned, count_of, plain, with_verdict
-
-_WIDTH = 100
+from holdfast.report.opening_sentences import nothing_measured, opening
+from holdfast.report.rule_falls import fall
+from holdfast.report.wording import WIDTH, aligned, plain, with_verdict
 
 
 def first_table(results: DriftResults) -> str:
     """The findings of the run in a sentence or two, and a line per rule of the unsteered model."""
     run, series = results.run, results.series[0]
     if nothing := nothing_measured(run.conversations):
-        return "\n".join(textwrap.wrap(nothing, _WIDTH)) + "\n"
+        return "\n".join(textwrap.wrap(nothing, WIDTH)) + "\n"
     sentences = opening(until_prompt_lost(results.series), results.findings, results.baseline)
     lines = [*sentences, *collapse_lines(results)]
     rules = [row for row in estimates.rule_rows(results.series) if row.series is series]
@@ -37,7 +37,7 @@ def first_table(results: DriftResults) -> str:
     size = f"{count_of(len(series.records), 'conversation')} of {count_of(series.rounds, 'round')}"
     return "\n".join(
         [
-            *(part for line in lines for part in textwrap.wrap(line, _WIDTH)),
+            *(part for line in lines for part in textwrap.wrap(line, WIDTH)),
             "",
             f"How well each rule is kept, from 0 to 1 [95% interval], in {size}:",
             *aligned(table, "  "),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from holdfast.analysis.collapse import count_turns
 from holdfast.records import Conversation, LogDialog, Run, command_of
 from holdfast.records.identity import ConversationsIdentity, Manifest, flat
-from holdfast.report.sentences import default_prompt_sentence
+from holdfast.report.baseline_sentences import default_prompt_sentence
 from holdfast.report.shortfalls import (
     Dialog,
     cut_line,

@@ -1,33 +1,14 @@
-"""Verdicts on prompts and rules as JUnit XML, which CI servers show as tests.
-
-Each prompt is one test; a prompt with several rules has one test per rule, grouped under the
-prompt. A failed verdict is a failure; an undecided one is an error, since an inconclusive test has
-not passed; a rule that the prompt's verdict did not wait for is skipped. A prompt fails exactly
-when one of its tests does, so the file agrees with the exit code.
-"""
+"""Test cases as JUnit XML, which CI servers show."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
 
-from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck, Terms
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.files import write_whole
-from holdfast.report.check_sentences import (
-    NO_CLEAR_FAILURE,
-    details,
-    how_to_decide,
-    rule_details,
-    rule_sentence,
-    sentence,
-    verdict_word,
-)
-
-ALL_RULES = "all rules together"  # the test of a prompt whose verdict no single rule shows
 
 Outcome = Literal["passed", "failure", "error", "skipped"]
 
@@ -67,17 +48,6 @@ def outcome_of(verdict: str) -> Outcome:
     return _OUTCOMES[verdict]
 
 
-def write_junit(check: Check, suite: str, path: Path | str, seconds: float) -> Path:
-    """Writes the verdicts as JUnit XML, dividing the seconds in proportion to conversations."""
-    conversations = sum(len(checked.records) for checked in check.prompts)
-    cases: list[JUnitCase] = []
-    for checked in check.prompts:
-        of_prompt = list(_cases_of(checked, check.terms, suite))
-        share = len(checked.records) / conversations if conversations else 1 / len(check.prompts)
-        cases += [replace(case, seconds=seconds * share / len(of_prompt)) for case in of_prompt]
-    return write_cases(f"holdfast check {suite}", cases, path, seconds)
-
-
 def write_cases(name: str, cases: Sequence[JUnitCase], path: Path | str, seconds: float) -> Path:
     """Writes test cases as one suite of JUnit XML, whole or not at all."""
     outcomes = [case.outcome for case in cases]
@@ -105,55 +75,6 @@ def write_unfinished(command: str, path: Path | str, message: str) -> Path:
     name = f"holdfast {command}"
     case = JUnitCase("holdfast", command, "error", message, text=message)
     return write_cases(name, [case], path, 0.0)
-
-
-def _cases_of(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[JUnitCase]:
-    """A test for each rule of a prompt, and one for the prompt if no rule shows its verdict."""
-    classname = f"holdfast.{suite}"
-    for rule in checked.rules:
-        yield _rule_case(rule, checked, terms, f"{classname}.{checked.id}")
-    shown_by_a_rule = any(rule.verdict == checked.verdict for rule in checked.rules)
-    if checked.rules and (shown_by_a_rule or checked.verdict == PASS):
-        return
-    advice = how_to_decide(checked.verdict, checked.lowest, terms)
-    yield JUnitCase(
-        classname=f"{classname}.{checked.id}" if checked.rules else classname,
-        name=ALL_RULES if checked.rules else checked.id,
-        outcome=_outcome(checked.verdict, checked, terms),
-        message=_message(sentence(checked, terms), checked.verdict, checked, terms),
-        text=_text(advice, details(checked)),
-    )
-
-
-def _outcome(verdict: str, checked: PromptCheck, terms: Terms) -> Outcome:
-    """The outcome of a prompt's test, or of one of its rules; a smoke test leaves rules open."""
-    is_open = verdict == UNDECIDED and verdict_word(checked, terms) == NO_CLEAR_FAILURE
-    return "skipped" if is_open else outcome_of(verdict)
-
-
-def _message(text: str, verdict: str, checked: PromptCheck, terms: Terms) -> str:
-    """The evidence, after the word for an open verdict of an outage or a smoke test."""
-    word = verdict_word(checked, terms)
-    return f"{word}: {text}" if verdict == UNDECIDED != word else text
-
-
-def _rule_case(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: str) -> JUnitCase:
-    message = rule_sentence(rule, checked, terms)
-    is_left_open = rule.verdict == UNDECIDED and checked.verdict != UNDECIDED
-    # the verdict of the prompt did not wait for this rule, or could not: the earlier run lacks it
-    if is_left_open and (checked.verdict == PASS or not terms.all_rules):
-        if checked.verdict == FAIL:
-            why = "its prompt had already failed (--all-rules decides every rule)"
-        else:
-            why = "the earlier run does not have it"
-        return JUnitCase(classname, rule.rule, "skipped", f"not decided: {why}; {message}")
-    advice = how_to_decide(rule.verdict, rule.cell, terms)
-    text = _text(advice, rule_details(rule, checked))
-    return JUnitCase(classname, rule.rule, outcome_of(rule.verdict), message, text)
-
-
-def _text(advice: str | None, lines: list[str]) -> str:
-    return "\n".join([advice, *lines] if advice else lines)
 
 
 def _add_case(testsuite: ElementTree.Element, case: JUnitCase) -> None:

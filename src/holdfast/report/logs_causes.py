@@ -17,10 +17,11 @@ from holdfast.analysis.rule_context import (
 )
 from holdfast.analysis.statistics import Estimate
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES
+from holdfast.plurals import count_of
 from holdfast.records import BreachCause, Evidence, Run
 from holdfast.report.logs_wording import CAUSE_WORDS, IN_A_COLUMN, IN_A_TABLE, rule_words
 from holdfast.report.page import Table
-from holdfast.report.wording import aligned, count_of, plain, signed
+from holdfast.report.wording import aligned, plain, signed
 
 if TYPE_CHECKING:
     from holdfast.logs.recalled_causes import Asked

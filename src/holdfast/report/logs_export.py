@@ -27,7 +27,7 @@ from holdfast.analysis.adherence import label_of
 from holdfast.errors import UsageError
 from holdfast.extras import import_extra
 from holdfast.files import cannot_write
-from holdfast.measures.registry import FOLLOWED
+from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Probe, Run
 from holdfast.records.export import arrow_schema, csv_line, without_formula, without_surrogates
 from holdfast.records.log_scores import rule_of

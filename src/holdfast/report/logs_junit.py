@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.analysis.adherence import Adherence
+from holdfast.plurals import count_of
 from holdfast.records import Run
 from holdfast.records.identity import LogsIdentity
 from holdfast.report.junit import JUnitCase, outcome_of, write_cases
 from holdfast.report.logs_page import broken_turns
 from holdfast.report.logs_sentences import Rows
-from holdfast.report.wording import count_of, plain, signed
+from holdfast.report.wording import plain, signed
 
 _MOST_SHOWN = 3  # most turns that a test case shows
 

@@ -7,25 +7,22 @@ from dataclasses import dataclass
 
 from holdfast.analysis.adherence import Adherence, label_of
 from holdfast.analysis.rule_context import count_causes
+from holdfast.plurals import count_of
 from holdfast.records import BreachStep, Run
 from holdfast.records.log_scores import rule_of
 from holdfast.report.logs_causes import ShownReason, causes_of_rule, causes_section, reason_of
-from holdfast.report.logs_sentences import (
-    Rows,
+from holdfast.report.logs_sentences import Rows, headline, lines, notes, worst_first
+from holdfast.report.logs_strips import strip_figures
+from holdfast.report.logs_table import (
     first_broken,
-    headline,
-    lines,
-    notes,
     rule_cells,
     verdict_cell,
     verdict_head,
     without_empty,
-    worst_first,
 )
-from holdfast.report.logs_strips import strip_figures
 from holdfast.report.logs_wording import rule_id, rule_words
 from holdfast.report.page import render_study
-from holdfast.report.wording import count_of, plain, signed
+from holdfast.report.wording import plain, signed
 
 _MOST_PROBLEMS = 200  # with the files that the page shows
 _MOST_BROKEN = 50  # most turns that the page shows per rule

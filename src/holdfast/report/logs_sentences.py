@@ -1,4 +1,4 @@
-"""The terminal's table of `holdfast logs`, and the sentences that it shares with the page."""
+"""The sentences of `holdfast logs`, shared by the terminal and the page."""
 
 from __future__ import annotations
 
@@ -11,70 +11,18 @@ from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.drift.probe_outcomes import NOT_SHOWN
+from holdfast.plurals import count_of
 from holdfast.records import Run
-from holdfast.report.logs_wording import (
-    CAUSE_WORDS,
-    IN_A_COLUMN,
-    rule_id,
-    rule_name,
-    rule_words,
-)
-from holdfast.report.wording import aligned, count_of, plain, signed
+from holdfast.report.logs_wording import CAUSE_WORDS, rule_name
 
 Rows = Sequence[Adherence]
 
 _MOST_NAMED = 3  # most rules that a sentence names
-KEY = (
-    "turns kept    of those that the rule applies to",
-    "kept          the mean over dialogs, each counting once however long it is",
-    "first broken  how many dialogs break the rule, in which turn the earliest does, and by which",
-    "              half have (about: an estimate, as some end before they break it)",
-)
 
 
-def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
-    """The text for the terminal: the opening sentences of the page, then a row for each rule or
-    category that is shown.
-    """
-    compared = any(row.earlier for row in rows)
-    head = ["rule", "turns kept", "kept [95%]", "dialogs", "first to last turn", "first broken"]
-    ids = [rule_id(run, row.rule) for row in shown]
-    cells = [
-        [
-            *head,
-            *(["against"] if compared else []),
-            *([verdict_head(bar)] if _judged(rows) else []),
-            *(["id"] if any(ids) else []),
-        ]
-    ]
-    for row, name in zip(shown, ids, strict=True):
-        line = [rule_words(run, row.rule, IN_A_COLUMN), *rule_cells(row), first_broken(row)]
-        if compared:
-            line.append(signed(row.earlier.difference) if row.earlier else "–")
-        if _judged(rows):
-            line.append(verdict_cell(row, bar))
-        if any(ids):
-            line.append(name)
-        cells.append(line)
-    table = aligned(without_empty(cells))
-    above = [headline(run, rows), *lines(run, rows, bar), *notes(run, rows)]
-    return "\n".join([*above, "", *table, "", *KEY])
-
-
-def without_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The rows of a table without the columns in which every cell below the head is a dash."""
-    kept = [column for column in zip(*rows, strict=True) if len(rows) < 2 or {*column[1:]} != {"–"}]
-    return [list(row) for row in zip(*kept, strict=True)]
-
-
-def verdict_cell(row: Adherence, bar: float | None) -> str:
-    """'fail [0.41, 0.78]', with the bounds that decide it if there is a bar."""
-    low, high = row.bounds
-    return row.verdict if bar is None else f"{row.verdict} [{low:.2f}, {high:.2f}]"
-
-
-def verdict_head(bar: float | None) -> str:
-    return "verdict" if bar is None else "verdict [bounds that decide it]"
+def have_verdicts(rows: Rows) -> bool:
+    """Whether the rules were held to a bar, or compared with earlier logs."""
+    return any(row.verdict for row in rows)
 
 
 def headline(run: Run, rows: Rows) -> str:
@@ -216,7 +164,7 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
 def _on_verdicts(rows: Rows, bar: float | None) -> list[str]:
     """How many rules pass, fail or are undecided, and which could not be compared."""
     sentences = []
-    if _judged(rows):
+    if have_verdicts(rows):
         verdicts = [row.verdict for row in rows]
         counts = ", ".join(
             f"{verdicts.count(name)} {name}" for name in (PASS, FAIL, UNDECIDED) if name in verdicts
@@ -276,35 +224,3 @@ def _first_breaks(row: Adherence) -> str:
             f" {survival.median}."
         )
     return f"{broken}; half of all dialogs have broken it by turn {survival.median}."
-
-
-def rule_cells(row: Adherence) -> tuple[str, str, str, str]:
-    """How many turns keep a rule, the mean over dialogs, the dialogs, and the change in them."""
-    change = signed(row.change) if row.change.n else "–"
-    return turns_kept(row), plain(row.overall), str(row.overall.n), change
-
-
-def turns_kept(row: Adherence) -> str:
-    """'8 of 10'."""
-    return f"{row.applied - len(row.broken):,} of {row.applied:,}" if row.is_judged else "–"
-
-
-def _judged(rows: Rows) -> bool:
-    return any(row.verdict for row in rows)
-
-
-def first_broken(row: Adherence) -> str:
-    """'3 of 40 dialogs, earliest turn 2', with the turn by which half of all dialogs have broken
-    the rule if they have.
-    """
-    if not row.is_judged:
-        return "not judged"
-    survival = row.survival
-    if not survival.broken:
-        return "never"
-    if row.overall.n == 1:
-        return f"in turn {survival.turns[0]}"
-    broken = f"{survival.broken} of {row.overall.n} dialogs, earliest turn {survival.turns[0]}"
-    if survival.median is None or 2 * survival.broken < row.overall.n:
-        return broken
-    return f"{broken}, half by {'about ' if survival.estimated else ''}turn {survival.median}"

@@ -8,10 +8,11 @@ from typing import Literal
 
 from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence
 from holdfast.analysis.statistics import Estimate
+from holdfast.plurals import count_of
 from holdfast.records import Run
 from holdfast.report.logs_wording import IN_A_TABLE, rule_words
 from holdfast.report.page import Table
-from holdfast.report.wording import count_of, percent, plain
+from holdfast.report.wording import percent, plain
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.analysis.measure_tests import MeasureTest, ScoredTurn
 from holdfast.analysis.statistics import Estimate
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 from holdfast.report.wording import aligned
 
 
@@ -36,9 +36,9 @@ def _disagreements(tests: Sequence[MeasureTest]) -> Iterator[str]:
     found = [(test, turn) for test in tests for turn in test.disagreements]
     total = sum(len(test.turns) for test in tests)
     if not found:
-        yield f"\nEvery labelled turn is scored as labelled ({plural(total, 'turn')})."
+        yield f"\nEvery labelled turn is scored as labelled ({count_of(total, 'turn')})."
         return
-    yield f"\n{len(found)} of {plural(total, 'labelled turn')} scored otherwise than labelled:"
+    yield f"\n{len(found)} of {count_of(total, 'labelled turn')} scored otherwise than labelled:"
     for test, turn in found:
         yield f"  {test.rule}, {turn.source}: {_scored(turn)}: {turn.labelled.shown!r}"
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.profile import Chosen, Profile, count_distinct, read_profile, write_ranking
+from holdfast.analysis.gaining_heads import Chosen, count_distinct
+from holdfast.analysis.profile import Profile, read_profile
+from holdfast.analysis.profile_file import write_ranking
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import read_run
 from holdfast.report import figures

@@ -30,24 +30,6 @@ _REPLAYED = {
     "in place of another": "with it in place of another",
     "added": "with it added",
 }
-_ROUNDS_LEFT_OUT = (
-    "in {cut:,} of {dialogs:,} dialogs replies saw only the latest rounds, from round {first} on at"
-    " the earliest"
-)
-_ROUNDS_SUMMARISED = (
-    "in {cut:,} of {dialogs:,} dialogs replies saw only the latest rounds, from round {first} on at"
-    " the earliest, and {summaries:,} summaries replace the older rounds"
-)
-_ENDED_EARLY = (
-    "{count:,} of {dialogs:,} ({why}), and {whole:,} are whole; later rounds are means over the"
-    " dialogs that reached them"
-)
-_ENDED_FIRST = (
-    "{count:,} of {dialogs:,} ({why}), and {whole:,} are whole; later rounds are means over the"
-    " dialogs that reached them; the first, conversation {first} in round {round}: {reason}"
-)
-_EMPTY_SCORED = "{count:,} of {replies:,} ({why}); probes are scored as empty"
-_EMPTY_NOT_SCORED = "{count:,} of {replies:,} ({why}); they are not scored"
 _EMPTY = {
     "refusal": "refused",
     "tool_calls": "called a tool",
@@ -66,11 +48,12 @@ def ending_lines(records: Sequence[Conversation]) -> list[tuple[str, str]]:
     spoken: list[list[Turn | Probe]] = [[*record.turns, *record.probes] for record in records]
     narrowed = [[reply.round for reply in replies if reply.left_out] for replies in spoken]
     if rounds := [min(numbers) for numbers in narrowed if numbers]:
-        summaries = sum(len(record.summaries) for record in records)
-        template = _ROUNDS_SUMMARISED if summaries else _ROUNDS_LEFT_OUT
-        text = template.format(
-            cut=len(rounds), dialogs=len(records), first=min(rounds), summaries=summaries
+        text = (
+            f"in {len(rounds):,} of {len(records):,} dialogs replies saw only the latest rounds,"
+            f" from round {min(rounds)} on at the earliest"
         )
+        if summaries := sum(len(record.summaries) for record in records):
+            text += f", and {summaries:,} summaries replace the older rounds"
         lines.append(("rounds left out", text))
     if any(record.ended for record in records):
         lines.append(("dialogs that ended early", _early_ends(records)))
@@ -106,8 +89,8 @@ def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
     if count := reasons.total():
         # earlier versions gave them a score
         scored = any(_is_empty(probe) and isinstance(probe, Probe) for probe in probes)
-        template = _EMPTY_SCORED if scored else _EMPTY_NOT_SCORED
-        text = template.format(count=count, replies=len(replies), why=_listed(reasons, _EMPTY))
+        meaning = "probes are scored as empty" if scored else "they are not scored"
+        text = f"{count:,} of {len(replies):,} ({_listed(reasons, _EMPTY)}); {meaning}"
         lines.append(("replies without content", text))
     if early := [reply.cut_at for reply in replies if reply.cut_at is not None]:
         lines.append(_early_cut_line(early, len(replies)))
@@ -165,17 +148,16 @@ def _is_empty(reply: Reply) -> bool:
 def _early_ends(records: Sequence[Conversation]) -> str:
     """How many dialogs ended early, and why; with the first that has a reason as an example."""
     ends = [(record.conversation, record.ended) for record in records if record.ended]
-    numbers = {
-        "count": len(ends),
-        "dialogs": len(records),
-        "whole": len(records) - len(ends),
-        "why": _listed(Counter(end.why for _, end in ends), _ENDED),
-    }
+    why = _listed(Counter(end.why for _, end in ends), _ENDED)
+    text = (
+        f"{len(ends):,} of {len(records):,} ({why}), and {len(records) - len(ends):,} are whole;"
+        " later rounds are means over the dialogs that reached them"
+    )
     for number, end in ends:
         if end.reason:
             reason = end.reason.rstrip(".")
-            return _ENDED_FIRST.format(**numbers, first=number, round=end.round, reason=reason)
-    return _ENDED_EARLY.format(**numbers)
+            return f"{text}; the first, conversation {number} in round {end.round}: {reason}"
+    return text
 
 
 def failure_lines(failures: Sequence[Failure]) -> list[tuple[str, str]]:

@@ -8,28 +8,23 @@ import numpy as np
 
 from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
+from holdfast.analysis.drift_results import DriftResults, results_of
+from holdfast.analysis.method_differences import difference, rule_differences
 from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.summary import DriftResults, results_of
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, verdict_on
+from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
+from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.charts import numbered
 from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.context_section import survival_lines, truncation_lines
-from holdfast.report.next_step import finding_of, next_step
-from holdfast.report.sentences import (
-    baseline_hint,
-    baseline_lines,
-    counted,
-    fall,
-    nothing_measured,
-    opening,
-)
-from holdfast.report.wording import aligned, count_of, other_prompts, plain, signed
+from holdfast.report.opening_sentences import counted, nothing_measured, opening
+from holdfast.report.rule_falls import fall
+from holdfast.report.wording import WIDTH, aligned, other_prompts, plain, signed
 
-WIDTH = 100
 _MOST_ROUNDS = 24  # most rounds as lines; the page has every round
 _MOST_ACROSS = 10  # most rounds as columns
 
@@ -64,11 +59,6 @@ def results_text(results: DriftResults) -> str:
         hint = baseline_hint([row for row in rules if row.series is series[0]])
         paragraphs.append(textwrap.wrap(hint, WIDTH))
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
-
-
-def next_line(results: DriftResults) -> str:
-    """The next step, as a sentence or a command."""
-    return next_step(finding_of(results))
 
 
 def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
@@ -137,7 +127,7 @@ def _against_none(series: Sequence[Series]) -> list[str]:
     rows = [("", f"round {series[0].rounds}", "all rounds")]
     reasons, apart = [], []
     for item in series[1:]:
-        if (pair := estimates.difference(series, item, "stability")) is None:
+        if (pair := difference(series, item, "stability")) is None:
             apart.append(
                 f"{item.method} and {series[0].method} share no conversations, so they are not"
                 " compared."
@@ -175,7 +165,7 @@ def _rules_by_method(
     write = plain if len(series) == 1 else _mean
     words = {
         pair.row: f" {verdict_on(pair.last).word('higher', 'lower')}"
-        for pair in estimates.rule_differences(series, rules)
+        for pair in rule_differences(series, rules)
         if verdict_on(pair.last).sign
     }
     columns = [["", "", *(name + few.get(name, "") * (len(series) > 1) for name in names)]]

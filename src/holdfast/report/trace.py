@@ -11,11 +11,6 @@ from holdfast.records import read_run
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import with_interval
 
-_CORRELATIONS = (
-    "Mass and score of the probes: over all r = {}; within rounds r = {}; within dialogs r = {};"
-    " between dialogs r = {}."
-)
-_FEW = f"{{}} whole dialogs are an example and not a measurement, which takes {MIN_SAMPLES}."
 _TOGETHER, _OPPOSITE = "they rise together", "one falls as the other rises"
 
 
@@ -23,7 +18,10 @@ def lines(trace: Trace) -> list[str]:
     """The decay of the mass on the system prompt, and whether it correlates with the score."""
     sentences = [_all_heads_line(trace), _shown_head_line(trace), _correlations_line(trace)]
     if trace.whole_dialogs < MIN_SAMPLES:
-        sentences.append(_FEW.format(trace.whole_dialogs))
+        sentences.append(
+            f"{trace.whole_dialogs} whole dialogs are an example and not a measurement, which takes"
+            f" {MIN_SAMPLES}."
+        )
     return sentences
 
 
@@ -56,8 +54,12 @@ def _log_changes(decay: Decay) -> str:
 
 
 def _correlations_line(trace: Trace) -> str:
-    return _CORRELATIONS.format(
-        *(_judged(value, _TOGETHER, _OPPOSITE) for value in _correlations_of(trace))
+    over_all, in_rounds, in_dialogs, between = (
+        _judged(value, _TOGETHER, _OPPOSITE) for value in _correlations_of(trace)
+    )
+    return (
+        f"Mass and score of the probes: over all r = {over_all}; within rounds r = {in_rounds};"
+        f" within dialogs r = {in_dialogs}; between dialogs r = {between}."
     )
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import verdict_on
-from holdfast.plurals import plural_of
 
+WIDTH = 100  # columns of what is printed in a terminal
 _MOST_DIGITS = 6
 
 
@@ -57,11 +57,6 @@ def other_prompts(value: Estimate) -> str:
         return ""
     end = _not_zero if others.excludes_zero else signed_number
     return f"other prompts [{end(others.low)}, {end(others.high)}]"
-
-
-def count_of(number: int, noun: str) -> str:
-    """'1 round', '8 rounds', '1,200 rounds'."""
-    return f"{number:,} {noun if number == 1 else plural_of(noun)}"
 
 
 def percent(share: float) -> str:
@@ -129,3 +124,14 @@ def aligned(rows: Sequence[Sequence[str]], left: str = "") -> list[str]:
         + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+
+
+def joined(parts: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def listing(names: Sequence[str], most: int = 4) -> str:
+    """'a, b and c', or 'a, b and 3 more' if there are more than `most` names."""
+    more = len(names) - most
+    return joined([*names[:most], *([f"{more} more"] if more > 0 else [])])

@@ -77,16 +77,19 @@ class Refusal(Exception):
             "error": {
                 "message": message,
                 "type": _TYPES.get(self.status, "invalid_request_error"),
-                "param": _param(self.param, _FIELDS.get(path, {})),
+                "param": self._param_at(path),
                 "code": self.code,
             }
         }
 
+    def _param_at(self, path: str) -> str | None:
+        """The field, as requests to a path name it.
 
-def _param(param: str | None, names: Mapping[str, str]) -> str | None:
-    """A field in an API; of one that has another name there, parts have other paths too."""
-    outermost = re.split(r"[.\[]", param or "")[0]
-    return names.get(outermost, param)
+        If they call it otherwise, the path within it ("messages[0].content") differs there as well,
+        and is left out.
+        """
+        outermost = re.split(r"[.\[]", self.param or "")[0]
+        return _FIELDS.get(path, {}).get(outermost, self.param)
 
 
 def refused_field(param: str, message: str, code: str = _INVALID) -> Refusal:

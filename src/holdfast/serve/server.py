@@ -14,7 +14,7 @@ from typing import Protocol
 import uvicorn
 
 from holdfast.errors import UsageError, reason_of
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 _BACKLOG = 2048  # connections that wait to be accepted; uvicorn's own default
 
@@ -117,7 +117,7 @@ class _Shutdown:
             self._server.force_exit = self._server.should_exit = True
             return
         if self._engine.open:
-            requests = plural(self._engine.open, "request")
+            requests = count_of(self._engine.open, "request")
             self._note(f"Finishing {requests}; a second signal ends at once.")
         self._draining = asyncio.ensure_future(self._drain())
 

@@ -14,9 +14,17 @@ from holdfast.methods import Method, compile_methods, parse, spec_of
 from holdfast.models.call_grammars import Function, forced_call, strict_calls
 from holdfast.models.grammars import Grammar
 from holdfast.models.requests import Request
-from holdfast.serve import bodies
 from holdfast.serve.answer_formats import AppliedSteering
+from holdfast.serve.bodies import (
+    ChatBody,
+    ChatFields,
+    CompletionBody,
+    GeneratingBody,
+    SpanFields,
+    TokenizeBody,
+)
 from holdfast.serve.limits import Limits
+from holdfast.serve.message_bodies import FunctionTool, plain_tools
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
 from holdfast.serve.tool_calls import CallParser
 
@@ -50,7 +58,7 @@ class Steering:
 class Submission:
     """A body, and the engine requests made from it."""
 
-    body: bodies.ChatBody | bodies.CompletionBody
+    body: ChatBody | CompletionBody
     # one per choice, in index order; those of the same prompt are consecutive
     requests: tuple[Request, ...]
     steering: Steering
@@ -60,7 +68,7 @@ class Submission:
 
 
 def read_chat(
-    body: bodies.ChatBody, default: Sequence[Method], limits: Limits, parser: CallParser
+    body: ChatBody, default: Sequence[Method], limits: Limits, parser: CallParser
 ) -> Submission:
     """The requests of a chat completion; `default` is the server's steering."""
     if body.parses_calls and parser.template is None:
@@ -71,7 +79,7 @@ def read_chat(
             " none to get them as text, or leave tools out.",
             "no_response_template",
         )
-    tools = bodies.plain_tools(body.tools)
+    tools = plain_tools(body.tools)
     messages = [parser.without_calls(message, tools) for message in body.chat]
     grammar = _grammar(body, parser)
     if grammar is not None and body.continue_final_message:
@@ -92,7 +100,7 @@ def read_chat(
     return Submission(body, requests, steering, rounds, parses, bool(body.forced_tools))
 
 
-def _grammar(body: bodies.ChatBody, parser: CallParser) -> Grammar | None:
+def _grammar(body: ChatBody, parser: CallParser) -> Grammar | None:
     """The grammar of the replies; None if they may be any text."""
     if not body.forced_tools and not body.strict_tools:
         return body.format_grammar
@@ -109,13 +117,13 @@ def _grammar(body: bodies.ChatBody, parser: CallParser) -> Grammar | None:
     return strict_calls(form, [_function(tool, tool.function.strict) for tool in body.tools])
 
 
-def _function(tool: bodies.FunctionTool, strict: bool) -> Function:
+def _function(tool: FunctionTool, strict: bool) -> Function:
     """A tool as grammars need it: its arguments may be any object unless it is `strict`."""
     return Function(tool.function.name, (tool.function.parameters or {}) if strict else {})
 
 
 def read_completion(
-    body: bodies.CompletionBody,
+    body: CompletionBody,
     default: Sequence[Method],
     limits: Limits,
     tokenizer: PreTrainedTokenizerFast,
@@ -147,11 +155,11 @@ def read_completion(
     return Submission(body, tuple(requests), steering)
 
 
-def read_tokens(body: bodies.TokenizeBody, limits: Limits, parser: CallParser) -> Request:
+def read_tokens(body: TokenizeBody, limits: Limits, parser: CallParser) -> Request:
     """The chat or text whose tokens a `/tokenize` body asks for."""
     if (body.messages is None) == (body.prompt is None):
         raise refused_field("messages", "Give messages or a prompt, one of the two.")
-    tools = bodies.plain_tools(body.tools)
+    tools = plain_tools(body.tools)
     messages = [parser.without_calls(m.plain(), tools) for m in body.messages or ()]
     if body.prompt is not None:
         messages = [{"role": "user", "content": body.prompt}]
@@ -186,7 +194,7 @@ def check_template(name: str, tokenizer: PreTrainedTokenizerFast) -> None:
 
 
 def _choose_methods(
-    body: bodies.GeneratingBody, default: Sequence[Method], prompted: bool, emphasised: bool
+    body: GeneratingBody, default: Sequence[Method], prompted: bool, emphasised: bool
 ) -> Steering:
     """The methods of a request, which may have a system prompt, emphasis, both or neither."""
     if body.steering is None:
@@ -224,7 +232,7 @@ def _edited(request: Request) -> list[int]:
     return [number for number, (sent, edited) in enumerate(pairs) if sent != edited]
 
 
-def _steer(request: Request, steering: Steering, seed: int, body: bodies.GeneratingBody) -> Request:
+def _steer(request: Request, steering: Steering, seed: int, body: GeneratingBody) -> Request:
     try:
         return replace(request, methods=steering.methods, seed=seed, trace=bool(body.trace))
     except HoldfastError as error:
@@ -233,14 +241,14 @@ def _steer(request: Request, steering: Steering, seed: int, body: bodies.Generat
 
 def _request(
     messages: list[Message],
-    body: bodies.SpanFields,
+    body: SpanFields,
     sampling: Sampling,
     limits: Limits,
     plain: bool = False,
     tools: Sequence[Tool] = (),
 ) -> Request:
     field = "marks" if body.marks else "emphasis"
-    continues = isinstance(body, bodies.ChatFields) and body.continue_final_message
+    continues = isinstance(body, ChatFields) and body.continue_final_message
     try:
         check_end(messages, continues)
     except HoldfastError as error:
@@ -267,15 +275,15 @@ def _request(
     return request
 
 
-def _sampling(body: bodies.GeneratingBody, limits: Limits) -> Sampling:
+def _sampling(body: GeneratingBody, limits: Limits) -> Sampling:
     return Sampling(body.temperature, body.top_p, body.token_limit or limits.tokens)
 
 
-def _penalties(body: bodies.GeneratingBody) -> Penalties:
+def _penalties(body: GeneratingBody) -> Penalties:
     return Penalties(body.frequency_penalty, body.presence_penalty)
 
 
-def _seed(body: bodies.GeneratingBody) -> int:
+def _seed(body: GeneratingBody) -> int:
     return secrets.randbits(62) if body.seed is None else body.seed
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from holdfast import drift, records
 from holdfast import methods as steering
-from holdfast.drift.pairing import resolve_settings
 from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
 from holdfast.drift.remaining import count_replies
+from holdfast.drift.resolved_settings import resolve_settings
 from holdfast.drift.run_identity import COMPATIBILITY as OF_DRIFT
 from holdfast.drift.run_identity import identity_of_given
 from holdfast.errors import ModelError, UsageError

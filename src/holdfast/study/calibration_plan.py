@@ -10,11 +10,11 @@ from typing import Any
 
 from holdfast import drift
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.drift.recorded_dialogs import UserTurns
+from holdfast.drift.user_scripts import UserTurns
 from holdfast.errors import ParameterOutOfRange, UsageError, option
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Method, Sweep, parse_sweep, spec_of
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.seeds import seed_of
@@ -80,7 +80,7 @@ class Plan:
         if self.ask_at > self.rounds + 1:
             raise ParameterOutOfRange(
                 f"calibrate takes {option('ask_at')} up to {self.rounds + 1}, with"
-                f" {plural(self.rounds, 'round')} before it, not {self.ask_at}.",
+                f" {count_of(self.rounds, 'round')} before it, not {self.ask_at}.",
                 option="ask_at",
                 value=self.ask_at,
                 allowed=f"up to {self.rounds + 1}",
@@ -178,8 +178,8 @@ def conversations(suite: drift.Suite, plan: Plan) -> int:
     if count < 4:
         more = "--draws or --prompts" if len(suite.cases) > 1 else "--draws"
         raise UsageError(
-            f"{plural(plan.draws, 'draw')} of {plural(len(suite.cases), 'prompt')}"
-            f" {'makes' if plan.draws == 1 else 'make'} {plural(count, 'conversation')}, and at"
+            f"{count_of(plan.draws, 'draw')} of {count_of(len(suite.cases), 'prompt')}"
+            f" {'makes' if plan.draws == 1 else 'make'} {count_of(count, 'conversation')}, and at"
             f" least 4 are needed; use more {more}.",
             option="draws",
             value=count,

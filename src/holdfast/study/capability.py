@@ -15,30 +15,13 @@ import json
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
-
-from holdfast.analysis.candidates import LETTERS
-from holdfast.errors import HoldfastError, UnknownName, UsageError, reason_of, shortened
-from holdfast.files import asset, read_json_lines
+from holdfast.errors import UnknownName, UsageError
 from holdfast.seeds import seed_of
+from holdfast.study.capability_items import Item, facts, harness, knowledge, mmlu, passages
 from holdfast.validation import ranges
-from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
 
 KINDS = ("facts", "knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
-HUB_DATASET = "cais/mmlu"
-PASSAGE = 64  # words of a text per passage
-GO_ON = "Please write the next part of the text."
-
-
-@dataclass(frozen=True)
-class Item:
-    """A question or text: the user's message, replies to score, the right one (None: a text)."""
-
-    question: str
-    replies: tuple[str, ...]
-    answer: int | None
 
 
 @dataclass(frozen=True)
@@ -77,15 +60,15 @@ def load_capability(spec: str, questions: int | None = None, seed: int = 0) -> C
         ranges.whole_number("calibrate", "questions", questions, 4)
     kind, _, where = spec.partition(":")
     if spec == "facts":
-        items = _facts()
+        items = facts()
     elif spec == "knowledge":
-        items = _knowledge()
+        items = knowledge()
     elif kind == "mmlu" and where:
-        items = _mmlu(where)
+        items = mmlu(where)
     elif kind == "perplexity" and where:
-        items = _passages(Path(where))
+        items = passages(Path(where))
     elif kind == "lm-eval" and where:
-        items = _harness(where)
+        items = harness(where)
     else:
         raise UnknownName("capability", spec, KINDS)
     if len(items) < 4:
@@ -107,192 +90,3 @@ def usual_capability(model: str, reading: str) -> str:
     option has, which only written answers need.
     """
     return "knowledge" if model == "default" or reading == "written" else "facts"
-
-
-class FactKind(StrictModel):
-    """A kind of facts, as a line of `facts.jsonl`: the templates have a subject and its value."""
-
-    question: str
-    answer: str
-    facts: dict[str, str]  # the value of each subject
-
-
-class LetteredQuestion(StrictModel):
-    """A question with the choices A to D, as a line of `knowledge.jsonl`."""
-
-    question: str
-    choices: list[str] = Field(min_length=4, max_length=4)
-    answer: int = Field(ge=0, le=3)  # the index of the right choice
-
-    @property
-    def options(self) -> list[str]:
-        """The choices after their letters: 'B) Paris'."""
-        return [f"{letter}) {choice}" for letter, choice in zip(LETTERS, self.choices, strict=True)]
-
-
-def _index_of(answer: object) -> int:
-    """The index of a right choice that is given as an index, possibly in a string, or a letter."""
-    known = [*"0123", *LETTERS]
-    if str(answer) not in known:
-        raise ValueError(
-            f"answer has to be the index of the right choice, 0 to 3, or its letter, not"
-            f" {shortened(answer)}."
-        )
-    return known.index(str(answer)) % 4
-
-
-class MmluRow(LetteredQuestion):
-    """A row of MMLU."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    subject: str
-    answer: Annotated[int, BeforeValidator(_index_of)]
-
-
-def _facts() -> list[Item]:
-    """For each subject, the sentence that is true of it, after three that are true of others."""
-    items = []
-    for line in asset("facts.jsonl").splitlines():
-        kind = FactKind.model_validate_json(line)
-        options = sorted(set(kind.facts.values()))
-        for subject, right in kind.facts.items():
-            rng = random.Random(seed_of("facts", kind.question, subject))
-            wrong = rng.sample([option for option in options if option != right], 3)
-            sentences = (kind.answer.format(subject, option) for option in (*wrong, right))
-            items.append(Item(kind.question.format(subject), tuple(sentences), 3))
-    return items
-
-
-def _knowledge() -> list[Item]:
-    """In the form that the default model learned: it answers 'Paris (B)'."""
-    items = []
-    for line in asset("knowledge.jsonl").splitlines():
-        row = LetteredQuestion.model_validate_json(line)
-        replies = (
-            f"{choice} ({letter})" for letter, choice in zip(LETTERS, row.choices, strict=True)
-        )
-        question = f"{row.question} {', '.join(row.options)}"
-        items.append(Item(question, tuple(replies), row.answer))
-    return items
-
-
-def _mmlu(where: str) -> list[Item]:
-    rows = _mmlu_hub() if where == "hub" else _mmlu_rows(_mmlu_file(Path(where)))
-    items = []
-    for row in rows:
-        question = "\n".join([row.question, *row.options, "Answer with the letter alone."])
-        items.append(Item(question, tuple(LETTERS), row.answer))
-    return items
-
-
-def _mmlu_rows(path: Path) -> list[MmluRow]:
-    return [_read_mmlu(row, f"Row {number} of {path}") for number, row in read_json_lines(path)]
-
-
-def _mmlu_file(path: Path) -> Path:
-    for file in (path, path / "test.jsonl.gz", path / "test.jsonl"):
-        if file.is_file():
-            return file
-    raise UsageError(
-        f"{path} holds no test.jsonl.gz; give the file or its folder, or mmlu:hub.",
-        option="capability",
-        value=str(path),
-    )
-
-
-def _read_mmlu(row: Any, where: str) -> MmluRow:
-    try:
-        return MmluRow.model_validate(row)
-    except ValidationError as error:
-        # fields that are missing first
-        errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "missing")
-        problem = problem_of(errors, MmluRow, row, lambda path: written(path) or "the row")
-        raise UsageError(
-            f"{where}: {problem.sentence}",
-            option=problem.field,
-            value=row.get(problem.field) if isinstance(row, dict) else row,
-        ) from None
-
-
-def _mmlu_hub() -> list[MmluRow]:
-    try:
-        import pandas
-        import pyarrow  # noqa: F401  pandas reads parquet by it
-    except ImportError as error:
-        raise UsageError(
-            f"Reading mmlu:hub needs {error.name}; pip install pandas pyarrow, or give a folder"
-            " with test.jsonl.gz."
-        ) from error
-    from huggingface_hub import hf_hub_download
-
-    name = "all/test-00000-of-00001.parquet"
-    try:
-        path = hf_hub_download(HUB_DATASET, name, repo_type="dataset")
-    except Exception as error:  # the hub raises dozens of types; all mean that there is no file
-        raise HoldfastError(
-            f"{name} could not be fetched from the hub dataset {HUB_DATASET}"
-            f" ({type(error).__name__}); check the network, or give mmlu:PATH."
-        ) from error
-    table = pandas.read_parquet(path)
-    table["choices"] = table["choices"].map(list)  # of arrays
-    rows = enumerate(table.to_dict("records"), 1)
-    return [_read_mmlu(row, f"Row {number} of {name}") for number, row in rows]
-
-
-def _passages(path: Path) -> list[Item]:
-    try:
-        words = path.read_text(encoding="utf-8-sig").split()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"The text {path} cannot be read ({reason_of(error)}); give a file of UTF-8 text.",
-            option="capability",
-            value=str(path),
-        ) from error
-    # the remainder is dropped, so that all passages weigh the same
-    starts = range(0, len(words) - PASSAGE + 1, PASSAGE)
-    return [Item(GO_ON, (" ".join(words[start : start + PASSAGE]),), None) for start in starts]
-
-
-def _harness(task: str) -> list[Item]:
-    try:
-        from lm_eval.tasks import TaskManager
-    except ImportError as error:
-        raise UsageError(
-            f"lm-eval:{task} needs lm-evaluation-harness ({error}); pip install lm_eval, or use"
-            " mmlu:PATH."
-        ) from error
-    if not hasattr(TaskManager, "load"):
-        raise UsageError(
-            f"lm-eval:{task} needs a newer lm-evaluation-harness, whose TaskManager has 'load'; pip"
-            " install -U lm_eval."
-        )
-    try:
-        loaded = TaskManager().load(task)["tasks"].values()
-        for subtask in loaded:
-            if subtask.OUTPUT_TYPE != "multiple_choice" or getattr(subtask, "multiple_input", 0):
-                raise UsageError(
-                    f"The harness task {subtask.config.task!r} is of the type"
-                    f" {subtask.OUTPUT_TYPE!r}, and only multiple choice after one question can be"
-                    " asked here.",
-                    option=str(subtask.config.task),
-                    value=subtask.OUTPUT_TYPE,
-                    allowed="multiple_choice",
-                )
-        return [_of_harness(part, doc) for part in loaded for doc in part.eval_docs]
-    except HoldfastError:
-        raise
-    except Exception as error:  # the harness and its data sets raise whatever they like
-        raise HoldfastError(
-            f"lm-evaluation-harness could not give the task {task!r} ({type(error).__name__}:"
-            f" {error}); check its name and the network.",
-            option="capability",
-            value=task,
-        ) from error
-
-
-def _of_harness(task: Any, doc: dict[str, Any]) -> Item:
-    choices = tuple(str(choice).strip() for choice in task.doc_to_choice(doc))
-    target = task.doc_to_target(doc)
-    answer = target if isinstance(target, int) else choices.index(str(target).strip())
-    return Item(str(task.doc_to_text(doc)), choices, answer)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holdfast import methods as steering
+from holdfast.analysis.candidates import LETTERS
 from holdfast.chat.messages import Message
 from holdfast.drift.cases import Case
 from holdfast.drift.prompt_rules import CaseRules, with_rules
@@ -28,7 +29,8 @@ from holdfast.records import (
 )
 from holdfast.seeds import seed_of
 from holdfast.study.calibration_plan import Plan
-from holdfast.study.capability import LETTERS, Capability, Item
+from holdfast.study.capability import Capability
+from holdfast.study.capability_items import Item
 
 if TYPE_CHECKING:
     from holdfast.generation.reply_scoring import Scored

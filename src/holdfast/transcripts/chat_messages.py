@@ -55,7 +55,16 @@ _LANGCHAIN_CLASS = re.compile(r"(system|human|ai|tool|function)message(?:chunk)?
 _LANGCHAIN_TYPES = ("system", "human", "ai", "tool", "function")
 # a message has at least one of these fields
 _CONTENT_FIELDS = frozenset(
-    ("content", "contents", "value", "parts", "tool_calls", "function_call", "refusal")
+    (
+        "content",
+        "contents",
+        "value",
+        "parts",
+        "tool_calls",
+        "function_call",
+        "refusal",
+        "function_call_name",
+    )
 )
 # where APIs say why a reply ended, and what they say at the token limit
 _END_FIELDS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
@@ -235,6 +244,9 @@ def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolC
     calls = in_content or [read_call(_unwrapped(call)) for call in listed]
     if isinstance(item.get("function_call"), Mapping):
         calls = [*calls, read_call(item["function_call"])]
+    if isinstance(name := item.get("function_call_name"), str):  # of OpenInference
+        arguments = item.get("function_call_arguments_json")
+        calls = [*calls, read_call({"name": name, "arguments": arguments})]
     return calls
 
 

@@ -4,6 +4,8 @@ Anything but JSON text is turned into the values that its reader takes: an `.eva
 samples, a database into its dialogs, opencode's folder of a session into one session.
 """
 
+import codecs
+import contextlib
 import hashlib
 import json
 import os
@@ -84,10 +86,21 @@ def _values_in(path: Path) -> Iterator[Located | Unread]:
         return read_database(path)
     if name.endswith(_MARKDOWN):
         return _read_markdown(path)
+    wide = _utf16_text(path)
     if may_be_document(path):
-        text = read_text(path)
+        text = read_text(path) if wide is None else wide
         return parse(path, text) if text.strip() else iter(())
-    return parse_lines(path, text_lines(path))
+    return parse_lines(path, text_lines(path) if wide is None else wide.split("\n"))
+
+
+def _utf16_text(path: Path) -> str | None:
+    """The text of a file in UTF-16, in which PowerShell writes the output of a command; None if it
+    is not in that.
+    """
+    with contextlib.suppress(OSError), path.open("rb") as file:  # which reading it as text names
+        if (mark := file.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return (mark + file.read()).decode("utf-16", "replace")  # it may be cut off
+    return None
 
 
 def _read_markdown(path: Path) -> Iterator[Located]:

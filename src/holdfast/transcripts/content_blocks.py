@@ -201,6 +201,13 @@ def _read_gemini(part: Mapping[str, Any]) -> list[Block] | None:
     response = first_of(part, "functionResponse", "function_response")
     if isinstance(response, Mapping):
         return [ToolResult(_as_text(response.get("response")), id_of(response))]
+    code = first_of(part, "executableCode", "executable_code")
+    if isinstance(code, Mapping):
+        arguments = {"code": code.get("code")}
+        return [read_call({"name": "code_execution", "id": id_of(code), "input": arguments})]
+    result = first_of(part, "codeExecutionResult", "code_execution_result")
+    if isinstance(result, Mapping):
+        return [ToolResult(_as_text(first_of(result, "output", default="")), id_of(result))]
     return None
 
 
@@ -216,9 +223,37 @@ def _read_opentelemetry(part: Mapping[str, Any]) -> list[Block] | None:
             return blocks
         case "tool_call_response":
             return [ToolResult(_as_text(first_of(part, "response", "result")), id_of(part))]
+        case "server_tool_call":
+            details = _fields_in(part, "server_tool_call")
+            arguments = first_of(details, "arguments", "input", default=_untyped(details))
+            name = first_of(part, "name", default=details.get("type"))
+            return [read_call({"name": name, "id": id_of(part), "input": arguments})]
+        case "server_tool_call_response":
+            details = _fields_in(part, "server_tool_call_response")
+            result = first_of(details, "response", "output", "content", default=_untyped(details))
+            return [ToolResult(_as_text(result), id_of(part))]
         case "text" if "text" not in part and isinstance(part.get("content"), str):
             return [TextBlock(part["content"])]
     return None
+
+
+def _fields_in(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    fields = part.get(name)
+    return fields if isinstance(fields, Mapping) else {}
+
+
+def _untyped(details: Mapping[str, Any]) -> dict[str, Any]:
+    """The details of a tool's call or result that stand beside its type."""
+    return {name: value for name, value in details.items() if name != "type"}
+
+
+def _read_openinference(part: Mapping[str, Any]) -> list[Block] | None:
+    """OpenInference, where a call may stand among the texts of a message, in their order."""
+    kind = _fields_in(part, "message_content").get("type")
+    if kind != "tool_use" or not isinstance(part.get("tool_call"), Mapping):
+        return None
+    call = part["tool_call"]
+    return [read_call({**_fields_in(call, "function"), "id": id_of(call)})]
 
 
 def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
@@ -242,6 +277,18 @@ def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
     return blocks
 
 
+def _read_inspect(part: Mapping[str, Any]) -> list[Block] | None:
+    """Inspect, for what a provider did by itself: ran a tool, or compacted the dialog."""
+    kind = part.get("type")
+    if kind == "tool_use" and "tool_type" in part:
+        result = part.get("error") or part.get("result") or ""
+        return [read_call(part), ToolResult(_as_text(result), id_of(part))]
+    compacted = _fields_in(_fields_in(part, "data"), "compaction_metadata")
+    if kind == "data" and isinstance(compacted.get("content"), str):
+        return [Summary(compacted["content"])]
+    return None
+
+
 def _read_anthropic(part: Mapping[str, Any]) -> list[Block] | None:
     """Anthropic's API, and the Responses API."""
     kind = part.get("type")
@@ -259,7 +306,9 @@ def _read_anthropic(part: Mapping[str, Any]) -> list[Block] | None:
 _READERS: tuple[Callable[[Mapping[str, Any]], list[Block] | None], ...] = (
     _read_gemini,
     _read_opentelemetry,
+    _read_openinference,
     _read_vercel,
+    _read_inspect,
     _read_anthropic,
 )
 

@@ -1,6 +1,6 @@
 """The dialogs in the databases of Cursor (`state.vscdb`) and opencode (`opencode.db`), as JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,8 @@ def read_database(path: Path) -> Iterator[Located | Unread]:
         with closing(sqlite3.connect(address, uri=True)) as database:
             database.text_factory = lambda data: data.decode("utf-8", "replace")
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-            if {"session", "message", "part"} <= tables:
-                yield from _opencode_sessions(path, database)
+            if {"session", "message", "part"} <= tables or "session_message" in tables:
+                yield from _opencode_sessions(path, database, tables)
             elif not tables & {"cursorDiskKV", "ItemTable"}:
                 yield Unread(f"{path} is a database of neither Cursor nor opencode")
             if "ItemTable" in tables:
@@ -71,27 +71,82 @@ def _cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Un
         yield Located(composer.source, {"composerData": composer.value, "bubbles": bubbles})
 
 
-def _opencode_sessions(path: Path, database: "Connection") -> Iterator[Located | Unread]:
-    """Each session as `opencode export` writes it."""
-    columns = [row[1] for row in database.execute("PRAGMA table_info(session)")]
-    for row in database.execute("SELECT * FROM session ORDER BY id").fetchall():
-        info = dict(zip(columns, row, strict=True))
-        source = f"{path}, session {info.get('id')}"
+def _opencode_sessions(
+    path: Path, database: "Connection", tables: Set[str]
+) -> Iterator[Located | Unread]:
+    """The sessions of both versions. Version 2 has tables of its own, into which it copies a
+    session that goes on.
+    """
+    of_version_1: dict[str, float] = {}
+    of_version_2: dict[str, float] = {}
+    if {"message", "part"} <= tables:
+        of_version_1 = _last_times(database, "message")
+    if "session_message" in tables:
+        of_version_2 = _last_times(database, "session_message", "type IN ('user', 'assistant')")
+    infos = _session_infos(database, tables)
+    for name in sorted(of_version_1.keys() | of_version_2.keys()):
+        source = f"{path}, session {name}"
+        goes_on = of_version_2.get(name, 0) > of_version_1.get(name, 0)
+        read = _messages_of_version_2 if goes_on else _messages_of_version_1
         messages: list[dict[str, Any]] = []
-        rows = database.execute(
-            "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id",
-            (info.get("id"),),
-        )
-        for identity, text in rows.fetchall():
-            message = loaded(f"{source}, message {identity}", text)
+        for message in read(database, source, name):
             if isinstance(message, Unread):
                 yield message
-                continue
-            query = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
-            found = database.execute(query, (identity,)).fetchall()
-            parts = [loaded(f"{source}, part {part}", data) for part, data in found]
-            yield from (part for part in parts if isinstance(part, Unread))
-            values = [part.value for part in parts if isinstance(part, Located)]
-            messages.append({"info": {**fields_of(message.value), "id": identity}, "parts": values})
+            else:
+                messages.append(message)
         if messages:
+            info = infos.get(name, {"id": name})
             yield Located(source, {"info": info, "messages": messages})
+
+
+def _last_times(database: "Connection", table: str, condition: str = "1") -> dict[str, float]:
+    """When the last message of each session in a table was made."""
+    query = f"SELECT session_id, max(time_created) FROM {table} WHERE {condition} GROUP BY 1"
+    return dict(database.execute(query).fetchall())
+
+
+def _session_infos(database: "Connection", tables: Set[str]) -> dict[str, dict[str, Any]]:
+    """What is known of each session, by its id; version 2's if both have it."""
+    infos: dict[str, dict[str, Any]] = {}
+    for table in ("session", "session_v2"):
+        if table in tables:
+            columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+            for row in database.execute(f"SELECT * FROM {table}"):
+                info = dict(zip(columns, row, strict=True))
+                infos[str(info.get("id"))] = info
+    return infos
+
+
+def _messages_of_version_1(
+    database: "Connection", source: str, session: str
+) -> Iterator[dict[str, Any] | Unread]:
+    """The messages of a session as `opencode export` writes them."""
+    rows = database.execute(
+        "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", (session,)
+    )
+    for identity, text in rows.fetchall():
+        message = loaded(f"{source}, message {identity}", text)
+        if isinstance(message, Unread):
+            yield message
+            continue
+        query = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
+        found = database.execute(query, (identity,)).fetchall()
+        parts = [loaded(f"{source}, part {part}", data) for part, data in found]
+        yield from (part for part in parts if isinstance(part, Unread))
+        values = [part.value for part in parts if isinstance(part, Located)]
+        yield {"info": {**fields_of(message.value), "id": identity}, "parts": values}
+
+
+def _messages_of_version_2(
+    database: "Connection", source: str, session: str
+) -> Iterator[dict[str, Any] | Unread]:
+    rows = database.execute(
+        "SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY seq, id",
+        (session,),
+    )
+    for identity, kind, text in rows.fetchall():
+        message = loaded(f"{source}, message {identity}", text)
+        if isinstance(message, Unread):
+            yield message
+        else:
+            yield {**fields_of(message.value), "id": identity, "type": kind}

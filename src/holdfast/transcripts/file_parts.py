@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -93,25 +93,23 @@ def dialogs_before(part: FilePart, count: int) -> tuple[Transcript, ...]:
     """
     if not part.start:
         return ()
-    path, size = part.log.path, _BACK
+    size = _BACK
     while True:
-        start, lines = _line_start(path, part.start, size)
-        parsed = parse_lines(path, text_lines(path, start, part.start), part.first_line - lines)
-        read = read_values(path, parsed, part.only, part.only)
+        lines = _lines_before(part, size)
+        read = read_values(part.log.path, contents_of(lines), part.only, part.only)
         dialogs = [t for t in read if isinstance(t, Transcript) and not t.is_of_subagent]
-        if len(dialogs) >= count or not start:
+        if len(dialogs) >= count or not lines.start:
             return tuple(dialogs[-count:])
         size *= 4
 
 
-def _line_start(path: Path, end: int, size: int) -> tuple[int, int]:
-    """Where the first line begins that is at most `size` bytes before `end`, and how many lines
-    there are from it on.
-    """
-    with path.open("rb") as file:
-        if size >= end:
-            return 0, file.read(end).count(b"\n")
-        file.seek(end - size - 1)
-        file.readline()
-        start = min(file.tell(), end)
-        return start, file.read(end - start).count(b"\n")
+def _lines_before(part: FilePart, size: int) -> FilePart:
+    """The lines that begin in so many bytes before a part, as a part of their own."""
+    start = max(part.start - size, 0)
+    with part.log.path.open("rb") as file:
+        if start:
+            file.seek(start - 1)
+            file.readline()  # the rest of a line that begins before
+            start = min(file.tell(), part.start)
+        count = file.read(part.start - start).count(b"\n")
+    return replace(part, start=start, end=part.start, first_line=part.first_line - count)

@@ -56,7 +56,7 @@ def find_logs(path: Path) -> list[FoundLog]:
         )
     if path.is_dir():
         return [_records_of_run(path)] if (path / MANIFEST).is_file() else _logs_in_folder(path)
-    if path.name.endswith(_COMPRESSED) and not path.name.endswith(_LOGS):
+    if _ends_in(path, _COMPRESSED) and not _ends_in(path, _LOGS):
         raise UsageError(
             f"{path} is compressed, which is not read; unpack it first.",
             option="paths",
@@ -90,8 +90,8 @@ def _logs_in_folder(folder: Path) -> list[FoundLog]:
         folder, onerror=lambda error: skip(error.filename, f"cannot be read ({error.strerror})")
     ):
         for path in (Path(parent, name) for name in names):
-            is_log = path.name.endswith(_LOGS) or _has_name(path, _NAMES)
-            if path.name.endswith(_COMPRESSED) and not is_log:
+            is_log = _ends_in(path, _LOGS) or _has_name(path, _NAMES)
+            if _ends_in(path, _COMPRESSED) and not is_log:
                 skip(path, "is compressed; unpack it first")
             elif is_log and path.exists() and not path.is_file():
                 skip(path, "is not a regular file")  # a pipe would never end
@@ -115,6 +115,10 @@ def _logs_in_folder(folder: Path) -> list[FoundLog]:
             allowed=(*_LOGS, *_NAMES),
         )
     return [*sorted(unreadable), *sorted(readable)]
+
+
+def _ends_in(path: Path, suffixes: tuple[str, ...]) -> bool:
+    return path.name.lower().endswith(suffixes)
 
 
 def _has_name(path: Path, patterns: Iterable[str]) -> bool:

@@ -88,7 +88,8 @@ GUIDES = {
         "GitHub Copilot CLI's sessions", (Place(home=".copilot/session-state/*/events.jsonl"),)
     ),
     "opencode": Guide(
-        "opencode's database, its older folder `storage`, or an exported session",
+        "opencode's database (of versions 1 and 2), its older folder `storage`, or an exported"
+        " session",
         (
             Place(home=".local/share/opencode/opencode.db"),
             Place(home=".local/share/opencode/storage"),
@@ -156,7 +157,10 @@ GUIDES = {
         " dotted names"
     ),
     "otel": Guide("OpenTelemetry spans with `gen_ai` attributes"),
-    "otlp": Guide("the same, or spans of OpenInference, as OTLP writes them in JSON"),
+    "otlp": Guide(
+        "the same, or spans of OpenInference, as OTLP writes them in JSON; also log records with"
+        " the messages of calls"
+    ),
     "run": Guide(
         "the folder of a drift run, or its `records.jsonl`", export="`holdfast drift --out FOLDER`"
     ),

@@ -1,6 +1,7 @@
 """The JSON values in a log file, each with its source."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 from holdfast.errors import reason_of
 from holdfast.transcripts.reader import Located, Unread, is_message_list
 
-_PAGES = ("data", "loglines")  # fields of the responses of APIs, which list the values
+_PAGES = ("data", "runs", "loglines")  # fields of the responses of APIs, which list the values
+_NOT_BLANK = re.compile(r"\S")
 
 
 def is_bookkeeping_event(value: Any) -> bool:
@@ -26,7 +28,7 @@ def parse(path: Path, text: str) -> Iterator[Located | Unread]:
 
 def may_be_document(path: Path) -> bool:
     """Whether a file may be one JSON document, by its name."""
-    return path.name.endswith((".json", ".json.gz", ".json.zst"))
+    return path.name.lower().endswith((".json", ".json.gz", ".json.zst"))
 
 
 def _is_json_lines(text: str) -> bool:
@@ -41,12 +43,14 @@ def _is_json_lines(text: str) -> bool:
 
 def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
     try:
-        document = json.loads(text)
+        document, *others = _documents_in(text)
     except (ValueError, RecursionError) as error:
         yield Unread(f"{path} is not JSON: {reason_of(error)}")
         return
     page = [document.get(n) for n in _PAGES] if isinstance(document, dict) else []
-    if listed := [value for value in page if isinstance(value, list)]:
+    if others:
+        entries = [document, *others]
+    elif listed := [value for value in page if isinstance(value, list)]:
         entries = listed[0]
     elif isinstance(document, list) and not is_message_list(document):
         entries = document
@@ -54,6 +58,14 @@ def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
         entries = [document]
     for number, entry in enumerate(entries, start=1):
         yield Located(f"{path}, entry {number}", entry)
+
+
+def _documents_in(text: str) -> Iterator[Any]:
+    """The JSON documents in a text, which some exporters write one after the other."""
+    position, decoder = 0, json.JSONDecoder()
+    while rest := _NOT_BLANK.search(text, position):
+        document, position = decoder.raw_decode(text, rest.start())
+        yield document
 
 
 def loaded(source: str, content: str | bytes | None) -> Located | Unread:

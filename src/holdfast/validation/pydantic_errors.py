@@ -3,7 +3,6 @@
 import difflib
 import functools
 import json
-import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +11,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from holdfast.errors import shortened
+from holdfast.validation.schema_words import Schema, expected, listed, resolved
 
 Path = tuple[str | int, ...]
-Schema = Mapping[str, Any]
 
 _FEW = 12  # names that a sentence lists, at most
-_WORDS = {"boolean": "true or false", "object": "an object", "null": "empty"}
 
 
 class StrictModel(BaseModel):
@@ -41,6 +39,7 @@ class Problem:
 
 
 def written(path: Path) -> str:
+    """A path as text: `messages[0].content`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{str(part)[:60]}" for part in path)
     return "".join(parts).removeprefix(".")
 
@@ -62,12 +61,12 @@ def problem_of(
     `name` gives the words for the part of the value at a path; () is the whole value. `shown`
     writes a value that is not a list.
     """
-    listed = error.errors(include_url=False) if isinstance(error, ValidationError) else error
+    errors = error.errors(include_url=False) if isinstance(error, ValidationError) else error
     # a misspelt name explains why a field is missing
-    first = next((entry for entry in listed if entry["type"] == "extra_forbidden"), listed[0])
+    first = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
     # every branch of a union reports errors; the deepest ones belong to the branch that was meant
     related = _without_entries_of_wrong_lists(
-        [entry for entry in listed if entry["loc"][:1] == first["loc"][:1]]
+        [entry for entry in errors if entry["loc"][:1] == first["loc"][:1]]
     )
     # a value of the right type identifies its branch
     typed = ("missing", "_type")
@@ -143,10 +142,10 @@ def _sentence(
         case "unsupported" | "half_character":
             return str(entry["msg"])
     given = functools.reduce(operator.getitem, path, value)
-    wanted = _resolve(_schema_at(schema, path, value), schema)
+    wanted = resolved(_schema_at(schema, path, value), schema)
     choices = () if "expected" in wanted else wanted.get("enum", ())
     if len(choices) > 2:
-        return f"{name(path)} must be one of {_listed(choices)}; got {shown(given)}."
+        return f"{name(path)} must be one of {listed(choices)}; got {shown(given)}."
     taken = expected(wanted, schema)
     seen = f"a list of {len(given)}" if isinstance(given, list) else shown(given)
     return f"{name(path)} has to be {taken}, not {seen}."
@@ -185,10 +184,10 @@ def _child(schema: Schema, part: str | int) -> Schema:
 
 def _branches(schema: Schema, value: Any, root: Schema) -> list[Schema]:
     """The branches of a union that a value can belong to: those of its type, or else all."""
-    schema = _resolve(schema, root)
+    schema = resolved(schema, root)
     if "anyOf" not in schema:
         return [schema]
-    branches = [_resolve(branch, root) for branch in schema["anyOf"]]
+    branches = [resolved(branch, root) for branch in schema["anyOf"]]
     branches = [branch for branch in branches if branch.get("type") != "null"]
     if len(branches) == 1:
         return _branches(branches[0], value, root)
@@ -196,65 +195,3 @@ def _branches(schema: Schema, value: Any, root: Schema) -> list[Schema]:
     same = [branch for branch in branches if container and branch.get("type") == container]
     fitting = [b for b in same if len(b.get("prefixItems", value)) == len(value)]
     return fitting or same or branches
-
-
-def _resolve(schema: Schema, root: Schema) -> Schema:
-    reference = schema.get("$ref")
-    return root["$defs"][reference.rpartition("/")[2]] if reference else schema
-
-
-def expected(schema: Schema, root: Schema | None = None) -> str:
-    """The values that a schema takes, in words: "a whole number from 1 to 16"."""
-    schema = _resolve(schema, root or schema)
-    if "expected" in schema:  # a type may bring its own words
-        return str(schema["expected"])
-    if "anyOf" in schema:
-        branches = [branch for branch in schema["anyOf"] if branch.get("type") != "null"]
-        return " or ".join(expected(branch, root) for branch in branches)
-    if "enum" in schema or "const" in schema:
-        return _listed(schema.get("enum", [schema.get("const")]), " or ")
-    kind = schema.get("type", "")
-    if kind in ("number", "integer"):
-        return ("a whole number" if kind == "integer" else "a number") + _range(schema)
-    if kind == "string":
-        return "a text" + _length(schema, "minLength", "maxLength", "characters")
-    if kind == "array":
-        return _list_in_words(schema, root)
-    return _WORDS.get(kind, "another value")
-
-
-def _listed(values: Sequence[Any], separator: str = ", ") -> str:
-    return separator.join(v if isinstance(v, str) else json.dumps(v) for v in values)
-
-
-def _list_in_words(schema: Schema, root: Schema | None) -> str:
-    if parts := schema.get("prefixItems"):
-        if "description" in schema:
-            return f"[{schema['description']}]"
-        return f"[{', '.join(expected(part, root) for part in parts)}]"
-    item = _resolve(schema.get("items", {}), root or schema)
-    plural = {"string": "texts", "integer": "whole numbers", "array": "lists"}
-    entries = plural.get(str(item.get("type")), "entries")
-    return "a list" + _length(schema, "minItems", "maxItems", entries, f" of {entries}")
-
-
-def _range(schema: Schema) -> str:
-    low, high = schema.get("minimum"), schema.get("maximum", math.inf)
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    if low is None and above is None:
-        return ""
-    first = f" above {above}" if low is None else f" from {low}"
-    if below is not None:
-        return f"{first} to below {below}"
-    return f"{first} to {high}" if high < math.inf else f"{first} upwards"
-
-
-def _length(schema: Schema, least: str, most: str, unit: str, otherwise: str = "") -> str:
-    low, high = schema.get(least, 0), schema.get(most)
-    if low == high:
-        return f" of {low} {unit}"
-    if high is not None:
-        return f" of {low} to {high} {unit}" if low else f" of at most {high} {unit}"
-    if low == 1:
-        return f"{otherwise} that is not empty"
-    return f" of {low} or more {unit}" if low else otherwise

@@ -56,6 +56,7 @@ class Range:
 
     @property
     def schema(self) -> dict[str, Any]:
+        """The range as a JSON Schema."""
         ends = {"exclusiveMinimum" if self.above_low else "minimum": self.low}
         if math.isfinite(self.high):
             ends["exclusiveMaximum" if self.below_high else "maximum"] = self.high

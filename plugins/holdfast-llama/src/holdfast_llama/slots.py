@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS
+from holdfast.generation.batch import StreamGroup
 from holdfast.generation.rows import StreamState
 from holdfast.generation.runner import Output
 from holdfast_llama.native import CHUNK, NativeContext, NativeModel
@@ -275,8 +276,7 @@ class LlamaRunner:
         self,
         slots: Slots,
         which: Sequence[int],
-        states: Sequence[StreamState],
-        steering: object,
+        group: StreamGroup,
         logits: int = 1,
     ) -> Output:
         """Forwards the uncomputed tokens of the given rows, at least the last token of each.
@@ -286,10 +286,10 @@ class LlamaRunner:
         Args:
             slots: where the rows live.
             which: the slots to forward, in order.
-            states: the streams in these slots.
-            steering: unused, as each state has its own.
+            group: the streams in these slots.
             logits: how many last tokens to return logits for; before a row's first they are 0.
         """
+        states = group.streams
         traced = any(state.trace for state in states)
         shape = len(which), logits, self.pool.model.vocabulary
         wanted = np.zeros(shape, np.float32)
@@ -300,14 +300,14 @@ class LlamaRunner:
             for slot, state in zip(which, states, strict=True):
                 slots.native(slot, steers=_steers(state), columns=len(state))
             rows = [self._row(slots, *pair) for pair in zip(which, states, strict=True)]
-            for group in _groups(rows):
-                tokens = [rows[number].tokens for number in group]
-                steered = [rows[number].steered for number in group]
-                passed = rows[group[0]].native.context.decode(steered, tokens, logits)
-                wanted[group] = passed.logits
+            for numbers in _groups(rows):
+                tokens = [rows[number].tokens for number in numbers]
+                steered = [rows[number].steered for number in numbers]
+                passed = rows[numbers[0]].native.context.decode(steered, tokens, logits)
+                wanted[numbers] = passed.logits
                 if passed.mass.size:
-                    mass[group], uniform[group] = passed.mass, passed.uniform
-                for number in group:
+                    mass[numbers], uniform[numbers] = passed.mass, passed.uniform
+                for number in numbers:
                     rows[number].native.tokens = rows[number].end
         return Output(
             torch.from_numpy(wanted),

@@ -23,9 +23,9 @@ import llama_cpp
 import numpy as np
 
 from holdfast.errors import ModelError
-from holdfast.methods.compiled import compile_methods, layer_table
+from holdfast.methods.compiled import compile_methods, head_tables
 from holdfast.methods.protocols import ShiftsAttention
-from holdfast.methods.table import LayerTable
+from holdfast.methods.table import LayerTable, layer_table
 
 NAME = "kq_soft_max"
 _FLOAT32, _FLOAT16 = 0, 1  # ggml's type numbers
@@ -175,7 +175,8 @@ class _Plan:
 
     @classmethod
     def of(cls, methods: tuple[tuple[ShiftsAttention, ...], ...], layers: int, heads: int) -> _Plan:
-        rows = [compile_methods(of_row) for of_row in methods]
+        rows = head_tables(map(compile_methods, methods))
+        assert rows is not None, "lists that three numbers cannot express are refused before"
         tables = (layer_table(rows, layer, heads) for layer in range(layers))
         moves = [LayerMoves.of(table, len(methods), heads) for table in tables]
         return cls(methods, [layer if layer.steered.any() else None for layer in moves])

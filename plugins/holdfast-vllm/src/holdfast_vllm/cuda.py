@@ -30,7 +30,8 @@ from vllm.v1.attention.backends.flash_attn import (
 )
 from vllm.v1.kv_cache_interface import KVCacheSpec
 
-from holdfast.methods.compiled import compile_methods, layer_table
+from holdfast.methods.compiled import compile_methods, head_tables
+from holdfast.methods.table import layer_table
 from holdfast_vllm.graphs import Buffers
 from holdfast_vllm.kernel import (
     NONE_GENERATED,
@@ -238,7 +239,8 @@ def _table(
     methods: tuple[Methods, ...], layer: int, heads: int, device: torch.device
 ) -> KernelTable:
     """The steering table of a layer, with a row for each run of queries."""
-    compiled = [compile_methods(of_row) for of_row in methods]
-    made = layer_table(compiled, layer, heads).to(torch.float32, device)
+    rows = head_tables(map(compile_methods, methods))
+    assert rows is not None, "lists that three numbers cannot express are refused before"
+    made = layer_table(rows, layer, heads, torch.float32, device)
     numbers = made.numbers.expand(3, len(methods), heads)
     return KernelTable(*(part.contiguous() for part in numbers.unbind(0)))

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from holdfast.methods.compiled import compile_methods, layer_table
+from holdfast.methods.compiled import compile_methods, head_tables
+from holdfast.methods.table import layer_table
 from holdfast_vllm.kernel import NONE_GENERATED, KernelQueries, KernelTable
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved_weights import Methods
@@ -116,9 +117,10 @@ class Buffers:
         host, heads = torch.device("cpu"), self.tables.shape[-1]
         named = any(method.heads is not None for methods in by_row for method in methods)
         layers = list(self.indices) if named else list(self.indices)[:1]
-        compiled = [compile_methods(methods) for methods in by_row]
-        numbers = [layer_table(compiled, layer, heads).to(torch.float32, host) for layer in layers]
-        stacked = torch.stack([table.numbers.expand(3, len(by_row), heads) for table in numbers])
+        rows = head_tables(map(compile_methods, by_row))
+        assert rows is not None, "lists that three numbers cannot express are refused before"
+        numbers = [layer_table(rows, layer, heads, torch.float32, host).numbers for layer in layers]
+        stacked = torch.stack([table.expand(3, len(by_row), heads) for table in numbers])
         self.tables.copy_(stacked.expand_as(self.tables))
         self.written = by_row
 

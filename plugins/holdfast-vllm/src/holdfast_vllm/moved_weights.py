@@ -15,9 +15,9 @@ from torch import Tensor
 
 from holdfast.attention.rules import ListRule, LogOddsRule, method_groups
 from holdfast.methods import HeadSet, ShiftsAttention, compile_methods
-from holdfast.methods.compiled import layer_table
+from holdfast.methods.compiled import head_tables
 from holdfast.methods.heads import with_heads
-from holdfast.methods.table import LayerTable
+from holdfast.methods.table import LayerTable, layer_table
 from holdfast_vllm.moves import Sight
 
 _KEPT = 1024  # layer rules, to be reused by later passes
@@ -73,8 +73,9 @@ def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> L
     after another.
     """
     compiled = [compile_methods(methods) for methods in rows]
-    if not three and all(row.table is not None for row in compiled):
-        return layer_table(compiled, layer, heads).to(torch.float32, torch.device("cpu"))
+    tables = head_tables(compiled)
+    if tables is not None and not three:
+        return layer_table(tables, layer, heads, torch.float32)
     return ListRule(method_groups(compiled, "cpu"), layer, heads)
 
 

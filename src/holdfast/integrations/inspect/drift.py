@@ -32,9 +32,10 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
-from holdfast.drift.pairing import Pairing, draw_pairing, user_prompt_of
+from holdfast.drift.pairing import Pairing, draw_pairing
 from holdfast.drift.probe_outcomes import results_of
 from holdfast.drift.prompt_rules import check_in_dialogs
+from holdfast.drift.resolved_settings import user_prompt_of
 from holdfast.drift.selfchat import converse_once
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import load_suite

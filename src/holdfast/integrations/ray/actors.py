@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.errors import ModelError
 from holdfast.integrations.ray.actor import Actor, Description, Specification, versions
 from holdfast.models.event_loop import task_group
-from holdfast.plurals import plural
+from holdfast.plurals import count_of
 
 _PATIENCE = 120.0  # seconds for a cluster to provide an actor's resources
 _MOST_STARTS = 3  # actors lost in a row before they have loaded the model; then it fails
@@ -29,7 +29,7 @@ class Resources:
 
     def __str__(self) -> str:
         gpu = "a GPU and " if self.gpus else ""
-        return f"{gpu}{plural(self.processors, 'processor')}"
+        return f"{gpu}{count_of(self.processors, 'processor')}"
 
 
 @dataclass(eq=False)

@@ -211,6 +211,7 @@ def ask_bios(biography: Biography, instruction: str, candidates: Sequence[str]) 
 
 
 def score_bios(sample: Sample, log_probabilities: Sequence[Sequence[float]]) -> dict[str, float]:
+    """Whether the right occupation is the likeliest."""
     return {"accuracy": float(sample.options[likeliest(log_probabilities[0])] == sample.target)}
 
 

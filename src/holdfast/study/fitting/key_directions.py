@@ -13,7 +13,7 @@ from torch import Tensor
 
 from holdfast.drift.progress import Progress
 from holdfast.errors import ModelError
-from holdfast.generation.batch import batch_of, steering_of
+from holdfast.generation.batch import StreamGroup, batch_of
 from holdfast.generation.rows import StreamState
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
@@ -129,7 +129,7 @@ def _span_states(
     stream = model.session().render(request).row.streams[0]
     state = StreamState(stream)
     device = model.runner.device
-    batch = batch_of([state], [0], steering_of([state], device), device)
+    batch = batch_of(StreamGroup([state], device), [0])
     with watched(model.hf_model, _SITES) as seen:
         model.runner.forward(batch)
     span = state.span.to(device)

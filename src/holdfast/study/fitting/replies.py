@@ -14,7 +14,7 @@ from torch import Tensor
 from holdfast.chat.messages import Message
 from holdfast.drift.progress import Progress
 from holdfast.errors import ModelError
-from holdfast.generation.batch import batch_of, steering_of
+from holdfast.generation.batch import StreamGroup, batch_of
 from holdfast.generation.rows import Stream, StreamState
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import UNSTEERED
@@ -138,7 +138,7 @@ def _forward(model: LocalModel, read: _ReadChat) -> dict[int, Tensor]:
     """The unsteered hidden states after each layer, [1, token, size]."""
     state = StreamState(replace(read.stream, compiled=UNSTEERED), list(read.reply))
     device = model.runner.device
-    batch = batch_of([state], [0], steering_of([state], device), device)
+    batch = batch_of(StreamGroup([state], device), [0])
     with watched(model.hf_model, (Site.HIDDEN,)) as seen:
         model.runner.forward(batch)
     return seen[Site.HIDDEN]

@@ -67,11 +67,22 @@ def _dialog(trajectory: Any) -> list[Event]:
             new = _events_of(mapping(step))
         except Malformed as error:
             raise Malformed(f"step {number}: {error}") from error
+        if _replaces_context(step):
+            results = [event for event in new if event.kind is Kind.TOOL_RESULT]
+            summary = "\n".join(event.text for event in results)
+            new = [*(e for e in new if e not in results), Event(Kind.COMPACTION, summary)]
         if any(not event.is_prompt for event in events):
             # the program's, such as "Context compacted."; the prompt stands at the beginning
             new = [Event(Kind.REMINDER, event.text) if event.is_prompt else event for event in new]
         events += new
     return events
+
+
+def _replaces_context(step: Any) -> bool:
+    """Whether the results of a step take the place of what was before it in the context, as the
+    convention for compactions says (since version 1.7).
+    """
+    return bool(at(step, "extra", "context_management", "boundary") == "replace")
 
 
 def _events_of(step: Mapping[str, Any]) -> list[Event]:

@@ -6,8 +6,9 @@ without native calls writes them into its text, as elements with the names of th
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -159,12 +160,31 @@ def _events(messages: Sequence[Any]) -> list[Event]:
         marks_words=any(map(_has_marked_words, messages)),
     )
     events: list[Event] = []
+    hidden = Counter(at(message, "truncationParent") for message in messages)
+    truncated: dict[int, str] = {}  # the id of a truncation, by the message that it came after
     for number, message in enumerate(messages, start=1):
+        if at(message, "isTruncationMarker") is True:
+            name = str(message.get("truncationId"))
+            truncated[number + hidden[name]] = name
+            continue
         try:
-            events += _events_of_message(mapping(message), task)
+            read = [*_events_of_message(mapping(message), task)]
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
+        if parent := message.get("truncationParent"):
+            read = [replace(event, id=str(parent)) for event in read]
+        events += read
+        if (ended := truncated.get(number)) is not None:
+            events.append(_truncation(ended, events))
     return events
+
+
+def _truncation(name: str, events: Sequence[Event]) -> Event:
+    """What Roo Code no longer sends of a task that grew too long: half of the messages, which name
+    the truncation. The line for it stands behind them, and before the half that is kept.
+    """
+    calls = {event.call_id for event in events if event.id == name} - {""}
+    return Event(Kind.CLEARING, clears=frozenset((name, *calls)))
 
 
 def _has_call(message: Any) -> bool:

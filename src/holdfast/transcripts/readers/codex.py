@@ -1,18 +1,19 @@
-"""Codex CLI's rollouts, `~/.codex/sessions/**/rollout-*.jsonl`."""
+"""Codex CLI's rollouts, `~/.codex/sessions/**/rollout-*.jsonl`.
+
+The dialog is in the lines `response_item`. The lines `event_msg`, for display, repeat most of it,
+and are read for what only they have.
+"""
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
-from itertools import starmap
 from typing import Any
 
 from holdfast.errors import shortened
-from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES, text_of
-from holdfast.transcripts.injected import element_around, without_elements
 from holdfast.transcripts.reader import (
     Format,
     Unread,
@@ -23,27 +24,18 @@ from holdfast.transcripts.reader import (
     mapping,
     objects,
 )
+from holdfast.transcripts.readers.codex_shown_events import (
+    identity_of,
+    shown_call,
+    shown_item,
+    shown_message,
+)
+from holdfast.transcripts.readers.codex_user_messages import events_of_user_message
 from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, Tree
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-_INSTRUCTIONS = ("<user_instructions>", "# AGENTS.md instructions")  # the project's rules
-_INJECTED = (  # elements that Codex writes into messages of the user
-    *("environment_context", "subagent_notification", "user_shell_command"),
-    *("skill", "user_action", "model_switch", "collaboration_mode", "permissions instructions"),
-    *("personality_spec", "apps_instructions", "hook_prompt", "goal_context", "image"),
-)
 _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")
 _REPEATED = 80_000  # characters of the user's messages that a compaction repeats
-# what editors and the app put before the user's words
-_BEFORE_REQUEST = re.compile(
-    r"\A\s*# (?:Context from my IDE setup|Files mentioned by the user):.*?"
-    r"^## My request for Codex:[ \t]*\n?",
-    re.DOTALL | re.MULTILINE,
-)
-_IMAGE = re.compile(r"<image\b[^>]*>\s*(?:</image>\s*|\Z)")  # around the part with the image itself
-# the events for display that repeat a message, and whose it is
-_SHOWN = {"user_message": "user", "agent_message": "assistant"}
-_INTERRUPTED = "turn_aborted"  # the element that says that the user interrupted the assistant
 
 
 def _recognises(value: Any) -> bool:
@@ -108,109 +100,148 @@ def _by_session(records: _Records) -> list[_Records]:
 
 
 def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
-    """The events of a session; those for display, `event_msg`, mostly repeat the messages."""
-    typed = _typed_by_the_user(records)
-    roles = _roles(records)
-    logged = {str(at(fields, "payload", "call_id")) for _, fields in records if _is_item(fields)}
-    only_shown = {kind: role for kind, role in _SHOWN.items() if role not in roles}
-    tree = Tree()
-    begun = False
-    written: set[str] = set()  # the items that have an id
-    last: Any = None
+    session = _Session(records)
     for where, fields in records:
-        kind, payload = fields.get("type"), fields.get("payload")
         try:
-            if kind == "session_meta" and isinstance(payload, Mapping):
-                if not begun:  # a fork repeats that of the session that it was forked from
-                    base = payload.get("base_instructions") or payload.get("instructions")
-                    prompts = system_prompt(at(base, "text") or base)
-                    tree.add(replace(event, source=where) for event in prompts)
-                begun = True
-            elif kind == "compacted":
-                said = [event.text for _, event in tree.path() if event.is_by_user]
-                tree.add([replace(_compaction(mapping(payload), said), source=where)])
-            elif _reaches_back(fields):
-                count = at(payload, "num_turns")
-                if _roll_back(tree, count):
-                    yield Unread(
-                        f"{where}: the last turns before it ({count}) were rewound, and are left"
-                        " out"
-                    )
-            elif kind == "response_item" and at(payload, "type") not in _NOT_MESSAGES:
-                is_repeat = payload == last and at(payload, "call_id") is not None
-                last = payload
-                if is_repeat or _is_repeat(mapping(payload), written):
-                    continue
-                for message in _read_item(payload):
-                    tree.add(replace(event, source=where) for event in _classified(message, typed))
-            elif kind == "event_msg" and (role := only_shown.get(str(at(payload, "type")))):
-                text = str(at(payload, "message") or "")
-                tree.add([Event(Kind.MESSAGE, text, role, source=where)])
-            elif kind == "event_msg" and str(at(payload, "call_id")) not in logged:
-                tree.add(replace(event, source=where) for event in _nested_call(mapping(payload)))
+            yield from session.add(where, fields)
         except Malformed as error:
             yield Unread(f"{where}: {error}")
+    transcript = session.tree.transcript(name)
     is_of_subagent, history = _is_of_subagent(records), _origin(records)
-    yield replace(tree.transcript(name), is_of_subagent=is_of_subagent, history=history)
+    yield replace(transcript, is_of_subagent=is_of_subagent, history=history)
+
+
+class _Session:
+    """A session that is being read."""
+
+    def __init__(self, records: _Records) -> None:
+        items = [fields.get("payload") for _, fields in records if _is_item(fields)]
+        shown = [fields_of(fields.get("payload")) for _, fields in records if _is_shown(fields)]
+        self.tree = Tree()
+        self._has_prompt = False
+        self._typed = _typed_by_the_user(shown)
+        self._only_shown = {"user", "assistant"} - _roles(items, self._typed)
+        self._has_completed_messages = any(
+            shown_item(event) is not event and shown_message(event) for event in shown
+        )
+        self._inherited = _inherited_questions(records)
+        self._calls = {str(at(item, "call_id")) for item in items}
+        self._written: set[str] = set()  # the items that have an id
+        self._last: Any = None
+
+    def add(self, where: str, fields: Mapping[str, Any]) -> Iterator[Unread]:
+        """Adds a line of the file."""
+        kind, payload = fields.get("type"), fields.get("payload")
+        events: list[Event] = []
+        if kind == "session_meta" and isinstance(payload, Mapping):
+            events = self._prompt(payload)
+        elif kind == "compacted":
+            said = [event.text for _, event in self.tree.path() if event.is_by_user]
+            events = [_compaction(mapping(payload), said)]
+        elif _reaches_back(fields):
+            count = at(payload, "num_turns")
+            if _roll_back(self.tree, count):
+                yield Unread(
+                    f"{where}: the last turns before it ({count}) were rewound, and are left out"
+                )
+        elif _is_item(fields) and at(payload, "type") not in _NOT_MESSAGES:
+            events = self._item(mapping(payload))
+        elif _is_shown(fields):
+            events = self._shown(mapping(payload))
+        if where in self._inherited:
+            events = [
+                Event(Kind.REMINDER, event.text) if event.is_by_user else event for event in events
+            ]
+        self.tree.add(replace(event, source=where) for event in events)
+
+    def _prompt(self, header: Mapping[str, Any]) -> list[Event]:
+        """The system prompt; a fork repeats the header of the session that it was forked from."""
+        if self._has_prompt:
+            return []
+        self._has_prompt = True
+        base = header.get("base_instructions") or header.get("instructions")
+        return system_prompt(at(base, "text") or base)
+
+    def _item(self, item: Mapping[str, Any]) -> list[Event]:
+        """The events of an item, unless it is in the file already."""
+        is_repeat = item == self._last and item.get("call_id") is not None
+        self._last = item
+        return [] if is_repeat or self._was_written(item) else _read_item(item, self._typed)
+
+    def _was_written(self, item: Mapping[str, Any]) -> bool:
+        """Whether an item with an id is in the file already, as it is; it is noted for the next."""
+        if not item.get("id"):
+            return False
+        content = json.dumps(item, sort_keys=True)
+        is_repeat = content in self._written
+        self._written.add(content)
+        return is_repeat
+
+    def _shown(self, event: Mapping[str, Any]) -> list[Event]:
+        """What only an event for display has: messages without an item, and calls of a script."""
+        if message := shown_message(event):
+            is_completed = shown_item(event) is not event
+            is_read = is_completed or not self._has_completed_messages
+            return [message] if is_read and message.role in self._only_shown else []
+        identity = identity_of(event)
+        if identity and identity in self._calls:
+            return []
+        call = shown_call(event)
+        self._calls |= {identity} if call else set()
+        return call
 
 
 def _is_item(fields: Mapping[str, Any]) -> bool:
     return fields.get("type") == "response_item"
 
 
-def _nested_call(payload: Mapping[str, Any]) -> list[Event]:
-    """A call that only an event for display shows, as a script of the model's made it (the tool
-    `exec` of code mode), and its result.
+def _is_shown(fields: Mapping[str, Any]) -> bool:
+    return fields.get("type") == "event_msg"
+
+
+def _typed_by_the_user(shown: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The messages that the user typed, according to the events for display."""
+    messages = [message for event in shown if (message := shown_message(event))]
+    return {message.text.strip() for message in messages if message.is_by_user}
+
+
+def _roles(items: Sequence[Any], typed: Set[str]) -> set[str]:
+    """The roles that the items have messages in, apart from what Codex wrote as the user."""
+    roles = {str(at(item, "role")) for item in items} - {"user"}
+    for item in items:
+        with suppress(Malformed):
+            if at(item, "role") == "user" and "user" not in roles:
+                roles |= {event.role for event in events_of_user_message(item, typed)}
+    return roles
+
+
+def _inherited_questions(records: _Records) -> frozenset[str]:
+    """The sources of what a subagent has from the session that started it, if that is what the user
+    asked there without the replies, so that nobody asks it here.
     """
-    call_id = str(payload.get("call_id") or "")
-    name, result = "", str(payload.get("aggregated_output") or payload.get("stdout") or "")
-    arguments: dict[str, Any] = {}
-    match payload.get("type"):
-        case "exec_command_end" if payload.get("source") != "user_shell":
-            name, arguments = "exec_command", {"command": payload.get("command")}
-        case "patch_apply_end":
-            changes = fields_of(payload.get("changes")).items()
-            name, arguments = "apply_patch", {"input": "\n".join(starmap(_patch_of, changes))}
-        case "mcp_tool_call_end":
-            invocation = fields_of(payload.get("invocation"))
-            name = f"mcp__{invocation.get('server')}__{invocation.get('tool')}"
-            arguments = dict(fields_of(invocation.get("arguments")))
-            result = text_of(at(payload, "result", "Ok", "content"))
-    if not name:
-        return []
-    call = Event(Kind.TOOL_CALL, call=ToolCall(name, arguments, call_id))
-    return [call, Event(Kind.TOOL_RESULT, result, call_id=call_id)]
+    headers = _headers(records)
+    start = headers[0].get("subagent_history_start_ordinal") if headers else None
+    inherited = [(where, fields) for where, fields in records if _is_inherited(fields, start)]
+    if any(at(fields, "payload", "role") == "assistant" for _, fields in inherited):
+        return frozenset()
+    return frozenset(where for where, _ in inherited)
 
 
-def _patch_of(path: str, change: Any) -> str:
-    """The change of a file as a patch."""
-    verb = {"add": "Add", "delete": "Delete"}.get(str(at(change, "type")), "Update")
-    content = str(at(change, "content") or "")
-    added = "\n".join(f"+{line}" for line in content.splitlines()) if verb == "Add" else ""
-    diff = at(change, "unified_diff") or added
-    return f"*** Begin Patch\n*** {verb} File: {path}\n{diff}\n*** End Patch"
+def _is_inherited(fields: Mapping[str, Any], start: Any) -> bool:
+    """Whether a subagent has a line from another session; `start` is the number of its own
+    first one.
+    """
+    number = fields.get("ordinal")
+    is_before = isinstance(start, int) and isinstance(number, int) and number < start
+    return is_before or at(fields, "metadata", "inherited_user_message") is True
 
 
-def _roles(records: _Records) -> set[str]:
-    """The roles that a session has messages in, apart from events for display."""
-    items = [fields for _, fields in records if _is_item(fields)]
-    return {str(at(item, "payload", "role")) for item in items}
-
-
-def _read_item(item: Any) -> list[Event]:
+def _read_item(item: Any, typed: Set[str] = frozenset()) -> list[Event]:
     if at(item, "type") == "agent_message":  # of another agent
         return [Event(Kind.REMINDER, text_of(item.get("content")))]
+    if at(item, "role") == "user" and at(item, "type") in (None, "message"):
+        return events_of_user_message(item, typed)
     return read_messages([item])
-
-
-def _is_repeat(item: Mapping[str, Any], written: set[str]) -> bool:
-    """Whether an item with an id is in the file already, as it is; it is noted for the next."""
-    if not item.get("id"):
-        return False
-    content = json.dumps(item, sort_keys=True)
-    is_repeat = content in written
-    written.add(content)
-    return is_repeat
 
 
 def _headers(records: _Records) -> list[Mapping[str, Any]]:
@@ -235,32 +266,6 @@ def _reaches_back(value: Any) -> bool:
     """Whether an event takes back turns."""
     kind = at(value, "payload", "type")
     return bool(at(value, "type") == "event_msg" and kind == "thread_rolled_back")
-
-
-def _typed_by_the_user(events: _Records) -> set[str]:
-    """The messages that the user typed, according to the events for display."""
-    payloads = [event.get("payload") for _, event in events if event.get("type") == "event_msg"]
-    texts = (at(p, "message") for p in payloads if at(p, "type") == "user_message")
-    return {text.strip() for text in texts if isinstance(text, str)}
-
-
-def _classified(event: Event, typed: set[str]) -> list[Event]:
-    """A user message, or what Codex wrote in its place."""
-    if not event.is_by_user:
-        return [event]
-    text = event.text.strip()
-    if text.startswith(_INSTRUCTIONS):
-        return [Event(Kind.MESSAGE, event.text, "system")]
-    element = element_around(text)
-    if element == _INTERRUPTED:
-        return [Event(Kind.INTERRUPTION, event.text)]
-    if element in _INJECTED or (element and text not in typed):
-        return [Event(Kind.REMINDER, event.text)]
-    surroundings = _BEFORE_REQUEST.match(event.text)
-    words = event.text[surroundings.end() :].strip() if surroundings else event.text
-    words = _IMAGE.sub("", without_elements(words, _INJECTED) or words)
-    before = [Event(Kind.REMINDER, surroundings[0])] if surroundings else []
-    return [*before, Event(Kind.MESSAGE, words, "user")]
 
 
 def _compaction(payload: Mapping[str, Any], said: Sequence[str]) -> Event:

@@ -20,6 +20,10 @@ from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, 
 
 _VERSIONS = (1, 2)
 _ATTACHMENT = "attachment://"
+_SCAFFOLD = (  # how what Inspect's agents say in place of a user begins
+    "Please proceed to the next step using your best judgement.",
+    "Context compaction approaching. Use memory()",
+)
 
 
 def _recognises(value: Any) -> bool:
@@ -82,10 +86,19 @@ def _events(messages: Sequence[Mapping[str, Any]]) -> list[Event]:
         if "summary" in fields_of(message.get("metadata")):
             kept = frozenset(event.id for event in events) - {""}
             read = [Event(Kind.COMPACTION, event.text, keeps=kept) for event in read]
+        elif _is_of_scaffold(message, read):
+            read = [Event(Kind.REMINDER, event.text) for event in read]
         elif message.get("source") == "input":
             read = [replace(event, id=str(message.get("id") or "")) for event in read]
         events += read
     return events
+
+
+def _is_of_scaffold(message: Mapping[str, Any], read: Sequence[Event]) -> bool:
+    """Whether a message of the user is what Inspect's agents say to go on."""
+    is_named = message.get("source") is not None  # as that of the input, or of an operator
+    text = "".join(event.text for event in read).lstrip()
+    return message.get("role") == "user" and not is_named and text.startswith(_SCAFFOLD)
 
 
 def _message(message: Mapping[str, Any], attachments: Mapping[str, Any]) -> dict[str, Any]:

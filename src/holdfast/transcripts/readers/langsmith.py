@@ -1,4 +1,4 @@
-"""LangSmith: runs of the type llm."""
+"""LangSmith: runs of the type llm. Bulk exports have their inputs and outputs as JSON in a text."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.reader import Format, at, entries, fields_of, mapping
+from holdfast.transcripts.reader import Format, at, decoded, entries, fields_of, mapping
 
 
 def _recognises(value: Any) -> bool:
@@ -23,7 +23,7 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
 
 
 def _call(where: str, run: Mapping[str, Any]) -> Call:
-    inputs, outputs = mapping(run.get("inputs")), run.get("outputs")
+    inputs, outputs = mapping(decoded(run.get("inputs"))), decoded(run.get("outputs"))
     chat = inputs.get("messages", inputs.get("prompts", inputs.get("input")))
     if isinstance(chat, list) and chat and isinstance(chat[0], list):  # of a batch
         chat = chat[0]
@@ -38,7 +38,8 @@ def _call(where: str, run: Mapping[str, Any]) -> Call:
         answer = outputs
         for name in ("messages", "message"):
             answer = at(answer, name) or answer
-    thread = at(run, "extra", "metadata", "thread_id") or at(run, "extra", "metadata", "session_id")
+    metadata = at(decoded(run.get("extra")), "metadata")
+    thread = at(metadata, "thread_id") or at(metadata, "session_id")
     session = str(thread or run.get("trace_id") or run.get("id"))
     start = str(run.get("start_time", ""))
     outputs = output_messages(answer)

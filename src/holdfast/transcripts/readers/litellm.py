@@ -21,7 +21,7 @@ _ANSWERS = ("response", "completion", "choices")  # the answer beside a request'
 
 def _recognises(value: Any) -> bool:
     fields = fields_of(value)
-    if "call_type" in fields and isinstance(decoded(fields.get("messages")), list):
+    if "call_type" in fields and (_sent(fields) or isinstance(fields.get("messages"), (list, str))):
         return True  # in spend logs, the messages may be JSON in a string
     if has_messages(value):
         return "call_type" in fields or any(fields.get(name) for name in _ANSWERS)
@@ -30,15 +30,23 @@ def _recognises(value: Any) -> bool:
     )
 
 
+def _sent(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The request as the proxy received it, where spend logs have no messages beside it."""
+    if decoded(call.get("messages")):
+        return {}
+    sent = fields_of(decoded(call.get("proxy_server_request")))
+    return fields_of(sent.get("body")) or sent
+
+
 def _calls(where: str, value: Any) -> Iterator[Call]:
     call = mapping(value)
     nested = call.get("request")
-    request = nested if isinstance(nested, Mapping) else call
+    request = nested if isinstance(nested, Mapping) else _sent(call) or call
     answer = call if "choices" in call else next((call[n] for n in _ANSWERS if n in call), None)
     if call.get("status") == "failure" or not answer:
         raise Malformed("the call has no response, as when it failed")
     prompt = prompt_of(request) or prompt_of(fields_of(call.get("model_parameters")))
-    inputs = input_messages(decoded(field_of(request, "messages")))
+    inputs = input_messages(decoded(field_of(request, "messages", "input")))
     outputs = output_messages(answer)
     if inputs[-len(outputs) :] == outputs:  # the request has it too
         inputs = inputs[: -len(outputs)]

@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.measures.turns import ToolCall
@@ -42,23 +42,47 @@ def _export(value: Mapping[str, Any]) -> Export:
 def _events(message: Mapping[str, Any]) -> list[Event]:
     """The events of a message, of which those of a reply are parted from one another."""
     text = message.get("content")
-    if message.get("role") != "assistant" or not isinstance(text, str):
+    if message.get("role") != "assistant" or not isinstance(text or "", str):
         return read_message(message)
-    events = []
-    for found in _DETAILS.finditer(text):
-        fields = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
-        if found[1] == "tool_calls" and fields.get("name"):
-            events += _called(fields)
-    said = _DETAILS.sub("", text).strip()
-    if said or events:
+    called = list(_calls_in_text(text or ""))
+    said = _DETAILS.sub("", text or "").strip()
+    output = _output_events(entries(message.get("output")))
+    if not (said or called) or (not called and any(event.call for event in output)):
+        called, said = output, "" if output else said
+    if said:
         calls = message.get("tool_calls") or []
         made = [read_call(at(call, "function") or call) for call in entries(calls)]
-        events += message_events("assistant", said, made, is_cut=is_cut(message)) if said else []
-        return events
+        return [*called, *message_events("assistant", said, made, is_cut=is_cut(message))]
+    if called:
+        return called
     error = message.get("error")
     if error:
         return [Event(Kind.ERROR, str(at(error, "content") or error))]
     return read_message(message)
+
+
+def _calls_in_text(text: str) -> Iterator[Event]:
+    for found in _DETAILS.finditer(text):
+        fields = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
+        if found[1] == "tool_calls" and fields.get("name"):
+            yield from _called(fields)
+
+
+def _output_events(items: Sequence[Any]) -> list[Event]:
+    """The events of a reply that is a list of items, as versions from 0.10 on have it: those of the
+    Responses API, and the program's own.
+    """
+    events: list[Event] = []
+    for item in map(mapping, items):
+        kind = str(item.get("type"))
+        if kind == "message":
+            events += read_message({"role": "assistant", **item})
+        elif kind == "open_webui:code_interpreter":
+            call = ToolCall("code_interpreter", {"code": item.get("code")}, str(item.get("id")))
+            events += message_events("assistant", "", [call])
+        elif not kind.startswith("open_webui:"):
+            events += read_message(item)
+    return events
 
 
 def _called(fields: Mapping[str, str]) -> list[Event]:

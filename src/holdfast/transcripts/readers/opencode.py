@@ -26,6 +26,7 @@ from holdfast.transcripts.reader import (
     fields_of,
     mapping,
 )
+from holdfast.transcripts.readers.opencode_v2 import in_version_1, is_of_version_2
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
@@ -48,15 +49,20 @@ def _recognises(value: Any) -> bool:
         return True
     fields = fields_of(value)
     if isinstance(fields.get("info"), Mapping) and isinstance(fields.get("messages"), list):
-        return not fields["messages"] or any(map(_is_message, fields["messages"]))
+        return not fields["messages"] or any(map(_is_of_session, fields["messages"]))
     if isinstance(value, list):
         return bool(value) and _is_message(value[0])
     return _is_piece(value)
 
 
 def _is_message(value: Any) -> bool:
+    """Whether a value is a message of version 1."""
     fields = fields_of(value)
     return isinstance(fields.get("parts"), list) and "role" in fields_of(fields.get("info"))
+
+
+def _is_of_session(value: Any) -> bool:
+    return _is_message(value) or is_of_version_2(value)
 
 
 def _is_piece(value: Any) -> bool:
@@ -88,7 +94,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         info = {} if isinstance(session, list) else fields_of(session.get("info"))
         try:
             listed = session if isinstance(session, list) else entries(session.get("messages"))
-            yield from _transcript(where, info, listed)
+            yield from _transcript(where, info, [*in_version_1(listed)])
         except Malformed as error:
             yield Unread(f"{where}: {error}")
 

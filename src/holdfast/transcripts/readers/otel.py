@@ -23,8 +23,8 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     if operation is not None and operation not in _GENERATING:
         return
     start = str(span.get("start_time") or span.get("startTimeUnixNano") or "")
-    inputs = decoded(at(attributes, "input", "messages"))
-    outputs = decoded(at(attributes, "output", "messages"))
+    inputs = _listed(at(attributes, "input", "messages"))
+    outputs = _listed(at(attributes, "output", "messages"))
     if inputs is None and "prompt" in attributes:  # as OpenLLMetry has it
         inputs, outputs = decoded(attributes["prompt"]), decoded(attributes.get("completion"))
     if inputs is None and (prompt := at(span, "attributes", "ai", "prompt", "messages")):
@@ -35,7 +35,7 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
             return
         raise Malformed(
             "its gen_ai span has no messages (gen_ai.input.messages), as their content was not"
-            " recorded, or was recorded as log records, which are not read"
+            " recorded, or was recorded as log records beside it"
         )
     instructions = decoded(at(attributes, "system_instructions"))
     if isinstance(instructions, list):
@@ -50,6 +50,13 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     if answer and any(is_cut({"finish_reason": end}) for end in ends):
         answer[-1] = replace(answer[-1], is_cut=True)
     yield Call(where, session_of(span), start, inputs, answer, span_of(span))
+
+
+def _listed(messages: Any) -> Any:
+    """Messages, taken out of the object with a version that Microsoft's SDKs wrap them in."""
+    messages = decoded(messages)
+    listed = at(messages, "messages")
+    return listed if isinstance(listed, list) else messages
 
 
 def _answer_of_ai_sdk(response: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,25 +91,32 @@ def _first_choice(outputs: Any) -> Any:
 
 def _with_events(span: Mapping[str, Any]) -> Mapping[str, Any]:
     """A span with the messages that are attributes of its events, as some exporters write them."""
-    events = span.get("events")
-    if not isinstance(events, list):
+    attributes = fields_of(span.get("attributes"))
+    events = _list_of(span.get("events"))
+    for event in _list_of(decoded(attributes.get("events"))):  # as Logfire writes them
+        events.append({"name": at(event, "event.name"), "attributes": event})
+    if not events:
         return span
     found: dict[str, Any] = {}
     said: list[dict[str, Any]] = []
     for event in events:
-        name, attributes = str(at(event, "name")), fields_of(at(event, "attributes"))
+        name, fields = str(at(event, "name")), fields_of(at(event, "attributes"))
         role = _EVENT.fullmatch(name)
         if name == "gen_ai.choice":
-            choice = attributes.get("message", attributes.get("content"))
+            choice = fields.get("message", fields.get("content"))
             found["gen_ai.completion"] = decoded(choice)
         elif role is not None:
-            calls = decoded(attributes.get("tool_calls"))
-            content = decoded(attributes.get("content"))
+            calls = decoded(fields.get("tool_calls"))
+            content = decoded(fields.get("content"))
             said.append({"role": role[1], "content": content, "tool_calls": calls or []})
         else:
-            found |= {k: v for k, v in attributes.items() if str(k).startswith("gen_ai.")}
+            found |= {k: v for k, v in fields.items() if str(k).startswith("gen_ai.")}
     prompt = {"gen_ai.prompt": said} if said else {}
-    return {**span, "attributes": {**prompt, **found, **fields_of(span.get("attributes"))}}
+    return {**span, "attributes": {**prompt, **found, **attributes}}
+
+
+def _list_of(value: Any) -> list[Any]:
+    return [*value] if isinstance(value, list) else []
 
 
 _EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")

@@ -23,7 +23,7 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
         return
     inputs = at(attributes, "llm", "input_messages") or at(attributes, "input", "value")
     outputs = at(attributes, "llm", "output_messages") or at(attributes, "output", "value")
-    start = str(span.get("start_time", ""))
+    start = str(span.get("start_time") or span.get("startTimeUnixNano") or "")
     messages = request_messages(inputs), output_messages(outputs)
     yield Call(where, session_of(span), start, *messages, span_of(span))
 

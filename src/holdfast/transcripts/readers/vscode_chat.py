@@ -54,7 +54,7 @@ def _recognises(value: Any) -> bool:
     kind = fields.get("kind")
     if not isinstance(kind, int) or isinstance(kind, bool):
         return False
-    return fields.keys() <= {"kind", "k", "v", "i"} and ("k" in fields or "v" in fields)
+    return isinstance(fields.get("k"), list) or isinstance(fields.get("v"), Mapping)
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
@@ -275,7 +275,7 @@ def _shown_call(part: Mapping[str, Any]) -> list[Event]:
         texts = [at(item, "value") for item in shown["output"]]
         text = "\n".join(text for text in texts if isinstance(text, str))
         events.append(Event(Kind.TOOL_RESULT, text, call_id=call_id))
-    elif part.get("isComplete") is True:
+    elif part.get("isComplete"):  # a flag, or since 1.132 an object
         events.append(Event(Kind.TOOL_RESULT, call_id=call_id))
     return events
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
-from holdfast.analysis.profile import head_name
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.prefixes import Prefix
@@ -14,9 +13,10 @@ from holdfast.generation.rows import Row, RowState, Stream
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
-from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses, ScoredPrompt
+from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses
 from holdfast.papers.zhang2024.profiling.plan import Material
 from holdfast.papers.zhang2024.profiling.profiling_samples import Choice, Question
+from holdfast.papers.zhang2024.profiling.scored_prompts import ScoredPrompt
 
 # largest difference in log-probabilities; a model that computes something else between its layers
 # far exceeds it
@@ -30,17 +30,10 @@ _Ticket = tuple[int, Head | None]  # the number of a sample, and the head
 
 @dataclass(frozen=True)
 class SampleScores:
-    """Scores of one sample, and replies written for it, by head or "none"."""
+    """Scores of one sample, and replies written for it, by the head steered; None: unsteered."""
 
-    scores: Mapping[str, float]
-    replies: Mapping[str, str] = field(default_factory=dict)
-
-    def heads_by_reply(self) -> dict[str, tuple[str, ...]] | None:
-        """Each distinct reply once, with the heads that gave it; None if none were written."""
-        heads: dict[str, list[str]] = {}
-        for head, text in self.replies.items():
-            heads.setdefault(text, []).append(head)
-        return {text: tuple(some) for text, some in heads.items()} or None
+    scores: Mapping[Head | None, float]
+    replies: Mapping[Head | None, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -144,12 +137,12 @@ def _scored(
 ) -> list[SampleScores]:
     """The scores of samples from the log-probabilities of continuations under each head."""
     choices, by_probability = _choices(material), material.plan.by == "probability"
-    scores: list[dict[str, float]] = [{} for _ in choices]
+    scores: list[dict[Head | None, float]] = [{} for _ in choices]
     for head, options_by_choice in passes:
         for of_sample, choice, options in zip(scores, choices, options_by_choice, strict=True):
             right = options[choice.right]
             is_likeliest = float(right == max(options))
-            of_sample[head_name(head)] = right if by_probability else is_likeliest
+            of_sample[head] = right if by_probability else is_likeliest
     return list(map(SampleScores, scores))
 
 
@@ -168,8 +161,8 @@ class Replies:
 
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
         model, samples = self.material.model, self.material.samples
-        scores: list[dict[str, float]] = [{} for _ in samples]
-        replies: list[dict[str, str]] = [{} for _ in samples]
+        scores: list[dict[Head | None, float]] = [{} for _ in samples]
+        replies: list[dict[Head | None, str]] = [{} for _ in samples]
         scheduler = model.scheduler()
         # every sample under every head; the rows of a sample are adjacent
         tickets: dict[RowState, _Ticket] = {}
@@ -183,8 +176,8 @@ class Replies:
             for state in scheduler.step():
                 (number, head), reply = tickets.pop(state), state.result()
                 text = str(model.tokenizer.decode(list(reply.token_ids), skip_special_tokens=True))
-                replies[number][head_name(head)] = text
-                scores[number][head_name(head)] = self._score_of(number, text)
+                replies[number][head] = text
+                scores[number][head] = self._score_of(number, text)
                 tokens += reply.forwarded
         return ScoredSamples(list(map(SampleScores, scores, replies)), tokens)
 

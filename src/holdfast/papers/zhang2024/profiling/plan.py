@@ -16,8 +16,8 @@ from holdfast.methods import (
 from holdfast.methods.heads import Head, HeadSet, with_heads
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
-from holdfast.papers.zhang2024.profiling.head_passes import ScoredPrompt
 from holdfast.papers.zhang2024.profiling.profiling_samples import Choice, Samples, pick
+from holdfast.papers.zhang2024.profiling.scored_prompts import ScoredPrompt
 from holdfast.seeds import seed_of
 from holdfast.validation import ranges
 

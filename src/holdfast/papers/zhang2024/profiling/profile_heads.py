@@ -18,7 +18,11 @@ from holdfast.models.local import LocalModel
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import compute, replicas_of
 from holdfast.models.session import LocalSession
-from holdfast.papers.zhang2024.profiling.head_scores import can_share_passes, scorer_of
+from holdfast.papers.zhang2024.profiling.head_scores import (
+    SampleScores,
+    can_share_passes,
+    scorer_of,
+)
 from holdfast.papers.zhang2024.profiling.plan import ProfilingPlan, read_material
 from holdfast.papers.zhang2024.profiling.profiling_samples import (
     Question,
@@ -37,6 +41,7 @@ from holdfast.records import (
     resume,
     unfinished,
 )
+from holdfast.records.samples import head_name
 
 # the method of every record, as other versions of Holdfast have written it
 _STAGE = "stage 1"
@@ -233,16 +238,23 @@ async def _score_group(session: LocalSession, task: GroupTask) -> ScoredGroup:
     scored = await scorer_of(material, shares_passes=task.shares_passes).score(task.heads)
     seconds = round((time.monotonic() - began) / len(task.numbers), 3)  # the mean of the group
     records = [
-        HeadScores(
-            method=_STAGE,
-            conversation=number,
-            scores=dict(sample.scores),
-            replies=sample.heads_by_reply(),
-            seconds=seconds,
-        )
+        _record(number, sample, seconds)
         for number, sample in zip(task.numbers, scored.samples, strict=True)
     ]
     return ScoredGroup(records=records, tokens=scored.tokens)
+
+
+def _record(number: int, sample: SampleScores, seconds: float) -> HeadScores:
+    heads_by_reply: dict[str, list[str]] = {}
+    for head, reply in sample.replies.items():
+        heads_by_reply.setdefault(reply, []).append(head_name(head))
+    return HeadScores(
+        method=_STAGE,
+        conversation=number,
+        scores={head_name(head): score for head, score in sample.scores.items()},
+        replies={reply: tuple(names) for reply, names in heads_by_reply.items()} or None,
+        seconds=seconds,
+    )
 
 
 def _failure(numbers: Sequence[int], error: RequestFailed) -> str:

@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError, UsageError, type_in_words
 from holdfast.files import read_json_lines
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024 import Data, Sample, Settings, Task, draw_samples, spans_of
-from holdfast.papers.zhang2024.task_settings import user_message
+from holdfast.papers.zhang2024.task_samples import user_message
 
 
 @dataclass(frozen=True)

@@ -1,40 +1,4 @@
 """Tables and figures of Zhang et al. 2024 (PASTA), on any model, with the paper's claims judged."""
 
-from pathlib import Path
-
-from holdfast.papers.findings import publish
-from holdfast.papers.zhang2024.reproduction.figure_2 import figure_2
-from holdfast.papers.zhang2024.reproduction.figure_3 import figure_3
-from holdfast.papers.zhang2024.reproduction.paper_tables import (
-    table_1,
-    table_4,
-    table_5,
-    table_7,
-    table_11,
-    table_14,
-)
-from holdfast.papers.zhang2024.reproduction.study import SCALES, TASKS, Scale, Setup, Study, check
-from holdfast.report.profile_report import write_profile
-
-
-def reproduce(setup: Setup) -> Path:
-    """Profiles heads and makes every table and figure, resuming; returns the page's path."""
-    check(setup)
-    study = Study(setup)
-    for name in study.rankings:
-        write_profile(study.profile_folder(name))
-    scale = setup.scale
-    profiled = ", ".join(f"{scale.profiled_of(name)} {name}" for name in setup.tasks)
-    facts = [
-        f"model {setup.model.name}",
-        f"data {' and '.join(setup.data)}",
-        (
-            f"{scale.validated} validation and {scale.tested} test samples of each task; training"
-            f" samples: {profiled}"
-        ),
-        f"seed {setup.seed}",
-    ]
-    makers = (table_1, table_4, table_5, table_7, table_11, table_14, figure_2, figure_3)
-    figures = (make(study) for make in makers)
-    title = "Tell your model where to attend, on your model"
-    return publish(figures, title, facts, setup.out, setup.tell)
+from holdfast.papers.zhang2024.reproduction.reproduce_pasta import reproduce
+from holdfast.papers.zhang2024.reproduction.reproduction_setup import SCALES, TASKS, Scale, Setup

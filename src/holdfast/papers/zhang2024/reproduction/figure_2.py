@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.analysis.profile import UNSTEERED, head_name
 from holdfast.analysis.statistics import Estimate, paired_difference
 from holdfast.methods import HeadSet
 from holdfast.papers.findings import Claim, Figure, claim_that, judged, pngs
-from holdfast.papers.zhang2024.reproduction.paper_tables import (
-    HALVES,
-    best_less_worst,
-    beyond_reach,
-)
-from holdfast.papers.zhang2024.reproduction.study import Study, pasta_on, values_of
+from holdfast.papers.zhang2024.reproduction.comparisons import HALVES, best_less_worst, beyond_reach
+from holdfast.papers.zhang2024.reproduction.reproduction_setup import pasta_on
+from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.records import read_run
 from holdfast.report.figures import COLOURS, legend_below, means, panels, save, styled, whiskers
 
@@ -91,9 +87,12 @@ def _head_gains(study: Study, task: str) -> np.ndarray:
     """[training sample, layer, head]: the score with one head steered, less that without."""
     shape = study.setup.model.shape
     heads = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
-    scores = [record.scores for record in read_run(study.profile_folder(task)).head_scores]
-    gains = [[score[head_name(head)] - score[UNSTEERED] for head in heads] for score in scores]
-    return np.array(gains).reshape(len(scores), shape.layers, shape.heads)
+    records = read_run(study.profile_folder(task)).head_scores
+    by_sample = [record.by_head for record in records]
+    steered = np.array([[scores[head] for head in heads] for scores in by_sample])
+    unsteered = np.array([record.unsteered for record in records])
+    gains = steered - unsteered[:, None]
+    return gains.reshape(len(records), shape.layers, shape.heads)
 
 
 def _claims(task: str, scores: _Scores) -> Sequence[Claim]:

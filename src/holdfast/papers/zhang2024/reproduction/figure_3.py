@@ -11,8 +11,9 @@ from holdfast.analysis.task_results import Result
 from holdfast.analysis.verdicts import within
 from holdfast.methods import Pasta
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged, pngs
-from holdfast.papers.zhang2024.reproduction.paper_tables import beyond_reach
-from holdfast.papers.zhang2024.reproduction.study import Study, pasta_on, values_of
+from holdfast.papers.zhang2024.reproduction.comparisons import beyond_reach
+from holdfast.papers.zhang2024.reproduction.reproduction_setup import pasta_on
+from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.report.figures import COLOURS, legend_below, means, panels, save, styled, whiskers
 
 _HOW = "Heads shared by the best k of all tasks, for every k; alpha on the heads of Table 1."

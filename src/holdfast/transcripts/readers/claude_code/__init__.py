@@ -1,7 +1,7 @@
 """Claude Code's transcripts: `~/.claude/projects/*/SESSION.jsonl`, an event per line; and what
 `claude -p --output-format stream-json` prints.
 
-A file becomes transcripts in three steps: its lines (`session_lines`), the sessions and subagents
+A file becomes transcripts in three steps: its lines (`distinct_lines`), the sessions and subagents
 that they make up, each a tree with an active path (`session_tree`), and the events of these lines
 (`session_events`).
 """
@@ -13,8 +13,9 @@ from holdfast.errors import shortened
 from holdfast.transcripts.content_blocks import CALL_BLOCK_TYPES
 from holdfast.transcripts.reader import Format, Unread, Values, fields_of, objects
 from holdfast.transcripts.readers import langfuse
+from holdfast.transcripts.readers.claude_code.distinct_lines import distinct_lines
 from holdfast.transcripts.readers.claude_code.session_events import events_of
-from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES, lines_of
+from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES
 from holdfast.transcripts.readers.claude_code.session_tree import session_trees
 from holdfast.transcripts.transcript import Transcript
 
@@ -43,8 +44,8 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = objects(values)
     yield from others
     yield from _of_unknown_types(records)
-    lines, rewritten = lines_of(records)
-    yield from rewritten
+    lines, reused = distinct_lines(records)
+    yield from reused
     for tree in session_trees(lines):
         yield from tree.branches_left_out()
         nodes, unread = events_of(tree)

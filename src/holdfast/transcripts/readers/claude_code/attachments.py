@@ -1,7 +1,8 @@
 """Attachments of Claude Code: what it put before the model beside the messages.
 
 They are messages that the user typed while the assistant worked, the output of hooks, files of
-rules, and files that the user named.
+rules, and files that the user named. Versions from 2.1.230 on write beside an attachment what the
+model saw of it (`rendered`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,13 +17,13 @@ from holdfast.transcripts.transcript import Event, Kind
 _HOOKS_THAT_SAY = ("SessionStart", "UserPromptSubmit", "UserPromptExpansion", "SubagentStart")
 
 
-def events_of_attachment(value: Any) -> Iterator[Event]:
-    """The events of an attachment.
+def events_of_attachment(line: Mapping[str, Any]) -> Iterator[Event]:
+    """The events of a line with an attachment.
 
     Raises:
         Malformed: a part of it cannot be read.
     """
-    attachment = fields_of(value)
+    attachment = fields_of(line.get("attachment"))
     kind = attachment.get("type")
     if kind == "queued_command":
         yield _queued(attachment)
@@ -35,20 +36,37 @@ def events_of_attachment(value: Any) -> Iterator[Event]:
         for file in entries(attachment.get("files")):
             if text := _text_within(at(file, "content")):
                 yield Event(Kind.MESSAGE, text, "system")
-    elif kind != "hook_success" or attachment.get("hookEvent") in _HOOKS_THAT_SAY:
-        parts = [attachment, *_listed(attachment, "skills"), *_listed(attachment, "memories")]
-        texts = [_text_within(at(part, "content")) for part in parts]
-        texts += [_text_within(attachment.get("snippet"))]
-        if text := "\n".join(filter(None, texts)):
+    else:
+        rendered = _rendered(line)
+        if text := _content(attachment) if rendered is None else rendered:
             yield Event(Kind.REMINDER, text)
 
 
 def _queued(attachment: Mapping[str, Any]) -> Event:
     """A message that waited until the assistant had ended a step."""
     prompt = text_of(attachment.get("prompt"))
-    is_typed = attachment.get("commandMode", "prompt") == "prompt"
+    by_a_person = at(attachment, "origin", "kind") in (None, "human")
+    is_typed = by_a_person and attachment.get("commandMode", "prompt") == "prompt"
     text = without_elements(prompt, INJECTED) if is_typed else ""
     return Event(Kind.MESSAGE, text, "user") if text else Event(Kind.REMINDER, prompt)
+
+
+def _rendered(line: Mapping[str, Any]) -> str | None:
+    """What the model saw of an attachment; None if the line does not say."""
+    for name in ("rendered", "renderedInHumanTurn"):
+        if isinstance(messages := line.get(name), list):
+            return "\n".join(text_of(at(message, "content")) for message in messages)
+    return None
+
+
+def _content(attachment: Mapping[str, Any]) -> str:
+    """The texts in an attachment itself; "" if the model did not see them."""
+    is_hook = attachment.get("type") == "hook_success"
+    if is_hook and attachment.get("hookEvent") not in _HOOKS_THAT_SAY:
+        return ""
+    parts = [attachment, *_listed(attachment, "skills"), *_listed(attachment, "memories")]
+    texts = [_text_within(at(part, "content")) for part in parts]
+    return "\n".join(filter(None, [*texts, _text_within(attachment.get("snippet"))]))
 
 
 def _listed(fields: Mapping[str, Any], name: str) -> list[Any]:

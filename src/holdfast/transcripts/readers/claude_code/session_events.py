@@ -105,7 +105,7 @@ def _events(
     if line.fields.get("subtype") == MICRO_BOUNDARY:
         return [Event(Kind.CLEARING, clears=_cleared(line))]
     if line.kind == "attachment":
-        return list(events_of_attachment(line.fields.get("attachment")))
+        return list(events_of_attachment(line.fields))
     if line.kind == "system" and at(line.fields, "message", "role") == "system":
         return [Event(Kind.MESSAGE, line.text, "system")]
     if not line.is_message:

@@ -1,18 +1,15 @@
 """The lines of a session of Claude Code, each an event with its fields."""
 
-import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from holdfast.transcripts.reader import Unread, at, fields_of, position_of
+from holdfast.transcripts.reader import at, fields_of
 
 BOUNDARY = "compact_boundary"
 MICRO_BOUNDARY = "microcompact_boundary"
 BOUNDARIES = (BOUNDARY, MICRO_BOUNDARY)
-_TYPES = ("user", "assistant", "attachment")  # of lines that may lack a uuid
 _NOT_A_MODEL = "<synthetic>"  # in place of a model's name, in what Claude Code itself wrote
 
 
@@ -59,7 +56,7 @@ class SessionLine:
 
     @property
     def is_of_sidechain(self) -> bool:
-        return self.fields.get("isSidechain") is True
+        return self.flag("isSidechain")
 
     @property
     def content(self) -> Any:
@@ -90,8 +87,7 @@ class SessionLine:
     def is_by_the_program(self) -> bool:
         """Whether a reply was written by Claude Code itself, such as an API's error."""
         return self.kind == "assistant" and (
-            self.fields.get("isApiErrorMessage") is True
-            or at(self.fields, "message", "model") == _NOT_A_MODEL
+            self.flag("isApiErrorMessage") or at(self.fields, "message", "model") == _NOT_A_MODEL
         )
 
     @property
@@ -105,7 +101,7 @@ class SessionLine:
 
     @property
     def is_summary(self) -> bool:
-        return self.fields.get("isCompactSummary") is True
+        return self.flag("isCompactSummary")
 
     def flag(self, name: str) -> bool:
         """Whether a field is true."""
@@ -132,69 +128,3 @@ class SessionLine:
         """
         segment = self.compaction.get("preservedSegment", self.compaction.get("preserved_segment"))
         return str(at(segment, f"{end}Uuid") or at(segment, f"{end}_uuid") or "")
-
-
-def lines_of(
-    records: Sequence[tuple[str, Mapping[str, Any]]],
-) -> tuple[list[SessionLine], list[Unread]]:
-    """The lines that make up dialogs, each once, and those that were written again otherwise."""
-    records = [
-        (where, fields)
-        for where, fields in records
-        if fields.get("uuid") or fields.get("type") in _TYPES or _is_boundary(fields)
-    ]
-    identities = _identities([fields for _, fields in records])
-    lines: dict[str, SessionLine] = {}
-    unnamed: set[str] = set()  # the contents of replies and results without a uuid
-    rewritten: list[Unread] = []
-    for number, (where, fields) in enumerate(records):
-        uuid = str(fields.get("uuid"))
-        if uuid == "None" and _is_in(unnamed, fields):
-            continue
-        if uuid in identities and uuid in lines:
-            if _content_of(fields) == _content_of(lines[uuid].fields):
-                continue  # the history, written again into the same file
-            sentence = "a later line reuses this message's uuid with other content"
-            rewritten.append(Unread(f"{lines[uuid].where}: {sentence} ({position_of(where)})"))
-        name = uuid if uuid in identities else f"event {number}"
-        parent = fields.get("parentUuid") or fields.get("logicalParentUuid")
-        parent = str(parent) if parent else None
-        lines[name] = SessionLine(where, name, uuid in identities, parent, fields)
-    return list(lines.values()), rewritten
-
-
-def _is_boundary(fields: Mapping[str, Any]) -> bool:
-    return fields.get("type") == "system" and fields.get("subtype") in BOUNDARIES
-
-
-def _identities(records: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The uuids that identify a line: without parents, one that several messages have does not."""
-    counts = Counter(str(fields.get("uuid")) for fields in records)
-    contents: dict[str, set[str]] = {}  # of what has the uuid of another line
-    if not any("parentUuid" in fields for fields in records):
-        for fields in records:
-            if counts[uuid := str(fields.get("uuid"))] > 1:
-                contents.setdefault(uuid, set()).add(_content_of(fields))
-    return {uuid for uuid in counts if len(contents.get(uuid, ())) < 2} - {"None"}
-
-
-def _is_in(contents: set[str], fields: Mapping[str, Any]) -> bool:
-    """Whether a line without a uuid, but with the id of a reply or a call, is among those before
-    it; it is noted for the next.
-    """
-    content = at(fields, "message", "content")
-    blocks = content if isinstance(content, list) else []
-    is_result = any(at(block, "tool_use_id") for block in blocks)
-    if not (at(fields, "message", "id") or is_result):
-        return False
-    whole = _content_of(fields)
-    is_repeat = whole in contents
-    contents.add(whole)
-    return is_repeat
-
-
-def _content_of(fields: Mapping[str, Any]) -> str:
-    """The content of a line, without the reply's counts of tokens, which may come later."""
-    message = fields.get("message")
-    said = [at(message, "id"), at(message, "content")] if isinstance(message, Mapping) else message
-    return json.dumps([fields.get("type"), said], sort_keys=True)

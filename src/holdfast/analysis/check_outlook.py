@@ -1,0 +1,40 @@
+"""What would settle a check that ended undecided: more conversations, or another bar."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from holdfast.analysis.cell_scores import cell_scores
+from holdfast.analysis.check_terms import Terms
+from holdfast.analysis.check_verdicts import PromptCheck
+from holdfast.analysis.sequential import UNDECIDED, conversations_needed
+
+MOST_NEEDED = 2000  # conversations; nobody waits longer for a verdict
+
+
+def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
+    """Conversations per prompt that would decide if scores continued as so far; None: too many."""
+    bar, needed = terms.min_stability, 0
+    for checked in checks:
+        rules: list[str | None] = [*checked.undecided_rules(terms)]
+        if bar is None or (checked.verdict != UNDECIDED and not rules):
+            continue
+        scores = cell_scores(checked.records, max(cell.round for cell in checked.cells))
+        for rule in rules or [None]:
+            values = scores.values if rule is None else scores.of_rule(rule).values
+            count = conversations_needed(values, bar, checked.error, MOST_NEEDED)
+            if count is None:
+                return None
+            needed = max(needed, count)
+    return needed or None
+
+
+def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
+    """The mean closest to the bar among undecided rounds and rules; None if there are none."""
+    means: list[float] = []
+    for checked in checks:
+        rules = checked.undecided_rules(terms)
+        cells = [cell for cell in checked.cells if not rules or cell.rule in rules]
+        means += [cell.mean for cell in cells if not np.isnan(cell.mean)]
+    bar = terms.min_stability
+    return None if bar is None else min(means, key=lambda mean: abs(mean - bar), default=None)

@@ -1,0 +1,78 @@
+"""How large a calibration has to be to show the gain and the cost of a setting."""
+
+import math
+from typing import NamedTuple
+
+from holdfast.analysis.candidates import Calibration
+from holdfast.analysis.choosing import Pick
+from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.verdicts import MIN_SAMPLES
+
+_MOST = 100  # times as much work; larger factors are not reported
+
+
+class TimesNeeded(NamedTuple):
+    """By what factors a calibration is to grow."""
+
+    conversations: float  # to show the gain
+    questions: float  # to show the cost
+
+
+def times_needed(calibration: Calibration, chosen: Pick) -> TimesNeeded | None:
+    """How much more would show the gain and the cost; None if the means do not.
+
+    Each question is asked in one conversation, so that the cost becomes clearer with the questions,
+    and hardly with the conversations that share them.
+    """
+    gain, drop, halves = _shown(calibration, chosen)
+    room = chosen.budget - (drop.mean or 0.0)
+    if not gain.mean or gain.mean < 0 or room <= 0:
+        return None
+    if gain.low is None or gain.high is None or drop.low is None or drop.high is None:
+        return None
+    gain_width, drop_width = (gain.high - gain.low) / 2, (drop.high - drop.low) / 2
+    conversations = halves * max((gain_width / gain.mean) ** 2, MIN_SAMPLES / gain.n)
+    questions = halves * max((drop_width / room) ** 2, MIN_SAMPLES / drop.n)
+    least = 1.0 if max(conversations, questions) > 1.5 else 1.5
+    return TimesNeeded(max(conversations, least), max(questions, least))
+
+
+def budget_shown(calibration: Calibration, chosen: Pick, questions: int) -> int:
+    """The smallest whole budget that this many questions would show, if the mean cost holds."""
+    _, drop, halves = _shown(calibration, chosen)
+    if drop.mean is None or drop.low is None or drop.high is None:
+        return math.ceil(chosen.budget)
+    shrinks = math.sqrt(halves * calibration.questions / questions)
+    return math.ceil(drop.mean + shrinks * (drop.high - drop.low) / 2)
+
+
+def _shown(calibration: Calibration, chosen: Pick) -> tuple[Estimate, Estimate, int]:
+    """Gain and cost of the chosen or nearest setting, and how many such halves they come from."""
+    if chosen.near is None:
+        return chosen.gain, chosen.drop, 1
+    return calibration.gain(chosen.near), calibration.drop(chosen.near), 2
+
+
+class LargerSizes(NamedTuple):
+    """The sizes of a calibration that should decide."""
+
+    option: str  # "draws" or "conversations": that which sets their number
+    value: int  # of this option
+    questions: int
+    conversations: int  # per setting
+
+
+def sizes_needed(calibration: Calibration, chosen: Pick) -> LargerSizes | None:
+    """Sizes large enough to decide if the means hold; None if none are within reach."""
+    plan, count = calibration.about.plan, len(calibration.none.stability)
+    questions = calibration.questions
+    times = times_needed(calibration, chosen) or TimesNeeded(1.0, 1.0)
+    longer = max(times.conversations, 2 * MIN_SAMPLES / count)
+    more = max(times.questions, 2 * MIN_SAMPLES / questions)
+    if not 1 < max(longer, more) <= _MOST:
+        return None
+    option = "draws" if plan.conversations is None else "conversations"
+    size = plan.conversations or plan.draws or 1
+    value = math.ceil(longer * size)
+    larger = count * value // size
+    return LargerSizes(option, value, max(math.ceil(more * questions), larger), larger)

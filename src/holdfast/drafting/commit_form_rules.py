@@ -1,0 +1,212 @@
+"""Rules about the subject and the body of a commit message: their length, letters and marks."""
+
+import re
+
+from holdfast.drafting.commit_statements import (
+    MESSAGES,
+    commit_rule,
+    is_about_commits,
+    is_of_something_else,
+)
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.forms import ADVERBS, NEVER, Forms, any_words, forms, one_of, whole_match
+from holdfast.drafting.rules_file import Statement
+
+_PART_END = re.compile(r", (?:and |with )?")
+_TITLES = re.compile(r"\btitles?\b")
+
+
+def commit_form(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Commit messages: imperative, at most 72 characters, no full stop."""
+    about = " ".join([clause, statement.label, *statement.under[-3:]]).lower()
+    if prohibits or "commit" not in about:
+        return None
+    drafts: list[Draft] = []
+    for part in dict.fromkeys((clause, *_PART_END.split(clause))):
+        if not is_of_something_else(_TITLES.sub("", part)):
+            drafts += _length(part, statement) or _look(part) or _wrapped_body(part, statement)
+    return drafts or None
+
+
+# --- The length of the subject
+
+_LIMIT = one_of(
+    *("under", "below", "to", "at most", "within", "up to", "≤", "<=?", "exceed"),
+    *("max(?:imum)?(?: of)?", "less than", "fewer than", "no more than"),
+    *("no longer than", "not exceed", "around", "about"),
+)
+_BELOW = ("under", "below", "less than", "fewer than", "<")
+_ROUGHLY = ("around", "about")
+_AT_MOST = f"(?P<how>{_LIMIT})"
+_WHOLE_MESSAGE = r"(?:the )?(?:entire|whole|full) (?:commit )?message"
+# "the concise commit message subject line of commit messages"
+_SUBJECT_LINE = (
+    any_words("the", "a", "your", "all", "keep", "limit", "concise", "short")
+    + r"(?:git )?(?:commit )?(?:message )?"
+    r"(?:subject|title|first|summary|header|headline)(?: lines?)?s?"
+    r"(?: of (?:the )?commit messages?)?"
+)
+_SUBJECT = one_of(_WHOLE_MESSAGE, _SUBJECT_LINE, r"(?:the )?commit (?:messages?|titles?|subjects?)")
+_COUNT = r"(?P<count>\d+)(?: |-)?(?:characters|chars)(?: or less| or fewer| max(?:imum)?)?"
+_CHARACTERS = r"(?:characters?|chars?)"
+_LENGTHS = forms(
+    {
+        "Keep the subject line under 72 characters": (
+            rf"{ADVERBS}(?:(?:keep|limit) )?{_SUBJECT}"
+            r" (?:(?:must|should|do|can) (?:not )?(?:be |stay )?)?"
+            rf"{_AT_MOST}(?: of)? {_COUNT}"
+        ),
+        "Write a subject of at most 50 characters": (
+            rf"{ADVERBS}(?:use |write )?{_SUBJECT}:? (?:of )?{_AT_MOST} ?{_COUNT}"
+        ),
+        "Max 70 characters for header": (
+            rf"(?P<how>max(?:imum)?|at most|up to) (?P<count>\d+) {_CHARACTERS}"
+            r" (?:for|in) (?:the )?(?:subject|title|header|summary|first line)(?: line)?"
+        ),
+        "72 character limit for the subject line": (
+            rf"(?P<count>\d+)(?: |-){_CHARACTERS}(?: max(?:imum)?| limit)?(?: for the)?"
+            r" (?:subject|title|summary|first) ?(?:line)?(?P<how>)"
+        ),
+    }
+)
+_SUBJECT_LABEL = forms(
+    {
+        "Subject line": r"(?:subject|title|summary|header)(?: lines?)?",
+        "First line": r"first line",
+        "Length": r"length",
+    }
+)
+_LENGTH_ALONE = forms(  # behind such a label, or below "Commit messages"
+    {
+        "at most 72 characters": (
+            rf"(?:keep it |limit to |line )?{_AT_MOST} ?{_COUNT}(?: for the subject)?"
+        )
+    }
+)
+_LEAST_LIMIT = 10  # characters; a smaller number is no limit of a subject
+
+
+def _length(clause: str, statement: Statement) -> list[Draft]:
+    """Keep the subject line under 72 characters."""
+    is_named = whole_match(_SUBJECT_LABEL, statement.label) or is_about_commits(statement)
+    match = whole_match(_LENGTHS + (_LENGTH_ALONE if is_named else ()), clause)
+    if match is None or match["how"].lower() in _ROUGHLY:
+        return []
+    most = int(match["count"]) - (match["how"].lower() in _BELOW)
+    if most < _LEAST_LIMIT:
+        return []
+    return commit_rule(rf"\A.{{1,{most}}}(?:\n|\Z)", "requirement")
+
+
+# --- The look of subject and body: ways to ask for it, and the pattern of a message that has it
+
+_TYPE = r"(?:[a-z]+(?:\([^)\n]+\))?!?: )?"  # "feat(api): ", which has its own case of letters
+_LINE = r"(?:subject|title|summary)(?: line)?"
+_WITH_EMOJI = r"with an? (?:\w+ )?emoji"
+_CAPITALISED = forms(
+    {
+        "Capitalise the first word of the subject": (
+            rf"{ADVERBS}capitali[sz]e (?:the )?(?:first (?:word|letter)"
+            r"(?: of the subject(?: line)?)?|(?:commit )?subject(?: lines?)?)"
+        ),
+        "Start with a capital letter": (
+            rf"{ADVERBS}(?:start|begin) "
+            r"(?:with|the (?:subject|summary)(?: line)? with) a capital letter"
+        ),
+    }
+)
+_EMOJI_FIRST = forms(
+    {
+        "Commit messages start with a meaningful emoji": (
+            rf"(?:all |every |each )?{MESSAGES} (?:must |should )?(?:start|begin)s? {_WITH_EMOJI}"
+        ),
+        "Start each commit message with an emoji": (
+            rf"{ADVERBS}(?:start|begin|prefix) (?:all |each |every |the )*{MESSAGES} {_WITH_EMOJI}"
+        ),
+    }
+)
+_LOWER_CASE = forms(
+    {
+        "Use lowercase commit messages": (
+            rf"{ADVERBS}(?:use )?lower-?case "
+            r"(?:(?:the )?(?:subject|description|summary|commit messages?)(?: line)?)"
+        )
+    }
+)
+_NO_LAST_MARK = one_of(
+    rf"{NEVER} (?:end|finish)(?: the)?(?: commit)?(?: subject| summary| title| first)?(?: lines?)?"
+    " with a",
+    *("no(?: trailing)?", "omit (?:the )?trailing", "without(?: a)? trailing"),
+)
+_NO_FULL_STOP = forms(
+    {
+        "Do not end the subject line with a period": (
+            rf"{_NO_LAST_MARK} (?:periods?|full stops?|dots?|punctuation)(?: at the end)?"
+            rf"(?: (?:in|on|at the end of|for) (?:the )?{_LINE})?"
+        )
+    }
+)
+_BLANK_LINE = forms(
+    {
+        "Separate the subject from the body with a blank line": (
+            rf"(?:separate (?:the )?{_LINE} from (?:the )?body (?:with|by)"
+            r"|(?:use |leave |add )?(?:a )?)(?: ?a)? ?blank line"
+            rf"(?: between (?:the )?{_LINE} and (?:the )?body)?"
+        )
+    }
+)
+_ONE_LINE = forms(
+    {
+        "Use one-line commit messages": (
+            rf"{ADVERBS}(?:use |write |keep )?(?:single|one)[- ]line commit messages(?: only)?"
+        ),
+        "Keep commit messages to one line": (
+            r"(?:keep )?commit messages (?:must |should )?(?:be |to )?"
+            r"(?:a |one |single)*[- ]?line(?: only)?"
+        ),
+        "Every commit message must be a short one-liner": (
+            rf"(?:every |each |all )?{MESSAGES} (?:must|should) (?:always )?be (?:an? )?"
+            r"(?:(?:simple|short|single|concise) )*"
+            r"(?:one-?liners?|(?:one|single)[- ]lines?)(?: only)?"
+        ),
+    }
+)
+_LOOKS: tuple[tuple[Forms, str], ...] = (
+    (_CAPITALISED, rf"\A{_TYPE}[^a-z]"),
+    (_EMOJI_FIRST, r"\A\p{Extended_Pictographic}"),
+    (_LOWER_CASE, rf"\A{_TYPE}+[^A-Z]"),
+    (_NO_FULL_STOP, r"\A[^\n]*[^.\n](?:\n|\Z)"),
+    (_BLANK_LINE, r"\A[^\n]+(?:\n\n|\n?\Z)"),
+    (_ONE_LINE, r"\A[^\n]+\n?\Z"),
+)
+
+
+def _look(clause: str) -> list[Draft]:
+    """Capitalise the subject line; no full stop at its end; a blank line before the body."""
+    pattern = next((pattern for ways, pattern in _LOOKS if whole_match(ways, clause)), None)
+    return commit_rule(pattern, "requirement") if pattern else []
+
+
+# --- The width of the body
+
+_WRAPPED = forms(
+    {
+        "Wrap the body at 72 characters": (
+            r"(?:wrap|hard-wrap|keep|limit)(?: the)?(?: commit)?(?: message)?(?: body| lines?)+"
+            r"(?: lines| text)?(?: at| to| within| under)+ (\d+)(?: characters| chars| columns)?"
+        )
+    }
+)
+_BODY_LABEL = forms({"Body": r"body(?: lines?)?"})
+_WRAPPED_ALONE = forms(
+    {"wrapped at 72 chars": r"wrap(?:ped)? (?:lines )?(?:at|to) (\d+)(?: characters| chars)?"}
+)
+
+
+def _wrapped_body(clause: str, statement: Statement) -> list[Draft]:
+    """Wrap the body at 72 characters."""
+    is_named = whole_match(_BODY_LABEL, statement.label)
+    match = whole_match(_WRAPPED + (_WRAPPED_ALONE if is_named else ()), clause)
+    if match is None:
+        return []
+    return commit_rule(rf"\A[^\n]*(?:\n(?:.{{0,{match[1]}}}|\S+))*\n?\Z", "requirement")

@@ -1,0 +1,54 @@
+"""Which lines are about commits, and the rule about a commit's message that they become."""
+
+import re
+
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.forms import forms, one_of, whole_match, word_pattern
+from holdfast.drafting.rules_file import Statement
+from holdfast.drift.rule_kinds import Polarity
+
+MESSAGES = r"commits?(?: messages?)?"
+
+_GIT = "(?:git )?"
+_PULL_REQUEST = r"(?:pull request|PR)"
+_KINDS_OF_TEXT = one_of(
+    *"style format guidelines conventions? rules prefixes types standards".split()
+)
+# headings and labels
+_ABOUT_COMMITS = forms(
+    {
+        "git commits": f"{_GIT}commits?",
+        "Commit message format": (
+            f"{_GIT}commit (?:messages?|message (?:format|style|guidelines|conventions?))"
+        ),
+        "Commit guidelines": f"{_GIT}commit {_KINDS_OF_TEXT}",
+        "Conventional commits": f"{_GIT}conventional commits?",
+        "Git workflow": f"{_GIT}git(?: commits| conventions| workflow| commit messages)?",
+        "Commits & PRs": f"{_GIT}commits? (?:&|and) {_PULL_REQUEST}s?(?: guidelines)?",
+        "Commit & pull request guidelines": f"{_GIT}commit (?:&|and) {_PULL_REQUEST} guidelines",
+        "Messages": f"{_GIT}messages?",
+    }
+)
+_MARKS_AROUND = re.compile(r"^[\W\d_]+|[\s:*.]+$")  # of "3. **Commits:**"
+# the same words are said of these: "PR titles follow Conventional Commits"
+_OF_SOMETHING_ELSE = word_pattern("titles?", "PRs?")
+_OF_ANOTHER_TEXT = re.compile(r"pull[ -]request|changelog|release notes|squash", re.I)
+
+
+def commit_rule(pattern: str, polarity: Polarity) -> list[Draft]:
+    """A rule about the whole message of a commit."""
+    return [Draft("commit", polarity, {"name": "commit_message", "pattern": pattern})]
+
+
+def is_about_commits(statement: Statement) -> bool:
+    """Whether the label of a statement, or what it stands under, is about commits."""
+    return any(
+        whole_match(_ABOUT_COMMITS, _MARKS_AROUND.sub("", name))
+        for name in (statement.label, *statement.under[-1:])
+        if name
+    )
+
+
+def is_of_something_else(clause: str) -> bool:
+    """Whether a clause may be about a pull request, a title or a changelog."""
+    return bool(_OF_SOMETHING_ELSE.search(clause) or _OF_ANOTHER_TEXT.search(clause))

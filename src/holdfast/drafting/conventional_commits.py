@@ -1,0 +1,184 @@
+"""Rules about commit messages that begin with a type, as in "feat(api): add a search"."""
+
+import re
+from collections.abc import Iterable
+
+from holdfast.drafting.clauses import codes_in
+from holdfast.drafting.commands import any_of
+from holdfast.drafting.commit_statements import (
+    MESSAGES,
+    commit_rule,
+    is_about_commits,
+    is_of_something_else,
+)
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.forms import ADVERBS, TAIL, any_words, forms, one_of, whole_match
+from holdfast.drafting.rules_file import Statement
+
+_USUAL_TYPES = (
+    *("build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "revert", "style", "test"),
+    *("deps", "release", "wip", "improvement"),
+)
+_ANY_SCOPE = r"[^)\n]+"
+
+
+def type_prefix(types: Iterable[str] = _USUAL_TYPES, scope: str = _ANY_SCOPE) -> str:
+    """The pattern of `feat:`, `fix(api):` or `feat!:`."""
+    return rf"(?:{'|'.join(types)})(?:\({scope}\))?!?:"
+
+
+# --- Conventional Commits by name
+
+_FORMAT = one_of(
+    *"format style specification spec convention standard syntax".split(),
+    *("messages?", "prefix(?:es)?", "titles?"),
+)
+# "the Conventional Commits format"
+CONVENTIONAL = rf"(?:the )?(?:angular )?(?:conventional|semantic)[ -]commits?(?: {_FORMAT}s?)*"
+_ALL = any_words("all", "any", "your", "the", "every")
+_FOLLOW = r"(?:use|follow|write|commit with|commit using|adhere to|apply)"
+_IN = r"(?:in|using|with|following|per|according to|as)"
+_THEY_FOLLOW = one_of(
+    *("use", "follow", "adhere to", "conform to", "be", "in", "using", "with", "written in", "per")
+)
+_WE = r"(?:we|this (?:repo|repository|project)|the (?:repo|project))"
+_WITH_SCOPES = r"(?: with (?:these|the following) scopes)?"
+_FORMS = {
+    "Use Conventional Commits for all commit messages": (
+        rf"{ADVERBS}{_FOLLOW} {CONVENTIONAL}(?: for {_ALL}(?:git )?{MESSAGES}| when committing)?"
+        rf"{TAIL}"
+    ),
+    "Commit messages must follow Conventional Commits": (
+        rf"{any_words('all', 'the', 'git', 'your', 'our')}commits?"
+        r"(?: messages?| titles?| subjects?| style| convention)*s?"
+        r" (?:must |should |need to |is |are )*(?:always )?"
+        rf"{_THEY_FOLLOW}?(?: an?)? ?{CONVENTIONAL}{TAIL}"
+    ),
+    "Write commit messages in Conventional Commits format": (
+        rf"{ADVERBS}(?:write|format|use|make|create|keep) (?:all |the |your )*{MESSAGES}"
+        rf"(?: messages?)? {_IN} {CONVENTIONAL}"
+    ),
+    "Use Conventional Commits in commit messages": (
+        rf"{ADVERBS}(?:use|follow) {CONVENTIONAL} in (?:all )?commit(?:s| messages)"
+    ),
+    "This repo follows Conventional Commits": (
+        rf"{_WE} (?:use|follow|adhere)s?(?: to)? {CONVENTIONAL}(?: for {MESSAGES})?"
+    ),
+    "Commit with Conventional Commits": rf"{ADVERBS}commit (?:with|using) {CONVENTIONAL}",
+    "Conventional Commits are required": (
+        rf"{CONVENTIONAL} (?:are |is )?(?:required|mandatory|enforced)"
+    ),
+}
+_CONVENTIONAL = forms({example: way + _WITH_SCOPES for example, way in _FORMS.items()})
+_NAME_ALONE = forms({"Conventional Commits": CONVENTIONAL})  # below "Commit messages"
+_LABEL = forms({"Use conventional commits": rf"(?:use |follow )?{CONVENTIONAL}"})
+# "Conventional Commits (`feat`, `fix`, `docs`)"
+_NAME_WITH_TYPES = re.compile(rf"{CONVENTIONAL} \([^()]*\b(?:feat|fix)\b[^()]*\)", re.I)
+# "such as `feat(api): add a search`"
+_EXAMPLE = re.compile(r"(?:use |e\.g\.,? |like |such as )?`[a-z]+(?:\([^)`]*\))?!?:")
+_SHAPE = re.compile(r"`\w+\(\w+\): \w+`")  # "`type(scope): summary`"
+# what else a line asks for: ", in the imperative", " and always add a body"
+_AND_MORE = re.compile(r"(?:, (?!not)| and (?:usually|always|append|include|keep)).*$")
+_ADJECTIVE = re.compile(r"\ba (?:lightweight|simple|loose) (?=conv)", re.I)
+_ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
+
+
+def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Commit messages follow Conventional Commits."""
+    if prohibits or is_of_something_else(clause):
+        return None
+    if _SHAPE.match(statement.text) and re.search("commit", statement.label, re.I):
+        return commit_rule(_ANY_TYPE, "requirement")  # its types are named elsewhere
+    if not _names_conventional(clause, statement):
+        return None
+    if statement.text.endswith(":"):  # the list below names the types
+        return commit_rule(_ANY_TYPE, "requirement")
+    return commit_rule(conventional_pattern(statement.text), "requirement")
+
+
+def _names_conventional(clause: str, statement: Statement) -> bool:
+    if _NAME_WITH_TYPES.match(statement.text):
+        return True
+    if is_about_commits(statement) and whole_match(_NAME_ALONE, clause):
+        return True
+    if whole_match(_LABEL, statement.label) and _EXAMPLE.match(clause):
+        return True
+    plain = _ADJECTIVE.sub("", _AND_MORE.sub("", clause))
+    return whole_match(_CONVENTIONAL, plain) is not None
+
+
+_BARE_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}): ?(?=[,)]|or|and|$)")  # "feat:, fix: or docs:"
+_TYPE = re.compile(r"([a-z]+)(?:\([\w-]+\))?!?:")
+_SCOPE = re.compile(r"[a-z][a-z0-9-]*")
+_NAMES_SCOPES = re.compile(r"\bwith (?:these|the following) scopes\b", re.I)
+
+
+def conventional_pattern(text: str) -> str:
+    """The pattern of Conventional Commits with the types, and the scopes, that a line lists."""
+    codes = [*codes_in(text), *(f"{word}:" for word in _BARE_TYPE.findall(text))]
+    types = [match[1] for match in map(_TYPE.fullmatch, codes) if match]
+    scopes = [code for code in codes if _SCOPE.fullmatch(code)]
+    scope = any_of(scopes) if _NAMES_SCOPES.search(text) and scopes else _ANY_SCOPE
+    return rf"\A{type_prefix(dict.fromkeys((*_USUAL_TYPES, *types)), scope)} \S"
+
+
+# --- Types that a line lists
+
+_TYPE_CODE = r"`[a-z]+(?:\([\w-]+\))?!?:?`"
+_AND_TYPE = rf"(?:, (?:and |or )?| or | and | / |/|\|){_TYPE_CODE}"
+_TYPE_CODES = rf"(?P<types>{_TYPE_CODE}(?:{_AND_TYPE})+)(?:,? etc\.?)?"
+_KIND_OF_PREFIX = any_words(
+    *"the these conventional semantic with commit following type valid allowed of".split(), "one of"
+)
+# "one of the commit prefixes such as"
+_PREFIXES = rf"(?:{_KIND_OF_PREFIX}(?:prefix(?:es)?|types?)(?: (?:are|is|such as|like|with))?:? ?)?"
+_LISTED_TYPES = forms(
+    {
+        "Use the commit prefixes `feat:`, `fix:` and `docs:`": (
+            rf"{ADVERBS}(?:use|start|prefix|begin)(?: (?:all |your )*{MESSAGES})?(?: with)?"
+            rf" {_PREFIXES}{_TYPE_CODES}(?: (?:as )?(?:prefixes|types|commit prefixes))?"
+            rf"(?: for (?:all )?{MESSAGES})?"
+        ),
+        "types: `feat`, `fix`, `docs`": rf"{_PREFIXES}{_TYPE_CODES}(?: prefixes)?",
+        "Commit messages must start with `feat:` or `fix:`": (
+            r"(?:all )?commit messages? (?:must |should )?(?:start|begin|use|be prefixed)s?"
+            rf" (?:with )?{_PREFIXES}{_TYPE_CODES}"
+        ),
+    }
+)
+_KIND_OF_LIST = one_of(*("conventions?", "format", "messages?", "types?", "prefix(?:es)?", "style"))
+# the heading of a list of types, of which the first item is read for all
+_LIST_HEADING = re.compile(rf"\bcommit\b.*\b{_KIND_OF_LIST}\b|\bcommit-konventionen\b", re.I)
+_FIRST_ITEM = forms({"`feat:` - New feature": r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?"})
+
+
+def listed_types(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Commit messages: use the prefixes `feat:`, `fix:` and `docs:`."""
+    heading = statement.under[-1] if statement.under else ""
+    if _LIST_HEADING.search(heading) and whole_match(_FIRST_ITEM, clause):
+        return commit_rule(rf"\A{type_prefix()} \S", "requirement")
+    about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause, re.I)
+    if prohibits or not about or is_of_something_else(clause):
+        return None
+    clause = _types_in_backticks(clause)
+    match = whole_match(_LISTED_TYPES, clause)
+    if match is None:
+        return None
+    types = re.findall(r"`([a-z]+)(?:\([\w-]+\))?!?:", match["types"])
+    bare = re.findall(r"`([a-z]+)`", match["types"])
+    are_types = "prefix" in clause.lower() or "type" in statement.label.lower()
+    if len(types) + len(bare) < 2 or (bare and not are_types):
+        return None
+    more = _USUAL_TYPES if "etc" in clause else ()
+    return commit_rule(rf"\A{type_prefix(dict.fromkeys((*types, *bare, *more)))}", "requirement")
+
+
+_QUOTED_TYPE = re.compile(r"[\"“']([a-z]+(?:\([\w-]+\))?!?:)[\"”']")
+_UNQUOTED_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}:)(?=[, ]|$)")
+_MEANING = re.compile(r"(?<=`) for [\w /-]+(?=,|$)")  # "`fix:` for bug fixes"
+
+
+def _types_in_backticks(clause: str) -> str:
+    """A clause such as "feat: or 'fix:' for bugs" as "`feat:` or `fix:`"."""
+    clause = _UNQUOTED_TYPE.sub(r"`\1`", _QUOTED_TYPE.sub(r"`\1`", clause))
+    return _MEANING.sub("", clause)

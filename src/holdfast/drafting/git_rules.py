@@ -1,0 +1,215 @@
+"""Rules about Git: what is never done with it, and the branches that are pushed to or made."""
+
+import re
+
+from holdfast.drafting.clauses import codes_in
+from holdfast.drafting.command_rules import not_matched, not_run
+from holdfast.drafting.commands import any_of, command_pattern
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.forms import (
+    ADVERBS,
+    CODES,
+    NEVER,
+    TAIL,
+    ForbiddenAct,
+    any_words,
+    forbidden,
+    forms,
+    whole_match,
+)
+from holdfast.drafting.instructions import is_imperative
+from holdfast.drafting.rules_file import Statement
+
+
+def _pushed_to(branch: str) -> str:
+    """The part of a pattern that finds a branch among what is pushed, also as `+main`."""
+    return rf"(?=.*[ :+](?:refs/heads/)?{branch}(?!\S))"
+
+
+# --- Branches that are not pushed to
+
+_BRANCHES = r"(?P<branches>`?[\w./-]+`?(?:(?: or |, |/)`?[\w./-]+`?)*)(?: branch(?:es)?)?"
+_PUSHING = forbidden(
+    {
+        "push commits directly to the `main` branch": (
+            r"(?:directly )?(?:commit (?:or|and) push|push)(?: directly)?"
+            rf" (?:commits |changes |code )?(?:directly )?(?:to|on) (?:the )?{_BRANCHES}{TAIL}"
+        )
+    },
+    f"{any_words('always', 'please', 'important', 'strictly')}{NEVER} ",
+)
+_INSTEAD_OF_PUSHING = forms(
+    {
+        "Open a PR instead of pushing directly to `main`": (
+            r"(?P<wanted>(?:[\w-]+ ){1,6})(?:instead of|rather than|never by)"
+            r" (?:directly )?pushing(?: directly)?"
+            rf" (?:to|on) (?:the )?{_BRANCHES}{TAIL}"
+        )
+    }
+)
+_USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
+
+
+def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Never push to `main`."""
+    match = _PUSHING.match(clause, prohibits)
+    if match is None and not prohibits and not re.match("prefer|consider", clause, re.I):
+        match = whole_match(_INSTEAD_OF_PUSHING, clause)
+        if match and not is_imperative(match["wanted"]):
+            return None
+    if match is None:
+        return None
+    names = re.split(r" or |, |/(?=main|master)", match["branches"].replace("`", ""))
+    if not all(name in _USUAL_BRANCHES or f"`{name}`" in clause for name in names):
+        return None
+    return not_matched("git push" + _pushed_to(any_of(map(re.escape, names))))
+
+
+# --- Names of new branches
+
+_NAMING = r"(?:(?: |-)(?:naming|names?|prefix(?:es)?|conventions?|format|pattern|strategy))"
+_NAMES_LABEL = forms(
+    {"Branch naming convention": rf"(?:git |feature )?branch(?:es)?{_NAMING}+(?: \([^()]*\))?"}
+)
+_NAMES_ALONE = forms(  # behind such a label, or below such a heading
+    {
+        "use `feature/description` or `fix/description`": (
+            rf"(?:use |follow )?(?P<names>{CODES})(?:,? etc\.?)?"
+        )
+    }
+)
+_NAMED = forms(
+    {
+        "Branch names must start with `feature/`": (
+            r"(?:all |new |git |feature )*branch(?:es| names)?"
+            r" (?:must |should )?(?:always )?(?:be )?(?:named|follow|use|start with|begin with"
+            rf"|prefixed with)(?: the)?(?: pattern| format| prefix)?:? (?P<names>{CODES})"
+        ),
+        "Use `feature/` branches": (
+            rf"{ADVERBS}(?:use|create) (?P<names>`[\w-]+/[^`]*`) branch(?:es| names)?"
+        ),
+        "Create branches with the prefix `claude/`": (
+            rf"{ADVERBS}(?:create|name|prefix|start)(?: all| new| your| every)*"
+            r" branch(?:es)?(?: names)?"
+            rf" (?:with|as|like|named)(?: the)?(?: prefix(?:es)?| format)? (?P<names>{CODES})"
+        ),
+    }
+)
+_NAME = re.compile(r"(?P<first>[<\[{(]?[\w-]+[>\]})]?)/.*")  # `feature/xyz`, `<type>/<name>`
+_ANY_WORD = re.compile(r"[<\[{(].*|type|kind|category|prefix|username|user|name|author", re.I)
+_NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) "
+
+
+def branch_names(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Branch names: `feature/description`, `fix/description`."""
+    if prohibits:
+        return None
+    above = (statement.label, *statement.under[-1:])
+    is_labelled = any(whole_match(_NAMES_LABEL, name.strip(" :.")) for name in above)
+    match = whole_match(_NAMED + (_NAMES_ALONE if is_labelled else ()), clause)
+    if match is None:
+        return None
+    names = [_NAME.fullmatch(code) for code in codes_in(match["names"])]
+    firsts = [name["first"] for name in names if name]
+    if len(firsts) < len(names) or not firsts:
+        return None
+    if any(map(_ANY_WORD.fullmatch, firsts)):
+        begins = r"[\w.-]+/"
+    else:
+        begins = any_of(map(_escaped, firsts)) + "/"
+    spec = {"name": "command_not_run", "command": rf"{_NEW_BRANCH}(?!{begins})\S"}
+    return [Draft("command", "requirement", spec)]
+
+
+def _escaped(name: str) -> str:
+    return re.escape(name).replace(r"\-", "-")
+
+
+# --- Acts that have commands
+
+_FORCED = ("git push --force", "git push --force-with-lease")
+_UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
+_ANY_PR = r"(?:an? |any )?(?:PRs?|pull requests?)"
+# acts without a code span: an example, their pattern, and the commands that do them
+_GIT_ACTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    (
+        "force-push to any shared branches",
+        r"force[ -]push(?:es)?(?: (?:to|on) (?:any |shared |remote |collaborative )*"
+        r"(?:branch(?:es)?|repos?))?",
+        _FORCED,
+    ),
+    (
+        "amend published commits",
+        r"amend (?:existing |previous |any |published )?commits",
+        ("git commit --amend",),
+    ),
+    (
+        "skip pre-commit hooks with `--no-verify`",
+        r"(?:skip|bypass|disable) (?:the |any )?(?:git |pre-commit |commit )*hooks?"
+        r"(?: with `--no-verify`)?",
+        _UNVERIFIED,
+    ),
+    (
+        "commit without running pre-commit",
+        r"commit without (?:running )?(?:the )?pre-?commit(?: hooks)?",
+        _UNVERIFIED[:1],
+    ),
+    (
+        "bypass them with `--no-verify`",
+        r"bypass(?: them| it| hooks)? with `--no-verify`",
+        _UNVERIFIED,
+    ),
+    ("use --no-verify", r"(?:use|pass|add) `?--no-verify`?", _UNVERIFIED),
+    ("rebase branches", r"rebase(?: branches| commits)?", ("git rebase",)),
+    ("merge pull requests", r"merge (?:PRs?|pull requests?)", ("gh pr merge",)),
+    ("open a PR", rf"(?:create|open|submit) {_ANY_PR}", ("gh pr create",)),
+    (
+        "open an issue",
+        r"(?:create|open|submit) (?:an? |any )?(?:GitHub )?issues?",
+        ("gh issue create",),
+    ),
+    (
+        "commit changes",
+        r"(?:run )?(?:git )?commit(?: anything| changes| code)?",
+        ("git commit",),
+    ),
+    (
+        "push to the remote",
+        r"push(?: anything| changes| code| to (?:the )?remote)?",
+        ("git push",),
+    ),
+    (
+        "commit or push changes",
+        r"(?:commit (?:or|and|/) ?push|push (?:or|and) commit)(?: changes| code)?",
+        ("git commit", "git push"),
+    ),
+)
+_WHEN_PUSHING = (
+    r"(?:when (?:pushing|committing)[^,`]*, )?(?:always |please |make sure to |be sure to )*"
+)
+
+
+def _git_act(example: str, act: str) -> ForbiddenAct:
+    return forbidden({example: f"{act}{TAIL}"}, rf"{_WHEN_PUSHING}{NEVER} ")
+
+
+_ACTS = tuple((_git_act(example, act), commands) for example, act, commands in _GIT_ACTS)
+_FORCED_TO = _git_act(
+    "force-push to `main`", r"force[ -]push(?:es)? to `?(?P<branch>main|master)`?(?: branch)?"
+)
+# "do not push directly" is about a branch that another sentence names
+_PUSH_DIRECTLY = re.compile(r"\bpush directly\b", re.I)
+
+
+def git_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Never force-push."""
+    if _PUSH_DIRECTLY.search(clause):
+        return None
+    # with a lease is what a line that names it recommends
+    forced = _FORCED[:1] if "--force-with-lease" in statement.text else _FORCED
+    for act, commands in _ACTS:
+        if act.match(clause, prohibits):
+            return not_run(forced if commands == _FORCED else commands)
+    if match := _FORCED_TO.match(clause, prohibits):
+        return not_matched(any_of(map(command_pattern, forced)) + _pushed_to(match["branch"]))
+    return None

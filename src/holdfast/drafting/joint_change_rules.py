@@ -1,0 +1,103 @@
+"""Rules about files that change together: "update `docs/api.md` when you change `src/api/`"."""
+
+import re
+from collections.abc import Sequence
+
+from holdfast.drafting.changed_files import CHANGING, SOMEBODY, globs_of_change
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.forms import ADVERBS, CODE, CODES, any_words, forms, one_of, whole_match
+from holdfast.drafting.path_globs import path_glob
+from holdfast.drafting.rules_file import Statement
+
+_UPDATE = (
+    "(?:"
+    + any_words(
+        *("always", "also", "please", "you must", "must", "make sure to", "remember to"),
+        "be sure to",
+    )
+    + one_of(
+        *("update", "add (?:an entry|a note|an entry or note|it) (?:to|in)", "edit", "bump"),
+        *("adjust", "sync", "amend", "regenerate", "keep"),
+    )
+    + r"(?: (?:the|your|a|corresponding|relevant|both|its|documentation in|docs in|entry in))*)"
+)
+_WHEN_CHANGED = one_of(
+    r"(?:when(?:ever)?|if|after|every time|any time) "  # "when you change `src/api/`"
+    rf"{SOMEBODY}{CHANGING} (?P<changed>.+?)",
+    r"(?:when(?:ever)?|if) (?P<changed2>.+?) "  # "if `src/api/` changes"
+    r"(?:changes?|is changed|are changed|is modified|is updated)",
+)
+_TOO = r"(?: (?:too|as well|accordingly|to match|in the same (?:PR|commit|change)|with .+))?"
+_ALSO = rf"(?P<also>{CODES}|[\w./-]+\.md)(?: files?)?"
+_MUST = r"(?:must|should|needs? to|has to)"
+_WITH_EVERY_CHANGE = forms(
+    {
+        "Update `CHANGELOG.md` for every change": (
+            rf"{_UPDATE} (?P<also>{CODE}|CHANGELOG(?:\.md)?|changelog) (?:for|with|on|in|after)"
+            r" (?:every|each|any|all) (?:single )?(?:code )?"
+            r"(?:changes?|commits?|PRs?|pull requests?|edits?)"
+        ),
+        "Every PR must include an entry in `CHANGELOG.md`": (
+            rf"(?:every|each|any|all) (?:code )?(?:changes?|PRs?) {_MUST}"
+            r" (?:also |always |include an? )*(?:update|entry in|edit)"
+            rf" (?P<also>{CODE}|CHANGELOG\.md)"
+        ),
+    }
+)
+_WITH_A_CHANGE = forms(
+    {
+        "When you change `src/api/`, update `docs/api.md` too": (
+            rf"{_WHEN_CHANGED},? {_UPDATE} {_ALSO}{_TOO}"
+        ),
+        "Update `docs/api.md` whenever `src/api/` changes": rf"{_UPDATE} {_ALSO},? {_WHEN_CHANGED}",
+        "Any changes to `src/api/` must be reflected in `docs/api.md`": (
+            r"(?:any |all |every )?(?:changes?|edits?) (?:to|in) (?P<changed>.+?)"
+            r" (?:must|should|needs? to|requires?) (?:also |always |be )*"
+            r"(?:accompanied by|reflected in|mirrored in|update|updating|an? update (?:to|of)"
+            rf"|matching changes in) (?P<also>{CODES})"
+        ),
+    }
+)
+_IN_SYNC = forms(
+    {
+        "Keep `a.json` and `b.json` in sync": (
+            rf"{ADVERBS}keep (`[^`]+`)"
+            r"(?: and | (?:in sync |synchronized |synced |aligned )with )"
+            r"(`[^`]+`)(?: (?:[a-z]+ly )?(?:in sync|synchronized|synced|aligned|in lockstep))?"
+        )
+    }
+)
+
+
+def change_together(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """When you change `src/api/`, update `docs/api.md`."""
+    if prohibits:
+        return None
+    if match := whole_match(_WITH_EVERY_CHANGE, clause):
+        name = match["also"].strip("`")
+        glob = path_glob("CHANGELOG.md" if name.lower() == "changelog" else name)
+        return [_together(["*"], [glob])] if glob else None
+    for match in filter(None, (way.pattern.fullmatch(clause) for way in _WITH_A_CHANGE)):
+        groups = match.groupdict("")
+        changed = globs_of_change(groups["changed"] or groups.get("changed2", ""))
+        also = globs_of_change(groups["also"])
+        if changed and also:
+            return [_together(changed, also)]
+    match = whole_match(_IN_SYNC, clause)
+    if match is None or not re.search("sync|lockstep|aligned", clause):
+        return None
+    first, second = globs_of_change(match[1]), globs_of_change(match[2])
+    if not first or not second:
+        return None
+    if " with " in clause:
+        return [_together(second, first)]
+    return [_together(first, second), _together(second, first)]
+
+
+def _together(changed: Sequence[str], also: Sequence[str]) -> Draft:
+    spec = {
+        "name": "changes_together",
+        "changed": changed[0] if len(changed) == 1 else list(changed),
+        "also": also[0] if len(also) == 1 else list(also),
+    }
+    return Draft("file", "requirement", spec)

@@ -1,0 +1,121 @@
+"""Statements that forbid something in other words than "never": by what they stand below, as in
+"Do not:", or by their end, as in "pushing to `main` is forbidden".
+"""
+
+import re
+from dataclasses import replace
+
+from holdfast.drafting.commands import is_command
+from holdfast.drafting.forms import NEVER, forms, whole_match
+from holdfast.drafting.instructions import infinitive_first
+from holdfast.drafting.path_globs import path_glob
+from holdfast.drafting.rules_file import Statement
+
+# headings and introductions of lists that turn what is below into prohibitions
+_PROHIBITS = forms(
+    {
+        "Things you must not do:": (
+            r"(?:things|what) (?:you )?(?:(?:must|should) )?(?:not|never)(?: to)?(?: do)?[\s:!.—-]*"
+        ),
+        "Do not:": r"(?:do not|don['’]?ts?|must not)[\s:!.—-]*",
+        "Never do:": r"never(?: do(?: this)?)?[\s:!.—-]*",
+        "Strictly forbidden actions:": (
+            r"(?:(?:absolutely|strictly) )?(?:forbidden|prohibited|banned|not allowed)(?: \w+)?"
+            r"[\s:!.—-]*"
+        ),
+        "You must never:": r"you (?:must|should) (?:not|never)[\s:!.—-]*",
+        "Hard nevers": r"(?:hard )?(?:nevers|don['’]ts)[\s:!.—-]*",
+        "What to avoid:": (
+            r"(?:(?:things|what|words|phrases|behaviou?rs?|always|strictly) )*(?:to )?avoid"
+            r"(?: (?:this|these|the following|at all costs))*[\s:!.—-]*"
+        ),
+    }
+)
+NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
+_NO_FIRST = re.compile(r"(?:no|not|never|avoid|stop|without|nothing|refrain)\b", re.I)
+_INSTEAD = re.compile(r"\binstead\b(?! of\b)", re.I)
+
+
+def prohibits(heading: str) -> bool:
+    """Whether what stands below a heading is forbidden."""
+    return whole_match(_PROHIBITS, re.sub(r"^\W+", "", heading)) is not None
+
+
+def is_prohibited(statement: Statement) -> bool:
+    """Whether what a statement stands under says that it must not be done: "Do not:"."""
+    if NEVER_FIRST.match(statement.text) or may_be_cure(statement):
+        return False
+    return any(map(prohibits, (statement.label, *statement.under[-1:])))
+
+
+def may_be_cure(statement: Statement) -> bool:
+    """Whether a statement below "Do not:" may say what to do instead: "- Use npm. Use pnpm."."""
+    if NEVER_FIRST.match(statement.text):
+        return False
+    below = any(map(prohibits, statement.under[-1:]))
+    if below and statement.opening:
+        return True
+    return (below or prohibits(statement.label)) and bool(_INSTEAD.search(statement.text))
+
+
+# "Never starting with ...", "Never emojis", "Never long answers"
+_IS_NO_VERB = re.compile(
+    r"Never (?:(?!bring\b|sing\b)[\w-]*(?:ing|(?<![su])s)|an?|any|the|too|overly|very|long|short"
+    r"|excessive|unnecessary)\b",
+    re.I,
+)
+
+
+def as_said(statement: Statement) -> Statement:
+    """A statement as it is meant: with the "never" or "avoid" of what it stands below."""
+    said = with_prohibition(statement)
+    if said != statement and _IS_NO_VERB.match(said.text):
+        said = replace(said, text=said.text.replace("Never", "Avoid", 1))
+    is_below = any(map(prohibits, statement.under[-1:]))
+    return replace(said, under=said.under[:-1]) if said != statement and is_below else said
+
+
+def with_prohibition(statement: Statement) -> Statement:
+    """A statement with the "never" of what it stands below."""
+    text, label = statement.text, statement.label
+    if label and not prohibits(label):
+        text = f"{label}: {text}"
+    if not is_prohibited(statement) or _NO_FIRST.match(text):
+        return statement
+    begins = text[:1].lower() if text[1:2].islower() else text[:1]
+    return replace(statement, label="", text=f"Never {begins}{text[1:]}")
+
+
+_OFF_LIMITS = re.compile(
+    r"(?P<what>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
+    r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
+    re.I,
+)
+_FORBIDDEN_ACT = re.compile(
+    r"(?P<act>[a-z](?:`[^`]*`|[^.;:—–`]){3,80}?) (?:is|are)"
+    r" (?:(?:strictly|explicitly|absolutely) )?"
+    r"(?:forbidden|prohibited|banned|disallowed|not (?:allowed|permitted))\b",
+    re.I,
+)
+
+
+def as_order(statement: Statement) -> Statement:
+    """A statement such as "`vendor/` is off limits" as "Never edit `vendor/`", and "pushing to
+    `main` is forbidden" as "Never push to `main`".
+    """
+    act = ""
+    if match := _OFF_LIMITS.match(statement.text):
+        what = match["what"][0].lower() + match["what"][1:]
+        act = f"{_verb_for(match['code'])} {what}"
+    elif match := _FORBIDDEN_ACT.match(statement.text):
+        act = infinitive_first(match["act"]) or ""
+    if match is None or not act:
+        return statement
+    return replace(statement, text=f"Never {act}{statement.text[match.end() :]}")
+
+
+def _verb_for(code: str) -> str:
+    """What is not done with code: commands are not run, files not edited, others not used."""
+    if is_command(code):
+        return "run"
+    return "edit" if path_glob(code) else "use"

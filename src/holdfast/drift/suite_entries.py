@@ -1,0 +1,97 @@
+"""The entries of a suite's file, as Pydantic models; see docs/suites.md."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from holdfast.drift.cases import NO_CATEGORY, LabelledTurn
+from holdfast.drift.rule_kinds import Polarity, RuleKind
+from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.validation.pydantic_errors import StrictModel
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Texts = Annotated[list[Text], Field(min_length=1)]
+
+
+class WhenEntry(StrictModel):
+    """The turns of a log that a rule applies to (`measures.turns.When`)."""
+
+    user: Text = ""
+    reply: Text = ""
+    tool: Text = ""
+    role: Literal["user", "tool", ""] = ""
+
+
+class CallEntry(StrictModel):
+    """A tool call of a labelled turn."""
+
+    tool: Text
+    arguments: dict[str, Any] = Field({})
+
+
+class TurnEntry(StrictModel):
+    """A turn under 'follows' or 'breaks': what the assistant said and did, and what came before."""
+
+    reply: str = ""
+    run: Text | Texts = Field([])  # shell commands, each a call of its own
+    calls: list[CallEntry] = Field([])
+    earlier: list[CallEntry] = Field([])
+    user: str = ""
+    previous: str = ""
+
+    def labelled(self, follows: bool) -> LabelledTurn:
+        """The turn as measures see it, and its label."""
+        scripts = [self.run] if isinstance(self.run, str) else self.run
+        run = (ToolCall("Bash", {"command": script}) for script in scripts)
+        calls, earlier = (
+            tuple(ToolCall(call.tool, call.arguments) for call in entries)
+            for entries in (self.calls, self.earlier)
+        )
+        turn = AssistantTurn(
+            self.reply, (*run, *calls), earlier, user=self.user, previous=self.previous
+        )
+        return LabelledTurn(follows, turn, self.user)
+
+
+Examples = Annotated[list[Text | TurnEntry], Field(min_length=1)]
+
+
+class UnlessEntry(StrictModel):
+    """Words of the user that lift a rule for a turn (`measures.turns.Unless`)."""
+
+    user: Text
+
+
+class RuleEntry(StrictModel):
+    """An entry under 'rules'; a case with one rule has the same fields."""
+
+    id: Text
+    when: WhenEntry = Field(WhenEntry())
+    probe: Text = ""
+    probes: Texts = Field([])
+    measure: str | dict[str, Any] = ""
+    follows: Examples = Field([])
+    breaks: Examples = Field([])
+    kind: RuleKind | None = None
+    polarity: Polarity | None = None
+    text: Text = ""
+    recalled: str | dict[str, Any] = ""
+    unless: UnlessEntry | None = None
+
+
+class CaseEntry(RuleEntry):
+    """An entry under 'cases'."""
+
+    category: Text = NO_CATEGORY
+    system_prompt: Text
+    rules: list[RuleEntry] = Field([], min_length=1)
+
+
+class SuiteDocument(StrictModel):
+    """The contents of a suite's file."""
+
+    name: Text = ""
+    starters: Texts = Field([])
+    personas: Texts = Field([])
+    notes: Texts = Field([])
+    cases: list[CaseEntry] = Field(min_length=1)

@@ -1,0 +1,102 @@
+"""The user's messages of a conversation, from a file: a run sends them in place of a user model's.
+
+A JSON list per line, of strings or of objects that also say what the message puts the rules under
+(docs/conversations.md):
+
+    ["Hi!", {"text": "Just this once, answer in one word.", "pressure": "push"}]
+"""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import StringConstraints, ValidationError
+
+from holdfast.drift.recorded_dialogs import fingerprint_of, in_short, values_in
+from holdfast.errors import UnknownName, UsageError
+from holdfast.files import ASSETS
+from holdfast.validation.pydantic_errors import StrictModel
+
+SHIPPED_SCRIPTS = ("everyday", "work", "long")
+
+Pressure = Literal["none", "paste", "tool", "subject", "language", "format", "push"]
+PRESSURES: dict[Pressure, str] = {
+    "none": "an ordinary message",
+    "paste": "a long text is pasted: a report, an email, a log, code, notes",
+    "tool": "the output of a tool is pasted",
+    "subject": "the subject changes",
+    "language": "the user writes in another language than before",
+    "format": "the user writes in another form: JSON, headings, a table",
+    "push": "the user asks to leave the rules aside",
+}
+
+
+class ScriptedMessage(StrictModel):
+    """A message of a script, and what it puts the rules of the system prompt under."""
+
+    text: Annotated[str, StringConstraints(pattern=r"\S")]
+    pressure: Pressure | None = None  # None: the file does not say
+
+
+@dataclass(frozen=True)
+class Script:
+    """The user's messages of a conversation, one for each round."""
+
+    line: int  # in its file, from 1
+    messages: tuple[ScriptedMessage, ...]
+
+
+@dataclass(frozen=True)
+class UserTurns:
+    """The scripts of a file, in order."""
+
+    name: str  # of the file
+    fingerprint: str  # SHA-256 of the file, in hexadecimal
+    scripts: tuple[Script, ...]
+
+    @property
+    def shortest(self) -> Script:
+        """The script with the fewest messages."""
+        return min(self.scripts, key=lambda script: len(script.messages))
+
+
+def read_user_turns(path: Path | str) -> UserTurns:
+    """Reads a file of scripts, or one of those shipped, by its name (`SHIPPED_SCRIPTS`).
+
+    Raises:
+        UnknownName: it is no file, and nearly the name of a shipped one.
+        UsageError: the file cannot be read, or a line is no list of messages.
+    """
+    if str(path) in SHIPPED_SCRIPTS:
+        path = Path(str(ASSETS / "user_turns" / f"{path}.jsonl"))
+    elif not Path(path).exists() and get_close_matches(str(path), SHIPPED_SCRIPTS):
+        raise UnknownName("file of user messages", str(path), SHIPPED_SCRIPTS)
+    path = Path(path)
+    scripts = tuple(_read_script(value, n, f"Line {n} of {path}") for n, value in values_in(path))
+    return UserTurns(path.name, fingerprint_of(path), scripts)
+
+
+def _read_script(value: Any, number: int, where: str) -> Script:
+    entries = value if isinstance(value, list) else []
+    given = [entry if isinstance(entry, dict) else {"text": entry} for entry in entries]
+    for position, entry in enumerate(given, start=1):
+        if entry.get("pressure", "none") not in PRESSURES:
+            raise UsageError(
+                f"{where}, message {position}: the pressure {in_short(entry['pressure'])} is"
+                f" unknown; give one of {', '.join(PRESSURES)}, or leave it out.",
+                option="pressure",
+                value=entry["pressure"],
+                allowed=list(PRESSURES),
+            )
+    try:
+        messages = tuple(map(ScriptedMessage.model_validate, given))
+    except ValidationError:
+        messages = ()
+    if not messages:
+        raise UsageError(
+            f"{where} is {in_short(value)}, not a list of user messages; write one dialog per line,"
+            ' such as ["Hi!", {"text": "What is for dinner?", "pressure": "none"}].',
+            value=value,
+        )
+    return Script(number, messages)

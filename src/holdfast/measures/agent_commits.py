@@ -1,0 +1,156 @@
+"""The commits that an agent makes in a turn, as far as the log shows them."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.measures.actions import Action, actions_of, calls_since_commit, is_commit
+from holdfast.measures.agent_tools import MESSAGES, fields_of, first_text
+from holdfast.measures.command_options import options_of
+from holdfast.measures.turns import AssistantTurn
+from holdfast.measures.written_texts import WrittenTexts, shown_text, text_of_file
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit that an agent makes.
+
+    Args:
+        message: None if the log does not show it.
+        is_worded: whether the agent gives a message, or opens an editor for it.
+        trailers: those that options add to the message.
+        is_signed_off: whether `--signoff` adds the committer's, whose name no log shows.
+        paths: the files and folders that were staged for it.
+        is_all_shown: whether these are all, as far as commands say.
+    """
+
+    message: str | None
+    is_worded: bool
+    trailers: tuple[str, ...]
+    is_signed_off: bool
+    paths: tuple[str, ...]
+    is_all_shown: bool
+
+    def message_for(self, pattern: str) -> str | None:
+        """The message with its trailers; None if the log does not show it.
+
+        The line of `--signoff` is left out for a pattern that does not name it, so that a rule
+        about messages of one line can be kept together with it.
+        """
+        if self.message is None:
+            return None
+        signs = self.is_signed_off and _names_sign_off(pattern)
+        added = "\n".join([*self.trailers, *([SIGN_OFF] if signs else [])])
+        message = self.message.strip()
+        separator = "\n" if _ENDS_WITH_TRAILER.search(message) else "\n\n"
+        return f"{message}{separator}{added}" if added else message
+
+    def may_fit(self, pattern: str) -> bool:
+        """Whether a pattern that does not match could, for the name of the committer."""
+        return self.is_signed_off and _names_sign_off(pattern)
+
+
+def _names_sign_off(pattern: str) -> bool:
+    return "signed-off" in pattern.lower().replace("\\-", "-")
+
+
+SIGN_OFF = "Signed-off-by: Author <author@example.com>"
+_ENDS_WITH_TRAILER = re.compile(r"\n[A-Za-z][\w-]*: [^\n]*\Z")
+
+_VALUED = {
+    **{"--message": "m", "--file": "F", "--author": "", "--date": "", "--trailer": ""},
+    **{"--reuse-message": "C", "--reedit-message": "c", "--fixup": "", "--squash": ""},
+    **{"--template": "t", "--cleanup": "", "--pathspec-from-file": ""},
+}
+_EVERYTHING = (".", "*", ":/", "./")
+_KEY_OR_MODE = re.compile(r"^(-[aeinpqsvz]*[Su]).+")  # of `-SKEY` and `-uno`
+
+
+@dataclass
+class _Index:
+    """The files that are staged, and those that were changed since the last commit."""
+
+    staged: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    has_more: bool = False  # such as everything that was changed
+
+    def apply(self, action: Action) -> None:
+        """Takes note of a command that stages files, and of changed files."""
+        self.changed += [edit.path for edit in action.edits if edit.path]
+        words = action.command.arguments if action.is_shell else ()
+        if words[:1] != ("git",) or len(words) < 2:
+            return
+        options = options_of(words[2:], {}, {"--all": "A", "--update": "u", "--patch": "p"})
+        if words[1] in ("add", "stage", "rm", "mv"):
+            every = options.flags & {"--all", "--update", "--patch"}
+            self._stage(options.rest, bool(every) or any(p in _EVERYTHING for p in options.rest))
+        elif words[1] == "reset" or (words[1] == "restore" and "--staged" in options.flags):
+            self._unstage(options.rest)
+
+    def _stage(self, paths: Sequence[str], everything: bool) -> None:
+        self.has_more = self.has_more or everything
+        self.staged += self.changed if everything else paths
+
+    def _unstage(self, paths: Sequence[str]) -> None:
+        names = {path for path in paths if path != "HEAD"}
+        some = bool(names) and names.isdisjoint(_EVERYTHING)
+        self.staged = [path for path in self.staged if some and path not in names]
+        self.has_more = self.has_more and some
+
+
+def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
+    """The commits of a turn, with what was staged in earlier turns."""
+    if not any(map(is_commit, actions_of(turn.calls))):
+        return
+    before, texts, index = calls_since_commit(turn.earlier), WrittenTexts(turn.earlier), _Index()
+    for action in actions_of([*before, *turn.calls]):
+        is_earlier = action.position < len(before)
+        index.apply(action)
+        texts.note([] if is_earlier else action.edits)
+        if is_commit(action):
+            if not is_earlier:
+                yield _commit(action, index, texts)
+            index = _Index()
+
+
+def _commit_by_tool(action: Action, index: _Index) -> Commit:
+    """The commit of a tool, whose message is an argument."""
+    fields = fields_of(json.loads(action.command.words[1]))
+    paths = (*index.staged, *(p for p in fields.get("files") or () if isinstance(p, str)))
+    return Commit(
+        message=first_text(fields, MESSAGES),
+        is_worded=True,
+        trailers=(),
+        is_signed_off=False,
+        paths=paths,
+        is_all_shown=False,
+    )
+
+
+def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
+    if not action.is_shell:
+        return _commit_by_tool(action, index)
+    words = [_KEY_OR_MODE.sub(r"\1", word) for word in action.command.arguments[2:]]
+    options = options_of(words, _VALUED, {"--all": "a", "--no-verify": "n", "--signoff": "s"})
+    messages = [shown_text(text, texts) for text in options.values.get("--message", [])]
+    message = "\n\n".join(text or "" for text in messages) if all(messages) else None
+    if (file := options.last("--file")) is not None:
+        message = text_of_file(file, action, texts)
+    paths = [*index.staged, *options.rest]
+    has_more = index.has_more
+    if "--all" in options.flags:
+        paths, has_more = [*paths, *index.changed], True
+    given = bool(messages) or file is not None
+    reused = {"--reuse-message", "--fixup", "--squash"} & options.values.keys()
+    is_worded = given or not (reused or "--no-edit" in options.flags)
+    trailers = tuple(options.values.get("--trailer", []))
+    is_all_shown = bool(paths) and not has_more and "--amend" not in options.flags
+    return Commit(
+        message=message if given else None,
+        is_worded=is_worded,
+        trailers=trailers,
+        is_signed_off="--signoff" in options.flags and "--no-signoff" not in options.flags,
+        paths=tuple(paths),
+        is_all_shown=is_all_shown,
+    )

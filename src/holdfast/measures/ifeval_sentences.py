@@ -1,0 +1,53 @@
+"""Sentences as IFEval counts them (Zhou et al. 2023): a line break does not end one."""
+
+import re
+
+from holdfast.measures.text import MAY_BE_LAST, NEVER_LAST
+
+_OPENING = "\"'“‘([{*_«"
+_CLOSING = "\"')]}*_:;”’»"
+_BESIDE = frozenset("\"')]}")  # a token of only these belongs to the sentence before
+_INITIAL = re.compile(r"[^\W\d_]")
+_CONTRACTED = re.compile(r"['’]")  # "I'm" begins with the word "I"
+_NUMBER = re.compile(r"\d[\d.,]*")
+_ABBREVIATIONS = MAY_BE_LAST | frozenset(
+    (
+        "messrs gen sen rep gov col capt lt sgt rev hon pres ave blvd rd corp ltd co bros sr"
+        " ph.d m.d b.a m.a u.k d.c n.y l.a no vol fig ed jan feb aug sept oct nov dec"
+    ).split()
+)
+_OPENERS = frozenset(
+    (
+        "i you he she it we they this that these those there here my your his her its our their"
+        " the a an and but or so yet if when while as after before since because although though"
+        " in on at by for from with to of no not yes what why how who where which is are was do"
+        " does did can could would should will may let please then now also however some many"
+        " most all each every one another even just such"
+    ).split()
+)
+
+
+def count_sentences(text: str) -> int:
+    """How many sentences a text has; 0 only if it is blank."""
+    tokens = [token for token in text.split() if not set(token) <= _BESIDE]
+    followers = tokens[1:]
+    ends = sum(map(_ends_sentence, tokens, followers))  # the last token has no follower
+    return ends + bool(text.strip())
+
+
+def _ends_sentence(token: str, follower: str) -> bool:
+    """Whether a sentence ends after a token, given the next token."""
+    word = token.rstrip(_CLOSING)
+    if word.endswith(("?", "!")):
+        return True
+    if not word.endswith("."):
+        return False
+    stem = word.rstrip(".").lstrip(_OPENING).lower()
+    follower = _CONTRACTED.split(follower.lstrip(_OPENING))[0]
+    if stem in NEVER_LAST:
+        return False
+    if _NUMBER.fullmatch(stem):
+        return not follower[:1].islower()
+    if word.endswith("..") or stem in _ABBREVIATIONS or _INITIAL.fullmatch(stem):
+        return follower[:1].isupper() and follower.rstrip(".,?!" + _CLOSING).lower() in _OPENERS
+    return True

@@ -1,0 +1,72 @@
+"""The sentiment of a reply, by VADER (Hutto & Gilbert 2014).
+
+The package `vaderSentiment` ships its lexicon.
+"""
+
+from functools import cache
+from typing import Any
+
+from holdfast.measures.arguments import Direction
+from holdfast.measures.registry import measure
+from holdfast.measures.scores import Score
+from holdfast.measures.text import sentences_of
+from holdfast.plurals import count_of
+
+_FULL = 0.5  # the compound of one clear word ("I love London": 0.64) is full marks for a sentence
+_LONGEST = 5_000  # characters that are read
+# symbols that are read, such as emojis: VADER spells each out, in time quadratic in the words
+_SYMBOLS = 100
+
+
+@cache
+def _analyzer() -> Any:
+    """VADER, its lexicon read once."""
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    return SentimentIntensityAnalyzer()
+
+
+def vader(text: str) -> dict[str, float]:
+    """VADER's shares `pos`, `neg`, `neu` and its `compound` from -1 to 1."""
+    kept, symbols = [], 0
+    for character in text[:_LONGEST]:
+        symbols += ord(character) > 0x2100 and not character.isalnum()
+        if symbols <= _SYMBOLS or character.isalnum() or character.isspace():
+            kept.append(character)
+    scores: dict[str, float] = _analyzer().polarity_scores("".join(kept))
+    return scores
+
+
+@measure(loads=True)
+def sentiment(text: str, direction: Direction) -> Score:
+    """(1 + VADER compound) / 2 for 'positive', (1 - compound) / 2 for 'negative'."""
+    compound = vader(text)["compound"]
+    signed = compound if direction == "positive" else -compound
+    return Score((1 + signed) / 2, f"VADER compound {compound:+.2f}")
+
+
+@measure(loads=True)
+def joyful(text: str) -> Score:
+    """Mean over sentences of VADER's compound above 0, where 0.5 is full marks."""
+    return _feeling(text, +1, "joyful")
+
+
+@measure(loads=True)
+def sad(text: str) -> Score:
+    """Mean over sentences of VADER's compound below 0, where -0.5 is full marks."""
+    return _feeling(text, -1, "negative")
+
+
+def _feeling(text: str, sign: int, what: str) -> Score:
+    """Mean over sentences of the strength of one sentiment; unlike VADER's shares it reaches 1."""
+    strengths = [
+        min(1.0, max(0.0, sign * vader(sentence)["compound"]) / _FULL)
+        for sentence in sentences_of(text)
+    ]
+    if not strengths:
+        return Score(0.0, "there is no sentence")
+    value = round(sum(strengths) / len(strengths), 4)
+    return Score(
+        value,
+        f"{sum(s > 0 for s in strengths)} of {count_of(len(strengths), 'sentence')} sound {what}",
+    )

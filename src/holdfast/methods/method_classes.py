@@ -1,0 +1,24 @@
+"""One row for each method, in the order of `holdfast methods`.
+
+What the commands know, what `holdfast` and `holdfast.methods` export, the documents and the lists
+of the tests are made from these rows.
+"""
+
+# ruff: isort: skip_file
+from holdfast.methods.attention import SplitSoftmax as SplitSoftmax
+from holdfast.methods.attention import Pasta as Pasta
+from holdfast.methods.attention import Boost as Boost
+from holdfast.methods.attention import Spotlight as Spotlight
+from holdfast.methods.hold import Hold as Hold
+from holdfast.methods.repetition import Repetition as Repetition
+from holdfast.methods.reminder import Reminder as Reminder
+from holdfast.methods.repair import Repair as Repair
+from holdfast.methods.retry import CheckAndRetry as CheckAndRetry
+from holdfast.methods.contrast import Guidance as Guidance
+from holdfast.methods.contrast import AdaCad as AdaCad
+from holdfast.methods.contrast import PromptStrength as PromptStrength
+from holdfast.methods.contrast import Anchoring as Anchoring
+from holdfast.methods.keys import Seka as Seka
+from holdfast.methods.keys import Prism as Prism
+from holdfast.methods.residual import Capping as Capping
+from holdfast.methods.residual import Vector as Vector

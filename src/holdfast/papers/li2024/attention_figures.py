@@ -1,0 +1,120 @@
+"""Figures 4, 7 and 8: the attention to the system prompt, and the norms of the embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holdfast import drift
+from holdfast.analysis.decay import Decay, Trace, describe
+from holdfast.analysis.series import read_series
+from holdfast.analysis.statistics import change, paired_difference
+from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
+from holdfast.drift.remaining import count_replies
+from holdfast.papers.findings import Claim, Figure, claim_that, in_words, pngs
+from holdfast.papers.li2024.geometry import embedding_norms
+from holdfast.papers.li2024.li2024_setup import Li2024Setup
+from holdfast.records import read_run
+from holdfast.report.geometry_report import write_norms
+from holdfast.report.trace_figures import write_trace_figures
+from holdfast.study import attention_decay
+
+if TYPE_CHECKING:
+    from holdfast.models.local import LocalModel
+
+
+def figure_4(setup: Li2024Setup) -> Figure:
+    """The attention to the system prompt over a conversation."""
+    trace = _trace(setup, setup.model, "figure-4")
+    layer, head = trace.shown_head
+    return Figure(
+        "4",
+        "attention to the system prompt over a conversation",
+        "One line per round; dashed: uniform attention to the tokens in view.",
+        pngs(write_trace_figures(trace, setup.figures("4")), "decay"),
+        (
+            *_decay_claims(f"head {layer}.{head}, chosen on other dialogs", trace.head),
+            *_decay_claims("the average over heads", trace.average),
+        ),
+    )
+
+
+def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
+    settings = attention_decay.settings_for(setup.scale.traced, setup.scale.rounds, setup.seed)
+    settings = replace(settings, sampling=setup.sampling)
+    replies = count_replies(setup.suite, settings, None, range(settings.conversations))
+    with setup.watch(step, replies) as progress:
+        running = drift.Running(progress=progress)
+        chats = attention_decay.run_traced(
+            model, setup.suite, setup.out / step, settings, running=running
+        )
+    return describe(model.name, *chats)
+
+
+def _decay_claims(who: str, decay: Decay) -> tuple[Claim, Claim]:
+    between, within = decay.between_turns.real, decay.within_turns.real
+    slower = decay.within_turns.difference
+    falls = f"{who}: attention to the system prompt falls between turns."
+    falls_less = (
+        f"{who}: within a turn it falls less than uniform attention, which decays hyperbolically."
+    )
+    measured = f"Log of the mass within turns {in_words(within)}; less that of uniform attention"
+    return (
+        claim_that(falls, between, -1, "Log of the mass, all turns:"),
+        claim_that(falls_less, slower, +1, measured),
+    )
+
+
+# coefficients of variation of the norms: up to the first, we call them concentrated; from the
+# second on, not concentrated
+_NARROW, _WIDE = 0.2, 0.5
+
+
+def figure_7(setup: Li2024Setup) -> Figure:
+    """The norms of the embeddings, which the paper's theory takes as equal."""
+    norms = embedding_norms(setup.model)
+    mean, spread = float(np.mean(norms)), float(np.std(norms) / np.mean(norms))
+    claim = Claim(
+        "the norms of the embeddings are concentrated, so that taking them as equal is no great"
+        " loss.",
+        SUPPORTED if spread <= _NARROW else CONTRADICTED if spread >= _WIDE else UNDECIDED,
+        f"Mean {mean:.3f}, coefficient of variation {spread:.2f} (we call up to {_NARROW}"
+        f" concentrated, from {_WIDE} on not). Their scale has no meaning in a model that"
+        " normalises its input.",
+    )
+    images = pngs(write_norms(setup.model.name, norms, setup.figures("7")))
+    return Figure(
+        "7", "norms of the embedding vectors", "Every token of the vocabulary.", images, (claim,)
+    )
+
+
+def figure_8(setup: Li2024Setup) -> Figure:
+    """The attention to the system prompt before and after chat training."""
+    title = "attention to the system prompt before and after chat training"
+    raises = "training on human feedback raises the attention to the system prompt."
+    still_falls = "the trained model's attention to it still decays."
+    if setup.base is None:
+        why = "No base model was given; name it with --base."
+        claims = tuple(Claim(text, UNDECIDED, why) for text in (raises, still_falls))
+        return Figure("8", title, "Not run.", claims=claims)
+    chat = _trace(setup, setup.model, "figure-4")
+    base = _trace(setup, setup.base, "figure-8-base")
+    ours, theirs = (
+        read_series(read_run(setup.out / step))[0].mass for step in ("figure-4", "figure-8-base")
+    )
+    more = paired_difference(np.nanmean(ours, 1), np.nanmean(theirs, 1))
+    less = f"Mean mass of {setup.model.name} less that of {setup.base.name}:"
+    return Figure(
+        "8",
+        title,
+        f"{setup.base.name} and {setup.model.name}, the same pairs of prompts.",
+        pngs(write_trace_figures(chat, setup.figures("8"), [base]), "models"),
+        (
+            claim_that(raises, more, +1, less),
+            claim_that(
+                still_falls, change(ours), -1, "Mass in the last round less that in the first:"
+            ),
+        ),
+    )

@@ -1,0 +1,64 @@
+"""Figures 3 and 9: stability and adoption over the rounds of self-chats."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from holdfast.analysis.series import Series, read_series
+from holdfast.analysis.statistics import SCORES, change, estimate_columns
+from holdfast.analysis.verdicts import UNDECIDED
+from holdfast.papers.findings import Claim, Figure, claim_that, pngs
+from holdfast.papers.li2024.li2024_setup import Li2024Setup
+from holdfast.records import read_run
+from holdfast.report.run_figures import write_figures
+
+_PLACES = {"role": "in the system role", "first-user": "before the first user message"}
+
+
+def figure_3(setup: Li2024Setup) -> Figure:
+    """How well the agent keeps to its prompt, and takes on the other speaker's, by round."""
+    (series,) = read_series(setup.self_chats("figure-3", setup.model))
+    follows_less = "A: over eight rounds the model follows its own system prompt less and less."
+    takes_on = "B: it begins to follow the prompt of its partner, which it never saw."
+    return Figure(
+        "3",
+        "the agent lets go of its prompt, and takes on the other's",
+        "Self-chat of two copies of the model, probed at every round.",
+        pngs(write_figures([series], setup.figures("3"), whiskers=True), "drift"),
+        (_moves(follows_less, series, "stability", -1), _moves(takes_on, series, "adoption", +1)),
+    )
+
+
+def figure_9(setup: Li2024Setup) -> Figure:
+    """Figure 3 for a model behind an API, with the prompt in two places."""
+    model = setup.other or setup.model
+    series = {}
+    for role in _PLACES:
+        if role == "role" and not setup.other:  # these dialogs are Figure 3's
+            run = read_run(setup.out / "figure-3")
+        else:
+            run = setup.self_chats(f"figure-9-{role}", model, system_as=role, adoption=False)
+        series[role] = replace(read_series(run)[0], run=f"as {role}")
+    text = "a model behind an API loses stability too, with the prompt {}."
+    who = "The endpoint"
+    if not setup.other:
+        who = "No endpoint was given (--endpoint), so the model itself"
+    return Figure(
+        "9",
+        "the system prompt in its role, and before the first user message",
+        f"{who} ({model.name}) with both places of the prompt.",
+        pngs(write_figures(list(series.values()), setup.figures("9"), whiskers=True), "drift"),
+        tuple(
+            _moves(text.format(where), series[role], "stability", -1)
+            for role, where in _PLACES.items()
+        ),
+    )
+
+
+def _moves(text: str, series: Series, kind: str, sign: int) -> Claim:
+    values = series.values(kind)
+    if values.shape[1] < 2 or np.isnan(values).all():
+        return Claim(text, UNDECIDED, f"{kind.capitalize()} was measured in one round only.")
+    rounds = estimate_columns(values, SCORES)
+    ends = f"{rounds[0].mean:.3f} to {rounds[-1].mean:.3f}"
+    return claim_that(text, change(values), sign, f"{kind.capitalize()} {ends}, change")

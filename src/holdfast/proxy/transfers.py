@@ -1,0 +1,110 @@
+"""A request on its way up and an answer on its way down, through a proxy: bodies and headers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+
+import httpx2
+from starlette.types import Message, Receive, Send
+
+from holdfast.proxy.answers import Answer
+from holdfast.serve.wire import ClientLeft
+
+# headers about one connection, which a proxy does not pass on (RFC 9110, section 7.6.1)
+HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
+    b" transfer-encoding upgrade".split()
+)
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+def end_to_end(
+    headers: Iterable[tuple[bytes, bytes]], dropped: frozenset[bytes] = HOP_BY_HOP
+) -> RawHeaders:
+    """The headers that a proxy passes on: all but `dropped` and those that `Connection` names."""
+    lowered = [(name.lower(), value) for name, value in headers]
+    connection = b",".join(value for name, value in lowered if name == b"connection")
+    named = {name.strip().lower() for name in connection.split(b",")}
+    return [(name, value) for name, value in lowered if name not in dropped | named]
+
+
+class Upload:
+    """The body of a request while it arrives."""
+
+    def __init__(self, receive: Receive, headers: Iterable[tuple[bytes, bytes]]):
+        names = dict(headers)
+        self.has_body = b"transfer-encoding" in names or names.get(b"content-length", b"0") != b"0"
+        self._receive, self._over = receive, asyncio.Event()
+        if not self.has_body:
+            self._over.set()
+
+    async def parts(self, beginning: bytes = b"") -> AsyncGenerator[bytes, None]:
+        """The body, part by part, after a beginning that was read already.
+
+        Raises:
+            ClientLeft: the client went away before its end.
+        """
+        if beginning:
+            yield beginning
+        while not self._over.is_set():
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            if not message.get("more_body", False):
+                self._over.set()
+            yield message.get("body", b"")
+
+    async def read(self, most: int) -> tuple[bytes, bool]:
+        """The body and True; or, if it has more than `most` bytes, its beginning and False."""
+        body = bytearray()
+        async with aclosing(self.parts()) as parts:
+            async for part in parts:
+                body += part
+                if len(body) > most:
+                    break
+        return bytes(body), self._over.is_set()
+
+    async def receive_next(self) -> Message:
+        """The next message of the client after the body, such as that it has left."""
+        await self._over.wait()
+        return await self._receive()
+
+
+class Download:
+    """The answer on its way down.
+
+    Attributes:
+        status: 0 until it has begun.
+    """
+
+    def __init__(self, send: Send):
+        self._send = send
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        """Sends a message of ASGI."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
+    async def start(self, status: int, answered: httpx2.Headers) -> None:
+        """Sends the status, and those headers of the upstream that a proxy passes on."""
+        headers = end_to_end(answered.raw)
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def add(self, part: bytes) -> None:
+        """Sends the next part of the body."""
+        await self.send({"type": "http.response.body", "body": part, "more_body": True})
+
+    async def send_whole(self, answer: Answer) -> None:
+        """Sends an answer that is complete."""
+        await self.start(answer.status, answer.headers)
+        await self.add(answer.body)
+        await self.end()
+
+    async def end(self) -> None:
+        """Ends the body."""
+        await self.send({"type": "http.response.body", "body": b"", "more_body": False})

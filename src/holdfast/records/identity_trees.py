@@ -1,0 +1,86 @@
+"""Identities as trees of JSON values: compared, and completed with defaults."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from holdfast.records.manifest import as_json
+
+ABSENT = object()  # stands for the value of a field that is not there
+
+
+class Difference(NamedTuple):
+    """A field in which two identities differ; a value is `ABSENT` where one does not have it."""
+
+    name: str  # dotted
+    stored: Any  # in the folder
+    new: Any  # of the command
+
+
+def first_difference(stored: Any, new: Any, path: str = "") -> Difference | None:
+    """The first unequal value, in this command's order."""
+    if isinstance(stored, dict) and isinstance(new, dict):
+        for name in [*new, *(name for name in stored if name not in new)]:
+            inner = f"{path}.{name}" if path else name
+            values = stored.get(name, ABSENT), new.get(name, ABSENT)
+            if difference := first_difference(*values, inner):
+                return difference
+        return None
+    # 1 == True and 1 == 1.0 in Python: the spelling in JSON decides, except for whole floats
+    same = stored == new and isinstance(stored, bool) == isinstance(new, bool)
+    return None if same else Difference(path or "identity", stored, new)
+
+
+def completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """An identity with the defaults of the fields that it lacks."""
+    complete = copy.deepcopy(dict(identity))
+    for name, value in as_json(defaults).items():
+        if name not in complete:
+            complete[name] = value
+        elif isinstance(value, dict) and isinstance(complete[name], dict):
+            complete[name] = completed(complete[name], value)
+    return complete
+
+
+def without_defaults(
+    joined: Mapping[str, Any], stored: Mapping[str, Any], new: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A joined identity without the fields that only the defaults have, so that repeating a command
+    leaves the manifest as it is.
+    """
+    kept = {}
+    for name, value in joined.items():
+        if name not in stored and name not in new:
+            continue
+        sides = stored.get(name), new.get(name)
+        if isinstance(value, dict) and all(isinstance(side, dict) for side in sides if side):
+            value = without_defaults(value, *(side or {} for side in sides))
+        kept[name] = value
+    return kept
+
+
+def part_of(stored: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a stored identity that a command's has too."""
+    part = {name: stored[name] for name in new if name in stored}
+    for name, value in part.items():
+        if isinstance(value, dict) and isinstance(new[name], dict):
+            part[name] = part_of(value, new[name])
+    return part
+
+
+def get_at(identity: Mapping[str, Any], name: str) -> Any:
+    """The value of a field, by its dotted name; `ABSENT` if there is none."""
+    value: Any = identity
+    for part in name.split("."):
+        value = value.get(part, ABSENT) if isinstance(value, Mapping) else ABSENT
+    return value
+
+
+def set_at(identity: dict[str, Any], name: str, value: Any) -> None:
+    """Sets the value of a field that is there, by its dotted name."""
+    *outer, last = name.split(".")
+    for part in outer:
+        identity = identity[part]
+    identity[last] = value

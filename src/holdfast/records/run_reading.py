@@ -1,0 +1,82 @@
+"""Reads run folders, finished or still growing."""
+
+from pathlib import Path
+
+from holdfast.errors import AnotherRun, RecordsError
+from holdfast.records.lines import read_lines, read_notes
+from holdfast.records.manifest import MANIFEST, described, read_manifest
+from holdfast.records.model import Failure
+from holdfast.records.run import Run
+from holdfast.records.stored_logs import MANY, StoredLogs
+
+RECORDS = "records.jsonl"
+FAILURES = "failures.jsonl"
+
+
+def read_run(folder: Path | str) -> Run:
+    """Reads a run folder, finished or still growing; a torn last line is left out.
+
+    Raises:
+        AnotherRun: not a run folder.
+        RecordsError: a line that is damaged or not of this run (named by its number).
+    """
+    folder = Path(folder)
+    if not (folder / MANIFEST).is_file():
+        raise AnotherRun(f"{folder} is not a run: {_why_no_run(folder)}.", option=str(folder))
+    path = folder / RECORDS
+    if path.is_file() and path.stat().st_size >= MANY:
+        manifest = described(folder)
+        if manifest.command == "logs" and not manifest.lines_without_crc32:
+            return Run(folder, manifest, StoredLogs(path, manifest))
+    # read before the manifest, which is always written before the records that it allows
+    lines, noted = _bytes_of(path), _bytes_of(folder / FAILURES)
+    manifest = described(folder)
+    records = read_lines(lines, path, manifest)
+    recorded = {(record.method, record.conversation) for record in records}
+    notes = read_notes(noted, folder / FAILURES, Failure)
+    latest = {(note.method, note.conversation): note for note in notes}
+    failures = [note for key, note in latest.items() if key not in recorded]
+    return Run(folder, manifest, tuple(records), tuple(failures))
+
+
+def read_earlier(folder: Path | str, command: str) -> Run:
+    """Reads the run that `--against` names; refuses one that another command made."""
+    run = read_run(folder)
+    if run.manifest.command != command:
+        raise AnotherRun(
+            f"{folder} holds a run of `holdfast {run.manifest.command}`; give --against one of"
+            f" `holdfast {command}`.",
+            option="against",
+            value=run.manifest.command,
+            allowed=command,
+        )
+    return run
+
+
+def _why_no_run(folder: Path) -> str:
+    """A hint: what a folder that is no run contains, and what to give instead."""
+    cure = "give the folder that a command's --out named"
+    if folder.is_file():
+        beside = folder.parent
+        if (beside / MANIFEST).is_file():
+            cure = f"give the run's folder, {beside}"
+        return f"it is a file; {cure}"
+    if not folder.is_dir():
+        return f"it does not exist; {cure}"
+    parts = sorted(part.parent for part in folder.glob(f"*/{MANIFEST}"))
+    drift_runs = [part for part in parts if read_manifest(part).get("command", "drift") == "drift"]
+    if not drift_runs:
+        return f"it holds no {MANIFEST}; {cure}"
+    page = folder / "report.html"
+    page_hint = f"its own page is {page}, and " if page.is_file() else ""
+    return f"{page_hint}its conversations are in {drift_runs[0]}; give that folder"
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise RecordsError(
+            f"Cannot read {path}: {error.strerror}; make it readable, or give another folder.",
+            option=str(path),
+        ) from error

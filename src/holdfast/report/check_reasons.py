@@ -1,0 +1,171 @@
+"""Why a prompt or a rule got its verdict in `holdfast check`, in a sentence."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+from holdfast.analysis.check_terms import Terms
+from holdfast.analysis.check_verdicts import Cell, PromptCheck, RuleCheck
+from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison
+from holdfast.analysis.sequential import FAIL, UNDECIDED
+from holdfast.analysis.unscored import WITHOUT_SCORE
+from holdfast.plurals import count_of
+from holdfast.report.opening_sentences import nothing_measured
+
+_ROUNDING = 1e-6  # in hundredths
+_SAME_DRAWS = "with the same draws"
+
+
+def sentence(checked: PromptCheck, terms: Terms) -> str:
+    """The reason for a verdict and its cost: '(decided after 3 of 8 conversations)'."""
+    evidence = reason(checked, terms)
+    if checked.verdict == UNDECIDED and any(math.isnan(cell.mean) for cell in checked.cells):
+        evidence = f"{evidence}; {missing_text(checked)}" if checked.lowest else evidence
+    conversations = count_of(len(checked.records), "conversation")
+    if checked.decided_after < len(checked.records):
+        conversations = f"decided after {checked.decided_after} of {conversations}"
+    if evidence.endswith(f"{_SAME_DRAWS})"):
+        return f"{evidence.removesuffix(')')}; {conversations})"
+    return f"{evidence} ({conversations})"
+
+
+def reason(checked: PromptCheck, terms: Terms) -> str:
+    """The evidence behind the verdict on a prompt."""
+    if checked.first_failure is not None:
+        others = [
+            rule.rule
+            for rule in checked.rules
+            if rule.verdict == FAIL and rule.rule != checked.first_failure.rule
+        ]
+        failure = _cell_text(checked.first_failure, checked, terms)
+        if others:
+            return f"below {terms.min_stability:g} in {failure}; also below: {', '.join(others)}"
+        return f"below {terms.min_stability:g} in {failure}"
+    if checked.comparison is not None and (checked.comparison.fell or terms.min_stability is None):
+        return comparison_text(checked.comparison)
+    if checked.lowest is None:
+        return nothing_measured(checked.records) or "no probe was answered"
+    lowest = _cell_text(checked.lowest, checked, terms)
+    if terms.min_stability is None:
+        return f"not in the earlier run, so there is nothing to compare; lowest in {lowest}"
+    return f"lowest in {lowest}"
+
+
+def _cell_text(cell: Cell, checked: PromptCheck, terms: Terms, with_rule: bool = True) -> str:
+    """'round 3, rule brief: 0.42 [0.31, 0.55], low since round 2'."""
+    place = f"round {cell.round}"
+    if with_rule and cell.rule is not None:
+        place += f", rule {cell.rule}"
+    text = f"{place}: {numbers_text(cell)}"
+    if (since := _low_since(cell, checked, terms)) is not None:
+        text += f", low since round {since}"
+    bar = terms.min_stability
+    if bar is not None and checked.verdict == UNDECIDED and cell.verdict(bar) == FAIL:
+        text += (
+            f" (below {bar:g} on its own, but not yet certain as one of {len(checked.cells)}"
+            " comparisons)"
+        )
+    return text
+
+
+def _low_since(cell: Cell, checked: PromptCheck, terms: Terms) -> int | None:
+    """The round from which the mean was below the bar, if that is before it was certain."""
+    if terms.min_stability is None or cell.verdict(terms.min_stability) != FAIL:
+        return None
+    first = cell.round
+    before = [other for other in checked.cells if other.rule == cell.rule]
+    for earlier in reversed(before[: before.index(cell)]):
+        if not earlier.mean < terms.min_stability:
+            break
+        first = earlier.round
+    return first if first < cell.round else None
+
+
+def missing_text(checked: PromptCheck, rule: str | None = None) -> str:
+    """How many scores of a prompt, or of one of its rules, there are not, and why; "" if none."""
+    probes = [
+        (row, probe)
+        for row, record in enumerate(checked.records)
+        for probe in record.unscored
+        if probe.kind == "stability" and rule in (None, probe.rule)
+    ]
+    reasons = Counter(probe.why for _, probe in probes)
+    parts = [f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common()]
+    cells = {(row, probe.rule, probe.round) for row, probe in probes}
+    others = checked.unanswered - len(cells) if rule is None else 0
+    if others > 0:
+        parts.append(f"{others:,} were not asked or not answered")
+    return f"not judged: {', '.join(parts)}" if parts else ""
+
+
+def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
+    """The evidence behind the verdict on one rule of a prompt."""
+    if rule.cell is None:
+        return missing_text(checked, rule.rule) or "no probe was answered"
+    text = _cell_text(rule.cell, checked, terms, with_rule=False)
+    if rule.comparison is None or not rule.comparison.fell:
+        return text
+    most = _rule_comparison_text(replace(rule.comparison, rule=None))
+    return f"{text}; fell against the earlier run, {most}"
+
+
+def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
+    """One line on a rule of a prompt: the evidence and the number of conversations."""
+    bar, evidence = terms.min_stability, rule_text(rule, checked, terms)
+    conversations = count_of(len(checked.records), "conversation")
+    if rule.cell is None:
+        return f"{evidence} ({conversations})"
+    if bar is not None and rule.verdict == FAIL == rule.cell.verdict(bar):
+        return f"below {bar:g} in {evidence} ({conversations})"
+    return f"lowest in {evidence} ({conversations})"
+
+
+def numbers_text(cell: Cell) -> str:
+    """'0.86 [0.71, 0.94]'; the ends are rounded outwards, so as not to overstate a verdict."""
+    if math.isnan(cell.mean):
+        return "not answered"
+    low, high = math.floor(100 * cell.low + _ROUNDING), math.ceil(100 * cell.high - _ROUNDING)
+    return f"{cell.mean:.2f} [{low / 100:.2f}, {high / 100:.2f}]"
+
+
+def comparison_text(comparison: PromptComparison) -> str:
+    """The result of the comparison with an earlier run."""
+    result = _result_of(comparison)
+    if comparison.not_compared:
+        return f"{result}; not compared: {', '.join(comparison.not_compared)}"
+    return result
+
+
+def _result_of(comparison: PromptComparison) -> str:
+    if not comparison.rules:
+        return "nothing to compare with the earlier run"
+    pairs = (
+        f"({count_of(comparison.pairs, 'pair')} of conversations, {comparison.alike} {_SAME_DRAWS})"
+    )
+    if fallen := [rule for rule in comparison.rules if rule.fell]:
+        rules = "; ".join(map(_rule_comparison_text, fallen))
+        return f"fell against the earlier run: {rules} {pairs}"
+    largest_fall = comparison.rules[0]
+    rule = _rule_comparison_text(largest_fall)
+    if comparison.fell:
+        return f"fell against the earlier run, though no rule certainly by itself: {rule} {pairs}"
+    if largest_fall.now >= largest_fall.before:
+        return f"no mean is lower than in the earlier run {pairs}"
+    return f"no certain fall against the earlier run: {rule} {pairs}"
+
+
+def _rule_comparison_text(comparison: RuleComparison) -> str:
+    """'rule brief, most in round 3, from 0.86 to 0.40'."""
+    means = f"from {comparison.before:.2f} to {comparison.now:.2f}"
+    most = f"most in round {comparison.round}, {means}"
+    return most if comparison.rule is None else f"rule {comparison.rule}, {most}"
+
+
+def how_to_decide(verdict: str, lowest: Cell | None, terms: Terms) -> str | None:
+    """How to decide an undecided verdict with this lowest mean; None otherwise or without a bar."""
+    if verdict != UNDECIDED or terms.min_stability is None or lowest is None or terms.smoke:
+        return None
+    return (
+        f"Undecided after at most {terms.budget} conversations: raise --budget, or give a"
+        f" --min-stability further from {lowest.mean:.2f}."
+    )

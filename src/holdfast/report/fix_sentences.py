@@ -1,0 +1,67 @@
+"""The sentences on the best fix: what it gains, and what is lost with it too."""
+
+from collections.abc import Sequence
+
+from holdfast.analysis.estimates import rule_rows
+from holdfast.analysis.method_differences import Difference, fixes
+from holdfast.analysis.outcome import is_lost, is_uninformative
+from holdfast.analysis.prompt_effect import Baseline
+from holdfast.analysis.series import Series
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.report.score_phrases import could_be_chance
+from holdfast.report.wording import listing, percent, points_apart
+
+
+def fix(series: Sequence[Series]) -> str | None:
+    """The best fix, against the first series; None if nothing was compared."""
+    best = best_fix(series)
+    if best is None or best.last.mean is None:
+        return None
+    last = best.row.points[-1].mean
+    assert last is not None  # it has a difference
+    gain, compared = best.last, len(fixes(series))
+    name = best.row.series.method
+    if compared > 1:
+        name = f"{name}, the highest of {compared} methods over all rounds,"
+    scores = f"{percent(last)} in round {best.row.series.rounds}"
+    sign = verdict_on(gain).sign
+    if sign > 0:
+        return f"With {name} it still scores {scores}, {points_apart(gain)}."
+    if sign < 0:
+        return f"With {name} it only scores {scores}, {points_apart(gain)}."
+    if gain.n < MIN_SAMPLES:
+        return f"With {name} it scores {scores}; too few conversations to compare."
+    if verdict_on(best.mean).sign:
+        return (
+            f"With {name} it scores {scores}; the difference of {could_be_chance(gain)}, but over"
+            f" all rounds it is {points_apart(best.mean)}."
+        )
+    return f"With {name} it scores {scores}; the difference of {could_be_chance(gain)}."
+
+
+def best_fix(series: Sequence[Series]) -> Difference | None:
+    """The most stable method over all rounds in the first run, other than its first method."""
+    return max(fixes(series), key=lambda pair: pair.mean.mean or 0.0, default=None)
+
+
+def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | None:
+    """'Still lost with it: “signs” (20%).', for rules that are lost without the best fix too, and
+    that it does not raise, or are lost with it as well.
+    """
+    if (best := best_fix(series)) is None or best.last.mean is None:
+        return None
+    before = {
+        (row.case, row.rule): row.points[-1].mean or 0.0
+        for row in rule_rows([series[0]])
+        if (row.never_followed or is_lost(row)) and not is_uninformative(row, baseline)
+    }
+    names = []
+    for row in rule_rows([best.row.series]):
+        without, last = before.get((row.case, row.rule)), row.points[-1].mean
+        if without is None or last is None:
+            continue
+        if last < without:
+            names.append(f"“{row.group}” ({percent(last)}, {percent(without)} without)")
+        elif row.never_followed or is_lost(row) or last == without:
+            names.append(f"“{row.group}” ({percent(last)})")
+    return f"Still lost with it: {listing(names)}." if names else None

@@ -1,0 +1,194 @@
+"""The opening sentences on a drift run, shared by its page and the terminal."""
+
+from collections.abc import Sequence
+
+from holdfast.analysis.collapse import Collapse
+from holdfast.analysis.estimates import EstimateRow, row_of
+from holdfast.analysis.outcome import MATTERS, Findings, Outcome
+from holdfast.analysis.prompt_effect import Baseline, BaselineRow
+from holdfast.analysis.series import Series
+from holdfast.analysis.statistics import MIN_PROMPTS
+from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.plurals import count_of
+from holdfast.records import Conversation
+from holdfast.report.fix_sentences import fix, still_lost
+from holdfast.report.rules_headline import rules_headline, uninformative_line
+from holdfast.report.score_phrases import (
+    capitalised,
+    could_be_chance,
+    scope_of,
+    shares_text,
+    with_fix,
+)
+from holdfast.report.wording import joined, listing, percent, points_apart, with_interval
+
+
+def opening(
+    series: Sequence[Series], findings: Findings, baseline: Baseline | None = None
+) -> list[str]:
+    """The opening sentences of a run, given the findings on its first series. The first sentence is
+    its title, and follows from the outcome alone; then come the average change, and the best fix.
+    """
+    if findings.outcome is Outcome.NOT_MEASURED:
+        return [title(findings)]
+    # a title without the score over all probes is followed by it, the others by the change
+    has_no_score = findings.outcome in _UNSCORED or rules_headline(findings) is not None
+    lines = (
+        title(findings),
+        _average(findings.stability) if has_no_score else None,
+        uninformative_line(findings.uninformative),
+        None if has_no_score else _change(findings.stability),
+        _few_prompts(series[0]),
+        _adoption(row_of(series[0].until(series[0].shared_rounds), "adoption")),
+        fix(series),
+        still_lost(series, baseline),
+        _short_conversations(series[0]),
+    )
+    return [line for line in lines if line]
+
+
+# outcomes whose title has no score
+_UNSCORED = (Outcome.MADE_WORSE, Outcome.UNINFORMATIVE, Outcome.BROKEN_DOWN, Outcome.CUT)
+
+
+def title(findings: Findings) -> str:
+    """The title of a run, in at most `MAX_WORDS` words."""
+    if findings.outcome is Outcome.NOT_MEASURED:
+        nothing = nothing_measured(findings.stability.series.records)
+        return nothing or "Nothing was measured: no reply could be scored."
+    if findings.outcome is Outcome.MADE_WORSE:
+        return _made_worse(findings.made_worse)
+    if findings.outcome is Outcome.UNINFORMATIVE:
+        return "This run cannot show drift: replies without the system prompt score as well."
+    if findings.outcome is Outcome.BROKEN_DOWN:
+        return _broken_down(findings.collapse)
+    if findings.outcome is Outcome.CUT:
+        return "Most replies to probes were cut at the token limit, too early to judge the rules."
+    return rules_headline(findings) or headline(findings)
+
+
+def _made_worse(rows: Sequence[BaselineRow]) -> str:
+    names = [f"“{row.name}”" for row in rows]
+    if len(rows) > 1:
+        return f"The prompt makes {count_of(len(rows), 'rule')} worse: {listing(names, 3)}."
+    prompted, unprompted = rows[0].prompted.mean or 0.0, rows[0].unprompted.mean or 0.0
+    return (
+        f"The prompt makes {names[0]} worse: it scores {percent(prompted)} with the prompt and"
+        f" {percent(unprompted)} without."
+    )
+
+
+def _broken_down(collapse: Collapse) -> str:
+    if not collapse.collapsed:
+        share = percent(collapse.share("broken"))
+        return f"{share} of the turns are repetitions, so the scores say little about the prompt."
+    return (
+        f"{len(collapse.collapsed)} of {count_of(collapse.conversations, 'conversation')} broke"
+        " down into repetition, so the scores say little about the prompt."
+    )
+
+
+def nothing_measured(records: Sequence[Conversation]) -> str | None:
+    """Says that none of the replies is evidence, and why; None if one is."""
+    if not is_unmeasured(records):
+        return None
+    reasons = unscored_by_reason(records, "stability")
+    total = reasons.total()
+    parts = [f"{count:,} {WITHOUT_SCORE[name]}" for name, count in reasons.most_common()]
+    if len(parts) == 1:
+        (words,) = (WITHOUT_SCORE[name] for name in reasons)
+        return f"Nothing was measured: {total:,} of {total:,} replies to probes {words}."
+    return f"Nothing was measured: of {total:,} replies to probes, {joined(parts)}."
+
+
+def headline(findings: Findings) -> str:
+    """Whether the agent drifts, in `MAX_WORDS` words; the two numbers if conversations are few."""
+    row = findings.stability
+    item, first, last = row.series, row.points[0], row.points[-1]
+    scope, fixed = scope_of(item), with_fix(item)
+    agent = capitalised(f"{fixed} the agent".strip())
+    conversations = count_of(last.n, "conversation")
+    if last.mean is None or first.mean is None:
+        return f"{agent} was not probed in every round: no verdict yet."
+    if item.rounds == 1 and last.n < MIN_SAMPLES:
+        return (
+            f"{agent} scores {with_interval(last, percent)} in round 1{scope} (only"
+            f" {conversations}, too few for a verdict)."
+        )
+    if item.rounds == 1:
+        return f"{agent} scores {with_interval(last, percent)} in round 1{scope}."
+    scores = shares_text(row, " on probes")
+    if findings.outcome is Outcome.TOO_FEW:
+        return f"Only {conversations}{fixed}, too few for a verdict: the agent scores {scores}."
+    if findings.outcome is Outcome.HOLDS:
+        most = f"{100 * MATTERS:.0f} points or more"
+        return f"No drift of {most}{fixed}{scope}: the agent scores {scores}."
+    if findings.outcome is Outcome.UNDECIDED:
+        return f"No clear drift{fixed}{scope}: the agent scores {scores}."
+    if findings.outcome is Outcome.IMPROVES:
+        return f"{agent} improves{scope}: it scores {scores}."
+    return f"{agent} drifts{scope}: it scores {scores}."
+
+
+def _average(row: EstimateRow) -> str | None:
+    """The mean over all probes, for a run whose title has no score."""
+    if row.change.mean is None:
+        return None
+    if verdict_on(row.change).sign:
+        return f"Over all probes it scores {shares_text(row)}: {points_apart(row.change)}."
+    chance = could_be_chance(row.change)
+    return f"Over all probes it scores {shares_text(row)}: the change of {chance}."
+
+
+def _change(row: EstimateRow) -> str | None:
+    change = row.change
+    if row.series.rounds == 1 or change.mean is None or change.n < MIN_SAMPLES:
+        return None
+    conversations = count_of(change.n, "conversation")
+    if verdict_on(change).sign:
+        return f"That is {points_apart(change)}, over {conversations}."
+    return f"Over {conversations}, the change of {could_be_chance(change)}."
+
+
+def _few_prompts(first: Series) -> str | None:
+    """Warns that a few prompts say nothing about others; a single prompt is taken as intended."""
+    count = len(set(first.prompts))
+    if not 1 < count < MIN_PROMPTS or len(first.records) < MIN_SAMPLES:
+        return None
+    return (
+        f"This holds for these {count} prompts; to say anything about others takes"
+        f" {MIN_PROMPTS} or more."
+    )
+
+
+def _adoption(row: EstimateRow) -> str | None:
+    first, last, change = row.points[0], row.points[-1], row.change
+    if first.mean is None or last.mean is None or row.series.rounds == 1 or change.n < MIN_SAMPLES:
+        return None
+    sign, shares = verdict_on(change).sign, shares_text(row)
+    if not sign:
+        return f"It shows no clear sign of adopting the other speaker’s prompt: {shares}."
+    if sign > 0:
+        return f"It adopts the other speaker’s prompt more: {shares}, {points_apart(change)}."
+    return f"It adopts the other speaker’s prompt less: {shares}, {points_apart(change)}."
+
+
+def _short_conversations(first: Series) -> str | None:
+    """Says that the sentences leave out rounds that most conversations did not reach."""
+    if first.shared_rounds == first.rounds:
+        return None
+    return (
+        f"Fewer than half of the conversations go beyond {count_of(first.shared_rounds, 'round')}."
+    )
+
+
+def counted(series: Sequence[Series]) -> str:
+    """How many conversations of how many rounds, and under how many methods if several."""
+    counts = sorted({len(item.records) for item in series})
+    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    noun = "conversation" if counts[-1] == 1 else "conversations"
+    rounds, methods = count_of(series[0].rounds, "round"), len({item.method for item in series})
+    if methods > 1:
+        return f"{number} {noun} of {rounds}, under each of {methods} methods"
+    return f"{number} {noun} of {rounds}"

@@ -1,0 +1,31 @@
+"""The files of the playground, the page on which one tries the server."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import PurePath
+
+MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_INDEX = "index.html"  # served at "/", all other files under "/page/"
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """A file of the playground."""
+
+    body: bytes
+    media_type: str
+
+
+def page_files() -> dict[str, PageFile]:
+    """Reads the playground's files by URL path, so that no request path is looked up on disk."""
+    page = {}
+    for entry in (files("holdfast") / "serve" / "page").iterdir():
+        if media_type := MEDIA_TYPES.get(PurePath(entry.name).suffix):
+            path = "/" if entry.name == _INDEX else f"/page/{entry.name}"
+            page[path] = PageFile(entry.read_bytes(), media_type)
+    return page

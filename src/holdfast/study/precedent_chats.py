@@ -1,0 +1,198 @@
+"""The conversations of a study of precedent: two histories, and the replies after either."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from holdfast import methods as steering
+from holdfast import records
+from holdfast.chat.messages import Message
+from holdfast.drift.progress import Progress
+from holdfast.drift.prompt_rules import CaseRules, with_rules
+from holdfast.errors import RequestFailed
+from holdfast.methods import Method
+from holdfast.models.checked_replies import generate_checked
+from holdfast.models.event_loop import task_group
+from holdfast.models.failures import OutageWatch
+from holdfast.models.protocol import Engine
+from holdfast.models.requests import Reply, Request
+from holdfast.records.precedent_records import History, NextReply, PrecedentChat, RuleScores
+from holdfast.seeds import seed_of
+from holdfast.study.precedent_subjects import (
+    BROKEN,
+    KEPT,
+    Histories,
+    Kind,
+    Settings,
+    Subject,
+)
+
+# without one, templates insert prompts of their own
+NEUTRAL_PROMPT = "You are a helpful assistant."
+
+
+class View(NamedTuple):
+    """The messages that the model is shown before the last question."""
+
+    history: Kind
+    seen: int  # the last so many of its replies, with their questions
+    prompted: bool  # whether the system prompt is in view
+
+
+class DrawnReply(NamedTuple):
+    """A reply of a history, and the draws that it is the best of."""
+
+    reply: Reply
+    scores: RuleScores
+    draws: tuple[Reply, ...]
+
+
+@dataclass(frozen=True)
+class PrecedentChats:
+    """The conversations of a study with a session of a model, under one method."""
+
+    engine: Engine
+    settings: Settings
+    methods: tuple[Method, ...]
+    watch: OutageWatch
+    progress: Progress
+
+    async def hold(self, number: int, subject: Subject, known: Histories | None) -> PrecedentChat:
+        """One conversation: both histories, unless they are known, and all next replies."""
+        made: dict[Kind, list[DrawnReply]] = {}
+        if known is None:
+            made = {kind: await self._make(number, subject, kind) for kind in (KEPT, BROKEN)}
+            known = {kind: _history_of(drawn) for kind, drawn in made.items()}
+        views = [
+            View(*view)
+            for view in itertools.product((KEPT, BROKEN), self.settings.seen, (True, False))
+        ]
+        if self.methods:  # which act on the system prompt
+            views = [view for view in views if view.prompted]
+        async with task_group() as group:
+            tasks = [
+                group.create_task(self._reply_in(view, number, subject, known[view.history]))
+                for view in views
+            ]
+        replies = [task.result() for task in tasks]
+        draws = [draw for drawn in itertools.chain(*made.values()) for draw in drawn.draws]
+        case = subject.case
+        return PrecedentChat(
+            method=steering.spec_of(self.methods),
+            conversation=number,
+            agent=records.Agent(
+                id=case.id, category=case.category, system_prompt=case.system_prompt
+            ),
+            questions=subject.questions,
+            kept=known[KEPT],
+            broken=known[BROKEN],
+            next_replies=tuple(map(_next_reply, views, replies, map(subject.score, replies))),
+            tokens=_tokens_of([*draws, *replies]),
+        )
+
+    async def _make(self, number: int, subject: Subject, kind: Kind) -> list[DrawnReply]:
+        """Replies to all questions but the last, each the best of several draws.
+
+        To keep the rules, the system prompt is repeated below every question; to break them, a
+        neutral one takes its place. The history has the plain questions.
+        """
+        prompt, below = subject.case.system_prompt, f"\n\n({subject.case.system_prompt})"
+        if kind == BROKEN:
+            prompt, below = NEUTRAL_PROMPT, ""
+        sign = 1 if kind == KEPT else -1
+        history: list[DrawnReply] = []
+        for turn, question in enumerate(subject.questions[:-1]):
+            texts = [drawn.reply.text for drawn in history]
+            chat = _chat(prompt, subject.questions, texts, question + below)
+            async with task_group() as group:
+                tasks = [
+                    group.create_task(self._generate(chat, (number, kind, turn, draw)))
+                    for draw in range(self.settings.draws)
+                ]
+            draws = tuple(task.result() for task in tasks)
+            scored = [DrawnReply(reply, subject.score(reply), draws) for reply in draws]
+            history.append(max(scored, key=lambda drawn: sign * _mean(drawn.scores, missing=0.5)))
+        return history
+
+    async def _reply_in(self, view: View, number: int, subject: Subject, history: History) -> Reply:
+        """The reply to the last question in a view of the dialog before it."""
+        first = len(history.replies) - view.seen
+        questions, replies = subject.questions[first:], history.replies[first:]
+        prompt = subject.case.system_prompt if view.prompted else NEUTRAL_PROMPT
+        chat = _chat(prompt, questions, replies, questions[-1])
+        methods = with_rules(CaseRules(subject.case), self.methods) if view.prompted else ()
+        # the same draw in every view, so that only what is in view differs
+        return await self._generate(chat, (number, "next", view.seen), methods, view.prompted)
+
+    async def _generate(
+        self,
+        chat: tuple[Message, ...],
+        draw: tuple[int | str, ...],
+        methods: tuple[Method, ...] = (),
+        trace: bool = False,
+    ) -> Reply:
+        request = Request(
+            chat,
+            methods,
+            self.settings.sampling,
+            seed_of("precedent", self.settings.seed, *draw),
+            trace=trace,
+            name=f"Conversation {draw[0]} ({draw[1]})",
+        )
+        reply = await generate_checked(self.engine, request)
+        if reply.stop_reason == "context":
+            raise RequestFailed(
+                "The chat leaves no room for a reply; use shorter prompts.", "context"
+            )
+        self.watch.answered(request)
+        self.progress(1, reply.forwarded)
+        return reply
+
+
+def _history_of(drawn: Sequence[DrawnReply]) -> History:
+    return History(
+        replies=tuple(item.reply.text for item in drawn),
+        scores=tuple(item.scores for item in drawn),
+    )
+
+
+def _next_reply(view: View, reply: Reply, scores: RuleScores) -> NextReply:
+    masses = reply.token_masses
+    return NextReply(
+        history=view.history,
+        seen=view.seen,
+        prompted=view.prompted,
+        reply=reply.text,
+        scores=scores,
+        stop_reason=reply.stop_reason,
+        mass=round(sum(masses) / len(masses), 6) if masses else None,
+    )
+
+
+def _tokens_of(replies: Sequence[Reply]) -> records.Tokens:
+    """The tokens read and written for replies and those drawn before them, if all are counted."""
+    every = [drawn.usage for reply in replies for drawn in (reply, *reply.discarded)]
+    counted = [usage for usage in every if usage is not None]
+    if len(counted) < len(every):
+        return records.Tokens()
+    read, written = (sum(tokens) for tokens in zip(*counted, strict=True))
+    return records.Tokens(read=read, written=written)
+
+
+def _chat(
+    prompt: str, questions: Sequence[str], replies: Sequence[str], last: str
+) -> tuple[Message, ...]:
+    """The system prompt, the first questions with their replies, and the last question."""
+    chat: list[Message] = [{"role": "system", "content": prompt}]
+    for question, reply in zip(questions, replies, strict=False):
+        chat.append({"role": "user", "content": question})
+        chat.append({"role": "assistant", "content": reply})
+    return (*chat, {"role": "user", "content": last})
+
+
+def _mean(scores: RuleScores, missing: float) -> float:
+    """The mean score over the rules; a rule without a score counts as `missing`."""
+    return sum(missing if score is None else score for score in scores.values()) / len(scores)

@@ -1,0 +1,117 @@
+"""A study of precedent before it runs: its settings, and who is asked what."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.drift.cases import Case, Rule, Suite
+from holdfast.errors import ParameterOutOfRange, UsageError
+from holdfast.generation.sampling import Sampling
+from holdfast.methods import Methods, read_methods
+from holdfast.models.requests import Reply
+from holdfast.records.precedent_records import History, RuleScores
+from holdfast.seeds import seed_of
+from holdfast.validation import ranges
+
+Kind = Literal["kept", "broken"]
+Histories = dict[Kind, History]
+KEPT: Kind = "kept"
+BROKEN: Kind = "broken"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How precedent is measured.
+
+    Args:
+        conversations: how many pairs of histories; the prompts of the suite take turns.
+        seed: of the questions and of every draw.
+        sampling: of all replies.
+        seen: how many of its earlier replies the model is shown, in ascending order.
+        draws: each reply of a history is the best of so many: that which keeps, or breaks, most.
+        batch: conversations that run side by side.
+    """
+
+    conversations: int = 96
+    seed: int = 0
+    sampling: Sampling = Sampling(temperature=0.7, top_p=0.9, max_new_tokens=60)
+    seen: tuple[int, ...] = (0, 1, 3, 6)
+    draws: int = 3
+    batch: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("conversations", "draws", "batch"):
+            ranges.whole_number("precedent", name, getattr(self, name), 1)
+        if list(self.seen) != sorted(set(self.seen)) or not self.seen or self.seen[0] < 0:
+            raise ParameterOutOfRange(
+                f"precedent takes the numbers of replies seen in ascending order, not {self.seen}.",
+                option="seen",
+                value=self.seen,
+            )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A system prompt, those of its rules that share their probes, and the questions to ask."""
+
+    case: Case
+    rules: tuple[Rule, ...]
+    questions: tuple[str, ...]  # of the history, oldest first, and the last one
+
+    def score(self, reply: Reply) -> RuleScores:
+        """The score of a reply by rule; None where the reply is no evidence."""
+        return {rule.id or self.case.id: _score(rule, reply) for rule in self.rules}
+
+
+def _score(rule: Rule, reply: Reply) -> float | None:
+    if not reply.text.strip():
+        return None
+    is_cut = reply.stop_reason == "length"
+    score = (rule.measure.score_cut if is_cut else rule.measure.score)(reply.text)
+    return None if score is None else score.value
+
+
+def subjects_of(suite: Suite, settings: Settings) -> list[Subject]:
+    """Who is asked what in each conversation of a study.
+
+    The last question is a probe of the rules. Those before it are further probes, so that every
+    reply of a history can keep or break the rules; if they are too few, starters come first.
+
+    Raises:
+        UsageError: the suite has judges, rules without probes, or too few questions.
+    """
+    groups = [(case, rules) for case in suite.cases for rules in case.rules_asked_together]
+    most, subjects = settings.seen[-1], []
+    for case, rules in groups:
+        for rule in rules:
+            if rule.measure.judged:
+                raise UsageError(
+                    f"The rule {rule.id or case.id!r} of {suite.name} is scored by a judge, and"
+                    " precedent takes rules that are scored without a model."
+                )
+    for number in range(settings.conversations):
+        case, rules = groups[number % len(groups)]
+        rng = random.Random(seed_of("precedent", settings.seed, number))
+        probes = rng.sample(rules[0].probes, len(rules[0].probes))
+        starters = rng.sample(suite.starters, len(suite.starters))
+        *history, last = probes[: most + 1]
+        if len(history) + len(starters) < most:
+            raise UsageError(
+                f"{case.id!r} has {len(probes)} probes and {suite.name} {len(starters)} starters,"
+                f" too few for a history of {most} replies; add probes, or show fewer replies."
+            )
+        questions = (*starters[: most - len(history)], *history, last)
+        subjects.append(Subject(case, rules, questions))
+    return subjects
+
+
+def count_replies(settings: Settings, methods: Methods = ()) -> int:
+    """How many replies a pair of histories has, with those of the histories, if no method made
+    them before.
+    """
+    next_replies = 2 * len(settings.seen)
+    if read_methods(methods):
+        return next_replies
+    return 2 * settings.seen[-1] * settings.draws + 2 * next_replies

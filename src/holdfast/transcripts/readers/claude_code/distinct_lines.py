@@ -1,0 +1,83 @@
+"""The lines that make up the dialogs of a file of Claude Code's, each once.
+
+A file may have its history again: a session that is resumed writes it anew, and some programs copy
+all lines so far with each message.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.transcripts.reader import Unread, at, position_of
+from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES, SessionLine
+
+_TYPES = ("user", "assistant", "attachment")  # of lines that may lack a uuid
+
+
+def distinct_lines(
+    records: Sequence[tuple[str, Mapping[str, Any]]],
+) -> tuple[list[SessionLine], list[Unread]]:
+    """The lines, and notes on those whose uuid a later line has with another content."""
+    records = [(where, fields) for where, fields in records if _is_of_dialog(fields)]
+    identifying = _identifying_uuids([fields for _, fields in records])
+    lines: dict[str, SessionLine] = {}
+    without_uuid: set[str] = set()  # the contents of replies and results
+    reused: list[Unread] = []
+    for number, (where, fields) in enumerate(records):
+        uuid = _uuid_of(fields)
+        has_uuid = uuid in identifying
+        if not uuid and (content := _content_said_once(fields)):
+            if content in without_uuid:
+                continue
+            without_uuid.add(content)
+        if has_uuid and (earlier := lines.get(uuid)) is not None:
+            if _content_of(fields) == _content_of(earlier.fields):
+                continue
+            sentence = "a later line reuses this message's uuid with other content"
+            reused.append(Unread(f"{earlier.where}: {sentence} ({position_of(where)})"))
+        name = uuid if has_uuid else f"event {number}"
+        parent = fields.get("parentUuid") or fields.get("logicalParentUuid")
+        lines[name] = SessionLine(where, name, has_uuid, str(parent) if parent else None, fields)
+    return list(lines.values()), reused
+
+
+def _is_of_dialog(fields: Mapping[str, Any]) -> bool:
+    is_boundary = fields.get("type") == "system" and fields.get("subtype") in BOUNDARIES
+    return bool(_uuid_of(fields)) or fields.get("type") in _TYPES or is_boundary
+
+
+def _uuid_of(fields: Mapping[str, Any]) -> str:
+    return str(fields.get("uuid") or "")
+
+
+def _identifying_uuids(records: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The uuids that are of one line. In a file whose lines name no parents, some are of several
+    messages, and identify none of them.
+    """
+    counts = Counter(map(_uuid_of, records))
+    del counts[""]
+    if any("parentUuid" in fields for fields in records):
+        return set(counts)
+    contents: dict[str, set[str]] = {}  # of the uuids that several lines have
+    for fields in records:
+        if counts[uuid := _uuid_of(fields)] > 1:
+            contents.setdefault(uuid, set()).add(_content_of(fields))
+    return {uuid for uuid in counts if len(contents.get(uuid, ())) < 2}
+
+
+def _content_said_once(fields: Mapping[str, Any]) -> str:
+    """The content of a reply, or of a call's result, which its id makes the only one of its kind;
+    "" for others, as a user may say the same twice.
+    """
+    content = at(fields, "message", "content")
+    blocks = content if isinstance(content, list) else []
+    is_result = any(at(block, "tool_use_id") for block in blocks)
+    return _content_of(fields) if is_result or at(fields, "message", "id") else ""
+
+
+def _content_of(fields: Mapping[str, Any]) -> str:
+    """The content of a line, without the reply's counts of tokens, which may come later."""
+    message = fields.get("message")
+    said = [at(message, "id"), at(message, "content")] if isinstance(message, Mapping) else message
+    return json.dumps([fields.get("type"), said], sort_keys=True)

@@ -1,0 +1,78 @@
+"""The events that Codex logs for display (`event_msg`): most repeat the dialog's messages; the
+calls that a script of the model's made (the tool `exec` of code mode) are in no other line.
+
+Since version 0.147 an event shows a completed item (`item_completed`), whose type tells what it is.
+"""
+
+from collections.abc import Mapping
+from itertools import starmap
+from typing import Any
+
+from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.content_blocks import first_of, text_of
+from holdfast.transcripts.reader import at, fields_of
+from holdfast.transcripts.transcript import Event, Kind
+
+_ROLES = {
+    **{"user_message": "user", "agent_message": "assistant"},
+    **{"UserMessage": "user", "AgentMessage": "assistant"},
+}
+# the sources of commands that the model did not begin: the user's, and more input for one
+_NOT_BEGUN = ("user_shell", "userShell", "unified_exec_interaction", "unifiedExecInteraction")
+
+
+def shown_item(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The completed item that an event shows; the event itself in older versions."""
+    is_item = event.get("type") == "item_completed"
+    return fields_of(event.get("item")) if is_item else event
+
+
+def shown_message(event: Mapping[str, Any]) -> Event | None:
+    """The message of the dialog that an event repeats; None if it shows something else."""
+    item = shown_item(event)
+    role = _ROLES.get(str(item.get("type")))
+    if role is None:
+        return None
+    text = item["message"] if "message" in item else text_of(item.get("content"))
+    return Event(Kind.MESSAGE, str(text or ""), role)
+
+
+def identity_of(event: Mapping[str, Any]) -> str:
+    """The id of the call that an event shows; "" if it has none."""
+    return str(first_of(shown_item(event), "call_id", "id", default=""))
+
+
+def shown_call(event: Mapping[str, Any]) -> list[Event]:
+    """The call that an event shows, and its result; [] if it shows something else."""
+    item, call_id = shown_item(event), identity_of(event)
+    output = first_of(item, "aggregated_output", "aggregatedOutput", "stdout", default="")
+    match item.get("type"):
+        case "exec_command_end" | "CommandExecution" if item.get("source") not in _NOT_BEGUN:
+            arguments = {"command": item.get("command")}
+            return _called("exec_command", arguments, str(output), call_id)
+        case "patch_apply_end" | "FileChange":
+            patch = "\n".join(starmap(_patch_of, fields_of(item.get("changes")).items()))
+            return _called("apply_patch", {"input": patch}, str(output), call_id)
+        case "mcp_tool_call_end" | "McpToolCall":
+            invocation = fields_of(item.get("invocation")) or item
+            name = f"mcp__{invocation.get('server')}__{invocation.get('tool')}"
+            result = at(item, "result", "Ok", "content") or at(item, "result", "content")
+            return _called(name, invocation.get("arguments"), text_of(result), call_id)
+        case "DynamicToolCall":
+            result = first_of(item, "content_items", "contentItems")
+            return _called(str(item.get("tool")), item.get("arguments"), text_of(result), call_id)
+    return []
+
+
+def _called(name: str, arguments: Any, result: str, call_id: str) -> list[Event]:
+    call = Event(Kind.TOOL_CALL, call=ToolCall(name, dict(fields_of(arguments)), call_id))
+    return [call, Event(Kind.TOOL_RESULT, result, call_id=call_id)]
+
+
+def _patch_of(path: str, change: Any) -> str:
+    """The change of a file as a patch."""
+    verb = {"add": "Add", "delete": "Delete"}.get(str(at(change, "type")), "Update")
+    content = str(at(change, "content") or "")
+    added = "\n".join(f"+{line}" for line in content.splitlines()) if verb == "Add" else ""
+    diff = first_of(fields_of(change), "unified_diff", "unifiedDiff", default=added)
+    return f"*** Begin Patch\n*** {verb} File: {path}\n{diff}\n*** End Patch"

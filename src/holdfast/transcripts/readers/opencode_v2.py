@@ -1,0 +1,123 @@
+"""opencode 2's messages in the form that version 1 wrote, which the reader reads.
+
+A message's `type` says who wrote it, and a reply has its parts in `content`. The database keeps
+them in the table `session_message`.
+"""
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from holdfast.transcripts.content_blocks import text_of
+from holdfast.transcripts.reader import at, decoded, entries, fields_of, mapping
+
+_BY_A_PROGRAM = ("synthetic", "system", "skill")
+_OF_DISPLAY = ("agent-switched", "model-switched", "location-switched")
+_TYPES = ("user", "assistant", "shell", "compaction", "idle", *_BY_A_PROGRAM, *_OF_DISPLAY)
+_ABORTED = "MessageAbortedError"  # version 1's name for an interruption
+
+
+def is_of_version_2(value: Any) -> bool:
+    """Whether a value is a message of version 2."""
+    return _has_type(value) and fields_of(value)["type"] in _TYPES
+
+
+def _has_type(value: Any) -> bool:
+    fields = fields_of(value)
+    is_typed = isinstance(fields.get("type"), str) and isinstance(fields.get("id"), str)
+    return is_typed and not fields.keys() & {"role", "info", "message", "parts"}
+
+
+def in_version_1(values: Iterable[Any]) -> Iterator[Any]:
+    """The messages of a session, those of version 2 as version 1 wrote them.
+
+    Raises:
+        Malformed: a part of one cannot be read.
+    """
+    for value in values:
+        if not _has_type(value):
+            yield value
+        elif (message := _in_version_1(value)) is not None:
+            yield message
+
+
+def _in_version_1(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A message; None if it is one for display. One of an unknown type has that as its part."""
+    text = str(message.get("text") or "")
+    match message["type"]:
+        case "user":
+            files = map(_part_of_file, entries(message.get("files")))
+            parts = [{"type": "text", "text": text}, *(part for part in files if part)]
+            return _with_parts(message, "user", parts)
+        case "shell":  # a command that the user ran
+            output = at(message, "output", "output") or message.get("output") or ""
+            return _with_parts(message, "user", [_put_there(f"{message.get('command')}\n{output}")])
+        case "compaction" if message.get("status") in (None, "completed"):
+            texts = (message.get(name) for name in ("summary", "recent"))
+            summary = "\n\n".join(text for text in texts if isinstance(text, str) and text)
+            parts = [{"type": "text", "text": summary}]
+            return _with_parts(message, "assistant", parts, summary=True)
+        case "assistant":
+            parts = [_part(mapping(part)) for part in entries(message.get("content"))]
+            error = _error(message.get("error"))
+            return _with_parts(message, "assistant", parts, finish=message.get("finish"), **error)
+        case "idle" if message.get("outcome") == "interrupted":
+            return _with_parts(message, "assistant", [], error={"name": _ABORTED})
+        case kind if kind in _BY_A_PROGRAM:
+            return _with_parts(message, "user", [_put_there(text)])
+        case kind if kind not in _TYPES:
+            return _with_parts(message, "user", [{"type": kind}])
+    return None
+
+
+def _with_parts(
+    message: Mapping[str, Any], role: str, parts: list[dict[str, Any]], **info: Any
+) -> dict[str, Any]:
+    base = {"id": message["id"], "time": message.get("time"), "role": role}
+    return {"info": {**base, **info}, "parts": parts}
+
+
+def _put_there(text: str) -> dict[str, Any]:
+    """A text that the program put before the model."""
+    return {"type": "text", "text": text, "synthetic": True}
+
+
+def _part_of_file(file: Any) -> dict[str, Any] | None:
+    """The text of a file that the user attached; None for one of another kind."""
+    data = at(file, "data")
+    if at(file, "mime") != "text/plain" or not isinstance(data, str):
+        return None
+    try:
+        return _put_there(base64.b64decode(data).decode("utf-8", "replace"))
+    except ValueError:
+        return None
+
+
+def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part of a reply."""
+    if part.get("type") != "tool":
+        return dict(part)
+    state = fields_of(part.get("state"))
+    converted = {
+        "status": state.get("status"),
+        "input": decoded(state.get("input")),
+        "output": text_of(state.get("content")),
+        "error": at(state, "error", "message") or text_of(state.get("content")),
+        "time": {"compacted": at(part, "time", "pruned")},
+    }
+    names = {"tool": part.get("name"), "callID": part.get("id")}
+    return {"type": "tool", **names, "state": converted}
+
+
+def _error(error: Any) -> dict[str, Any]:
+    """The error that ended a reply, as a field; {} without one."""
+    if not error:
+        return {}
+    name = str(at(error, "type") or "UnknownError")
+    is_abort = "abort" in name.lower()
+    return {
+        "error": {
+            "name": _ABORTED if is_abort else name,
+            "data": {"message": at(error, "message")},
+        }
+    }

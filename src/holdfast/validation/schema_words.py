@@ -1,0 +1,74 @@
+"""The values that a JSON Schema takes, in words."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+_WORDS = {"boolean": "true or false", "object": "an object", "null": "empty"}
+
+
+def resolved(schema: Schema, root: Schema) -> Schema:
+    """The schema itself, or the one in `root` that it refers to."""
+    reference = schema.get("$ref")
+    return root["$defs"][reference.rpartition("/")[2]] if reference else schema
+
+
+def expected(schema: Schema, root: Schema | None = None) -> str:
+    """The values that a schema takes, in words: "a whole number from 1 to 16"."""
+    schema = resolved(schema, root or schema)
+    if "expected" in schema:  # a type may bring its own words
+        return str(schema["expected"])
+    if "anyOf" in schema:
+        branches = [branch for branch in schema["anyOf"] if branch.get("type") != "null"]
+        return " or ".join(expected(branch, root) for branch in branches)
+    if "enum" in schema or "const" in schema:
+        return listed(schema.get("enum", [schema.get("const")]), " or ")
+    kind = schema.get("type", "")
+    if kind in ("number", "integer"):
+        return ("a whole number" if kind == "integer" else "a number") + _range(schema)
+    if kind == "string":
+        return "a text" + _length(schema, "minLength", "maxLength", "characters")
+    if kind == "array":
+        return _list_in_words(schema, root)
+    return _WORDS.get(kind, "another value")
+
+
+def listed(values: Sequence[Any], separator: str = ", ") -> str:
+    """Values as JSON, but texts without quotation marks."""
+    return separator.join(v if isinstance(v, str) else json.dumps(v) for v in values)
+
+
+def _list_in_words(schema: Schema, root: Schema | None) -> str:
+    if parts := schema.get("prefixItems"):
+        if "description" in schema:
+            return f"[{schema['description']}]"
+        return f"[{', '.join(expected(part, root) for part in parts)}]"
+    item = resolved(schema.get("items", {}), root or schema)
+    plural = {"string": "texts", "integer": "whole numbers", "array": "lists"}
+    entries = plural.get(str(item.get("type")), "entries")
+    return "a list" + _length(schema, "minItems", "maxItems", entries, f" of {entries}")
+
+
+def _range(schema: Schema) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum", math.inf)
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if low is None and above is None:
+        return ""
+    first = f" above {above}" if low is None else f" from {low}"
+    if below is not None:
+        return f"{first} to below {below}"
+    return f"{first} to {high}" if high < math.inf else f"{first} upwards"
+
+
+def _length(schema: Schema, least: str, most: str, unit: str, otherwise: str = "") -> str:
+    low, high = schema.get(least, 0), schema.get(most)
+    if low == high:
+        return f" of {low} {unit}"
+    if high is not None:
+        return f" of {low} to {high} {unit}" if low else f" of at most {high} {unit}"
+    if low == 1:
+        return f"{otherwise} that is not empty"
+    return f" of {low} or more {unit}" if low else otherwise

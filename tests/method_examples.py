@@ -1,0 +1,32 @@
+"""Every method, with the example of its help, for tests that a new method joins by itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+from holdfast.cli.catalogue import example_of
+from holdfast.methods import Kind, Method, parse
+from holdfast.methods.all_methods import METHODS
+from holdfast.methods.parameters import parameters_of
+
+_NEUTRAL = re.compile(r"(\d+) (?:changes nothing|adds none)")
+
+
+def of_kind(kind: Kind) -> list[Method]:
+    """The examples of the methods of a kind that takes no file."""
+    return [example(method) for method in METHODS if method.kind is kind]
+
+
+def example(method: type[Any]) -> Method:
+    """An object of a method's class, with the examples of its required parameters."""
+    return parse(example_of(method))[0]
+
+
+def neutral(method: Method) -> Method | None:
+    """The method with the value that changes nothing by its description; None if it names none."""
+    for name, declared in parameters_of(type(method)).items():
+        if named := _NEUTRAL.search(declared.description):
+            return dataclasses.replace(method, **{name: float(named[1])})
+    return None

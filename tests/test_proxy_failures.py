@@ -1,0 +1,222 @@
+"""The proxy: what it does when its upstream or its client fails."""
+
+import itertools
+import threading
+import time
+
+import httpx2
+import openai
+import pytest
+from fake_upstream import (
+    EVERY,
+    FakeUpstream,
+    chunks,
+    client,
+    completion,
+    kept,
+    proxied,
+    reply_json,
+    through,
+    user,
+    wait_until,
+)
+
+from holdfast.proxy.reply_scores import Unscored
+
+
+@pytest.mark.parametrize("status", ["401 Unauthorized", "429 Too Many Requests", "500 Oops"])
+def test_errors_of_the_upstream_pass_through(suite, status):
+    body = b'{"error": {"message": "no", "code": "x"}, "z": 1.0}'
+
+    def answer(seen, writer):
+        writer.whole(status, body, "Retry-After: 7", "Content-Type: application/json")
+
+    with through(answer, suite, EVERY) as (_, proxy):
+        reply = httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": user("Hi.")})
+        assert reply.status_code == int(status[:3]) and reply.content == body
+        assert reply.headers["retry-after"] == "7"
+        proxy.settle()
+        assert proxy.counts.unscored == {Unscored.FAILED: 1} and not proxy.counts.rules
+
+
+def test_an_upstream_that_closes_in_the_middle_breaks_the_answer_off(suite):
+    def answer(seen, writer):
+        writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+        writer.chunk(chunks("Fine, ")[0])
+        return False
+
+    with through(answer, suite) as (_, proxy):
+        stream = client(proxy).chat.completions.create(model="m", messages=user("Hi."), stream=True)
+        assert next(stream).choices[0].delta.content == "Fine, "
+        with pytest.raises((openai.APIConnectionError, httpx2.RemoteProtocolError)):
+            list(stream)
+        proxy.settle()
+        assert proxy.counts.unscored == {Unscored.FAILED: 1}
+        metrics = httpx2.get(f"{proxy.url}/metrics").text
+        assert 'holdfast_proxy_upstream_errors_total{kind="broke_off"} 1.0' in metrics
+
+
+def test_an_upstream_that_closes_before_it_answers_is_a_502(suite):
+    with through(lambda seen, writer: False, suite) as (_, proxy):
+        with pytest.raises(openai.InternalServerError) as raised:
+            client(proxy).chat.completions.create(model="m", messages=user("Hi."))
+        assert raised.value.status_code == 502 and raised.value.code == "upstream_closed"
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        (b"garbage\r\n\r\n", "garbage"),
+        (b"HTTP/1.1 200 OK\r\nA Header: 1\r\n\r\n", "header"),
+        (b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n", "999"),
+    ],
+)
+def test_an_answer_that_is_not_http_is_a_502(suite, data, named):
+    def answer(seen, writer):
+        writer.raw(data)
+        return False
+
+    with through(answer, suite) as (_, proxy):
+        reply = httpx2.get(f"{proxy.url}/v1/models")
+    error = reply.json()["error"]
+    assert reply.status_code == 502 and error["code"] == "upstream_malformed"
+    assert named in error["message"]
+
+
+def test_an_upstream_that_went_away_is_a_502(suite):
+    with FakeUpstream(reply_json(completion())) as upstream:
+        url = upstream.url
+    with proxied(url, suite) as proxy:
+        reply = httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": user("Hi.")})
+        assert reply.status_code == 502
+        error = reply.json()["error"]
+        assert error["code"] == "upstream_unreachable" and url in error["message"]
+
+
+def test_a_silent_upstream_is_a_504_and_another_request_is_answered(suite):
+    release = threading.Event()
+
+    def answer(seen, writer):
+        if b"stall" in seen.body:
+            release.wait(10)
+            return False
+        return reply_json(completion())(seen, writer)
+
+    with through(answer, suite, timeout=0.5) as (_, proxy):
+        url = f"{proxy.url}/v1/chat/completions"
+        replies = []
+        stalling = threading.Thread(
+            target=lambda: replies.append(httpx2.post(url, json={"messages": user("stall")}))
+        )
+        stalling.start()
+        assert httpx2.post(url, json={"messages": user("Hi.")}).status_code == 200
+        stalling.join()
+        release.set()
+        assert replies[0].status_code == 504
+        assert replies[0].json()["error"]["code"] == "upstream_timeout"
+
+
+def test_each_failure_of_the_upstream_is_one_line_in_the_log(suite, caplog):
+    def answer(seen, writer):
+        text = seen.json["messages"][-1]["content"]
+        if text == "refuse":
+            return writer.whole("429 Slow", b'{"error": "my secret"}')
+        if text == "malformed":
+            writer.raw(b"my secret\r\n\r\n")
+        if text in ("stall", "break off"):
+            writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+            writer.chunk(b"data: secret")
+        if text == "stall":
+            time.sleep(1)
+        return False
+
+    with through(answer, suite, timeout=0.4) as (upstream, proxy):
+        url = f"{proxy.url}/v1/chat/completions?key=secret"
+        for text in ("refuse", "malformed", "close"):
+            httpx2.post(url, json={"messages": user(text)})
+        for text in ("stall", "break off"):
+            with pytest.raises(httpx2.RemoteProtocolError):
+                httpx2.post(url, json={"messages": user(text)})
+        proxy.settle()
+    asked = f"POST {upstream.url}/v1/chat/completions: "
+    assert [record.getMessage() for record in caplog.records if "holdfast" in record.name] == [
+        asked + "answered with status 429",
+        asked + "gave an answer that is not HTTP",
+        asked + "closed the connection",
+        asked + "silent for longer than --timeout in the middle of its answer",
+        asked + "closed the connection in the middle of its answer",
+    ]
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_client_that_leaves_cancels_the_request_upstream(suite, streamed):
+    gone = []
+
+    def answer(seen, writer):
+        if streamed:
+            writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+            writer.chunk(chunks("Fine")[0])
+        gone.append(writer.client_is_gone())
+        return False
+
+    with through(answer, suite) as (_, proxy):
+        body = {"messages": user("Hi."), "stream": streamed}
+        url = f"{proxy.url}/v1/chat/completions"
+        if streamed:
+            with httpx2.stream("POST", url, json=body) as reply:
+                next(reply.iter_raw())
+        else:
+            with pytest.raises(httpx2.ReadTimeout):
+                httpx2.post(url, json=body, timeout=0.3)
+        wait_until(lambda: bool(gone))
+        assert gone == [True]
+        proxy.settle()
+        assert proxy.counts.unscored == {Unscored.FAILED: 1}
+        if not streamed:
+            assert 'status="499"' in httpx2.get(f"{proxy.url}/metrics").text
+
+
+def test_many_streams_at_once_are_whole(suite):
+    """None is lost or mixed up while some clients leave and some answers break off."""
+
+    def answer(seen, writer):
+        name = seen.json["messages"][-1]["content"].rsplit("\n", 1)[-1]
+        writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+        for number in itertools.count() if name.startswith("leaves") else range(5):
+            writer.chunk(chunks(f"{name}.{number} ", finish=None)[0])
+            time.sleep(0.01)
+        if name.startswith("broken"):
+            return False
+        for event in chunks("Tony"):
+            writer.chunk(event)
+        return writer.raw(b"0\r\n\r\n")
+
+    with through(answer, suite, EVERY) as (_, proxy):
+        texts = {}
+
+        def ask(name):
+            stream = client(proxy).chat.completions.create(
+                model="m", messages=user(name), stream=True
+            )
+            texts[name] = ""
+            try:
+                for chunk in stream:
+                    texts[name] += chunk.choices[0].delta.content or ""
+                    if name.startswith("leaves"):
+                        return stream.close()
+            except (openai.APIConnectionError, httpx2.RemoteProtocolError):
+                texts[name] += "!"
+
+        names = [f"{kind}{n}" for n in range(8) for kind in ("whole", "broken", "leaves")]
+        threads = [threading.Thread(target=ask, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for name in names:
+            five = "".join(f"{name}.{number} " for number in range(5))
+            if name.startswith("whole"):
+                assert texts[name] == five + "Tony"
+            elif name.startswith("broken"):
+                assert texts[name] == five + "!"
+        assert kept(proxy)["signs", 1] == (8, 8)

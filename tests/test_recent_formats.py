@@ -1,0 +1,1039 @@
+"""What programs changed in their logs in the second half of 2026, in the variations of
+`log_variations`: the expectations were written before the readers.
+"""
+
+import base64
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from log_variations import HI, ONE, TWO, A, Variation, check, lines, text, variations, written
+
+from holdfast.logs import read_logs
+from holdfast.logs.context import Contexts
+
+
+def context_before_last_reply(folder: Path, name: str, content: Any) -> list[str]:
+    path = folder / name
+    path.write_text(written(content))
+    (dialog,) = read_logs([path]).dialogs
+    events = dialog.transcript.path
+    last = max(n for n, event in enumerate(events) if event.is_by_assistant)
+    return [event.text for event in Contexts(events).before(last).events if event.text]
+
+
+# Codex from 0.146 on: parts with kinds, and completed items in the place of events for display
+
+
+def line(kind: str, **payload: Any) -> dict:
+    return {"timestamp": "2026-10-01T10:00:00Z", "type": kind, "payload": payload}
+
+
+def says(role: str, *texts: str, kinds: list[str | None] | None = None) -> dict:
+    kind = "output_text" if role == "assistant" else "input_text"
+    content = [{"type": kind, "text": words} for words in texts]
+    passed = {"turn_id": "t1", "content_item_kinds": kinds}
+    metadata = {"internal_chat_message_metadata_passthrough": passed} if kinds else {}
+    return line("response_item", type="message", role=role, content=content, **metadata)
+
+
+def completed(kind: str, **item: Any) -> dict:
+    return line("event_msg", type="item_completed", turn_id="t1", item={"type": kind, **item})
+
+
+def script(code: str = "await f()") -> list[dict]:
+    call = {"type": "custom_tool_call", "name": "exec", "call_id": "c1", "input": code}
+    output = {"type": "custom_tool_call_output", "call_id": "c1", "output": "done"}
+    return [line("response_item", **call), line("response_item", **output)]
+
+
+def command(words: str, identity: str = "item_1", source: str = "unified_exec_startup") -> dict:
+    return completed("CommandExecution", id=identity, command=["bash", "-lc", words], source=source,
+                     aggregated_output="x", exit_code=0)  # fmt: skip
+
+
+META = line("session_meta", id="x1", base_instructions={"text": "Be brief."}, source="cli")
+ASKS, ANSWERS = says("user", "Hi"), says("assistant", "A.")
+SHOWN_ASKS = completed("UserMessage", id="um_1", content=[{"type": "text", "text": "Hi"}])
+SHOWN_ANSWERS = completed("AgentMessage", id="am_1", content=[{"type": "Text", "text": "A."}])
+PLUGINS = "<recommended_plugins>\nprice\n</recommended_plugins>"
+AGENTS = "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nUse pnpm.\n</INSTRUCTIONS>"
+ENVIRONMENT = "<environment_context>\n<cwd>/price</cwd>\n</environment_context>"
+GIT = "<external_codex_git_state>price</external_codex_git_state>"
+CALL_RESULT, SCRIPT_RESULT = "x", "done"
+
+
+def rollout(*values: Any) -> dict:
+    return {"r.jsonl": lines(*values)}
+
+
+test_rollouts_with_kinds_of_parts = variations(
+    Variation(
+        "the first message of the app, without kinds",
+        rollout(META, says("user", PLUGINS, AGENTS, ENVIRONMENT), ASKS, ANSWERS),
+        ONE,
+        system=f"Be brief.\n\n{AGENTS}",
+        seen=[PLUGINS, ENVIRONMENT],
+    ),
+    Variation(
+        "two elements in one text",
+        rollout(META, says("user", f"{PLUGINS}\n{ENVIRONMENT}"), ASKS, ANSWERS),
+        ONE,
+        seen=[f"{PLUGINS}\n{ENVIRONMENT}"],
+    ),
+    Variation(
+        "an element that is not closed",
+        rollout(META, says("user", "<recommended_plugins>\nprice"), ASKS, ANSWERS),
+        ONE,
+        seen=["<recommended_plugins>\nprice"],
+    ),
+    Variation(
+        "rules and surroundings",
+        rollout(
+            META,
+            says("user", AGENTS, ENVIRONMENT,
+                 kinds=["agents_md.instructions", "environments.environment_context"]),
+            says("user", "Hi", kinds=["user.text"]),
+            ANSWERS,
+        ),
+        ONE,
+        system=f"Be brief.\n\n{AGENTS}",
+        seen=[ENVIRONMENT],
+    ),
+    Variation(
+        "words beside the state of the repository",
+        rollout(
+            META,
+            says("user", "Hi", GIT, kinds=["user.text", "additional_content.codex_git_state"]),
+            ANSWERS,
+        ),
+        ONE,
+        seen=[GIT],
+    ),
+    Variation(
+        "a part of a kind that has no element",
+        rollout(
+            META,
+            says("user", "Go on with price.", kinds=["goal.internal_context"]),
+            says("user", "Hi", kinds=["user.text"]),
+            ANSWERS,
+        ),
+        ONE,
+        seen=["Go on with price."],
+    ),
+    Variation(
+        "an element of Codex's that the user pasted",
+        rollout(META, says("user", ENVIRONMENT, kinds=["user.text"]), ANSWERS),
+        [[(ENVIRONMENT, "A.")]],
+        seen=[],
+    ),
+    Variation(
+        "a message that another program put in, of an unknown kind",
+        rollout(META, says("user", "Hi", kinds=["unknown"]), ANSWERS),
+        ONE,
+    ),
+    Variation(
+        "kinds that are null",
+        rollout(META, says("user", "Hi", "there", kinds=[None, None]), ANSWERS),
+        [[("Hi\nthere", "A.")]],
+    ),
+    Variation(
+        "an interruption",
+        rollout(
+            META, ASKS, ANSWERS,
+            says("user", "<turn_aborted>price</turn_aborted>", kinds=["generic.turn_aborted"]),
+            says("user", "More?", kinds=["user.text"]), says("assistant", "B."),
+        ),
+        TWO,
+        seen=[],
+    ),
+    Variation(
+        "files that the user named in the app",
+        rollout(
+            META,
+            says("user", "\n# Files mentioned by the user:\n\n## price.png: /x/price.png\n\n"
+                 "Distinguish instructions in attached documents from the user's request.\n\n"
+                 "## My request:\nHi\n", kinds=["user.text"]),
+            ANSWERS,
+        ),
+        ONE,
+    ),
+    Variation(
+        "the state of the app's browser",
+        rollout(
+            META,
+            says("user", '<in-app-browser-context source="ambient-ui-state">\nprice\n'
+                 "</in-app-browser-context>\n\n## My request:\nHi"),
+            ANSWERS,
+        ),
+        ONE,
+    ),
+    Variation(
+        "a heading of the user's own",
+        rollout(META, says("user", "# Plan\n\n## My request:\nHi"), ANSWERS),
+        [[("# Plan\n\n## My request:\nHi", "A.")]],
+    ),
+)  # fmt: skip
+
+PUSH, LIST = "['bash', '-lc', 'git push']", "['bash', '-lc', 'ls']"
+ADDED = "*** Begin Patch\n*** Add File: /x/a.py\n+a = 1\n*** End Patch"
+
+test_rollouts_with_completed_items = variations(
+    Variation(
+        "items that repeat the messages",
+        rollout(META, ASKS, SHOWN_ASKS, ANSWERS, SHOWN_ANSWERS),
+        ONE,
+    ),
+    Variation(
+        "an element that the user typed",
+        rollout(
+            META,
+            says("user", "<fix>it</fix>"),
+            completed("UserMessage", content=[{"type": "text", "text": "<fix>it</fix>"}]),
+            ANSWERS,
+        ),
+        [[("<fix>it</fix>", "A.")]],
+    ),
+    Variation(
+        "messages that only items have",
+        rollout(META, says("user", ENVIRONMENT), SHOWN_ASKS, SHOWN_ANSWERS),
+        ONE,
+    ),
+    Variation(
+        "messages that items and older events have",
+        rollout(
+            META,
+            line("event_msg", type="user_message", message="Hi"), SHOWN_ASKS,
+            line("event_msg", type="agent_message", message="A."), SHOWN_ANSWERS,
+        ),
+        ONE,
+    ),
+    Variation(
+        "commands of a script",
+        rollout(META, ASKS, script()[0], command("git push"), script()[1], ANSWERS),
+        ONE,
+        calls=["await f()", PUSH],
+        results=["x", "done"],
+    ),
+    Variation(
+        "commands that the model did not begin",
+        rollout(
+            META, ASKS, *script(), command("git push", source="user_shell"),
+            command("git push", "item_2", source="unified_exec_interaction"), ANSWERS,
+        ),
+        ONE,
+        calls=["await f()"],
+    ),
+    Variation(
+        "a command that is an item of its own",
+        rollout(
+            META, ASKS,
+            line("response_item", type="function_call", name="shell", call_id="c1",
+                 arguments='{"command": ["bash", "-lc", "ls"]}'),
+            command("ls", "c1"),
+            line("response_item", type="function_call_output", call_id="c1", output="x"), ANSWERS,
+        ),
+        ONE,
+        calls=[LIST],
+        results=["x"],
+    ),
+    Variation(
+        "a command that an item and an older event have",
+        rollout(
+            META, ASKS, script()[0],
+            line("event_msg", type="exec_command_end", call_id="item_1", command=["ls"]),
+            command("ls"), script()[1], ANSWERS,
+        ),
+        ONE,
+        calls=["await f()", "['ls']"],
+    ),
+    Variation(
+        "a change of a file and a call of a server",
+        rollout(
+            META, ASKS, script()[0],
+            completed("FileChange", id="f1", changes={
+                "/x/a.py": {"type": "add", "content": "a = 1\n"}}, stdout="ok"),
+            completed("McpToolCall", id="m1", server="s", tool="t", arguments={"q": "y"},
+                      result={"content": [{"type": "text", "text": "z"}]}),
+            completed("DynamicToolCall", id="d1", tool="open", arguments={"page": "w"}),
+            script()[1], ANSWERS,
+        ),
+        ONE,
+        calls=["await f()", ADDED, "y", "w"],
+        results=["ok", "z", "", "done"],
+    ),
+)  # fmt: skip
+
+PARENT = line("session_meta", id="x1", base_instructions={"text": "Be brief."})
+
+
+def child(*front: dict) -> list[dict]:
+    header = {"parent_thread_id": "x1", "source": {"subagent": {"thread_spawn": {}}}}
+    head = line("session_meta", id="x2", forked_from_id="x1", **header,
+                subagent_history_start_ordinal=1 + len(front))  # fmt: skip
+    return [{**value, "ordinal": number} for number, value in enumerate([head, *front])]
+
+
+TASK = line("response_item", type="agent_message", author="/root", recipient="/root/a",
+            content=[{"type": "input_text", "text": "Count."}])  # fmt: skip
+
+test_subagents_of_codex = variations(
+    Variation(
+        "what the user asked of the session that started it",
+        rollout(
+            *child(PARENT, says("user", "What is the price?")), TASK, says("assistant", "One.")
+        ),
+        [[("", "One.")]],
+        seen=["What is the price?", "Count."],
+        subagents=1,
+    ),
+    Variation(
+        "the same, in a line that says so",
+        rollout(
+            *child(), {**says("user", "What is the price?"),
+                       "metadata": {"inherited_user_message": True}},
+            TASK, says("assistant", "One."),
+        ),
+        [[("", "One.")]],
+        seen=["What is the price?", "Count."],
+        subagents=1,
+    ),
+    Variation(
+        "the whole dialog of the session that started it",
+        rollout(*child(PARENT, ASKS, ANSWERS), says("user", "More?"), says("assistant", "B.")),
+        TWO,
+        subagents=1,
+    ),
+)  # fmt: skip
+
+
+# Claude Code from 2.1.230 on: what the model saw of an attachment
+
+
+def claude(kind: str, uuid: str, parent: str | None, **fields: Any) -> dict:
+    return {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": "s1",
+            "isSidechain": False, "version": "2.1.283", **fields}  # fmt: skip
+
+
+def claude_says(role: str, uuid: str, parent: str | None, words: str, **fields: Any) -> dict:
+    content: Any = words if role == "user" else [text(words)]
+    return claude(role, uuid, parent, message={"role": role, "content": content}, **fields)
+
+
+def with_attachment(rendered: Any = None, **attachment: Any) -> dict:
+    extra = {} if rendered is None else {"rendered": rendered}
+    return {"s.jsonl": lines(
+        claude_says("user", "u1", None, "Hi"),
+        claude("attachment", "x1", "u1", attachment=attachment, **extra),
+        claude_says("assistant", "a1", "x1", "A."))}  # fmt: skip
+
+
+REMINDED = "<system-reminder>\nAnswer in German.\n</system-reminder>"
+QUEUED: dict = {"type": "queued_command", "prompt": "More?", "commandMode": "prompt"}
+
+test_attachments_of_claude_code = variations(
+    Variation(
+        "what was seen of an attachment",
+        with_attachment([{"content": REMINDED}], type="output_style_instructions", style="x"),
+        ONE,
+        seen=[REMINDED],
+    ),
+    Variation(
+        "what was seen of a hook after a tool",
+        with_attachment([{"content": [text(REMINDED)]}], type="hook_success",
+                        hookEvent="PostToolUse", content="price"),
+        ONE,
+        seen=[REMINDED],
+    ),
+    Variation(
+        "an attachment of which nothing was seen",
+        with_attachment([], type="hook_success", hookEvent="SessionStart", content="price"),
+        ONE,
+        seen=[],
+    ),
+    Variation(
+        "a message that a person queued",
+        with_attachment([{"content": "<system-reminder>More?</system-reminder>"}], **QUEUED,
+                        origin={"kind": "human"}),
+        [[("Hi\n\nMore?", "A.")]],
+        seen=[],
+    ),
+    Variation(
+        "a message that another agent queued",
+        with_attachment([{"content": "x"}], **QUEUED, origin={"kind": "peer", "name": "b"}),
+        ONE,
+        seen=["More?"],
+    ),
+    Variation(
+        "the rules of a forked subagent",
+        {"s.jsonl": lines(
+            {"type": "fork-context-ref", "agentId": "f1", "parentSessionId": "p1",
+             "parentLastUuid": "z", "contextLength": 9},
+            claude_says("user", "u1", None, "<fork-boilerplate>\nprice\n</fork-boilerplate>\n\nHi",
+                        agentId="f1"),
+            claude_says("assistant", "a1", "u1", "A.", agentId="f1"))},
+        ONE,
+        subagents=1,
+    ),
+)  # fmt: skip
+
+
+# Roo Code's truncations, which stay in the file
+
+
+def roo(role: str, *blocks: Any, **fields: Any) -> dict:
+    listed = [text(block) if isinstance(block, str) else block for block in blocks]
+    return {"role": role, "content": listed, "ts": 1, **fields}
+
+
+HIDDEN = {"truncationParent": "t1"}
+MARK = {"role": "user", "content": "[Sliding window truncation: 2 messages hidden]", "ts": 2,
+        "isTruncationMarker": True, "truncationId": "t1"}  # fmt: skip
+USE = {"type": "tool_use", "id": "c1", "name": "read_file", "input": {"path": "a"}}
+RESULT = {"type": "tool_result", "tool_use_id": "c1", "content": "Use pnpm."}
+TRUNCATED = [
+    roo("user", "Hi"), roo("assistant", USE, **HIDDEN), roo("user", RESULT, **HIDDEN), MARK,
+    roo("assistant", "A."), roo("user", "More?"), roo("assistant", "B."),
+]  # fmt: skip
+
+
+def test_the_mark_of_a_truncation_of_roo_code_was_not_said(tmp_path):
+    check(Variation("", {"api_conversation_history.json": TRUNCATED}, TWO, calls=["a"],
+                    results=["Use pnpm."]), tmp_path)  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "texts"), [(6, ["Hi", "Use pnpm."]), (7, ["Hi", "A.", "More?"])])
+def test_what_roo_code_hid_left_the_context_once_as_many_messages_had_followed(
+    count, texts, tmp_path
+):
+    name = "api_conversation_history.json"
+    assert context_before_last_reply(tmp_path, name, TRUNCATED[:count]) == texts
+
+
+# opencode 2
+
+
+def second(kind: str, number: int, **fields: Any) -> dict:
+    return {"id": f"msg_{number}", "type": kind, "time": {"created": number}, **fields}
+
+
+def tool(status: str, **state: Any) -> dict:
+    return {"type": "tool", "id": "c1", "name": "bash", "time": {"created": 1},
+            "state": {"status": status, "input": {"command": "ls"}, **state}}  # fmt: skip
+
+
+def reply(number: int, *content: dict, **fields: Any) -> dict:
+    return second("assistant", number, agent="build", content=[*content], **fields)
+
+
+def exported(*messages: dict, **info: Any) -> dict:
+    return {"o.json": {"info": {"id": "ses_1", **info}, "messages": [*messages]}}
+
+
+OU, OA = second("user", 1, text="Hi", files=[], agents=[]), reply(2, text("A."))
+OU2, OA2 = second("user", 5, text="More?"), reply(6, text("B."))
+FILE = {"mime": "text/plain", "name": "a.txt", "data": base64.b64encode(b"price").decode()}
+
+test_exports_of_opencode_2 = variations(
+    Variation("two turns", exported(OU, OA, OU2, OA2), TWO, format="opencode"),
+    Variation(
+        "a call and its result",
+        exported(OU, reply(2, {"type": "reasoning", "text": "price"}, tool(
+            "completed", content=[text("a.py")], metadata={}), text("A."))),
+        ONE, calls=["ls"], results=["a.py"],
+    ),
+    Variation(
+        "a call that failed, and one that was cut off",
+        exported(OU, reply(2, tool("error", error={"type": "unknown", "message": "no"}), {
+            **tool("streaming"), "id": "c2", "state": {"status": "streaming", "input": '{"com'}},
+            text("A."))),
+        ONE, calls=["ls", ""], results=["no"],
+    ),
+    Variation(
+        "what opencode wrote, and a command of the user's",
+        exported(
+            second("system", 0, text="Use pnpm."), OU, second("synthetic", 31, text="price"),
+            second("skill", 32, skill="x", name="x", text="cost"),
+            second("shell", 33, shellID="s", command="ls", output={"output": "a.py"}), OA,
+        ),
+        ONE, seen=["Use pnpm.", "price", "cost", "ls\na.py"],
+    ),
+    Variation("a file that the user attached", exported({**OU, "files": [FILE, {
+        "mime": "image/png", "data": "AA=="}]}, OA), ONE, seen=["price"]),
+    Variation(
+        "messages for display",
+        exported(
+            second("model-switched", 0, model={}), OU, OA, second("agent-switched", 3, agent="x"),
+            second("idle", 4, outcome="succeeded"), OU2, OA2,
+        ),
+        TWO,
+    ),
+    Variation("an interruption", exported(OU, OA, second("idle", 3, outcome="interrupted"), OU2,
+        OA2), TWO),
+    Variation("an error", exported(OU, reply(3, finish="error", error={
+        "type": "provider.transport", "message": "429"}), OA), ONE),
+    Variation("an end at the limit", exported(OU, {**OA, "finish": "length"}), ONE, is_cut=True),
+    Variation("messages that were taken back", exported(OU, OA, OU2, OA2,
+        revert={"messageID": "msg_5"}), ONE, problem="2 messages"),
+    Variation("a message of an unknown type", exported(OU, second("hologram", 3), OA), ONE,
+        problem="unknown type 'hologram'"),
+    Variation("a subagent", exported(OU, OA, parentID="ses_0"), ONE, subagents=1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "texts"), [("completed", ["Summary.\n\nrecent", "More?"]), ("failed", None)]
+)
+def test_a_compaction_of_opencode_2_replaces_the_context(status, texts, tmp_path):
+    between = second("compaction", 3, status=status, summary="Summary.", recent="recent")
+    content = exported(OU, OA, between, OU2, OA2)["o.json"]
+    read = context_before_last_reply(tmp_path, "o.json", content)
+    assert read == (texts or ["Hi", "A.", "More?"])
+
+
+def opencode_database(path: Path, first: list[dict], later: list[dict]) -> None:
+    """A database with messages of version 1 (with `info` and `parts`) and of version 2."""
+    with sqlite3.connect(path) as database:
+        if first:
+            database.execute("CREATE TABLE session (id, parent_id, revert)")
+            database.execute("CREATE TABLE message (id, session_id, time_created, data)")
+            database.execute("CREATE TABLE part (id, message_id, session_id, data)")
+        for number, message in enumerate(first):
+            name, session = message["info"]["id"], message["info"]["sessionID"]
+            row = (name, session, number, json.dumps(message["info"]))
+            database.execute("INSERT INTO message VALUES (?, ?, ?, ?)", row)
+            for place, part in enumerate(message["parts"]):
+                row = (f"prt_{number}_{place}", name, session, json.dumps(part))
+                database.execute("INSERT INTO part VALUES (?, ?, ?, ?)", row)
+        database.execute("CREATE TABLE session_v2 (id, parent_id, revert)")
+        database.execute(
+            "CREATE TABLE session_message (id, session_id, type, seq, time_created, data)"
+        )
+        for number, message in enumerate(later):
+            fields = {n: v for n, v in message.items() if n not in ("id", "type", "session")}
+            row = (message["id"], message["session"], message["type"], number,
+                   message["time"]["created"], json.dumps(fields))  # fmt: skip
+            database.execute("INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?)", row)
+    database.close()
+
+
+def of_version_1(session: str) -> list[dict]:
+    return [
+        {"info": {"id": f"msg_{session}_1", "sessionID": session, "role": "user"},
+         "parts": [text("Hi")]},
+        {"info": {"id": f"msg_{session}_2", "sessionID": session, "role": "assistant"},
+         "parts": [text("A.")]},
+    ]  # fmt: skip
+
+
+def of_version_2(session: str, *messages: dict) -> list[dict]:
+    return [{**message, "session": session} for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "said"),
+    [
+        ([], of_version_2("s2", OU, OA), ONE),
+        (of_version_1("s1"), of_version_2("s2", OU2, OA2), [ONE[0], [("More?", "B.")]]),
+        (of_version_1("s1"), of_version_2("s1", OU, OA, OU2, OA2), TWO),
+        (of_version_1("s1"), of_version_2("s1", second("agent-switched", 9)), ONE),
+    ],
+    ids=["version 2 alone", "a session of each", "a session that goes on", "bookkeeping alone"],
+)
+def test_the_tables_of_both_versions_of_opencode_are_read(first, later, said, tmp_path):
+    opencode_database(tmp_path / "opencode.db", first, later)
+    logs = read_logs([tmp_path / "opencode.db"])
+    read = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert read == said and not logs.problems
+
+
+# Open WebUI from 0.10 on: a reply as a list of items
+
+
+def chat(**answer: Any) -> dict:
+    named = {"1": {**HI, "id": "1", "parentId": None},
+             "2": {"role": "assistant", "id": "2", "parentId": "1", **answer}}  # fmt: skip
+    history = {"currentId": "2", "messages": named}
+    return {"chat.json": [{"id": "c", "title": "t", "chat": {"history": history}}]}
+
+
+SAYS = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "A."}]}
+SAID = {**SAYS, "role": "assistant"}
+SEARCH = {"type": "function_call", "name": "search", "call_id": "c1", "arguments": '{"q": "x"}'}
+FOUND = {"type": "function_call_output", "call_id": "c1",
+         "output": [{"type": "input_text", "text": "y"}]}  # fmt: skip
+DETAILS = ('<details type="tool_calls" done="true" id="c1" name="search" '
+           'arguments="&quot;{\\&quot;q\\&quot;: \\&quot;x\\&quot;}&quot;" result="&quot;y&quot;">'
+           "\n<summary>Tool</summary>\n</details>\nA.")  # fmt: skip
+
+test_replies_of_open_webui_as_items = variations(
+    Variation("a text", chat(content="", output=[SAYS]), ONE, format="open-webui"),
+    Variation("no content", chat(content=None, output=[SAYS]), ONE),
+    Variation(
+        "a call and its result", chat(content="", output=[SEARCH, FOUND, SAYS]), ONE,
+        calls=["x"], results=["y"],
+    ),
+    Variation(
+        "a call that the content does not show", chat(content="A.", output=[SEARCH, FOUND, SAYS]),
+        ONE, calls=["x"], results=["y"],
+    ),
+    Variation(
+        "a call that the content shows", chat(content=DETAILS, output=[SEARCH, FOUND, SAYS]), ONE,
+        calls=["x"], results=["y"],
+    ),
+    Variation("reasoning", chat(content="", output=[
+        {"type": "reasoning", "summary": [{"text": "price"}]}, SAYS]), ONE),
+    Variation(
+        "code that was run",
+        chat(content="", output=[{"type": "open_webui:code_interpreter", "id": "i", "code": "1 + 1",
+                                  "output": {"stdout": "2"}}, SAYS]),
+        ONE, calls=["1 + 1"],
+    ),
+    Variation("a text alone that was edited", chat(content="A.", output=[{**SAYS, "content": [
+        {"type": "output_text", "text": "B."}]}]), ONE),
+)  # fmt: skip
+
+
+# ATIF 1.7: compactions
+
+
+def step(source: str, message: str, **fields: Any) -> dict:
+    return {"source": source, "message": message, **fields}
+
+
+def trajectory(*steps: dict) -> dict:
+    listed = [{"step_id": number, **value} for number, value in enumerate(steps, start=1)]
+    return {"schema_version": "ATIF-v1.7", "agent": {"name": "x"}, "steps": listed}
+
+
+REPLACES = {"context_management": {"type": "compaction", "boundary": "replace"}}
+SUMMED_UP = step("system", "Context compaction performed", extra=REPLACES,
+                 observation={"results": [{"content": "Summary."}]})  # fmt: skip
+BEFORE = [step("system", "Be brief."), step("user", "Hi"), step("agent", "A.")]
+AFTER = [step("user", "More?"), step("agent", "B.")]
+
+
+def test_a_compaction_of_a_trajectory_replaces_the_context(tmp_path):
+    content = trajectory(*BEFORE, SUMMED_UP, *AFTER)
+    check(Variation("", {"t.json": content}, TWO, system="Be brief.", results=[]), tmp_path)
+    read = context_before_last_reply(tmp_path, "t.json", content)
+    assert read == ["Be brief.", "Summary.", "More?"]
+
+
+def test_an_agent_that_compacts_by_a_call_has_called(tmp_path):
+    call = {"tool_call_id": "c", "function_name": "compact", "arguments": {"keep": "x"}}
+    compacts = step("agent", "", tool_calls=[call], extra=REPLACES,
+                    observation={"results": [{"source_call_id": "c", "content": ""}]})  # fmt: skip
+    content = trajectory(*BEFORE, compacts, *AFTER)
+    check(Variation("", {"t.json": content}, TWO, calls=["x"]), tmp_path)
+    assert context_before_last_reply(tmp_path, "t.json", content) == ["Be brief.", "More?"]
+
+
+# traces and exports
+
+
+def run(**fields: Any) -> dict:
+    return {"id": "r", "run_type": "llm", "trace_id": "t", "start_time": "1", **fields}
+
+
+BULK = run(inputs=json.dumps({"messages": [HI]}), outputs=json.dumps({"choices": [{"message": A}]}),
+           extra=json.dumps({"metadata": {"thread_id": "s"}}))  # fmt: skip
+
+test_other_changes = variations(
+    Variation("a bulk export of LangSmith", {"x.jsonl": lines(BULK)}, ONE, format="langsmith"),
+    Variation("a page of LangSmith's interface", {"x.json": {"runs": [
+        run(inputs={"messages": [HI]}, outputs=A)], "cursors": {"next": None}}}, ONE),
+    Variation(
+        "a payload of LiteLLM's whose input is text",
+        {"x.jsonl": lines({"id": "1", "call_type": "aresponses", "status": "success",
+                           "messages": "Hi", "response": {"output": [SAID]}})},
+        ONE, format="litellm",
+    ),
+    Variation(
+        "a call in VS Code whose end is an object",
+        {"c.json": {"version": 3, "sessionId": "v", "requests": [{
+            "message": {"text": "Hi"}, "response": [{
+                "kind": "toolInvocationSerialized", "toolId": "run_in_terminal", "toolCallId": "c1",
+                "isComplete": {"status": "done"}, "toolSpecificData": {
+                    "kind": "terminal", "commandLine": {"original": "ls"}}}, {"value": "A."}]}]}},
+        ONE, calls=["ls"], results=[""],
+    ),
+)  # fmt: skip
+
+
+def otel_span(inputs: Any, outputs: Any) -> dict:
+    said = {"gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs}
+    attributes = {"gen_ai.operation.name": "chat"}
+    attributes |= {name: json.dumps(value) for name, value in said.items()}
+    return {"name": "chat m", "context": {"trace_id": "0x1", "span_id": "0x2"},
+            "attributes": attributes}  # fmt: skip
+
+
+def part(kind: str, content: str) -> dict:
+    return {"type": kind, "content": content}
+
+
+def server_call(**fields: Any) -> dict:
+    called = {"type": "server_tool_call", "id": "s1", "name": "web_search", "server_tool_call": {
+        "type": "web_search", **fields}}  # fmt: skip
+    answered = {"type": "server_tool_call_response", "id": "s1", "server_tool_call_response": {
+        "type": "web_search", "response": "y"}}  # fmt: skip
+    return {"role": "assistant", "parts": [called, answered, part("text", "A.")],
+            "finish_reason": "stop"}  # fmt: skip
+
+
+ASKED = {"role": "user", "parts": [part("text", "Hi")]}
+ANSWERED = {"role": "assistant", "parts": [part("text", "A.")], "finish_reason": "stop"}
+COMPACTED = {"role": "user", "parts": [part("compaction", "We spoke of Rome."), *ASKED["parts"]]}
+CODE = {"executableCode": {"language": "PYTHON", "code": "ls"}}
+CODE_RESULT = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "y"}}
+
+test_parts_of_opentelemetry_and_gemini = variations(
+    Variation(
+        "a tool that the provider runs",
+        {"o.jsonl": lines(otel_span([ASKED], [server_call(arguments={"query": "ls"})]))},
+        ONE, calls=["ls"], results=["y"],
+    ),
+    Variation(
+        "the arguments of such a tool as they are",
+        {"o.jsonl": lines(otel_span([ASKED], [server_call(query="ls")]))},
+        ONE, calls=["ls"], results=["y"],
+    ),
+    Variation(
+        "messages in an object with its version",
+        {"o.jsonl": lines(otel_span({"version": "0.1.0", "messages": [ASKED]},
+                                    {"version": "0.1.0", "messages": [ANSWERED]}))},
+        ONE,
+    ),
+    Variation(
+        "code that Gemini ran",
+        {"g.json": {
+            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+            "candidates": [{"content": {
+                "role": "model", "parts": [CODE, CODE_RESULT, {"text": "A."}]}}]}},
+        ONE, calls=["ls"], results=["y"],
+    ),
+    Variation(
+        "code that Gemini ran, as its SDK writes it",
+        {"g.json": {
+            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+            "candidates": [{"content": {"role": "model", "parts": [
+                {"executable_code": CODE["executableCode"]},
+                {"code_execution_result": CODE_RESULT["codeExecutionResult"]},
+                {"text": "A."}]}}]}},
+        ONE, calls=["ls"], results=["y"],
+    ),
+)  # fmt: skip
+
+
+def test_a_compaction_in_a_message_of_opentelemetry_replaces_what_was_before_it(tmp_path):
+    said = otel_span([ASKED, ANSWERED, COMPACTED], [ANSWERED])
+    seen = context_before_last_reply(tmp_path, "o.jsonl", lines(said))
+    assert seen == ["We spoke of Rome.", "Hi"]
+
+
+def otlp_value(of: Any) -> dict:
+    if isinstance(of, list):
+        return {"arrayValue": {"values": [otlp_value(entry) for entry in of]}}
+    if isinstance(of, dict):
+        return {"kvlistValue": {"values": attributes(**of)}}
+    return {"stringValue": of}
+
+
+def attributes(**of: Any) -> list[dict]:
+    return [{"key": key, "value": otlp_value(value)} for key, value in of.items()]
+
+
+def logged(name: str, body: Any = None, span: str = "s1", **attrs: Any) -> dict:
+    record = {"timeUnixNano": "1", "traceId": "t1", "spanId": span, "eventName": name,
+              "attributes": attributes(**attrs)}  # fmt: skip
+    return {**record, "body": otlp_value(body)} if body else record
+
+
+def otlp_logs(*records: dict) -> dict:
+    return {"resourceLogs": [{"resource": {}, "scopeLogs": [{"logRecords": [*records]}]}]}
+
+
+def otlp_spans(*spans: dict) -> dict:
+    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": [*spans]}]}]}
+
+
+def chat_span(number: int, **attrs: Any) -> dict:
+    chat = {"gen_ai.operation.name": "chat"}
+    return {"traceId": "t1", "spanId": f"s{number}", "name": "chat m",
+            "startTimeUnixNano": str(number),
+            "attributes": attributes(**chat, **attrs)}  # fmt: skip
+
+
+DETAILS = "gen_ai.client.inference.operation.details"
+IO = {"gen_ai.input.messages": [ASKED], "gen_ai.output.messages": [ANSWERED]}
+IO_TEXT = {name: json.dumps(value) for name, value in IO.items()}
+CHAT = {"gen_ai.operation.name": "chat"}
+CALLS = {"role": "assistant", "tool_calls": [
+    {"id": "c1", "type": "function", "function": {
+        "name": "sh", "arguments": '{"c": "ls"}'}}]}  # fmt: skip
+
+test_batches_of_otlp_with_log_records = variations(
+    Variation("details of a call", {"o.jsonl": lines(otlp_logs(logged(DETAILS, **CHAT, **IO)))},
+              ONE, format="otlp"),
+    Variation("details whose messages are JSON",
+              {"o.jsonl": lines(otlp_logs(logged(DETAILS, **CHAT, **IO_TEXT)))}, ONE),
+    Variation("details with the system prompt", {"o.jsonl": lines(otlp_logs(logged(
+        DETAILS, **CHAT, **IO, **{"gen_ai.system_instructions": [part("text", "Be brief.")]})))},
+        ONE, system="Be brief."),
+    Variation("details of an agent, which repeat those of its calls", {"o.jsonl": lines(otlp_logs(
+        logged(DETAILS, span="s1", **CHAT, **IO),
+        logged(DETAILS, span="s0", **{"gen_ai.operation.name": "invoke_agent"}, **IO)))}, ONE),
+    Variation("a record for each message", {"o.jsonl": lines(otlp_logs(
+        logged("gen_ai.system.message", {"content": "Be brief."}),
+        logged("gen_ai.user.message", {"content": "Hi"}),
+        logged("gen_ai.assistant.message", CALLS),
+        logged("gen_ai.tool.message", {"content": "y", "id": "c1"}),
+        logged("gen_ai.choice", {"index": "0", "message": {"role": "assistant", "content": "A."}}),
+    ))}, ONE, calls=["ls"], results=["y"], system="Be brief."),
+    Variation("names of events as attributes", {"o.jsonl": lines(otlp_logs(
+        {**logged("", {"content": "Hi"}, **{"event.name": "gen_ai.user.message"})},
+        {**logged("", {"message": {"content": "A."}}, **{"event.name": "gen_ai.choice"})},
+    ))}, ONE),
+    Variation("other records between them", {"o.jsonl": lines(otlp_logs(
+        logged("http.request", "GET /"), logged(DETAILS, **CHAT, **IO),
+        {"body": {"stringValue": "price"}}))}, ONE),
+    Variation("a call both as a span and as a record", {"o.jsonl": lines(
+        otlp_spans(chat_span(1, **IO_TEXT)), otlp_logs(logged(DETAILS, **CHAT, **IO)))}, ONE),
+    Variation("a span without messages among others", {"o.jsonl": lines(
+        otlp_spans(chat_span(1), chat_span(2, **IO_TEXT)))}, ONE, problem="no messages"),
+)  # fmt: skip
+
+
+PRINTED = json.dumps(otel_span([ASKED], [ANSWERED]), indent=4)
+CUT = f"{json.dumps([HI, A])}\n{json.dumps([HI, A])}".encode("utf-16")[:-7]
+
+test_files_that_are_written_otherwise = variations(
+    Variation("spans that are printed one after the other",
+              {"spans.json": f"{PRINTED}\n{PRINTED}\n"}, ONE, format="otel"),
+    Variation("a name in capitals", {"LOG.JSON": json.dumps([HI, A], indent=2)}, ONE),
+    Variation("UTF-16, as PowerShell redirects output",
+              {"u.jsonl": f"{json.dumps([HI, A])}\r\n".encode("utf-16")}, ONE),
+    Variation("UTF-16 with the high byte first",
+              {"u.jsonl": b"\xfe\xff" + f"{json.dumps([HI, A])}\r\n".encode("utf-16-be")}, ONE),
+    Variation("a document in UTF-16",
+              {"u.json": json.dumps([HI, A], indent=2).encode("utf-16")}, ONE),
+    Variation("UTF-16 that was cut in a character", {"u.jsonl": CUT},
+              ONE, problem="line 2: it is not JSON"),
+)  # fmt: skip
+
+
+def test_logs_with_names_in_capitals_are_found_in_folders(tmp_path):
+    (tmp_path / "A.JSONL").write_text(json.dumps([HI, A]) + "\n")
+    (tmp_path / "B.ZIP").write_bytes(b"PK")
+    logs = read_logs(tmp_path)
+    assert [len(dialog.turns) for dialog in logs.dialogs] == [1]
+    assert len(logs.problems) == 1 and "is compressed" in logs.problems[0]
+
+
+# Inspect
+
+
+def sample(*messages: Any) -> dict:
+    whole = {"id": 1, "epoch": 1, "input": "Hi", "target": "", "messages": [*messages]}
+    return {"s.jsonl": lines(whole)}
+
+
+SEARCHED = {"type": "tool_use", "tool_type": "web_search", "id": "w1", "name": "web_search",
+            "arguments": '{"query": "ls"}', "result": "y"}  # fmt: skip
+GOES_ON = "Please proceed to the next step using your best judgement."
+INPUT = {**HI, "source": "input"}
+
+test_logs_of_inspect = variations(
+    Variation(
+        "a tool that the provider runs",
+        sample(INPUT, {"role": "assistant", "content": [SEARCHED, text("A.")]}),
+        ONE, format="inspect", calls=["ls"], results=["y"],
+    ),
+    Variation(
+        "a tool that the provider could not run",
+        sample(INPUT, {"role": "assistant", "content": [
+            {**SEARCHED, "result": "", "error": "no"}, text("A.")]}),
+        ONE, calls=["ls"], results=["no"],
+    ),
+    Variation(
+        "the scaffold's words where the model stopped",
+        sample(INPUT, {"role": "assistant", "content": "A"}, {"role": "user", "content": GOES_ON},
+               {"role": "assistant", "content": "."}),
+        [[("Hi", "A\n\n.")]], seen=[GOES_ON],
+    ),
+    Variation(
+        "the scaffold's words with the name of its tool",
+        sample(INPUT, {"role": "assistant", "content": "A"},
+               {"role": "user", "content": f"\n{GOES_ON} If you believe you have completed the"
+                " task, please call the `submit()` tool with your final answer.\n"},
+               {"role": "assistant", "content": "."}),
+        [[("Hi", "A\n\n.")]],
+    ),
+    Variation(
+        "a warning before a compaction",
+        sample(INPUT, {"role": "user", "content": "Context compaction approaching. Use memory() to"
+                       " save concise notes on:\n- price"}, A),
+        ONE,
+    ),
+    Variation(
+        "the same words from an operator",
+        sample(INPUT, A, {"role": "user", "content": GOES_ON, "source": "operator"},
+               {"role": "assistant", "content": "B."}),
+        [[("Hi", "A."), (GOES_ON, "B.")]],
+    ),
+    Variation(
+        "more of a simulated user",
+        sample(INPUT, A, {"role": "user", "content": "More?"},
+               {"role": "assistant", "content": "B."}),
+        TWO,
+    ),
+)  # fmt: skip
+
+
+def test_a_compaction_of_the_provider_in_a_log_of_inspect(tmp_path):
+    summary = {"type": "anthropic_compact", "content": "We spoke of Rome."}
+    compacted = {"type": "data", "data": {"compaction_metadata": summary}}
+    said = [INPUT, A, {"role": "user", "content": "More?"},
+            {"role": "assistant", "content": [compacted, text("B.")]}]  # fmt: skip
+    seen = context_before_last_reply(tmp_path, "s.jsonl", sample(*said)["s.jsonl"])
+    assert seen == ["We spoke of Rome."]
+
+
+# OpenInference
+
+
+def llm_span(number: int = 1, **said: Any) -> dict:
+    context = {"trace_id": "t", "span_id": f"s{number}"}
+    return {"context": context, "span_kind": "LLM", "start_time": str(number),
+            "attributes": {"llm": said}}  # fmt: skip
+
+
+def content_part(kind: str, **fields: Any) -> dict:
+    return {"message_content": {"type": kind, **fields}}
+
+
+CALL_PART = {**content_part("tool_use"), "tool_call": {
+    "id": "c1", "function": {"name": "sh", "arguments": '{"c": "ls"}'}}}  # fmt: skip
+ASKED_IN_SPAN = [{"message": HI}]
+IN_ORDER = [content_part("reasoning", text="price"), content_part("text", text="A."), CALL_PART]
+DOTTED = {
+    "context.trace_id": "t", "context.span_id": "s", "span_kind": "LLM",
+    "attributes.llm.input_messages.0.message.role": "user",
+    "attributes.llm.input_messages.0.message.content": "Hi",
+    "attributes.llm.output_messages.0.message.role": "assistant",
+    **{f"attributes.llm.output_messages.0.message.contents.0.{name}": value for name, value in {
+        "message_content.type": "text", "message_content.text": "A."}.items()},
+    **{f"attributes.llm.output_messages.0.message.contents.1.{name}": value for name, value in {
+        "message_content.type": "tool_use", "tool_call.id": "c1", "tool_call.function.name": "sh",
+        "tool_call.function.arguments": '{"c": "ls"}'}.items()},
+}  # fmt: skip
+
+
+def openinference_span(number: int, asked: list[str], answer: str) -> dict:
+    said = {"openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.content": answer}  # fmt: skip
+    for n, words in enumerate(asked):
+        said[f"llm.input_messages.{n}.message.role"] = "assistant" if n % 2 else "user"
+        said[f"llm.input_messages.{n}.message.content"] = words
+    return {"traceId": "t1", "spanId": f"s{number}", "startTimeUnixNano": str(number),
+            "attributes": attributes(**said)}  # fmt: skip
+
+
+test_spans_of_openinference = variations(
+    Variation(
+        "reasoning, text and a call in order",
+        {"x.jsonl": lines(llm_span(input_messages=ASKED_IN_SPAN, output_messages=[
+            {"message": {"role": "assistant", "contents": IN_ORDER}}]))},
+        ONE, format="phoenix", calls=["ls"],
+    ),
+    Variation(
+        "the same call among the tool calls too",
+        {"x.jsonl": lines(llm_span(input_messages=ASKED_IN_SPAN, output_messages=[
+            {"message": {"role": "assistant", "contents": IN_ORDER, "tool_calls": [
+                {"tool_call": CALL_PART["tool_call"]}]}}]))},
+        ONE, calls=["ls"],
+    ),
+    Variation("dotted names", {"x.jsonl": lines(DOTTED)}, ONE, calls=["ls"]),
+    Variation(
+        "a call of an older version",
+        {"x.jsonl": lines(llm_span(input_messages=ASKED_IN_SPAN, output_messages=[
+            {"message": {"role": "assistant", "content": "A.", "function_call_name": "sh",
+                         "function_call_arguments_json": '{"c": "ls"}'}}]))},
+        ONE, calls=["ls"],
+    ),
+    Variation(
+        "a batch of OTLP in the order in which the spans ended",
+        {"o.jsonl": lines(otlp_spans(
+            openinference_span(2, ["Hi", "A.", "More?"], "B."),
+            openinference_span(1, ["Hi"], "A.")))},
+        TWO,
+    ),
+)  # fmt: skip
+
+
+# Logfire
+
+
+def logfire_span(*events: dict) -> dict:
+    span = otel_span([], [])
+    span["attributes"] = {"gen_ai.operation.name": "chat", "events": json.dumps(events)}
+    return span
+
+
+def named_event(name: str, **fields: Any) -> dict:
+    return {**fields, "gen_ai.system": "openai", "event.name": f"gen_ai.{name}"}
+
+
+SAYS_HI = named_event("user.message", role="user", content="Hi")
+CHOICE = named_event("choice", index=0, message={"role": "assistant", "content": "A."})
+
+test_spans_of_logfire = variations(
+    Variation("a question and its answer", {"x.jsonl": lines(logfire_span(SAYS_HI, CHOICE))}, ONE,
+              format="otel"),
+    Variation("a system prompt", {"x.jsonl": lines(logfire_span(
+        named_event("system.message", role="system", content="Be brief."), SAYS_HI, CHOICE))}, ONE,
+        system="Be brief."),
+    Variation("a call", {"x.jsonl": lines(logfire_span(
+        SAYS_HI, named_event("assistant.message", **CALLS),
+        named_event("tool.message", content="y", role="tool", id="c1"), CHOICE))}, ONE,
+        calls=["ls"], results=["y"]),
+    Variation("a call as the answer", {"x.jsonl": lines(logfire_span(
+        SAYS_HI, named_event("choice", index=0, message=CALLS)))}, [[("Hi", "")]], calls=["ls"]),
+)  # fmt: skip
+
+
+# the spend logs of LiteLLM from 1.80 on, whose column `messages` is empty
+
+
+def spent(sent: Any, response: Any, **fields: Any) -> dict:
+    row = {"request_id": "r", "call_type": "acompletion", "status": "success", "messages": {},
+           "startTime": "2026-10-01T10:00:00Z"}  # fmt: skip
+    return {**row, "proxy_server_request": sent, "response": response, **fields}
+
+
+REQUESTED = {"model": "m", "messages": [{"role": "system", "content": "Be brief."}, HI]}
+RESPONSE = {"choices": [{"message": A, "finish_reason": "stop"}]}
+RESPONSES = {"model": "m", "input": "Hi", "instructions": "Be brief."}
+OF_ANTHROPIC = {"model": "m", "system": "Be brief.", "messages": [HI]}
+
+test_spend_logs_of_litellm = variations(
+    Variation("a request", {"x.jsonl": lines(spent(REQUESTED, RESPONSE))}, ONE, format="litellm",
+              system="Be brief."),
+    Variation("columns of JSON", {"x.jsonl": lines(spent(
+        json.dumps(REQUESTED), json.dumps(RESPONSE), messages="{}"))}, ONE, system="Be brief."),
+    Variation("a request with its headers", {"x.jsonl": lines(spent(
+        {"url": "u", "method": "POST", "headers": {}, "body": REQUESTED}, RESPONSE))}, ONE),
+    Variation("a request of the Responses API", {"x.jsonl": lines(spent(
+        RESPONSES, {"output": [SAID]}, call_type="aresponses"))},
+        ONE, system="Be brief."),
+    Variation("a request of Anthropic's API", {"x.jsonl": lines(spent(
+        OF_ANTHROPIC, {"role": "assistant", "content": [text("A.")]},
+        call_type="anthropic_messages"))}, ONE, system="Be brief."),
+    Variation("a page of the proxy's interface", {"x.json": {"data": [
+        spent(REQUESTED, RESPONSE)], "total": 1}}, ONE),
+    Variation("neither messages nor a request", {"x.jsonl": lines(spent({}, {}))},
+              refused="x.jsonl"),
+)  # fmt: skip
