@@ -7,7 +7,7 @@ well after the time is given up.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from holdfast.cli.progress import Bar
 from holdfast.drift.progress import GROWTH, cost_share
@@ -124,11 +124,15 @@ class Group:
     ends: float
     stops: float
     clock: Callable[[], float] = time.monotonic
+    size: int = field(init=False)  # as many go on, the first ones
+    _replies: float = field(default=0.0, init=False)  # of these
+    _round: int = field(default=0, init=False)  # the last that all of them have finished
+    _round_ended: float = field(default=0.0, init=False)
+    _overdue: float = field(default=0.0, init=False)  # when the next round should have ended
 
     def __post_init__(self) -> None:
-        self.size = len(self.numbers)  # as many go on, the first ones
+        self.size = len(self.numbers)
         self._replies_each = self.bar.total / len(self.numbers)
-        self._replies = 0.0  # of these
         self._note_round(0, self.clock())
 
     def __call__(self, done: int, tokens: int = 0) -> None:
