@@ -160,6 +160,7 @@ def next_steps(folder: Path) -> dict[str, str]:
         "a rule made worse": _made_worse(results()),
         "uninformative": _with_outcome(results(), Outcome.UNINFORMATIVE),
         "breakdown": _with_outcome(results(), Outcome.BROKEN_DOWN),
+        "breakdown of few": _with_outcome(results(conversations=3), Outcome.BROKEN_DOWN),
         "breakdown with cures": _breaking_down(folder / "breakdown"),
         "cut replies": _with_outcome(results(), Outcome.CUT),
         "one round": results(rounds=1),

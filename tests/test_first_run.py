@@ -136,6 +136,17 @@ def test_the_last_conversation_goes_on_until_well_after_the_time():
     assert stopped(group) == list(range(10, 18))
 
 
+def test_a_group_is_halved_if_a_round_is_overdue_and_again_after_as_long():
+    clock = Clock()
+    with Bar(32) as bar:
+        group = Group(range(8), 4, bar, ends=100, stops=150, clock=clock)
+        sizes = []
+        for clock.now in (47, 48, 90, 97):  # the first round should take 19 seconds
+            group.should_stop(0)
+            sizes.append(group.size)
+    assert sizes == [8, 4, 4, 2]
+
+
 def test_the_first_replies_of_a_round_tell_nothing_of_its_pace():
     clock = Clock()
     with Bar(32) as bar:

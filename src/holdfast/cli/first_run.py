@@ -178,7 +178,7 @@ def _converse(
     given, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
     first = pilot.first_group(plan, seconds, len(missing))
     expected = first * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
-    if expected > _MOST_TIMES * seconds and len(missing) == most:
+    if pilot.knows_pace and expected > _MOST_TIMES * seconds and len(missing) == most:
         raise HoldfastError(
             f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} would take"
             f" about {duration(expected)} here, as the model is slow, and --minutes {minutes:g} is"

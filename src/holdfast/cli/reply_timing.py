@@ -1,6 +1,7 @@
 """Times a few replies of a model, to see how many conversations fit into a time."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from holdfast.seeds import seed_of
 # tokens of each. The first reply of a model that runs here takes longer, and only warms it up. Such
 # a model answers many in little more time than a few, and a run gives it many; but the prompts of
 # many take a slow one long to read.
-_TRIALS = ((1, 1), (4, 1), (16, 1), (16, 4), (16, 16), (16, 64))
+_TRIALS = ((1, 1), (4, 1), (4, 4), (16, 1), (16, 4), (16, 16), (16, 64))
 _LEAST_GROWTH = 2  # of the time from one trial to the next
 _MOST_OF_ENDPOINT = 4  # replies side by side, as requests to it cost money
 
@@ -88,11 +89,17 @@ async def _timed(
 
 
 def _pilot_of(timed: Sequence[_Timed], per_round: float) -> Pilot:
-    """A pilot by the last replies that ended in time; its start by as many, shorter ones."""
-    last = timed[-1]
-    before = timed[-2] if len(timed) > 1 else last
+    """A pilot by the last two trials of as many replies, of which the second were longer; without
+    such a pair, by the last trial alone, as if its start took no time.
+    """
+    pairs = [
+        (before, after)
+        for before, after in itertools.pairwise(timed)
+        if len(before.replies) == len(after.replies)
+    ]
+    before, last = pairs[-1] if pairs else (None, timed[-1])
     per_token = last.seconds / last.length
-    if len(before.replies) == len(last.replies) and before.length < last.length:
+    if before is not None:
         further = (last.seconds - before.seconds) / (last.length - before.length)
         per_token = min(per_token, max(further, 0.0))
     return Pilot(

@@ -1,13 +1,13 @@
 """How many conversations fit into a time: a run that begins with a few, and goes on in groups.
 
-The model's speed is an estimate, and a busy machine becomes slower while the run goes on. So after
-each round, a group that is late is made smaller, and what has not ended well after the time is
-given up.
+The model's speed is an estimate, and a busy machine becomes slower while the run goes on. So a
+group is made smaller if it is late after a round, or if a round is overdue, and what has not ended
+well after the time is given up.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from holdfast.cli.progress import Bar
 from holdfast.drift.progress import GROWTH, cost_share
@@ -18,6 +18,9 @@ FEWEST = 2  # conversations of the first group, unless the model is too slow eve
 ENOUGH = 8  # conversations, unless the model is too slow for these
 _SHARE = 0.5  # of a group's time, which a smaller one takes too, as its rounds take turns
 _LATE = 1.2  # how much longer than the time left a group may seem to take
+_OVERDUE = (
+    2.5  # how many times as long as it should take, a round may take before the group is halved
+)
 _OVERTIME = 0.5  # as a share of the time, after which conversations are given up
 
 
@@ -60,6 +63,11 @@ class Pilot:
     limit: int
     cut: float = 0.0
     per_round: float = 2
+
+    @property
+    def knows_pace(self) -> bool:
+        """Whether more was timed than the first token, most of whose time is that of the start."""
+        return self.limit > 1
 
     def tokens_of(self, max_new_tokens: int) -> float:
         """About how long a reply is: at least half of the longest possible, as a conversation that
@@ -116,12 +124,16 @@ class Group:
     ends: float
     stops: float
     clock: Callable[[], float] = time.monotonic
+    size: int = field(init=False)  # as many go on, the first ones
+    _replies: float = field(default=0.0, init=False)  # of these
+    _round: int = field(default=0, init=False)  # the last that all of them have finished
+    _round_ended: float = field(default=0.0, init=False)
+    _overdue: float = field(default=0.0, init=False)  # when the next round should have ended
 
     def __post_init__(self) -> None:
-        self.size = len(self.numbers)  # as many go on, the first ones
+        self.size = len(self.numbers)
         self._replies_each = self.bar.total / len(self.numbers)
-        self._replies = 0.0  # of these
-        self._round, self._round_ended = 0, self.clock()  # the last that all have finished
+        self._note_round(0, self.clock())
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         """Shows replies, and makes the group smaller if it is late after a round."""
@@ -132,17 +144,30 @@ class Group:
             self._begin_round_after(finished)
 
     def should_stop(self, number: int) -> bool:
-        """Whether a conversation that has not ended is given up."""
+        """Whether a conversation that has not ended is given up; asked at least every second."""
+        if (now := self.clock()) > self._overdue and self.size > 1:
+            self._keep(self.size // 2)
+            self._overdue = now + (now - self._round_ended)
         return number > self.numbers[self.size - 1] or self.clock() > self.stops
 
     def _begin_round_after(self, finished: int) -> None:
-        now = self.clock()
-        before, share = (cost_share(part / self.rounds, GROWTH) for part in (self._round, finished))
+        now, before, share = self.clock(), self._share(self._round), self._share(finished)
         rest = (now - self._round_ended) * (1 - share) / (share - before)
         left = max(self.ends - now, 0.0)
-        self._round, self._round_ended = finished, now
+        self._note_round(finished, now)
         if rest > _LATE * left:
             self._keep(max(1, int(self.size * left / rest)))
+
+    def _note_round(self, finished: int, now: float) -> None:
+        """Notes the last round that all have finished, and when the next one is overdue."""
+        self._round, self._round_ended = finished, now
+        before, after = self._share(finished), self._share(finished + 1)
+        expected = max(self.ends - now, 0.0) * (after - before) / (1 - before)
+        self._overdue = now + _OVERDUE * expected
+
+    def _share(self, rounds: int) -> float:
+        """The share of the time that the first rounds take."""
+        return cost_share(rounds / self.rounds, GROWTH)
 
     def _keep(self, size: int) -> None:
         """Gives up all conversations but the first ones."""

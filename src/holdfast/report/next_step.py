@@ -72,7 +72,7 @@ def _fault(results: DriftResults) -> str | None:
         cures := collapse_cures(series)
     ):
         return f"{', and '.join(cures)}, so that the conversations do not break down"
-    if findings.outcome is Outcome.BROKEN_DOWN:
+    if findings.outcome is Outcome.BROKEN_DOWN and len(series[0].records) >= MIN_SAMPLES:
         return "use a larger model, as these conversations break down into repetition"
     return None
 

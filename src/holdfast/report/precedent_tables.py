@@ -96,7 +96,8 @@ def precedent_figure(results: Sequence[Precedent]) -> Figure:
     for axis, result in zip(axes, shown, strict=True):
         for line in _LINES:
             _draw(axis, line, _cells_of(line, result))
-        axis.set(title=f"next reply, {result.method}", xlabel="earlier replies in view")
+        method = "without a fix" if result.method == "none" else result.method
+        axis.set(title=f"next reply, {method}", xlabel="earlier replies in view")
         axis.set(ylabel="score", ylim=(-0.05, 1.05), xticks=[d.seen for d in result.depths])
     figures.legend_below(figure, *axes[0].get_legend_handles_labels())
     return figure
