@@ -179,6 +179,7 @@ test_rollouts_with_kinds_of_parts = variations(
 
 PUSH, LIST = "['bash', '-lc', 'git push']", "['bash', '-lc', 'ls']"
 ADDED = "*** Begin Patch\n*** Add File: /x/a.py\n+a = 1\n*** End Patch"
+UPDATED = "*** Begin Patch\n*** Update File: /x/b.py\n@@\n-b\n+c\n*** End Patch"
 
 test_rollouts_with_completed_items = variations(
     Variation(
@@ -263,6 +264,19 @@ test_rollouts_with_completed_items = variations(
         ONE,
         calls=["await f()", ADDED, "y", "w"],
         results=["ok", "z", "", "done"],
+    ),
+    Variation(
+        "changes of files in a list, and arguments that are JSON",
+        rollout(
+            META, ASKS, script()[0],
+            completed("FileChange", id="f1", changes=[
+                {"path": "/x/a.py", "kind": {"type": "add"}, "diff": "a = 1\n"},
+                {"path": "/x/b.py", "kind": "update", "diff": "@@\n-b\n+c"}]),
+            completed("McpToolCall", id="m1", server="s", tool="t", arguments='{"q": "y"}'),
+            script()[1], ANSWERS,
+        ),
+        ONE,
+        calls=["await f()", f"{ADDED}\n{UPDATED}", "y"],
     ),
 )  # fmt: skip
 
@@ -645,6 +659,10 @@ test_other_changes = variations(
     Variation("a bulk export of LangSmith", {"x.jsonl": lines(BULK)}, ONE, format="langsmith"),
     Variation("a page of LangSmith's interface", {"x.json": {"runs": [
         run(inputs={"messages": [HI]}, outputs=A)], "cursors": {"next": None}}}, ONE),
+    Variation("a dialog with the runs of its assistant",
+              {"x.json": {"messages": [HI, A], "runs": [{"id": "run_1"}]}}, ONE, format="openai"),
+    Variation("a dialog with fields of its own that a change of VS Code's has too",
+              {"x.jsonl": lines({"kind": 1, "v": {}, "messages": [HI, A]})}, ONE, format="openai"),
     Variation(
         "a payload of LiteLLM's whose input is text",
         {"x.jsonl": lines({"id": "1", "call_type": "aresponses", "status": "success",

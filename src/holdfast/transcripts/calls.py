@@ -28,7 +28,7 @@ class Call:
 def transcripts_of_calls(
     calls_in: Callable[[str, Any], Iterable[Call | Unread]], description: str
 ) -> StreamingReader:
-    """A reader of a format that consists of calls; `description` names them in the plural."""
+    """A reader of a format that consists of calls; `description` names one of them."""
 
     def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
         calls: list[Call] = []
@@ -47,7 +47,8 @@ def transcripts_of_calls(
                 yield Unread(f"{where}: {error}")
                 failed = True
         if count and not calls and not failed:
-            yield Unread(f"{file_of(where)}: none of its {count} are {description}")
+            rejected = f"none of its {count} values is" if count > 1 else "its only value is not"
+            yield Unread(f"{file_of(where)}: {rejected} {description}")
         for call in _last_of_each_dialog(calls):
             file = file_of(call.where)
             source = f"{file}, session {call.session}" if call.session else call.where

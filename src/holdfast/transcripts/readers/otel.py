@@ -122,5 +122,5 @@ def _list_of(value: Any) -> list[Any]:
 _EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 
 
-_DESCRIPTION = "model calls (gen_ai spans of the operation chat or the like)"
+_DESCRIPTION = "a model call (a gen_ai span of the operation chat or the like)"
 FORMAT = Format("otel", is_gen_ai, transcripts_of_calls(calls_in_span, _DESCRIPTION), streams=True)

@@ -86,5 +86,5 @@ def _plain_value(value: Any) -> Any:
     return _plain(mapping(inner).get("values")) if kind == "kvlistValue" else inner
 
 
-_DESCRIPTION = "OTLP batches with a model call"
+_DESCRIPTION = "an OTLP batch with a model call"
 FORMAT = Format("otlp", _recognises, transcripts_of_calls(_calls, _DESCRIPTION), streams=True)

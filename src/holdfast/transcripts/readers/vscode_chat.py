@@ -54,7 +54,8 @@ def _recognises(value: Any) -> bool:
     kind = fields.get("kind")
     if not isinstance(kind, int) or isinstance(kind, bool):
         return False
-    return isinstance(fields.get("k"), list) or isinstance(fields.get("v"), Mapping)
+    has_change = isinstance(fields.get("k"), list) or isinstance(fields.get("v"), Mapping)
+    return has_change and fields.keys() <= {"kind", "k", "v", "i"}
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
