@@ -662,7 +662,9 @@ test_other_changes = variations(
     Variation("a dialog with the runs of its assistant",
               {"x.json": {"messages": [HI, A], "runs": [{"id": "run_1"}]}}, ONE, format="openai"),
     Variation("a dialog with fields of its own that a change of VS Code's has too",
-              {"x.jsonl": lines({"kind": 1, "v": {}, "messages": [HI, A]})}, ONE, format="openai"),
+              {"x.jsonl": lines({"kind": 1, "v": {}, "messages": [HI, A]},
+                                {"kind": 0, "v": {}, "messages": [HI, A]})}, ONE * 2,
+              format="openai"),
     Variation(
         "a payload of LiteLLM's whose input is text",
         {"x.jsonl": lines({"id": "1", "call_type": "aresponses", "status": "success",
@@ -792,6 +794,8 @@ CHAT = {"gen_ai.operation.name": "chat"}
 CALLS = {"role": "assistant", "tool_calls": [
     {"id": "c1", "type": "function", "function": {
         "name": "sh", "arguments": '{"c": "ls"}'}}]}  # fmt: skip
+ASKED_IN_RECORD = logged("gen_ai.user.message", {"content": "Hi"})
+ANSWERED_IN_RECORD = logged("gen_ai.choice", {"message": {"content": "A."}})
 
 test_batches_of_otlp_with_log_records = variations(
     Variation("details of a call", {"o.jsonl": lines(otlp_logs(logged(DETAILS, **CHAT, **IO)))},
@@ -820,6 +824,31 @@ test_batches_of_otlp_with_log_records = variations(
         {"body": {"stringValue": "price"}}))}, ONE),
     Variation("a call both as a span and as a record", {"o.jsonl": lines(
         otlp_spans(chat_span(1, **IO_TEXT)), otlp_logs(logged(DETAILS, **CHAT, **IO)))}, ONE),
+    Variation("records of a call in two batches", {"o.jsonl": lines(
+        otlp_logs(logged("gen_ai.system.message", {"content": "Be brief."}), ASKED_IN_RECORD),
+        otlp_logs(ANSWERED_IN_RECORD))}, ONE, system="Be brief."),
+    Variation("records of calls in two traces whose spans have the same id", {"o.jsonl": lines(
+        otlp_logs(ASKED_IN_RECORD, {**ASKED_IN_RECORD, "traceId": "t2"}),
+        otlp_logs(ANSWERED_IN_RECORD, {**ANSWERED_IN_RECORD, "traceId": "t2"}))}, ONE * 2),
+    Variation("records without an answer", {"o.jsonl": lines(
+        otlp_logs(logged("gen_ai.user.message", {"content": "Hi"}, span="s2")),
+        otlp_logs(logged(DETAILS, **CHAT, **IO)))}, ONE, problem="messages and no answer"),
+    Variation("records with only an answer", {"o.jsonl": lines(
+        otlp_logs(logged("gen_ai.choice", {"message": {"content": "A."}}, span="s2")),
+        otlp_logs(logged(DETAILS, **CHAT, **IO)))}, ONE, problem="an answer and no messages"),
+    Variation("records without the id of a span", {"o.jsonl": lines(otlp_logs(
+        {**ASKED_IN_RECORD, "spanId": ""}, {**ANSWERED_IN_RECORD, "spanId": ""},
+        logged(DETAILS, span="", **CHAT, **IO)))}, ONE, problem="2 messages in log records"),
+    Variation("a span whose messages are records of its batch", {"o.jsonl": lines(
+        {**otlp_spans(chat_span(1)), **otlp_logs(ASKED_IN_RECORD, ANSWERED_IN_RECORD)})}, ONE),
+    Variation("spans whose messages are records of another batch", {"o.jsonl": lines(
+        otlp_spans(chat_span(1)), otlp_logs(ASKED_IN_RECORD, ANSWERED_IN_RECORD))}, ONE),
+    Variation("a score beside a span with its messages", {"o.jsonl": lines(
+        otlp_spans(chat_span(1, **IO)), otlp_logs(logged("gen_ai.evaluation.result", **CHAT)))},
+        ONE),
+    Variation("a score beside a span without messages", {"o.jsonl": lines(
+        otlp_spans(chat_span(1), chat_span(2, **IO)),
+        otlp_logs(logged("gen_ai.evaluation.result", **CHAT)))}, ONE, problem="no messages"),
     Variation("a span without messages among others", {"o.jsonl": lines(
         otlp_spans(chat_span(1), chat_span(2, **IO_TEXT)))}, ONE, problem="no messages"),
 )  # fmt: skip
