@@ -150,6 +150,46 @@ test_rollouts_with_kinds_of_parts = variations(
         seen=[],
     ),
     Variation(
+        "an element that is a part of what the user says",
+        rollout(META, says("user", "Please fix this:", "<div>hello</div>"), ANSWERS),
+        [[("Please fix this:\n<div>hello</div>", "A.")]],
+        seen=[],
+    ),
+    Variation(
+        "an element of the user's beside one of Codex's",
+        rollout(
+            META, says("user", ENVIRONMENT, "<div>hello</div>"),
+            line("event_msg", type="user_message", message="<div>hello</div>"), ANSWERS,
+        ),
+        [[("<div>hello</div>", "A.")]],
+        seen=[ENVIRONMENT],
+    ),
+    Variation(
+        "elements of the user's that the event joins without a newline",
+        rollout(
+            META, says("user", "<a>first</a>", "<b>second</b>"),
+            line("event_msg", type="user_message", message="<a>first</a><b>second</b>"), ANSWERS,
+        ),
+        [[("<a>first</a>\n<b>second</b>", "A.")]],
+        seen=[],
+    ),
+    Variation(
+        "elements of another version alone",
+        rollout(META, says("user", "<new_a>price</new_a>", "<new_b>x</new_b>"), ASKS, ANSWERS),
+        ONE,
+        seen=["<new_a>price</new_a>", "<new_b>x</new_b>"],
+    ),
+    Variation(
+        "what an editor put before the words",
+        rollout(
+            META,
+            says("user", "# Context from my IDE setup:\n\n## Open tabs:\n- price.py\n\n"
+                 "## My request for Codex:\nHi"),
+            ANSWERS,
+        ),
+        ONE,
+    ),
+    Variation(
         "files that the user named in the app",
         rollout(
             META,
@@ -176,6 +216,15 @@ test_rollouts_with_kinds_of_parts = variations(
         [[("# Plan\n\n## My request:\nHi", "A.")]],
     ),
 )  # fmt: skip
+
+
+def test_parts_of_a_message_to_codex_keep_their_order(tmp_path):
+    parts = says("user", ENVIRONMENT, "Hi", GIT, "there")
+    (tmp_path / "r.jsonl").write_text(written(lines(META, parts, ANSWERS)))
+    (dialog,) = read_logs([tmp_path]).dialogs
+    texts = [event.text for event in dialog.transcript.path]
+    assert texts == ["Be brief.", ENVIRONMENT, "Hi\nthere", GIT, "A."]
+
 
 PUSH, LIST = "['bash', '-lc', 'git push']", "['bash', '-lc', 'ls']"
 ADDED = "*** Begin Patch\n*** Add File: /x/a.py\n+a = 1\n*** End Patch"

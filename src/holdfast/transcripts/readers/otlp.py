@@ -57,8 +57,8 @@ class _File:
     """The batches of a file that were read.
 
     Args:
-        read: the ids of the spans that have their messages, with that of their trace.
-        silent: those that have none, with a note.
+        read: the ids of the spans that have their answers, with that of their trace.
+        silent: those of the spans that have no messages, with a note.
         records: by the ids of their spans.
     """
 
@@ -72,7 +72,8 @@ class _File:
             reader = otel if is_gen_ai(span) else phoenix
             try:
                 for call in reader.calls_in_span(where, span):
-                    self.read.add(ids)
+                    if call.output:
+                        self.read.add(ids)
                     yield call
             except otel.WithoutMessages as error:  # which may be log records of a later batch
                 note = Unread(f"{where}: {error}")
