@@ -903,6 +903,14 @@ test_batches_of_otlp_with_log_records = variations(
 )  # fmt: skip
 
 
+def test_an_answer_that_is_a_log_record_of_a_span_with_messages_is_named(tmp_path):
+    asked = {name: value for name, value in IO.items() if "input" in name}
+    batches = otlp_spans(chat_span(1, **asked), chat_span(2, **IO)), otlp_logs(ANSWERED_IN_RECORD)
+    (tmp_path / "o.jsonl").write_text(written(lines(*batches)))
+    problems = read_logs([tmp_path]).problems
+    assert any("an answer and no messages" in problem for problem in problems)
+
+
 PRINTED = json.dumps(otel_span([ASKED], [ANSWERED]), indent=4)
 CUT = f"{json.dumps([HI, A])}\n{json.dumps([HI, A])}".encode("utf-16")[:-7]
 

@@ -54,13 +54,8 @@ def events_of_user_message(item: Mapping[str, Any], typed: Set[str]) -> list[Eve
     content = item.get("content")
     texts = [text_of(part) for part in (content if isinstance(content, list) else [content])]
     kinds = _kinds_of_parts(item, texts)
-    by_codex = [*map(_event_by_codex, texts, kinds)]
     is_marked = any(map(_is_users, kinds))
-    if not is_marked and _is_of_unknown_elements(_left(texts, by_codex), typed):
-        by_codex = [
-            event or (Event(Kind.REMINDER, text) if text.strip() else None)
-            for text, event in zip(texts, by_codex, strict=True)
-        ]
+    by_codex = _events_by_codex(texts, kinds, typed)
     written = [event for event in by_codex if event]
     words = _left(texts, by_codex)
     if not words and written and not is_marked:
@@ -68,6 +63,25 @@ def events_of_user_message(item: Mapping[str, Any], typed: Set[str]) -> list[Eve
     first = texts.index(words[0]) if words else len(texts)
     before = [event for event in by_codex[:first] if event]
     return [*before, *_words("\n".join(words), is_marked), *written[len(before) :]]
+
+
+def _events_by_codex(
+    texts: Sequence[str], kinds: Sequence[str], typed: Set[str]
+) -> list[Event | None]:
+    """The event of each part that Codex wrote; None for the user's, and for those without text.
+
+    If all that is not known to be Codex's are elements that the user did not type, another version
+    of Codex wrote them.
+    """
+    events = [*map(_known_event, texts, kinds)]
+    left = _left(texts, events)
+    is_typed = without_whitespace("".join(left)) in typed
+    if any(map(_is_users, kinds)) or is_typed or not all(map(element_around, left)):
+        return events
+    return [
+        event or (Event(Kind.REMINDER, text) if text.strip() else None)
+        for text, event in zip(texts, events, strict=True)
+    ]
 
 
 def without_whitespace(text: str) -> str:
@@ -78,14 +92,6 @@ def without_whitespace(text: str) -> str:
 def _left(texts: Sequence[str], by_codex: Sequence[Event | None]) -> list[str]:
     """The texts that Codex did not write."""
     return [text for text, event in zip(texts, by_codex, strict=True) if text.strip() and not event]
-
-
-def _is_of_unknown_elements(texts: Sequence[str], typed: Set[str]) -> bool:
-    """Whether texts are nothing but elements, which another version of Codex wrote, as the user did
-    not type them.
-    """
-    is_typed = without_whitespace("".join(texts)) in typed
-    return all(map(element_around, texts)) and not is_typed
 
 
 def _kinds_of_parts(item: Mapping[str, Any], parts: Sequence[Any]) -> list[str]:
@@ -100,7 +106,7 @@ def _is_users(kind: str) -> bool:
     return kind.startswith("user.")
 
 
-def _event_by_codex(text: str, kind: str) -> Event | None:
+def _known_event(text: str, kind: str) -> Event | None:
     """The event of a part that is known to be Codex's; None for any other."""
     if _is_users(kind) or not text.strip():
         return None
