@@ -191,6 +191,14 @@ def test_scanning_in_parts_gives_what_reading_at_once_gives(
     assert not [*scanned.folder.glob(".scanning*")]
 
 
+def test_a_file_in_utf16_is_read_at_once(tmp_path, small_parts):
+    path = tmp_path / "wide.jsonl"
+    path.write_bytes(lines_of(chats(40, lambda n: 5)).encode("utf-16"))
+    assert len(file_parts.parts_of(FoundLog(path, True), "openai")) == 1
+    run = scan_logs([path], _short(tmp_path), tmp_path / "run", form="openai")
+    assert len(run.dialogs) == 40 and not run.manifest.problems
+
+
 def test_what_a_part_needs_of_the_part_before_is_read(tmp_path, folder_of_logs, small_parts):
     run = scan_logs([folder_of_logs / "requests.jsonl"], _short(tmp_path), tmp_path / "run")
     causes = [record.probes[-1].cause for record in run.dialogs]

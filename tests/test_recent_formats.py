@@ -150,6 +150,46 @@ test_rollouts_with_kinds_of_parts = variations(
         seen=[],
     ),
     Variation(
+        "an element that is a part of what the user says",
+        rollout(META, says("user", "Please fix this:", "<div>hello</div>"), ANSWERS),
+        [[("Please fix this:\n<div>hello</div>", "A.")]],
+        seen=[],
+    ),
+    Variation(
+        "an element of the user's beside one of Codex's",
+        rollout(
+            META, says("user", ENVIRONMENT, "<div>hello</div>"),
+            line("event_msg", type="user_message", message="<div>hello</div>"), ANSWERS,
+        ),
+        [[("<div>hello</div>", "A.")]],
+        seen=[ENVIRONMENT],
+    ),
+    Variation(
+        "elements of the user's that the event joins without a newline",
+        rollout(
+            META, says("user", "<a>first</a>", "<b>second</b>"),
+            line("event_msg", type="user_message", message="<a>first</a><b>second</b>"), ANSWERS,
+        ),
+        [[("<a>first</a>\n<b>second</b>", "A.")]],
+        seen=[],
+    ),
+    Variation(
+        "elements of another version alone",
+        rollout(META, says("user", "<new_a>price</new_a>", "<new_b>x</new_b>"), ASKS, ANSWERS),
+        ONE,
+        seen=["<new_a>price</new_a>", "<new_b>x</new_b>"],
+    ),
+    Variation(
+        "what an editor put before the words",
+        rollout(
+            META,
+            says("user", "# Context from my IDE setup:\n\n## Open tabs:\n- price.py\n\n"
+                 "## My request for Codex:\nHi"),
+            ANSWERS,
+        ),
+        ONE,
+    ),
+    Variation(
         "files that the user named in the app",
         rollout(
             META,
@@ -177,8 +217,18 @@ test_rollouts_with_kinds_of_parts = variations(
     ),
 )  # fmt: skip
 
+
+def test_parts_of_a_message_to_codex_keep_their_order(tmp_path):
+    parts = says("user", ENVIRONMENT, "Hi", GIT, "there")
+    (tmp_path / "r.jsonl").write_text(written(lines(META, parts, ANSWERS)))
+    (dialog,) = read_logs([tmp_path]).dialogs
+    texts = [event.text for event in dialog.transcript.path]
+    assert texts == ["Be brief.", ENVIRONMENT, "Hi\nthere", GIT, "A."]
+
+
 PUSH, LIST = "['bash', '-lc', 'git push']", "['bash', '-lc', 'ls']"
 ADDED = "*** Begin Patch\n*** Add File: /x/a.py\n+a = 1\n*** End Patch"
+UPDATED = "*** Begin Patch\n*** Update File: /x/b.py\n@@\n-b\n+c\n*** End Patch"
 
 test_rollouts_with_completed_items = variations(
     Variation(
@@ -263,6 +313,19 @@ test_rollouts_with_completed_items = variations(
         ONE,
         calls=["await f()", ADDED, "y", "w"],
         results=["ok", "z", "", "done"],
+    ),
+    Variation(
+        "changes of files in a list, and arguments that are JSON",
+        rollout(
+            META, ASKS, script()[0],
+            completed("FileChange", id="f1", changes=[
+                {"path": "/x/a.py", "kind": {"type": "add"}, "diff": "a = 1\n"},
+                {"path": "/x/b.py", "kind": "update", "diff": "@@\n-b\n+c"}]),
+            completed("McpToolCall", id="m1", server="s", tool="t", arguments='{"q": "y"}'),
+            script()[1], ANSWERS,
+        ),
+        ONE,
+        calls=["await f()", f"{ADDED}\n{UPDATED}", "y"],
     ),
 )  # fmt: skip
 
@@ -645,6 +708,12 @@ test_other_changes = variations(
     Variation("a bulk export of LangSmith", {"x.jsonl": lines(BULK)}, ONE, format="langsmith"),
     Variation("a page of LangSmith's interface", {"x.json": {"runs": [
         run(inputs={"messages": [HI]}, outputs=A)], "cursors": {"next": None}}}, ONE),
+    Variation("a dialog with the runs of its assistant",
+              {"x.json": {"messages": [HI, A], "runs": [{"id": "run_1"}]}}, ONE, format="openai"),
+    Variation("a dialog with fields of its own that a change of VS Code's has too",
+              {"x.jsonl": lines({"kind": 1, "v": {}, "messages": [HI, A]},
+                                {"kind": 0, "v": {}, "messages": [HI, A]})}, ONE * 2,
+              format="openai"),
     Variation(
         "a payload of LiteLLM's whose input is text",
         {"x.jsonl": lines({"id": "1", "call_type": "aresponses", "status": "success",
@@ -774,6 +843,8 @@ CHAT = {"gen_ai.operation.name": "chat"}
 CALLS = {"role": "assistant", "tool_calls": [
     {"id": "c1", "type": "function", "function": {
         "name": "sh", "arguments": '{"c": "ls"}'}}]}  # fmt: skip
+ASKED_IN_RECORD = logged("gen_ai.user.message", {"content": "Hi"})
+ANSWERED_IN_RECORD = logged("gen_ai.choice", {"message": {"content": "A."}})
 
 test_batches_of_otlp_with_log_records = variations(
     Variation("details of a call", {"o.jsonl": lines(otlp_logs(logged(DETAILS, **CHAT, **IO)))},
@@ -802,9 +873,42 @@ test_batches_of_otlp_with_log_records = variations(
         {"body": {"stringValue": "price"}}))}, ONE),
     Variation("a call both as a span and as a record", {"o.jsonl": lines(
         otlp_spans(chat_span(1, **IO_TEXT)), otlp_logs(logged(DETAILS, **CHAT, **IO)))}, ONE),
+    Variation("records of a call in two batches", {"o.jsonl": lines(
+        otlp_logs(logged("gen_ai.system.message", {"content": "Be brief."}), ASKED_IN_RECORD),
+        otlp_logs(ANSWERED_IN_RECORD))}, ONE, system="Be brief."),
+    Variation("records of calls in two traces whose spans have the same id", {"o.jsonl": lines(
+        otlp_logs(ASKED_IN_RECORD, {**ASKED_IN_RECORD, "traceId": "t2"}),
+        otlp_logs(ANSWERED_IN_RECORD, {**ANSWERED_IN_RECORD, "traceId": "t2"}))}, ONE * 2),
+    Variation("records without an answer", {"o.jsonl": lines(
+        otlp_logs(logged("gen_ai.user.message", {"content": "Hi"}, span="s2")),
+        otlp_logs(logged(DETAILS, **CHAT, **IO)))}, ONE, problem="messages and no answer"),
+    Variation("records with only an answer", {"o.jsonl": lines(
+        otlp_logs(logged("gen_ai.choice", {"message": {"content": "A."}}, span="s2")),
+        otlp_logs(logged(DETAILS, **CHAT, **IO)))}, ONE, problem="an answer and no messages"),
+    Variation("records without the id of a span", {"o.jsonl": lines(otlp_logs(
+        {**ASKED_IN_RECORD, "spanId": ""}, {**ANSWERED_IN_RECORD, "spanId": ""},
+        logged(DETAILS, span="", **CHAT, **IO)))}, ONE, problem="2 messages in log records"),
+    Variation("a span whose messages are records of its batch", {"o.jsonl": lines(
+        {**otlp_spans(chat_span(1)), **otlp_logs(ASKED_IN_RECORD, ANSWERED_IN_RECORD)})}, ONE),
+    Variation("spans whose messages are records of another batch", {"o.jsonl": lines(
+        otlp_spans(chat_span(1)), otlp_logs(ASKED_IN_RECORD, ANSWERED_IN_RECORD))}, ONE),
+    Variation("a score beside a span with its messages", {"o.jsonl": lines(
+        otlp_spans(chat_span(1, **IO)), otlp_logs(logged("gen_ai.evaluation.result", **CHAT)))},
+        ONE),
+    Variation("a score beside a span without messages", {"o.jsonl": lines(
+        otlp_spans(chat_span(1), chat_span(2, **IO)),
+        otlp_logs(logged("gen_ai.evaluation.result", **CHAT)))}, ONE, problem="no messages"),
     Variation("a span without messages among others", {"o.jsonl": lines(
         otlp_spans(chat_span(1), chat_span(2, **IO_TEXT)))}, ONE, problem="no messages"),
 )  # fmt: skip
+
+
+def test_an_answer_that_is_a_log_record_of_a_span_with_messages_is_named(tmp_path):
+    asked = {name: value for name, value in IO.items() if "input" in name}
+    batches = otlp_spans(chat_span(1, **asked), chat_span(2, **IO)), otlp_logs(ANSWERED_IN_RECORD)
+    (tmp_path / "o.jsonl").write_text(written(lines(*batches)))
+    problems = read_logs([tmp_path]).problems
+    assert any("an answer and no messages" in problem for problem in problems)
 
 
 PRINTED = json.dumps(otel_span([ASKED], [ANSWERED]), indent=4)

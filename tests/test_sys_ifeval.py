@@ -54,6 +54,15 @@ def test_a_row_becomes_a_case_with_a_rule_per_instruction(tmp_path):
     assert zipped.fingerprint == suite.fingerprint
 
 
+def test_messages_may_have_further_fields(tmp_path):
+    named = row(7, NO_COMMA)
+    named["messages"] = [{**message, "name": "x"} for message in named["messages"]]
+    suites = [
+        load_suite(f"sys-ifeval:{write(tmp_path, [rows])}") for rows in (named, row(7, NO_COMMA))
+    ]
+    assert suites[0].fingerprint == suites[1].fingerprint
+
+
 def test_loose_scoring_makes_a_separate_suite(tmp_path):
     path = write(tmp_path, [row(7, NO_COMMA)])
     suites = [load_suite(f"sys-ifeval:{path}", scoring=name) for name in ("strict", "loose")]

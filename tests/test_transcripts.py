@@ -535,6 +535,13 @@ def test_a_trace_without_a_call_of_a_model_says_so(value, named, tmp_path):
         read_logs([written(tmp_path, value)])
 
 
+def test_one_value_that_is_no_call_is_named_in_the_singular(tmp_path):
+    with pytest.raises(UsageError, match="its only value is not an OTLP batch with a model call"):
+        read_logs([written(tmp_path, {"resourceSpans": []})])
+    with pytest.raises(UsageError, match="none of its 2 values is an OTLP batch"):
+        read_logs([written(tmp_path, {"resourceSpans": []}, {"resourceLogs": []})])
+
+
 def test_spans_of_two_instrumentations_in_one_file_are_read(tmp_path):
     said = [{"role": "user", "parts": [{"type": "text", "content": "Hi."}]}]
     answer = [{"role": "assistant", "parts": [{"type": "text", "content": "Hello."}]}]

@@ -30,12 +30,16 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 class SystemPrompt(StrictModel):
     """The message that gives the instructions."""
 
+    model_config = ConfigDict(extra="ignore")
+
     role: Literal["system"]
     content: Text
 
 
 class Request(StrictModel):
     """The message that the model is to answer as instructed."""
+
+    model_config = ConfigDict(extra="ignore")
 
     role: Literal["user"]
     content: Text

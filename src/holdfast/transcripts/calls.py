@@ -28,26 +28,45 @@ class Call:
 def transcripts_of_calls(
     calls_in: Callable[[str, Any], Iterable[Call | Unread]], description: str
 ) -> StreamingReader:
-    """A reader of a format that consists of calls; `description` names them in the plural."""
+    """A reader of a format whose values are calls; `description` names one of them."""
+
+    def calls_of(values: Iterable[Located]) -> Iterator[Call | Unread]:
+        for where, value in values:
+            try:
+                yield from calls_in(where, value)
+            except Malformed as error:
+                yield Unread(f"{where}: {error}")
+
+    return transcripts_of_file(calls_of, description)
+
+
+def transcripts_of_file(
+    calls_of: Callable[[Iterable[Located]], Iterable[Call | Unread]], description: str
+) -> StreamingReader:
+    """A reader of a format in which the values of a file make calls together; `description` names
+    a value with a call.
+    """
 
     def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
         calls: list[Call] = []
         known: dict[Any, Event] = {}
         count, where, failed = 0, "", False
-        for where, value in values:
-            count += 1
-            try:
-                for call in calls_in(where, value):
-                    if isinstance(call, Unread):
-                        yield call
-                        failed = True
-                    else:
-                        calls.append(_sharing_events(call, known))
-            except Malformed as error:
-                yield Unread(f"{where}: {error}")
+
+        def counted() -> Iterator[Located]:
+            nonlocal count, where
+            for value in values:
+                count, where = count + 1, value.source
+                yield value
+
+        for call in calls_of(counted()):
+            if isinstance(call, Unread):
+                yield call
                 failed = True
+            else:
+                calls.append(_sharing_events(call, known))
         if count and not calls and not failed:
-            yield Unread(f"{file_of(where)}: none of its {count} are {description}")
+            rejected = f"none of its {count} values is" if count > 1 else "its only value is not"
+            yield Unread(f"{file_of(where)}: {rejected} {description}")
         for call in _last_of_each_dialog(calls):
             file = file_of(call.where)
             source = f"{file}, session {call.session}" if call.session else call.where

@@ -63,9 +63,9 @@ def is_text(path: Path) -> bool:
 
 
 def is_lines(path: Path) -> bool:
-    """Whether a log is text that is not compressed and has a value in each line."""
+    """Whether a log is UTF-8 text that is not compressed and has a value in each line."""
     is_other = path.name.lower().endswith((*_MARKDOWN, *_COMPRESSED)) or may_be_document(path)
-    return is_text(path) and not is_other
+    return is_text(path) and not is_other and not _is_utf16(path)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -97,10 +97,15 @@ def _utf16_text(path: Path) -> str | None:
     """The text of a file in UTF-16, in which PowerShell writes the output of a command; None if it
     is not in that.
     """
+    # it may be cut off
+    return path.read_bytes().decode("utf-16", "replace") if _is_utf16(path) else None
+
+
+def _is_utf16(path: Path) -> bool:
+    """Whether a file begins with the mark of UTF-16."""
     with contextlib.suppress(OSError), path.open("rb") as file:  # which reading it as text names
-        if (mark := file.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return (mark + file.read()).decode("utf-16", "replace")  # it may be cut off
-    return None
+        return file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return False
 
 
 def _read_markdown(path: Path) -> Iterator[Located]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import reason_of
-from holdfast.transcripts.reader import Located, Unread, is_message_list
+from holdfast.transcripts.reader import Located, Unread, has_messages, is_message_list
 
 _PAGES = ("data", "runs", "loglines")  # fields of the responses of APIs, which list the values
 _NOT_BLANK = re.compile(r"\S")
@@ -47,7 +47,8 @@ def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
     except (ValueError, RecursionError) as error:
         yield Unread(f"{path} is not JSON: {reason_of(error)}")
         return
-    page = [document.get(n) for n in _PAGES] if isinstance(document, dict) else []
+    is_page = isinstance(document, dict) and not has_messages(document)
+    page = [document.get(n) for n in _PAGES] if is_page else []
     if others:
         entries = [document, *others]
     elif listed := [value for value in page if isinstance(value, list)]:

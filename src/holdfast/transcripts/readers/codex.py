@@ -30,7 +30,10 @@ from holdfast.transcripts.readers.codex_shown_events import (
     shown_item,
     shown_message,
 )
-from holdfast.transcripts.readers.codex_user_messages import events_of_user_message
+from holdfast.transcripts.readers.codex_user_messages import (
+    events_of_user_message,
+    without_whitespace,
+)
 from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, Tree
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
@@ -200,9 +203,9 @@ def _is_shown(fields: Mapping[str, Any]) -> bool:
 
 
 def _typed_by_the_user(shown: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The messages that the user typed, according to the events for display."""
+    """The messages that the user typed, according to the events for display, without whitespace."""
     messages = [message for event in shown if (message := shown_message(event))]
-    return {message.text.strip() for message in messages if message.is_by_user}
+    return {without_whitespace(message.text) for message in messages if message.is_by_user}
 
 
 def _roles(items: Sequence[Any], typed: Set[str]) -> set[str]:

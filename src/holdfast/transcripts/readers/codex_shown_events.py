@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import first_of, text_of
-from holdfast.transcripts.reader import at, fields_of
+from holdfast.transcripts.reader import at, decoded, fields_of
 from holdfast.transcripts.transcript import Event, Kind
 
 _ROLES = {
@@ -51,7 +51,7 @@ def shown_call(event: Mapping[str, Any]) -> list[Event]:
             arguments = {"command": item.get("command")}
             return _called("exec_command", arguments, str(output), call_id)
         case "patch_apply_end" | "FileChange":
-            patch = "\n".join(starmap(_patch_of, fields_of(item.get("changes")).items()))
+            patch = "\n".join(starmap(_patch_of, _changes(item.get("changes"))))
             return _called("apply_patch", {"input": patch}, str(output), call_id)
         case "mcp_tool_call_end" | "McpToolCall":
             invocation = fields_of(item.get("invocation")) or item
@@ -65,14 +65,24 @@ def shown_call(event: Mapping[str, Any]) -> list[Event]:
 
 
 def _called(name: str, arguments: Any, result: str, call_id: str) -> list[Event]:
-    call = Event(Kind.TOOL_CALL, call=ToolCall(name, dict(fields_of(arguments)), call_id))
+    call = Event(Kind.TOOL_CALL, call=ToolCall(name, dict(fields_of(decoded(arguments))), call_id))
     return [call, Event(Kind.TOOL_RESULT, result, call_id=call_id)]
+
+
+def _changes(listed: Any) -> list[tuple[str, Any]]:
+    """The path of each changed file with its change: they are an object, or a list."""
+    if isinstance(listed, list):
+        return [(str(at(change, "path")), change) for change in listed]
+    return [*fields_of(listed).items()]
 
 
 def _patch_of(path: str, change: Any) -> str:
     """The change of a file as a patch."""
-    verb = {"add": "Add", "delete": "Delete"}.get(str(at(change, "type")), "Update")
-    content = str(at(change, "content") or "")
-    added = "\n".join(f"+{line}" for line in content.splitlines()) if verb == "Add" else ""
-    diff = first_of(fields_of(change), "unified_diff", "unifiedDiff", default=added)
+    fields = fields_of(change)
+    kind = fields.get("type") or at(change, "kind", "type") or fields.get("kind")
+    verb = {"add": "Add", "delete": "Delete"}.get(str(kind), "Update")
+    diff = str(first_of(fields, "unified_diff", "unifiedDiff", "diff", default=""))
+    if verb != "Update" and not diff.startswith("@@"):  # in a list, it is the file's whole text
+        content = str(fields.get("content") or diff) if verb == "Add" else ""
+        diff = "\n".join(f"+{line}" for line in content.splitlines())
     return f"*** Begin Patch\n*** {verb} File: {path}\n{diff}\n*** End Patch"

@@ -55,5 +55,5 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
 
 
 FORMAT = Format(
-    "litellm", _recognises, transcripts_of_calls(_calls, "requests with a response"), streams=True
+    "litellm", _recognises, transcripts_of_calls(_calls, "a request with a response"), streams=True
 )

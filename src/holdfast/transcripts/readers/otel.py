@@ -12,7 +12,18 @@ from holdfast.transcripts.reader import Format, at, decoded, fields_of, mapping
 from holdfast.transcripts.spans import is_gen_ai, session_of, span_of, unflattened
 from holdfast.transcripts.transcript import Malformed
 
+CHOICE = "gen_ai.choice"  # the event that is a call's answer
+_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 _GENERATING = ("chat", "text_completion", "generate_content")  # operations that call a model
+
+
+def is_generating(operation: Any) -> bool:
+    """Whether a span's operation is a call of a model, as far as is known."""
+    return operation is None or operation in _GENERATING
+
+
+class WithoutMessages(Malformed):
+    """A span of a call of a model has no messages, which may be elsewhere."""
 
 
 def calls_in_span(where: str, value: Any) -> Iterator[Call]:
@@ -20,7 +31,7 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     span = unflattened(_with_events(mapping(value)))
     attributes = mapping(at(span, "attributes", "gen_ai") or {})
     operation = at(attributes, "operation", "name")
-    if operation is not None and operation not in _GENERATING:
+    if not is_generating(operation):
         return
     start = str(span.get("start_time") or span.get("startTimeUnixNano") or "")
     inputs = _listed(at(attributes, "input", "messages"))
@@ -33,7 +44,7 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     if inputs is None:
         if operation is None:
             return
-        raise Malformed(
+        raise WithoutMessages(
             "its gen_ai span has no messages (gen_ai.input.messages), as their content was not"
             " recorded, or was recorded as log records beside it"
         )
@@ -102,7 +113,7 @@ def _with_events(span: Mapping[str, Any]) -> Mapping[str, Any]:
     for event in events:
         name, fields = str(at(event, "name")), fields_of(at(event, "attributes"))
         role = _EVENT.fullmatch(name)
-        if name == "gen_ai.choice":
+        if name == CHOICE:
             choice = fields.get("message", fields.get("content"))
             found["gen_ai.completion"] = decoded(choice)
         elif role is not None:
@@ -119,8 +130,10 @@ def _list_of(value: Any) -> list[Any]:
     return [*value] if isinstance(value, list) else []
 
 
-_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
+def is_message_event(name: str) -> bool:
+    """Whether an event with this name is a message of a call's input."""
+    return _EVENT.fullmatch(name) is not None
 
 
-_DESCRIPTION = "model calls (gen_ai spans of the operation chat or the like)"
+_DESCRIPTION = "a model call (a gen_ai span of the operation chat or the like)"
 FORMAT = Format("otel", is_gen_ai, transcripts_of_calls(calls_in_span, _DESCRIPTION), streams=True)

@@ -1,13 +1,23 @@
 """OpenTelemetry's spans as OTLP writes them in JSON: names and typed values in lists.
 
-The messages of a call may be written as log records beside its span, or without it.
+The messages of a call may be written as log records beside its span, or without it. The records of
+a slow call are in several batches, so those of a file are put together at its end.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.reader import Format, Unread, entries, field_of, fields_of, mapping
+from holdfast.transcripts.calls import Call, transcripts_of_file
+from holdfast.transcripts.reader import (
+    Format,
+    Located,
+    Unread,
+    entries,
+    field_of,
+    fields_of,
+    mapping,
+)
 from holdfast.transcripts.readers import otel, phoenix
 from holdfast.transcripts.spans import is_gen_ai
 from holdfast.transcripts.transcript import Malformed
@@ -16,19 +26,134 @@ from holdfast.transcripts.transcript import Malformed
 _SPANS = ("scopeSpans", "instrumentationLibrarySpans")
 _LOGS = ("scopeLogs", "instrumentationLibraryLogs")
 _OPERATION = "gen_ai.operation.name"
+_INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 
 
 def _recognises(value: Any) -> bool:
     return not {"resourceSpans", "resourceLogs"}.isdisjoint(fields_of(value))
 
 
-def _calls(where: str, value: Any) -> Iterator[Call | Unread]:
-    for span in (*_spans(value), *_logged_calls(value)):
-        reader = otel if is_gen_ai(span) else phoenix
+class _Record(NamedTuple):
+    """A log record about a call of a model."""
+
+    where: str
+    trace: str
+    span: str
+    time: Any
+    event: str
+    attributes: dict[str, Any]  # its own, and the fields of its body
+
+    @property
+    def has_input(self) -> bool:
+        return otel.is_message_event(self.event) or _INPUT in self.attributes
+
+    @property
+    def has_answer(self) -> bool:
+        return self.event == otel.CHOICE or _OUTPUT in self.attributes
+
+
+@dataclass
+class _File:
+    """The batches of a file that were read.
+
+    Args:
+        read: the ids of the spans that have their answers, with that of their trace.
+        silent: those of the spans that have no messages, with a note.
+        records: by the ids of their spans.
+    """
+
+    read: set[tuple[str, str]] = field(default_factory=set)
+    silent: dict[tuple[str, str], Unread] = field(default_factory=dict)
+    records: dict[tuple[str, str], list[_Record]] = field(default_factory=dict)
+
+    def calls_in_spans(self, where: str, batch: Mapping[str, Any]) -> Iterator[Call | Unread]:
+        for span in _spans(batch):
+            ids = _ids_of(span)
+            reader = otel if is_gen_ai(span) else phoenix
+            try:
+                for call in reader.calls_in_span(where, span):
+                    if call.output:
+                        self.read.add(ids)
+                    yield call
+            except otel.WithoutMessages as error:  # which may be log records of a later batch
+                note = Unread(f"{where}: {error}")
+                if ids[1]:
+                    self.silent.setdefault(ids, note)
+                else:
+                    yield note
+            except Malformed as error:  # the other spans of the batch can be read
+                yield Unread(f"{where}: {error}")
+
+    def calls_in_records(self) -> Iterator[Call | Unread]:
+        """The calls whose messages are log records, and notes on those without messages."""
+        for ids, note in self.silent.items():
+            if not any(r.has_input or r.has_answer for r in self.records.get(ids, [])):
+                yield note
+        for ids, records in self.records.items():
+            if ids not in self.read:
+                yield from _logged_call(records, is_noted=ids in self.silent)
+
+
+def _calls(values: Iterable[Located]) -> Iterator[Call | Unread]:
+    file = _File()
+    unassigned: list[_Record] = []
+    for where, value in values:
         try:
-            yield from reader.calls_in_span(where, span)
-        except Malformed as error:  # the other spans of the batch can be read
+            yield from file.calls_in_spans(where, mapping(value))
+            for record in _records(where, mapping(value)):
+                if record.span:
+                    file.records.setdefault((record.trace, record.span), []).append(record)
+                elif record.has_input and record.has_answer:
+                    yield from _logged_call([record])
+                elif record.has_input or record.has_answer:
+                    unassigned.append(record)
+        except Malformed as error:
             yield Unread(f"{where}: {error}")
+    yield from file.calls_in_records()
+    if unassigned:
+        count = f"{len(unassigned)} messages" if len(unassigned) > 1 else "a message"
+        yield Unread(
+            f"{unassigned[0].where}: from here on, {count} in log records without a spanId left"
+            " out, as nothing tells which call they are of"
+        )
+
+
+def _logged_call(records: Sequence[_Record], is_noted: bool = False) -> Iterator[Call | Unread]:
+    """The call that log records are about, read as a span that has these as its events.
+
+    Args:
+        is_noted: whether it is known to have no messages.
+    """
+    first = records[0]
+    operations = (record.attributes.get(_OPERATION) for record in records)
+    operation = next(filter(None, operations), None)
+    span = {
+        "traceId": first.trace,
+        "spanId": first.span,
+        "startTimeUnixNano": first.time,
+        "attributes": {_OPERATION: operation},
+        "events": [{"name": r.event, "attributes": r.attributes} for r in records],
+    }
+    has_input = any(record.has_input for record in records)
+    has_answer = any(record.has_answer for record in records)
+    if has_input is not has_answer and otel.is_generating(operation):
+        present, missing = ("messages", "answer") if has_input else ("an answer", "messages")
+        name = f"span {first.span}" if first.span else "a call"
+        yield Unread(
+            f"{first.where}: the log records of {name} have {present} and no {missing}; the call"
+            " is left out"
+        )
+        return
+    try:
+        yield from otel.calls_in_span(first.where, span)
+    except Malformed as error:
+        if not (is_noted and isinstance(error, otel.WithoutMessages)):
+            yield Unread(f"{first.where}: {error}")
+
+
+def _ids_of(fields: Mapping[str, Any]) -> tuple[str, str]:
+    """The ids of the trace and the span of a span or a log record; "" if it lacks one."""
+    return str(fields.get("traceId") or ""), str(fields.get("spanId") or "")
 
 
 def _spans(batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -40,27 +165,13 @@ def _spans(batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**span, "attributes": _plain(span.get("attributes")), "events": events}
 
 
-def _logged_calls(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The calls whose messages are log records, as spans that have these as their events."""
-    spans: dict[str, dict[str, Any]] = {}
-    for number, record in enumerate(_members(batch.get("resourceLogs"), _LOGS, "logRecords")):
+def _records(where: str, batch: Mapping[str, Any]) -> Iterator[_Record]:
+    for record in _members(batch.get("resourceLogs"), _LOGS, "logRecords"):
         attributes = _plain(record.get("attributes"))
         name = str(record.get("eventName") or attributes.get("event.name") or "")
-        if not name.startswith("gen_ai."):
-            continue
-        said = fields_of(_plain_value(record.get("body")))
-        span = spans.setdefault(
-            str(record.get("spanId") or number),
-            {
-                "traceId": record.get("traceId"),
-                "spanId": record.get("spanId"),
-                "startTimeUnixNano": record.get("timeUnixNano"),
-                "attributes": {_OPERATION: attributes.get(_OPERATION)},
-                "events": [],
-            },
-        )
-        span["events"].append({"name": name, "attributes": {**attributes, **said}})
-    return [*spans.values()]
+        if name.startswith("gen_ai."):
+            said = {**attributes, **fields_of(_plain_value(record.get("body")))}
+            yield _Record(where, *_ids_of(record), record.get("timeUnixNano"), name, said)
 
 
 def _members(resources: Any, scopes: Sequence[str], name: str) -> Iterator[Mapping[str, Any]]:
@@ -86,5 +197,5 @@ def _plain_value(value: Any) -> Any:
     return _plain(mapping(inner).get("values")) if kind == "kvlistValue" else inner
 
 
-_DESCRIPTION = "OTLP batches with a model call"
-FORMAT = Format("otlp", _recognises, transcripts_of_calls(_calls, _DESCRIPTION), streams=True)
+_DESCRIPTION = "an OTLP batch with a model call"
+FORMAT = Format("otlp", _recognises, transcripts_of_file(_calls, _DESCRIPTION), streams=True)

@@ -28,7 +28,7 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     yield Call(where, session_of(span), start, *messages, span_of(span))
 
 
-_DESCRIPTION = "model calls (spans of OpenInference's kind LLM)"
+_DESCRIPTION = "a model call (a span of OpenInference's kind LLM)"
 FORMAT = Format(
     "phoenix", _recognises, transcripts_of_calls(calls_in_span, _DESCRIPTION), streams=True
 )

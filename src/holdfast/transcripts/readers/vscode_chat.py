@@ -21,6 +21,7 @@ from holdfast.transcripts.reader import (
     field_of,
     fields_of,
     file_of,
+    has_messages,
     mapping,
 )
 from holdfast.transcripts.transcript import (
@@ -52,9 +53,11 @@ def _recognises(value: Any) -> bool:
         marks = ("responderUsername", "initialLocation", "sessionId", "creationDate")
         return any(name in fields for name in marks)
     kind = fields.get("kind")
-    if not isinstance(kind, int) or isinstance(kind, bool):
+    if not isinstance(kind, int) or isinstance(kind, bool) or has_messages(value):
         return False
-    return isinstance(fields.get("k"), list) or isinstance(fields.get("v"), Mapping)
+    if kind == _INITIAL:
+        return isinstance(fields.get("v"), Mapping)
+    return isinstance(fields.get("k"), list)
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
