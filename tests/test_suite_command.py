@@ -4,6 +4,7 @@ The rules files here are ours; they have the lines that AGENTS.md files of publi
 """
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -611,6 +612,14 @@ def test_a_long_paragraph_is_read_in_linear_time():
     statements = read_statements(" ".join(sentences))
     assert [statement.text for statement in statements] == sentences
     assert statements[0].following == "Be kind to guest 1. Be kind to guest 2."
+
+
+@pytest.mark.parametrize("line", ["the any " * 1000, "the any all " * 500, "all the new PR " * 500])
+@pytest.mark.parametrize("start", ["", "Suppress ", "Force pushes to ", "PR titles must use "])
+def test_a_line_of_many_small_words_is_read_in_linear_time(start, line):
+    started = time.process_time()
+    rules_of(start + line)
+    assert time.process_time() - started < 1
 
 
 def test_a_line_that_needs_a_judge_has_a_rule_to_complete(tmp_path):

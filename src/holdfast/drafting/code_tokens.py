@@ -120,7 +120,7 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("semicolons", "trailing semicolons"), r";[ \t]*$", SCRIPT),
     (("tabs",), r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile")),
     (("spaces",), r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}")),
-    (("emojis", "emoji"), r"\p{Extended_Pictographic}", ("*",)),
+    (("emojis", "emoji"), r"[\p{Emoji_Presentation}\uFE0F\u20E3]", ("*",)),
     (("em dashes", "em-dashes", "em dash", "en dash", "en dashes"), "[–—]", ("*",)),
     (("async",), r"\basync\b", SCRIPT),
     (("await",), r"\bawait\b", SCRIPT),
