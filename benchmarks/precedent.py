@@ -66,7 +66,7 @@ def main() -> None:
         "measured_on": measured_in([run], arguments.commit),
         "model": arguments.model,
         "command": shlex.join(["holdfast", *words[:-2]]),
-        "conversations": len(run.precedents),
+        "conversations": sum(chat.method == "none" for chat in run.precedents),
         "results": [asdict(result) for result in precedent_of(run.precedents)],
     }
     write_record(record, arguments.out)

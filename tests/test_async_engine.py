@@ -1,7 +1,9 @@
 """An engine as tasks use it: shared steps, cancelled requests, and callers without a loop."""
 
 import asyncio
+import contextlib
 import gc
+import signal
 
 import pytest
 from tiny import chat, model
@@ -164,3 +166,49 @@ def test_a_task_cancelled_before_it_starts_is_not_reported_as_never_awaited(recw
     run_sync(work())
     gc.collect()
     assert not recwarn.list
+
+
+def test_an_interrupt_is_raised_whatever_else_ends_the_tasks():
+    async def interrupted():
+        raise SystemExit(3)
+
+    async def fails_when_cancelled():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise ValueError("while it ended") from None
+
+    async def work():
+        async with task_group() as group:
+            group.create_task(fails_when_cancelled())
+            await asyncio.sleep(0)
+            group.create_task(interrupted())
+
+    async def returns_all_the_same():
+        with contextlib.suppress(asyncio.CancelledError):
+            await work()
+        return "a result"
+
+    for run in (work, returns_all_the_same):
+        with pytest.raises(SystemExit):
+            run_sync(run())
+
+
+def test_the_handler_of_a_signal_is_back_after_an_interrupt_in_a_task():
+    def handler(number, frame):
+        raise AssertionError("not sent")
+
+    async def interrupted():
+        raise SystemExit(3)
+
+    async def work():
+        async with task_group() as group:
+            group.create_task(interrupted())
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(SystemExit):
+            run_sync(work())
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -23,6 +23,7 @@ from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
 from holdfast.drafting.suite_text import suite_text
 from holdfast.drift import Settings, load_suite
+from holdfast.errors import ModelError
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity
@@ -240,6 +241,16 @@ def test_a_model_that_ends_nothing_in_time_is_timed_by_its_first_token():
     suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
     pilot = time_replies(Timed(0.2, 0.1, 0.3), suite, settings, None, seconds=0.5)
     assert pilot.limit == 1 and pilot.per_token > 0.3
+
+
+def test_a_refused_request_ends_the_pilot_with_its_own_error():
+    class Refusing(ScriptedModel):
+        async def generate(self, request):
+            raise ModelError("The server refused the key.")
+
+    suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
+    with pytest.raises(ModelError, match="refused the key"):
+        time_replies(Refusing(), suite, settings, None, seconds=5)
 
 
 def test_only_rules_that_a_reply_shows_are_probed(tmp_path):

@@ -156,6 +156,20 @@ def test_requests_with_the_same_first_turn_share_one_rehearsal(monkeypatch):
     assert len(rows) == 7  # another first turn is another rehearsal
 
 
+def test_a_list_that_is_refused_once_it_is_resolved_is_refused_every_time(monkeypatch):
+    tiny = model()
+
+    def check(self, methods):
+        if any(isinstance(method, Floors) for method in methods):
+            raise UsageError("no floors here")
+
+    monkeypatch.setattr(type(tiny), "check", check)
+    session = tiny.session()
+    for _ in range(2):
+        with pytest.raises(UsageError, match="no floors here"):
+            session.generate_batch([Request(TALK, Hold(), LONG)])
+
+
 def test_the_request_that_caused_a_rehearsal_pays_for_it():
     tiny = model()
     session = tiny.session()

@@ -29,7 +29,9 @@ def test_forms_of_verbs_are_those_of_the_lexicon():
     for verb in {verb for verbs in ACTIONS.values() for verb in verbs}:
         by_tag = getAllInflections(verb, upos="VERB")
         forms = {verb, *(form for forms in by_tag.values() for form in forms)}
-        assert set(FORMS.get(verb, [verb])) == forms
+        # "force-push" is no word of the lexicon
+        found = {form.removeprefix("force-") for form in FORMS.get(verb, [verb])}
+        assert found == forms
 
 
 @pytest.mark.parametrize(

@@ -694,6 +694,15 @@ def test_a_line_of_many_small_words_is_read_in_linear_time(start, line):
     assert time.process_time() - started < 1
 
 
+@pytest.mark.parametrize(
+    "piece", ["never commit it (`.env`, ", "Branch: `a/b`, ", "setTimeout/", "a or "]
+)
+def test_a_line_of_many_clauses_is_read_in_little_time(piece):
+    started = time.process_time()
+    rules_of(f"Never {piece * 2000}")
+    assert time.process_time() - started < 5
+
+
 def test_a_line_that_needs_a_judge_has_a_rule_to_complete(tmp_path):
     path, out = tmp_path / "bot.md", tmp_path / "bot.yaml"
     path.write_text('Never use emojis. Be kind: "dear" #guest.\n')

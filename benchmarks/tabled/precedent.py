@@ -54,14 +54,16 @@ def fixes_table() -> str:
                 if cell["prompted"]
             }
             depths = [depth["seen"] for depth in result["depths"]]
-            rows = rows or [["model", "fix", *(_after(seen) for seen in depths)]]
+            rows = rows or [["model", "fix", "clear rules", *map(_after, depths)]]
             scores = [_score(cells["broken" if seen else "kept", seen]) for seen in depths]
-            rows.append([f"`{record['model']}`", f"`{result['method']}`", *scores])
+            rows.append(
+                [f"`{record['model']}`", f"`{result['method']}`", str(result["used"]), *scores]
+            )
     return "\n".join(markdown(rows))
 
 
 def _after(seen: int) -> str:
-    return f"{seen} broken {'reply' if seen == 1 else 'replies'} in view" if seen else "no reply"
+    return f"{seen} broken {'reply' if seen == 1 else 'replies'}" if seen else "no reply"
 
 
 def _records(folder: Path = FOLDER) -> list[dict]:

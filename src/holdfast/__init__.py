@@ -6,8 +6,8 @@
     model.generate(messages, holdfast.SplitSoftmax(0.5))
     holdfast.drift.run(model, "starter", out="runs/first")
 
-The names that are imported below for type checkers are the public interface, with that of their
-modules. Everything that it raises on purpose is a `HoldfastError`; `holdfast.errors` draws their
+The public interface is what `dir(holdfast)` lists, with the public names of the modules in it.
+Everything that it raises on purpose is a `HoldfastError`; `holdfast.errors` draws their
 tree. Importing the package imports neither torch nor anything else that takes long: every name is
 imported at first use.
 """

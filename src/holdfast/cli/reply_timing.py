@@ -13,7 +13,7 @@ from holdfast.drift.pairing import Pairing, draw
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.user_scripts import UserTurns
-from holdfast.models.event_loop import run_sync
+from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Reply, Request
 from holdfast.seeds import seed_of
@@ -81,7 +81,7 @@ async def _timed(
     """Times the replies to requests; None if they have not all ended within the limit."""
     began = time.monotonic()
     try:
-        async with asyncio.timeout(limit), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(limit), task_group() as group:
             tasks = [group.create_task(engine.generate(request)) for request in requests]
     except TimeoutError:
         return None

@@ -174,8 +174,8 @@ class Group:
         if size == self.size:
             return
         self.bar.note(
-            f"the model is slower than it was at first: {size} of {self.size} conversations go on,"
-            " so as to end in time."
+            f"the model is slower than it was at first: continuing with {size} of {self.size}"
+            " conversations, to finish in time."
         )
         replies = self._replies * size / self.size
         undone = (self.size - size) * self._replies_each - (self._replies - replies)

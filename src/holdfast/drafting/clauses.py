@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from holdfast.drafting.commands import without_placeholder
@@ -62,6 +63,7 @@ _CUTS_AND_COMMAS = re.compile(
 _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
 _MARKS = " .!,:"
+_MOST_CUTS = 50  # of a statement, so that a long one takes time in proportion to its length
 _FORBIDS = re.compile(rf"{NEVER} \S+ \S", re.I)
 
 
@@ -76,7 +78,8 @@ def clauses_of(statement: Statement) -> Iterator[Clause]:
         yield Clause(text.strip(_MARKS), [])
     if reason := _REASON_OR_CURE.search(hidden):
         yield Clause(text[: reason.start()].strip(_MARKS), [text[reason.start() :]])
-    cuts = list((_CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS).finditer(hidden))
+    pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
+    cuts = list(islice(pattern.finditer(hidden), _MOST_CUTS))
     starts, ends = [0, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), len(text)]
     pieces = [text[start:end].strip(_MARKS) for start, end in zip(starts, ends, strict=True)]
     pieces = [piece for piece in pieces if piece]

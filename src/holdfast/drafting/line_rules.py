@@ -145,8 +145,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         of_bot: whether it stands in the prompt of a chat bot, whose rules are about replies.
     """
     if statement.part is Part.HEADING and statement.block:
-        found = heading_before(statement) or branches_below(statement)
-        return found or Undrafted(statement.part.value)
+        below = heading_before(statement) or branches_below(statement)
+        return below or Undrafted(statement.part.value)
     if statement.part is not Part.SENTENCE:
         return Undrafted(statement.part.value)
     if _is_example(statement):

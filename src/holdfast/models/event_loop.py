@@ -41,13 +41,18 @@ def _run_in_this_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _raise_first_of(interrupts: list[BaseException], main: Coroutine[Any, Any, Result]) -> Result:
-    """Runs a coroutine on a loop of its own; where `interrupts` cancelled it, raises the first."""
+    """Runs a coroutine on a loop of its own; raises the first of its interrupts, if there is one,
+    whatever else the tasks raise or return as they end.
+    """
     try:
-        return asyncio.run(main)
-    except asyncio.CancelledError:
+        result = asyncio.run(main)
+    except BaseException:
         if interrupts:
             raise interrupts[0] from None
         raise
+    if interrupts:
+        raise interrupts[0]
+    return result
 
 
 async def _cancelled_by_interrupts(
@@ -92,11 +97,14 @@ def _cancelled_by_sigterm(interrupts: list[BaseException]) -> Iterator[None]:
         return
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
+    has_raised = False
 
     def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal has_raised
         try:
             before(number, frame)
         except BaseException as error:
+            has_raised = True
             interrupts.append(error)
             loop.call_soon_threadsafe(task.cancel)  # wakes the loop, too
 
@@ -104,7 +112,7 @@ def _cancelled_by_sigterm(interrupts: list[BaseException]) -> Iterator[None]:
     try:
         yield
     finally:
-        if not interrupts:  # else the handler may have chosen another for the next signal
+        if not has_raised:  # else the handler may have chosen another for the next signal
             signal.signal(signal.SIGTERM, before)
 
 

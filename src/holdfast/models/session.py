@@ -184,7 +184,8 @@ class LocalSession:
         with errors_named(request.name):
             self._check(request.methods)
             if request.compiled.rehearsed:
-                return self._rehearsals.resolved_if_known(request)
+                request = self._rehearsals.resolved_if_known(request)
+                self._check(request.methods)
         return request
 
     def _rows(self, requests: Sequence[Request]) -> list[Rendered]:
