@@ -515,6 +515,7 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ("The branch `feature/x` is old.", ""),
         ("No trailing spaces in commit messages.", ""),
         ("No emojis in commit messages.", ""),
+        ("No emojis in commits or commit messages.", ""),
         ("Run `make test` before the final commit.", ""),
         ("Run `make test` before your first commit.", ""),
         ("Always use `git commit` with `-m`.", ""),

@@ -247,7 +247,9 @@ _IN_PATHS = forms({"`src/` and `lib/`": r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: 
 _TEXT = r"(?:code|output|comments?|docs|documentation|commits?|commit messages|logs)"
 # what is no set of files, but leaves none out either
 _IN_TEXTS = forms({"code, comments or docs": rf"{_TEXT}(?:(?:, |,? or |,? and ){_TEXT})*"})
-_IN_COMMITS = forms({"commit messages": r"commits?(?: messages)?"})  # which are in no file
+_IN_COMMITS = forms(  # which are in no file
+    {"commits and commit messages": r"commits?(?: messages)?(?:(?: or | and )commit messages)?"}
+)
 _NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
 _OF_TESTS = forms(
     {

@@ -80,7 +80,7 @@ _ROLES = re.compile(
 # behind a name, it is given at times: "you answer to the name Luna only in private"
 _AT_TIMES = re.compile(
     r",? (?:(?:only|just) (?:in|when|if|with|to|for|among|on|at|after|during|while|once)|unless"
-    r"|except|in private|among)\b"
+    r"|except|in private|among|(?:when|while|if) (?:talking|speaking|chatting|writing))\b"
 )
 
 _SUFFIX = re.compile(r"(?<=\w) (?:AI|GPT|Bot)$")  # of a name: "Orchid AI"

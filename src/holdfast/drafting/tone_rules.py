@@ -180,7 +180,7 @@ _MOST_EMOJIS = forms(
         "use at most two emojis per message": (
             rf"\b(?:at most|(?:no|never|not) (?:\w+ )?more than|max(?:imum)?(?: of)?|up to)"
             rf" (?P<count>{NUMBER}) emojis?"
-            rf"(?= *(?:$|[,.:]| (?:per|in|in each of|for|to) {REPLY}\b))"
+            rf"(?= *(?:$|[,.:]| (?:per|in|in each of|for|to) (?:an? )?{REPLY}\b))"
         ),
         "1-2 emojis per message": (
             rf"{NUMBER} ?(?:-|–|to|or) ?(?P<count>{NUMBER}) emojis?(?: max(?:imum)?)? per {REPLY}"
