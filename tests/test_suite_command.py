@@ -687,12 +687,12 @@ def test_a_long_paragraph_is_read_in_linear_time():
     assert statements[0].following == "Be kind to guest 1. Be kind to guest 2."
 
 
-@pytest.mark.parametrize("line", ["the any " * 1000, "the any all " * 500, "all the new PR " * 500])
-@pytest.mark.parametrize("start", ["", "Suppress ", "Force pushes to ", "PR titles must use "])
+@pytest.mark.parametrize("line", ["the any " * 4000, "the any all " * 3000])
+@pytest.mark.parametrize("start", ["", "Suppress ", "Force pushes to "])
 def test_a_line_of_many_small_words_is_read_in_linear_time(start, line):
     started = time.process_time()
     rules_of(start + line)
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 4
 
 
 @pytest.mark.parametrize(
