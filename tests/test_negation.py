@@ -78,8 +78,15 @@ def test_the_opposite_of_a_rule_is_not_drafted(request_):
 @pytest.mark.parametrize(
     ("heading", "line", "is_drafted"),
     [
-        ("Common mistakes", "Always reply in French.", True),
-        ("Common mistakes to avoid", "You must reply in French.", True),
+        ("Common mistakes", "Always reply in at most 20 words instead.", True),
+        ("Common mistakes", "Always reply in French.", False),
+        ("Common mistakes", "You must reply in French instead of English.", False),
+        ("Common mistakes to avoid", "You must reply in French instead.", False),
+        ("Mistakes to avoid", "Always reply in French.", False),
+        ("Bad habits", "You always answer in French.", False),
+        ("Bad habits", "You never answer in French.", False),
+        ("Anti-patterns (never do these)", "You must answer in French.", False),
+        ("Wrong ways of answering", "Please answer in French.", False),
         ("Common mistakes", "Reply in French.", False),
         ("Common mistakes to avoid", 'Always starting with "Sure".', False),
         ("Never", "Always reply in French.", False),

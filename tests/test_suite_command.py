@@ -46,6 +46,34 @@ def said(text: str) -> AssistantTurn:
     return AssistantTurn(text)
 
 
+AS_NO_ASSERTION = """import * as React from 'react'
+import { a as b } from 'c'
+import {
+  Foo as Bar,
+  type D as E,
+} from 'f'
+export { a as G }
+// the same as Before
+const text = 'known as Foo'
+const more = <p>known as React developers</p>
+"""
+TERNARIES_SIDE_BY_SIDE = """f(a ? 1 : 2, b ? 3 : 4)
+const x = `${a ? 1 : 2} and ${b ? 3 : 4}`
+const y = a ? 1 : 2
+const z = { b: c ? 3 : 4, d: e ?? f }
+const g = (h?: string) => h ? 'why?' : i?.j
+"""
+TYPE_CHECKING = """import a
+
+if TYPE_CHECKING:
+    import b
+
+    from c import d
+try:
+    import e
+except ImportError:
+    import f
+"""
 RULES = [  # a line, a turn that follows it, one that breaks it
     ("Use pnpm, not npm or yarn.", ran("pnpm add x"), ran("yarn add x")),
     ("ONLY use uv, NEVER pip", ran("uv pip install x"), ran("python -m pip install x")),
@@ -335,7 +363,7 @@ RULES = [  # a line, a turn that follows it, one that breaks it
      ran("git switch -c x")),
     ("Branch names: `<type>/<description>`", ran("git branch a/b", "git branch -d c"),
      ran("git branch b")),
-    ("Run `npm ci` before the first push to verify it.", ran("npm ci", "git push"),
+    ("Run `npm ci` before every push to verify it.", ran("npm ci", "git push"),
      ran("git push")),
     ("Run `cargo fmt` before committing any Rust code changes.", ran("cargo fmt; git commit"),
      ran("git commit")),
@@ -389,6 +417,41 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("### NEVER USE\n- Redux/MobX (use Zustand)", wrote("a.ts", "import a from 'zustand'"),
      wrote("a.ts", "import a from 'mobx'")),
     ("### JavaScript\n- Maintain 2-space indentation", wrote("a.js", "  x"), wrote("a.js", "\tx")),
+    ("Do not put `assert` statements in production code.",
+     wrote("tests/test_a.py", "assert x"), wrote("src/a.py", "assert x")),
+    ("Never use type assertions.", wrote("a.ts", AS_NO_ASSERTION), wrote("a.ts", "f(x as Foo);")),
+    ("Never use type casts.", wrote("a.ts", "x = [1] as const"),
+     wrote("a.ts", "const x = y as unknown as Foo<T>")),
+    ("Never use `as`.", wrote("a.ts", AS_NO_ASSERTION), wrote("a.ts", "x = 'a' as string")),
+    *(
+        ("No nested ternaries.", wrote("a.ts", TERNARIES_SIDE_BY_SIDE), wrote("a.ts", nested))
+        for nested in (
+            "x = a ? b ? 1 : 2 : 3",
+            "x = a ? 1 : b ? 2 : 3",
+            "x = a ? (b ? 1 : 2) : 3",
+            "x = a?.y ? f(1) : (b ? 2 : 3)",
+            "x = a\n  ? 1\n  : b\n    ? 2\n    : 3",
+        )
+    ),
+    ("No inline imports.", wrote("a.py", TYPE_CHECKING),
+     wrote("a.py", f"{TYPE_CHECKING}\n\ndef f():\n    import b")),
+    ("All imports must be at the top of the file.", wrote("a.py", TYPE_CHECKING),
+     wrote("a.py", "def f():\n    from a import b")),
+    ("No dynamic imports.",
+     wrote("a.ts", "let x: import('a').B\ntype C = typeof import('c')"),
+     wrote("a.ts", "const x = await import('a')")),
+    ("Never import from `src/internal`.", wrote("a.ts", 'import x from "src/internals"'),
+     wrote("a.ts", 'import x from "src/internal/db"')),
+    *(
+        ("Branch names must start with `feature/`.", ran(command), ran("git checkout -b x"))
+        for command in (
+            "git branch > x",
+            "git branch 2>/dev/null",
+            "git checkout -b $BRANCH",
+            'git checkout -b "fix-$NAME"',
+            "git branch feature/a",
+        )
+    ),
     ("No emojis in code or output", wrote("a.go", "x"), wrote("a.go", "🎉")),
     ("No requestAnimationFrame loops.", wrote("a.ts", "tick()"),
      wrote("a.ts", "requestAnimationFrame(tick)")),
@@ -450,6 +513,16 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ("Do not use lodash for new code.", ""),
         ("Never suppress ESLint warnings without a reason.", ""),
         ("The branch `feature/x` is old.", ""),
+        ("No trailing spaces in commit messages.", ""),
+        ("No emojis in commit messages.", ""),
+        ("No emojis in commits or commit messages.", ""),
+        ("Run `make test` before the final commit.", ""),
+        ("Run `make test` before your first commit.", ""),
+        ("Always use `git commit` with `-m`.", ""),
+        ("Always run `pytest` with `-v`.", ""),
+        ("Always use `pip install` with `-U`.", ""),
+        ("Always pass `--verbose` to `pytest`.", ""),
+        ("No requests in tests.", ""),
         ("**Branch:** `origin/main`", ""),
         ("Never use `src/legacy`.", ""),
         ("Never use camelCase for files.", ""),
@@ -612,6 +685,14 @@ def test_a_long_paragraph_is_read_in_linear_time():
     statements = read_statements(" ".join(sentences))
     assert [statement.text for statement in statements] == sentences
     assert statements[0].following == "Be kind to guest 1. Be kind to guest 2."
+
+
+@pytest.mark.parametrize("line", ["the any " * 4000, "the any all " * 3000])
+@pytest.mark.parametrize("start", ["", "Suppress ", "Force pushes to "])
+def test_a_line_of_many_small_words_is_read_in_linear_time(start, line):
+    started = time.process_time()
+    rules_of(start + line)
+    assert time.process_time() - started < 4
 
 
 @pytest.mark.parametrize(

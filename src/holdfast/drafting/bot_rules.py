@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from holdfast.drafting.bot_prompts import BotClause, clauses_of_bot
-from holdfast.drafting.drafts import A_PREFERENCE, ON_OCCASION, Draft, Undrafted
+from holdfast.drafting.drafts import A_PREFERENCE, NEEDS_A_JUDGE, ON_OCCASION, Draft, Undrafted
 from holdfast.drafting.format_rules import format_rules
 from holdfast.drafting.forms import word_pattern
 from holdfast.drafting.identity_rules import identity_rules
@@ -35,14 +35,16 @@ _MAY_PROHIBIT = word_pattern(
     *("never(?! (?:stop|forget|fail)\\b)", "stop(?<!never stop)(?! words?\\b)"),
     *("don['’]ts?", "nevers", "disallowed", "refrain"),
 )
-# a heading below which a sentence may tell a mistake, or how to do better
+# a heading below which a sentence tells a mistake, but for "always ... instead"
 _OF_MISTAKES = word_pattern(
     "mistakes?", "bad", "unacceptable", "wrong(?! numbers?\\b)", "anti-?patterns?"
 )
 _HOW_TO_DO_BETTER = re.compile(
-    r"(?:always (?!\w+ing\b)|you (?:must|should) |(?:make|be) sure |ensure |remember to |please )",
+    r"(?:always (?!\w+ing\b)|you (?:must|should) |(?:make|be) sure |ensure |remember to |please )"
+    r".*\binstead\b(?! of\b)",
     re.I,
 )
+_MISTAKE = re.compile(r"(?:you |never \w+ing\b)", re.I)  # "you never use emojis"
 _BOTH_WAYS = re.compile(r"\bdo['’]?s (?:and|&|/) don['’]?ts?\b", re.I)
 # what a field of the reply holds: "tip": one sentence
 _OF_A_FIELD = re.compile(
@@ -61,10 +63,10 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted | None:
     conditional = any(map(_CONDITIONAL_HEADING.search, statement.under))
     conditional = conditional or _CONDITIONAL_ITEM.match(statement.opening) is not None
     above = [_BOTH_WAYS.sub("", name) for name in (statement.label, *statement.under)]
-    may_be_prohibited = any(
-        _MAY_PROHIBIT.search(name) for name in above if not _OF_MISTAKES.search(name)
-    )
+    may_be_prohibited = any(map(_MAY_PROHIBIT.search, above))
     if any(map(_OF_MISTAKES.search, above)) and not _HOW_TO_DO_BETTER.match(statement.text):
+        if _MISTAKE.match(statement.text):
+            return NEEDS_A_JUDGE
         may_be_prohibited = True
     for clause in clauses_of_bot(statement):
         names = affirmed(identity_rules, clause)

@@ -18,7 +18,7 @@ from holdfast.drafting.code_tokens import (
 )
 from holdfast.drafting.commands import any_of
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import CODE, any_words, forms, one_of, whole_match
+from holdfast.drafting.forms import CODE, any_words, forms, one_of, whole_match, word_pattern
 from holdfast.drafting.instructions import WRITE, Instruction, Modality, compared, instruction_of
 from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
@@ -247,6 +247,10 @@ _IN_PATHS = forms({"`src/` and `lib/`": r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: 
 _TEXT = r"(?:code|output|comments?|docs|documentation|commits?|commit messages|logs)"
 # what is no set of files, but leaves none out either
 _IN_TEXTS = forms({"code, comments or docs": rf"{_TEXT}(?:(?:, |,? or |,? and ){_TEXT})*"})
+_IN_COMMITS = forms(  # which are in no file
+    {"commits and commit messages": r"commits?(?: messages)?(?:(?: or | and )commit messages)?"}
+)
+_NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
 _OF_TESTS = forms(
     {
         "Unit test conventions:": (
@@ -295,8 +299,11 @@ def _files_in(place: str) -> list[str] | None:
         return list(TESTS)
     if whole_match(_IN_COMPONENTS, place):
         return [_COMPONENTS]
-    if whole_match(_ALL_CODE, place) or whole_match(_IN_TEXTS, place):
-        return []
+    if whole_match(_ALL_CODE, place):
+        is_without_tests = _NOT_OF_TESTS.search(place) and "test" not in place.lower()
+        return [f"!{glob}" for glob in TESTS] if is_without_tests else []
+    if whole_match(_IN_TEXTS, place):
+        return None if whole_match(_IN_COMMITS, place) else []
     if whole_match(_IN_E2E_TESTS, place):
         return _E2E_TESTS
     named = files_of_language(place)

@@ -59,10 +59,39 @@ _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 TESTS = ("*{.test.,.spec.,_test.,_spec.,test_,tests/,test/,__tests__/,Test.,Tests.,Tests/}*",)
 
+# `x as Foo`, behind no comment and outside of strings; neither `import { a as b }` nor a line of
+# such braces
+_ASSERTION = (
+    r"^(?!\s*(?:import\b|export\s*(?:type\s*)?[{*]|\*|(?:type\s+)?[\w$]+\s+as\s+[\w$]+,?\s*$))"
+    r"(?:[^\"'`/\n]|/(?![/*])|\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`)*?(?<=[\w$)\]}>\"'`!])\s+as\s+"
+    r"(?:[{(\[]|(?:[A-Z][\w$.]*+|(?:keyof|typeof|readonly|infer|unique)\s[\w$.\[]++"
+    r"|(?:any|unknown|never|string|number|boolean|object|bigint|symbol|null|undefined)\b)"
+    r"(?=\s*(?:$|[^\w\s])|\s+as\b))"
+)
+# up to the next mark of a ternary: strings, brackets and `?.` are passed over
+_TERM = (
+    r"(?:[^?:;,(){}\[\]\"'`\n]|\?(?=[.?])|(?<=\?)\?|\n(?=\s*[?:])|\([^()]*\)|\[[^\[\]\n]*\]"
+    r"|\{[^{}\n]*\}|\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`)*+"
+)
+_THEN = r"(?<=\s)\?(?=\s)"
+_NESTED = (  # in the else, in the then, and in brackets in either
+    rf"{_THEN}{_TERM}:{_TERM}{_THEN}|{_THEN}{_TERM}{_THEN}{_TERM}:{_TERM}:"
+    rf"|{_THEN}(?:{_TERM}:)?\s*\({_TERM}{_THEN}{_TERM}:"
+)
+# an import in a block, unless it is one at the margin, such as `if TYPE_CHECKING:`
+INLINE_IMPORT = (
+    r"^(?<!^(?:if|elif|else|try|except|finally|with)\b[^\n]*:[^\n]*\n(?:[ \t][^\n]*\n|\n){0,60})"
+    r"[ \t]+(?:import\s+\w|from\s+\S+\s+import\b)"
+)
+# no type such as `import('a').B` or `typeof import('a')`
+_DYNAMIC_IMPORT = (
+    r"(?<!\btypeof\s+)\bimport\((?!\s*[\"'][^\"'\n]*[\"']\s*\)\.(?!then\b|catch\b|finally\b))"
+)
+
 # the names of tokens whose pattern is not their text, their pattern, and the files that have them
 _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
-    (("as",), r"\bas\s+(?!const\b)[\w{<]", _TYPED),
+    (("as",), _ASSERTION, _TYPED),
     (("!",), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
     (("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED),
     (("namespace",), r"^\s*(?:export\s+)?(?:declare\s+)?namespace\s+\w", _TYPED),
@@ -120,7 +149,7 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("semicolons", "trailing semicolons"), r";[ \t]*$", SCRIPT),
     (("tabs",), r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile")),
     (("spaces",), r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}")),
-    (("emojis", "emoji"), r"\p{Extended_Pictographic}", ("*",)),
+    (("emojis", "emoji"), r"[\p{Emoji_Presentation}\uFE0F\u20E3]", ("*",)),
     (("em dashes", "em-dashes", "em dash", "en dash", "en dashes"), "[–—]", ("*",)),
     (("async",), r"\basync\b", SCRIPT),
     (("await",), r"\bawait\b", SCRIPT),
@@ -147,16 +176,12 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         r"(?<![\w.])require\(|\bmodule\.exports\b|^\s*exports\.\w",
         SCRIPT,
     ),
-    (("dynamic imports",), r"\bimport\(", SCRIPT),
+    (("dynamic imports",), _DYNAMIC_IMPORT, SCRIPT),
     (("re-exports", "reexports"), r"^\s*export\s+(?:\*|\{[^}\n]*\})\s+from\b", SCRIPT),
-    (("inline imports", "local imports"), r"^[ \t]+(?:import\s+\w|from\s+\S+\s+import\b)", PYTHON),
+    (("inline imports", "local imports"), INLINE_IMPORT, PYTHON),
     (("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
-    (("type assertions", "type casts"), r"\bas\s+(?!const\b)[\w{<]", _TYPED),
-    (
-        ("nested ternaries", "nested ternary operators"),
-        r"\?(?![.?:])[^?:;\n]+:[^?:;\n]+\?(?![.?:])",
-        SCRIPT,
-    ),
+    (("type assertions", "type casts"), _ASSERTION, _TYPED),
+    (("nested ternaries", "nested ternary operators"), _NESTED, SCRIPT),
     (("SELECT *", "select *", "select * queries"), r"(?i:\bselect\s+\*)", ("*", DOCUMENTS)),
     (("trailing whitespace", "trailing spaces"), r"[ \t]+$", ("*", DOCUMENTS)),
     (("goto", "goto statements"), r"^\s*goto\s+\w", ()),

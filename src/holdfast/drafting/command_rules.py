@@ -245,7 +245,16 @@ def instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     return not_run(commands)
 
 
-_OPTION = r"`(?P<option>--?[A-Za-z][\w-]*)(?:[= ][^`]*)?`(?: flag| option)?"
+# long options that are mostly written as one letter
+_OF_A_LETTER = one_of(
+    *"all detach dev exclude file force global help interactive message output".split(),
+    *"parallel quiet recursive save-dev signoff sign-off upgrade verbose version watch yes".split(),
+)
+# one letter may also stand among others, or as its long name: `-sm`, `--signoff`
+_OPTION = (
+    rf"`(?P<option>--(?!{_OF_A_LETTER}\b(?!-))[A-Za-z][\w-]*|-[A-Za-z][\w-]{{3,}})"
+    r"(?:[= ][^`]*)?`(?: flag| option)?"
+)
 _COMMAND = rf"(?P<command>{CODE})(?: (?:commands?|calls?|invocations?))?"
 _TO = "(?:to|with|for|on|when (?:running|using|calling))"
 _ALWAYS = "(?:please )?(?:you must )?always"

@@ -99,6 +99,7 @@ _NAME = re.compile(r"(?P<first>[<\[{(]?[\w-]+[>\]})]?)/.*")  # `feature/xyz`, `<
 _ANY_WORD = re.compile(r"[<\[{(].*|type|kind|category|prefix|username|user|name|author", re.I)
 _REMOTES = {"origin", "upstream", "remotes"}  # of which a name such as `origin/main` is
 _NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) "
+_NO_NAME = r"\d*&?[<>]|&>|\S*[$`]"  # a redirection, or a name that only the shell knows
 
 
 def branches_below(statement: Statement) -> list[Draft] | None:
@@ -130,7 +131,7 @@ def _named_branches(codes: list[str]) -> list[Draft] | None:
         begins = r"[\w.-]+/"
     else:
         begins = any_of(map(_escaped, firsts)) + "/"
-    spec = {"name": "command_not_run", "command": rf"{_NEW_BRANCH}(?!{begins})\S"}
+    spec = {"name": "command_not_run", "command": rf"{_NEW_BRANCH}(?!{begins}|{_NO_NAME})\S"}
     return [Draft("command", "requirement", spec)]
 
 

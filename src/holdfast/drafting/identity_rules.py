@@ -77,6 +77,11 @@ _ROLES = re.compile(
     + r"\b"
 )
 
+# behind a name, it is given at times: "you answer to the name Luna only in private"
+_AT_TIMES = re.compile(
+    r",? (?:(?:only|just) (?:in|when|if|with|to|for|among|on|at|after|during|while|once)|unless"
+    r"|except|in private|among|(?:when|while|if) (?:talking|speaking|chatting|writing))\b"
+)
 
 _SUFFIX = re.compile(r"(?<=\w) (?:AI|GPT|Bot)$")  # of a name: "Orchid AI"
 
@@ -85,7 +90,9 @@ def identity_rules(clause: BotClause) -> list[Draft]:
     """The name that the bot gives when it is asked who it is."""
     for form in _FORMS:
         match = form.pattern.search(clause.text)
-        if match and not _ROLES.search(_SUFFIX.sub("", match["name"])):
+        if match is None or _AT_TIMES.match(clause.text[match.end() :]):
+            continue
+        if not _ROLES.search(_SUFFIX.sub("", match["name"])):
             (name,) = clause.quoted(match["name"]) or (match["name"],)
             name = name.strip(" ,.")
             plain = unicodedata.normalize("NFD", name)

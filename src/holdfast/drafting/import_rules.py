@@ -4,7 +4,7 @@ import re
 
 from holdfast.drafting.clauses import all_known, codes_in
 from holdfast.drafting.code_rules import files_of_places, not_written
-from holdfast.drafting.code_tokens import SCRIPT, CodeToken
+from holdfast.drafting.code_tokens import INLINE_IMPORT, SCRIPT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODES, forms, one_of, whole_match
 from holdfast.drafting.instructions import Instruction, Modality, compared, instruction_of
@@ -90,8 +90,8 @@ def module_token(code: str) -> CodeToken | None:
     if known := library_token(module["name"]):
         return known
     if module["quote"] or "/" in module["name"]:  # also in the lists of imports of Go
-        name = f"(?:[\\w.-]+/)*{_escaped(module['name'])}"
-        return CodeToken(f"{_QUOTES}{name}{_QUOTES}", _ANY_CODE)
+        name = f"(?:[\\w.@~-]+/)*{_escaped(module['name'])}"
+        return CodeToken(f"{_QUOTES}{name}[\"'/]", _ANY_CODE)
     by_name = rf"^\s*(?:import|from|use|using)\s+{_escaped(module['name'])}\b"
     return CodeToken(f"{_script_import(module['name'])}|{by_name}", _ANY_CODE)
 
@@ -114,7 +114,7 @@ _ON_TOP = forms(
         )
     }
 )
-_BELOW_TOP = CodeToken(r"^[ \t]+(?:import\s+\w|from\s+\S+\s+import\b)", ("*.py",))
+_BELOW_TOP = CodeToken(INLINE_IMPORT, ("*.py",))
 _NOT_PYTHON = re.compile(r"type[ -]?script|java|\bgo\b|rust|react|\bjs\b|swift|kotlin", re.I)
 
 
@@ -156,12 +156,20 @@ def not_imported(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     tokens = None
     if libraries := whole_match(_LIBRARIES, objects):
         names = re.findall(_LIBRARY, libraries["names"], re.I)
+        if _is_of_the_network(objects, instruction):
+            return None
         tokens = all_known([library_token(name) for name in names])
     elif modules := whole_match(_MODULES, objects):
         codes = codes_in(modules["codes"])
         if "import" in instruction.verbs or all(map(_PACKAGE.fullmatch, codes)):
             tokens = all_known([module_token(code) for code in codes])
     return not_written(tokens, files, statement) if tokens else None
+
+
+def _is_of_the_network(objects: str, instruction: Instruction) -> bool:
+    """Whether "no requests" may be about requests to servers rather than the library."""
+    is_bare = objects.lower() == "requests" and "import" not in instruction.verbs
+    return is_bare and instruction.modality is Modality.NEVER
 
 
 def _forbidden_modules(instruction: Instruction) -> str | None:

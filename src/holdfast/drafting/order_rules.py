@@ -39,7 +39,7 @@ _OF_CHANGES = "(?: {})?".format(
 )
 # "every commit", "committing any changes or opening a PR"
 _EVENT = (
-    r"(?:every |each |any |all |an? |the |your |first |final |making (?:a |any )?)*"
+    r"(?:every |each |any |all |an? |the |your |making (?:a |any )?)*"
     rf"(?P<event>{_AN_EVENT}(?:{_OF_CHANGES} or {_AN_EVENT})?){_OF_CHANGES}"
 )
 _CHANGE_VERBS = one_of(

@@ -9,8 +9,8 @@ from holdfast.drafting.forms import ADVERBS, CODES, NEVER, any_words, forms, one
 from holdfast.drafting.rules_file import Statement
 
 _PRS = r"(?:PRs?|pull[ -]requests?)"
-_EVERY = any_words("all", "every", "each", "any", "your", "the", "new", "an?")
-_PR = rf"(?:{_EVERY}{_PRS}(?: \(PRs?\))?)"  # "every new pull request (PR)"
+_EVERY = one_of("all", "every", "each", "any", "your", "the", "new", "an?")
+_PR = rf"(?:\b(?:{_EVERY} ){{0,4}}{_PRS}(?: \(PRs?\))?)"  # "every new pull request (PR)"
 _TITLE = rf"(?:{_PR}(?:['’]s)? titles?|titles? (?:of|for) {_PR})"
 _BODY = rf"(?:{_PR}(?:['’]s)? (?:body|bodies|descriptions?)|(?:body|description)s? of {_PR})"
 _MUST = any_words("must", "should", "need to", "always", "is", "are", "has to", "have to")
@@ -90,14 +90,15 @@ def pr_title(clause: str, statement: Statement, prohibits: bool) -> list[Draft] 
     if prohibits:
         return None
     is_labelled = _is_about_titles(statement)
-    if (is_labelled or _NAMES_TITLE.search(clause)) and whole_match(_CONVENTIONAL_TITLES, clause):
+    is_about_titles = is_labelled or _NAMES_TITLE.search(clause) is not None
+    if is_about_titles and whole_match(_CONVENTIONAL_TITLES, clause):
         return _required(title=conventional_pattern(statement.text))
     if match := whole_match(_TITLE_START, clause):
         start = match["code"] or match["quoted"]
         return None if "<" in start else _required(title=rf"\A{re.escape(start)}")
     if match := whole_match(_TITLE_LENGTH, clause):
         return _required(title=rf"\A.{{1,{match[1]}}}\Z")
-    if (is_labelled or _NAMES_TITLE.search(clause)) and whole_match(_LOWER_CASE_TITLE, clause):
+    if is_about_titles and whole_match(_LOWER_CASE_TITLE, clause):
         return _required(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")
     match = whole_match(_TITLE_SHAPE + (_SHAPE_ALONE if is_labelled else ()), clause)
     pattern = message_shape(match[1]) if match else None

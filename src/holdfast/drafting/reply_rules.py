@@ -111,7 +111,7 @@ def reply_emojis(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     """Never use emojis."""
     if not (_EMOJIS.match(clause, prohibits) or whole_match(_NO_EMOJIS, clause)):
         return None
-    spec = {"name": "regex", "regex": r"\A\P{Extended_Pictographic}*\Z"}
+    spec = {"name": "regex", "regex": r"\A[^\p{Emoji_Presentation}\uFE0F\u20E3]*\Z"}
     return [Draft("tone", "prohibition", spec)]
 
 

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 from holdfast.drafting.bot_prompts import LEAD, REPLY, BotClause
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import Forms, first_match, forms, one_of
+from holdfast.drafting.forms import Forms, first_match, forms, one_of, word_pattern
 from holdfast.drafting.length_rules import NUMBER, number_value
 from holdfast.drift.rule_kinds import Polarity
 
+# of these, every emoji has one; (c), (tm) and arrows have them only where they are shown as emojis
+EMOJI_SIGNS = r"\p{Emoji_Presentation}\uFE0F\u20E3"
 _NO = (
     r"(?:(?:\b|(?=n't))"
     + one_of(
@@ -58,14 +60,17 @@ _TONES = (
             }
         ),
         "prohibition",
-        r"\A\P{Extended_Pictographic}*\Z",
+        rf"\A[^{EMOJI_SIGNS}]*\Z",
     ),
     _Tone(
         forms(
             {
                 "at least one emoji in every reply": (
-                    r"\b(?:at least )?(?:one|an|un) ?'?emojis? (?:in(?:to)?|per|in each of|to)"
-                    rf" (?:{REPLY}|ogni \w+|chaque \w+|cada \w+)"
+                    r"\b(?<!at most )(?<!more than )(?<!up to )(?<!max )(?<!maximum )"
+                    r"(?<!maximum of )(?:at least )?"
+                    r"(?:one|an|un) ?'?emojis? (?:in(?:to)?|per|in each of|to)"
+                    rf" (?:{REPLY}|ogni \w+|chaque \w+|cada \w+)\b"
+                    r"(?!,? (?:at (?:the )?most|max))"
                 ),
                 "no message without an emoji": r"\bno message without an emoji",
                 "almeno un'emoji in ogni risposta": r"\balmeno un'emoji in ogni",
@@ -77,7 +82,7 @@ _TONES = (
             }
         ),
         "requirement",
-        r"\p{Extended_Pictographic}",
+        rf"[{EMOJI_SIGNS}]",
     ),
     _Tone(
         forms(
@@ -156,16 +161,26 @@ _TONES = (
         r"(?s)\A(?!.*[?？]).*\S",
     ),
 )
-# an emoji with its colour of skin, or one that is joined of several
+# a flag, a keycap, or an emoji with its colour of skin, perhaps joined of several
+_EMOJI_START = (
+    r"(?:[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3|\p{Emoji_Presentation}"
+    r"|\p{Extended_Pictographic}\uFE0F)"
+)
 _EMOJI = (
-    r"\p{Extended_Pictographic}(?:\uFE0F|[\U0001F3FB-\U0001F3FF]"
-    r"|\u200D\p{Extended_Pictographic})*+"
+    rf"{_EMOJI_START}"
+    r"(?:\uFE0F|[\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]|\u200D\p{Extended_Pictographic})*+"
+)
+# of what a limit of emojis may be, other than of a reply
+_OF_A_PART = word_pattern(
+    *"sentences? paragraphs? lines? bullets? items? headings? titles? sections? steps?".split(),
+    *"conversations? chats? sessions? days? hours? types? kinds? words? topics? points?".split(),
 )
 _MOST_EMOJIS = forms(
     {
         "use at most two emojis per message": (
             rf"\b(?:at most|(?:no|never|not) (?:\w+ )?more than|max(?:imum)?(?: of)?|up to)"
-            rf" (?P<count>{NUMBER}) emojis?\b"
+            rf" (?P<count>{NUMBER}) emojis?"
+            rf"(?= *(?:$|[,.:]| (?:per|in|in each of|for|to) (?:an? )?{REPLY}\b))"
         ),
         "1-2 emojis per message": (
             rf"{NUMBER} ?(?:-|–|to|or) ?(?P<count>{NUMBER}) emojis?(?: max(?:imum)?)? per {REPLY}"
@@ -221,10 +236,11 @@ def tone_rules(clause: BotClause) -> list[Draft]:
         if first_match(tone.ways, clause.text):
             spec = {"name": "regex", "regex": tone.regex}
             drafts.append(Draft("tone", tone.polarity, spec))
-    if match := first_match(_MOST_EMOJIS, clause.text):
+    match = first_match(_MOST_EMOJIS, clause.text)
+    if match and not _OF_A_PART.search(clause.text):
         count = number_value(match["count"])
-        other = r"\P{Extended_Pictographic}*+"
-        spec = {"name": "regex", "regex": rf"\A{other}(?:{_EMOJI}{other}){{0,{count}}}\Z"}
+        other = rf"(?:(?!{_EMOJI_START}).)*+"
+        spec = {"name": "regex", "regex": rf"(?s)\A{other}(?:{_EMOJI}{other}){{0,{count}}}\Z"}
         drafts.append(Draft("tone", "requirement", spec))
     if first_match(_ONE_QUESTION, clause.text):
         spec = {"name": "regex", "regex": rf"(?s)\A(?!(?:.*?{_QUESTION_END}){{2}})"}

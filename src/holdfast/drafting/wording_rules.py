@@ -285,7 +285,13 @@ _NO_WORD = word_pattern(
     *"someone something sources? specific systems? than that the their them these they".split(),
     *"things? this those to tools? training unless us users? we what when where whether".split(),
     *"who why with you your yourself yourselves".split(),
+    # and adverbs, which say when or how: "never mention prices upfront"
+    *"again ahead aloud already always anymore away back before beforehand earlier early".split(),
+    *"ever first here instead last later now often once soon straight there today too".split(),
+    *(r"\w+ly", "twice", "unasked", "unprompted", "up", "upfront", "up-front", "yet"),
 )
+# whose singular, behind its article, is said of nothing else: "a fine" begins "a fine view"
+_WITH_SINGULAR = word_pattern(*"coupons discounts fees penalties refunds surcharges".split())
 
 
 # after a word: "never say "no" to a customer" forbids something else than the word
@@ -318,8 +324,10 @@ def _things_in(text: str) -> list[str]:
 
 
 def _one_of_many(plural: str) -> list[str]:
-    """The singular of a thing behind its article: "a fine" of "fines"; [] if it is no plural."""
-    if not re.search(r"[^sui]s$", plural):
+    """The singular of a thing behind its article, "a late fee" of "late fees"; [] if it may be
+    said of something else.
+    """
+    if not _WITH_SINGULAR.fullmatch(plural.split()[-1]):
         return []
     singular = re.sub(r"ie$", "y", plural[:-1])
     return [f"{'an' if singular[0] in 'aeiou' else 'a'} {singular}"]
