@@ -1,7 +1,7 @@
 """The rules of a suite that a hook can judge: at once, and without a model.
 
-To check a suite takes as long as all else that a hook does. So the rules of a suite that was
-checked are kept in the user's cache, until its file changes.
+Reading a suite takes as long as everything else that a hook does, so its rules are kept in the
+user's cache until the file changes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def load_hook_rules(
     Args:
         spec: as for `load_suite`.
         check: whether the measures are tested on their examples, which takes too long for a hook.
-        cache: the folder where rules that were checked are kept.
+        cache: the folder where the rules are kept for the next call.
 
     Raises:
         UsageError: the suite cannot be read, has several cases, or has a rule that a hook cannot
@@ -79,7 +79,7 @@ def load_hook_rules(
         return HookRules(rules, fingerprint)
     rules = _load(spec, allow_code, check)
     if kept is not None and not any(rule.measure.name == CODE for rule in rules):
-        with contextlib.suppress(OSError):  # the next call checks the suite again
+        with contextlib.suppress(OSError):  # the next call reads the suite again
             _keep(kept, rules)
     return HookRules(rules, fingerprint)
 

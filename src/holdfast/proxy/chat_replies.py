@@ -133,7 +133,11 @@ class _Choice:
             message["content"] = self._texts["refusal"]
         if self._calls:
             message["tool_calls"] = [
-                {"id": call["id"], "type": "function", "function": call}
+                {
+                    "id": call["id"],
+                    "type": "function",
+                    "function": {"name": call["name"], "arguments": call["arguments"]},
+                }
                 for call in self._calls.values()
             ]
         return {"choices": [{"message": message, "finish_reason": self.finish_reason}]}
