@@ -244,6 +244,13 @@ RECORDS = (
     Record("cluster", "benchmarks/cluster.py --out {out}", False, 1),
     Record("modern", "benchmarks/modern.py --out {out}", False, 6),
     Record("serve", "benchmarks/serve.py --out {out}", True, 4),
+    Record(
+        "serve_qwen",
+        "benchmarks/serve.py --model qwen-0.5b --dtype bfloat16 --requests 0 --per-phase 16"
+        " --peers transformers_continuous --llama-server {llama_server} --out {out}",
+        False,
+        8,
+    ),
     Record("proxy", "benchmarks/proxy.py --out {out}", False, 3),
     Record("remind", "benchmarks/remind.py --out {out}", False, 1),
     Record("causes", "benchmarks/causes.py --out {out}", False, 1),

@@ -35,7 +35,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -67,7 +67,6 @@ class Server:
         health: the path that answers 200 when it is ready.
         model: the name under which it serves the model.
         log: what it printed.
-        may_pause: llama-server drops connections after a pause, and is idle without one.
     """
 
     process: subprocess.Popen
@@ -75,7 +74,6 @@ class Server:
     health: str
     model: str
     log: TextIO
-    may_pause: bool = True
 
     def __enter__(self) -> Server:
         return self
@@ -104,8 +102,7 @@ class Server:
 
     def pause(self) -> None:
         """Stops the process, so that it takes no processor time while it has nothing to do."""
-        if self.may_pause:
-            self.process.send_signal(signal.SIGSTOP)
+        self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
         self.process.send_signal(signal.SIGCONT)
@@ -160,7 +157,7 @@ def serve_llama(binary: str, model: str) -> Server:
     command = [binary, "--model", find_source(model).location, "--jinja", "--threads", "2"]
     slots = max(CLIENTS)
     command += ["--parallel", str(slots), "--ctx-size", str(slots * SLOT_TOKENS)]
-    return replace(start(command, "/health", model), may_pause=False)
+    return start(command, "/health", model)
 
 
 def run(server: Server, plan: Sequence[Ask], clients: int, steers: bool) -> list[Seen]:

@@ -111,7 +111,8 @@ async def play(
     """
     seen = [Seen() for _ in plan]
     waiting = iter(range(len(plan)))
-    limits = httpx2.Limits(max_connections=None)
+    # a connection per request: llama-server closes those that it has used without saying so
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
     async with httpx2.AsyncClient(base_url=url, timeout=600, limits=limits) as http:
 
         async def client() -> None:
