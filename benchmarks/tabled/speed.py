@@ -331,6 +331,23 @@ def serve_table() -> str:
     )
 
 
+def real_serve_line() -> str:
+    """The server of a real model against its peers."""
+    record = read("serve_qwen")
+    medians = record["speed"]["medians"]
+
+    def times(peer: str) -> str:
+        return ", ".join(f"{row[f'tokens_per_second_over_{peer}']:.2f}" for row in medians.values())
+
+    return (
+        f"`{record['model']}` in {record['speed']['dtype']}, at {', '.join(medians)} clients with"
+        f" short replies: {times('transformers_continuous')} times the tokens per second of"
+        f" `transformers serve` with continuous batching, and {times('llama_server')} times those"
+        " of llama.cpp's own server on the same GGUF file, which reads fewer bytes per token"
+        " ([record](../benchmarks/results/serve_qwen.json))."
+    )
+
+
 def scaling_table(gpu: str | None = None) -> str:
     """The cost of many conversations: tokens, and GPU hours between two bounds; everything, or on
     one kind of GPU with replies of one length.
