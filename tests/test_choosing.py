@@ -1,4 +1,4 @@
-"""What a calibration recommends, and when it recommends nothing."""
+"""The recommendation of a calibration, and when it recommends nothing."""
 
 import dataclasses
 import math

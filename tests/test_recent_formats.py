@@ -1,4 +1,4 @@
-"""What programs changed in their logs in the second half of 2026, in the variations of
+"""Changes that programs made to their logs in the second half of 2026, in the variations of
 `log_variations`: the expectations were written before the readers.
 """
 

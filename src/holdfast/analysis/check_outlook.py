@@ -1,4 +1,4 @@
-"""What would settle a check that ended undecided: more conversations, or another bar."""
+"""Ways to settle a check that ended undecided: more conversations, or another bar."""
 
 from collections.abc import Sequence
 

@@ -203,7 +203,7 @@ def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
 
 
 def _literals(objects: str) -> list[CodeToken] | None:
-    """What is not hardcoded, as it is written: `/opt/homebrew`."""
+    """The value that must not be hardcoded, as it is written: `/opt/homebrew`."""
     listed = whole_match(_TOKENS, objects)
     if listed is None or re.search(r"\.\.\.|…|<", listed["codes"]):
         return None

@@ -124,7 +124,7 @@ def as_order(statement: Statement) -> Statement:
 
 
 def _verb_for(code: str) -> str:
-    """What is not done with code: commands are not run, files not edited, others not used."""
+    """Acts that are forbidden on code: commands are not run, files not edited, others not used."""
     if is_command(code):
         return "run"
     return "edit" if path_glob(code) else "use"

@@ -1,4 +1,4 @@
-"""What `holdfast check` prints: a verdict per prompt, the details and the totals."""
+"""The output of `holdfast check`: a verdict per prompt, the details and the totals."""
 
 import textwrap
 from collections.abc import Sequence

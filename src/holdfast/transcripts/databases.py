@@ -106,7 +106,7 @@ def _last_times(database: "Connection", table: str, condition: str = "1") -> dic
 
 
 def _session_infos(database: "Connection", tables: Set[str]) -> dict[str, dict[str, Any]]:
-    """What is known of each session, by its id; version 2's if both have it."""
+    """The sessions by id, each with all that is known of it; version 2's if both have it."""
     infos: dict[str, dict[str, Any]] = {}
     for table in ("session", "session_v2"):
         if table in tables:

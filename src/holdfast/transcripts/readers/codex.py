@@ -181,7 +181,7 @@ class _Session:
         return is_repeat
 
     def _shown(self, event: Mapping[str, Any]) -> list[Event]:
-        """What only an event for display has: messages without an item, and calls of a script."""
+        """Parts that only an event for display has: messages without an item, calls of a script."""
         if message := shown_message(event):
             is_completed = shown_item(event) is not event
             is_read = is_completed or not self._has_completed_messages

@@ -52,7 +52,7 @@ def _queued(attachment: Mapping[str, Any]) -> Event:
 
 
 def _rendered(line: Mapping[str, Any]) -> str | None:
-    """What the model saw of an attachment; None if the line does not say."""
+    """The text of an attachment as the model saw it; None if the line does not say."""
     for name in ("rendered", "renderedInHumanTurn"):
         if isinstance(messages := line.get(name), list):
             return "\n".join(text_of(at(message, "content")) for message in messages)
