@@ -181,7 +181,8 @@ def _events(messages: Sequence[Any]) -> list[Event]:
 
 def _truncation(name: str, events: Sequence[Event]) -> Event:
     """The event that clears the messages which Roo Code left out of a task that grew too long:
-    half of them, which name the truncation. The line for it stands behind them, and before the half that is kept.
+    half of them, which name the truncation. The line for it stands behind them, and before the
+    half that is kept.
     """
     calls = {event.call_id for event in events if event.id == name} - {""}
     return Event(Kind.CLEARING, clears=frozenset((name, *calls)))
