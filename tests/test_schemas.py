@@ -241,7 +241,7 @@ SUMMARISED = [
     run_summary.BaselineScores,
     run_summary.CollapseSummary,
     run_summary.TruncationSummary,
-    run_summary.SurvivalSummary,
+    run_summary.ScoresAroundSummary,
     run_summary.LogsResult,
     run_summary.LoggedRule,
     run_summary.FirstBroken,

@@ -16,6 +16,7 @@ from holdfast.analysis.verdicts import too_few, verdict_on
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Run
 from holdfast.records.log_scores import ScoredRule
+from holdfast.records.run_summary import AgainstEarlierLogs
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
 TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
@@ -82,7 +83,7 @@ class Adherence:
     survival: Survival
     broken: tuple[BrokenTurn, ...]
     bar: float | None = None
-    earlier: AgainstEarlier | None = None
+    earlier: AgainstEarlierLogs | None = None
     uncompared: str = ""
     for_probes: bool = False
 
@@ -104,20 +105,6 @@ class Adherence:
             return sequential.verdict_at(self.bar, *self.bounds)
         # a rule that is not compared must not read as a pass
         return UNDECIDED if self.earlier is None or too_few(self.earlier.difference) else PASS
-
-
-@dataclass(frozen=True)
-class AgainstEarlier:
-    """A rule's adherence compared with that in earlier logs."""
-
-    before: statistics.Estimate  # the mean in the earlier logs
-    # now minus before; its interval resamples both sets of dialogs, at the check's error
-    difference: statistics.Estimate
-
-    @property
-    def certain(self) -> int:
-        """-1 or +1 if it is now lower or higher; 0 if that cannot be decided."""
-        return verdict_on(self.difference).sign
 
 
 def adherence(
@@ -256,7 +243,11 @@ def _change(scores: RuleScores) -> statistics.Estimate:
     return statistics.estimate(changes, statistics.DIFFERENCES)
 
 
-def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlier:
+def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlierLogs:
     """Two sets of dialogs compared, by their means; either direction is wrong with `error`."""
     difference = statistics.unpaired_difference(now, before, error=min(error, statistics.ERROR))
-    return AgainstEarlier(statistics.estimate(before, statistics.SCORES), difference)
+    return AgainstEarlierLogs(
+        before=statistics.estimate(before, statistics.SCORES),
+        difference=difference,
+        certain=verdict_on(difference).sign,
+    )

@@ -35,6 +35,6 @@ def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
     for checked in checks:
         rules = checked.undecided_rules(terms)
         cells = [cell for cell in checked.cells if not rules or cell.rule in rules]
-        means += [cell.mean for cell in cells if not np.isnan(cell.mean)]
+        means += [cell.mean for cell in cells if cell.mean is not None]
     bar = terms.min_stability
     return None if bar is None else min(means, key=lambda mean: abs(mean - bar), default=None)

@@ -16,31 +16,13 @@ from holdfast.analysis.adherence import TOKEN_BINS, label_of
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import CAUSES, Run
 from holdfast.records.cause_records import RECALL_CAUSES
-from holdfast.records.log_scores import ALL_CAUSES, NONE, KeptRule
+from holdfast.records.log_scores import ALL_CAUSES, NONE
+from holdfast.records.run_summary import CompactionEffect, KeptInSummaries
 
 CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
 
 Estimates = tuple[Estimate, ...]
-
-
-@dataclass(frozen=True)
-class AroundCompactions:
-    """Adherence before and after the compactions of dialogs.
-
-    Args:
-        before, after: the mean score since the compaction before, and until the next one: first
-            over the compactions of a dialog that have turns on both sides, then over dialogs.
-        change: after minus before, within dialogs.
-        kept: by rule.
-    """
-
-    dialogs: int
-    compactions: int
-    before: Estimate
-    after: Estimate
-    change: Estimate
-    kept: Mapping[str, KeptRule]
 
 
 @dataclass(frozen=True)
@@ -52,14 +34,15 @@ class ContextEffects:
         by_calls: per bin of CALL_BINS, tool calls in the dialog so far.
         by_compactions: per bin of COMPACTION_BINS, compactions of the dialog so far.
         by_kind, by_polarity: of the rules that have one.
+        compactions: None if no dialog has any.
     """
 
     by_tokens_since: Estimates
     by_calls: Estimates
     by_compactions: Estimates
-    by_kind: Mapping[str, Estimate]
-    by_polarity: Mapping[str, Estimate]
-    around: AroundCompactions
+    by_kind: dict[str, Estimate]
+    by_polarity: dict[str, Estimate]
+    compactions: CompactionEffect | None
 
 
 def count_causes(run: Run) -> dict[str, dict[str, int]]:
@@ -99,7 +82,7 @@ def context_effects(run: Run) -> ContextEffects:
         by_compactions=_binned(run, columns, columns.compactions, COMPACTION_BINS),
         by_kind=_grouped(run, columns, columns.kind),
         by_polarity=_grouped(run, columns, columns.polarity),
-        around=_around(run, columns),
+        compactions=_compaction_effect(run, columns),
     )
 
 
@@ -161,8 +144,13 @@ def _cells(
     return statistics.means_by_cell(rows, column, scores, (len(run.dialogs), count))
 
 
-def _around(run: Run, columns: _Columns) -> AroundCompactions:
+def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
+    """Adherence before and after compactions, first over the compactions of a dialog that have
+    turns on both sides, then over dialogs.
+    """
     scores = run.log_scores
+    if not scores.compacted:
+        return None
     before, after = [], []
     for row in scores.compacted:
         ends = np.searchsorted(columns.dialog, (row, row + 1))  # its scores follow each other
@@ -174,11 +162,14 @@ def _around(run: Run, columns: _Columns) -> AroundCompactions:
             before.append(np.mean([means[left] for left, _ in pairs]))
             after.append(np.mean([means[right] for _, right in pairs]))
     left, right = np.array(before, dtype=float), np.array(after, dtype=float)
-    return AroundCompactions(
+    return CompactionEffect(
         dialogs=len(scores.compacted),
         compactions=sum(scores.compacted.values()),
         before=statistics.estimate(left, statistics.SCORES),
         after=statistics.estimate(right, statistics.SCORES),
         change=statistics.estimate(right - left, statistics.DIFFERENCES),
-        kept={label_of(rule): kept for rule, kept in scores.kept.items()},
+        kept=tuple(
+            KeptInSummaries(rule=label_of(rule), **kept._asdict())
+            for rule, kept in scores.kept.items()
+        ),
     )

@@ -9,11 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast.analysis.compared_scores import Grouping, GroupScores, RowComparison
+from holdfast.analysis.compared_scores import GroupScores, compare_group
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records import Conversation, Probe
+from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
 
 Cell = tuple[int, int, float]  # a probe's conversation and round, both from 0, and its score
 
@@ -101,7 +102,7 @@ class SharedSeries:
         """The agent's prompt of each pair, for an interval that holds for others; None without."""
         return self.now.prompts if self.pairs else None
 
-    def scores_of(self, grouping: Grouping, group: str, rules: Sequence[RuleKey]) -> GroupScores:
+    def scores_of(self, grouping: RuleGrouping, group: str, rules: Sequence[RuleKey]) -> GroupScores:
         """The scores of some of the rules, as one group."""
         before, now = (
             cell_means(
@@ -157,7 +158,7 @@ def _start(record: Conversation) -> _Start:
     return record.conversation, record.agent.id, starter
 
 
-def compare_rows(shared: SharedSeries) -> list[RowComparison]:
+def compare_rows(shared: SharedSeries) -> list[ComparedRow]:
     """All rules together, then kinds, rules and adoption, in this order.
 
     The verdicts on kinds and rules share the error of one (Bonferroni).
@@ -170,8 +171,9 @@ def compare_rows(shared: SharedSeries) -> list[RowComparison]:
         groups += [shared.scores_of("rule", rule.name, [rule]) for rule in shared.rules]
     # of rows with fewer conversations there is no verdict to be wrong about
     verdicts = 2 * sum(group.conversations >= MIN_SAMPLES for group in groups)
-    rows = [shared.scores_of("all", "", shared.rules).compare(shared.error, prompts=shared.prompts)]
-    rows += [group.compare(shared.error, max(1, verdicts)) for group in groups]
+    overall = shared.scores_of("all", "", shared.rules)
+    rows = [compare_group(overall, shared.error, prompts=shared.prompts)]
+    rows += [compare_group(group, shared.error, max(1, verdicts)) for group in groups]
     if (adoption := shared.adoption) is not None:
-        rows.append(adoption.compare(shared.error, prompts=shared.prompts))
+        rows.append(compare_group(adoption, shared.error, prompts=shared.prompts))
     return rows

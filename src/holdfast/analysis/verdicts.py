@@ -10,7 +10,8 @@ would be wrong far more often than once. `error_at` shares the 5% out among thes
 
 from dataclasses import dataclass
 
-from holdfast.analysis.statistics import ERROR, Estimate, excludes_zero
+from holdfast.analysis.statistics import ERROR
+from holdfast.records.mean_estimate import Estimate, Judged, excludes_zero
 
 MIN_SAMPLES = 20
 _FIRST_LOOK = 0.8  # its share of the error; every later look gets half of what is left
@@ -60,6 +61,14 @@ def verdict_on(value: Estimate, shared_by: int = 1) -> Verdict:
     if not excludes_zero(*value.deciding):
         return Verdict(0, _too_near(value, shared_by) if value.excludes_zero else INCLUDES_ZERO)
     return Verdict(1 if value.mean > 0 else -1)
+
+
+def judged(value: Estimate, shared_by: int = 1) -> Judged:
+    """A difference with its verdict; `shared_by` as in `verdict_on`."""
+    verdict = verdict_on(value, shared_by)
+    return Judged(
+        **vars(value), verdict=verdict.word("higher", "lower"), why=verdict.why or None
+    )
 
 
 def _too_near(value: Estimate, shared_by: int) -> str:

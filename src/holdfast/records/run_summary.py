@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from holdfast.records.mean_estimate import SummaryDifference, SummaryEstimate, SummaryNumber
 from holdfast.records.model import List, Number, Optional, RecordModel
 
 NAME = "summary.json"
@@ -16,37 +17,11 @@ SCHEMA = 2
 Json = dict[str, Any]
 
 
-class Estimated(RecordModel):
-    """A mean with the ends of its 95% interval; None where it cannot be computed."""
-
-    n: Number
-    mean: float | None
-    low: float | None
-    high: float | None
-    sd: float | None
-
-
-class OtherPrompts(RecordModel):
-    """The interval for other prompts than those of the run."""
-
-    prompts: Number
-    low: float | None
-    high: float | None
-
-
-class Judged(Estimated):
-    """An estimate of a difference, with its verdict: "higher", "lower" or "cannot tell"."""
-
-    verdict: str
-    why: str | None
-    other_prompts: Optional[OtherPrompts] = None
-
-
 class Compared(RecordModel):
     """The differences from another method on the same pairs and draws."""
 
-    last_round: Judged
-    over_all_rounds: Judged
+    last_round: SummaryDifference
+    over_all_rounds: SummaryDifference
 
 
 class Against(RecordModel):
@@ -63,12 +38,12 @@ class RuleSummary(RecordModel):
 
     rule: str
     n: Number
-    stability_by_round: List[Estimated]
+    stability_by_round: List[SummaryEstimate]
     first_broken_by_round: List[int]
     kept_throughout: int
     kept_in_any_round: int
     never_followed: bool
-    change: Judged
+    change: SummaryDifference
     lower_from_round: int | None
     lower_in_rounds: List[int]
     against: Compared | None
@@ -79,11 +54,11 @@ class PromptSummary(RecordModel):
 
     id: str
     category: str | None
-    n: Number
-    stability_by_round: List[float | None]
-    stability: float | None
-    adopted_last_round: float | None
-    n_adopted: Number
+    n: Number  # conversations in which the agent had it
+    stability_by_round: List[SummaryNumber | None]  # None where it was not measured
+    stability: SummaryNumber | None  # over all rounds
+    adopted_last_round: SummaryNumber | None  # over the conversations whose user had it
+    n_adopted: Number  # how many conversations these are
 
 
 class BaselineScores(RecordModel):
@@ -91,9 +66,9 @@ class BaselineScores(RecordModel):
 
     name: str  # of a measure, of a case, or "all"
     n: Number
-    prompted: Estimated
-    unprompted: Estimated
-    difference: Judged
+    prompted: SummaryEstimate
+    unprompted: SummaryEstimate
+    difference: SummaryDifference
     verdict: str
 
 
@@ -109,8 +84,8 @@ class WithoutCollapsed(RecordModel):
     """The results of the conversations that did not break down."""
 
     conversations: Number
-    stability_by_round: List[Estimated]
-    change: Judged
+    stability_by_round: List[SummaryEstimate]
+    change: SummaryDifference
     against: Against | None
 
 
@@ -118,11 +93,11 @@ class CollapseSummary(RecordModel):
     """How many of the turns that models wrote are broken; shares from 0 to 1."""
 
     turns: Number
-    cut: float | None
-    own: float | None  # repeated from an earlier turn of the same speaker
-    other: float | None  # repeated from an earlier turn of the other speaker
-    loops: float | None  # repeated from earlier in the turn itself
-    broken: float | None  # any of these
+    cut: SummaryNumber | None
+    own: SummaryNumber | None  # repeated from an earlier turn of the same speaker
+    other: SummaryNumber | None  # repeated from an earlier turn of the other speaker
+    loops: SummaryNumber | None  # repeated from earlier in the turn itself
+    broken: SummaryNumber | None  # any of these
     collapsed_from_round: dict[str, int]  # by the conversation's number
     without_collapsed: WithoutCollapsed | None
 
@@ -133,17 +108,19 @@ class TruncationSummary(RecordModel):
     verdict: str
     from_round: dict[str, int]  # by the conversation's number
     most_prompt_tokens: int | None
-    canary_before: Estimated
-    canary_after: Estimated
+    canary_before: SummaryEstimate
+    canary_after: SummaryEstimate
 
 
-class SurvivalSummary(RecordModel):
-    """A rule before and after the first summary of older rounds."""
+class ScoresAroundSummary(RecordModel):
+    """The scores of a rule before and after the first summary of older rounds, over the
+    conversations that have both.
+    """
 
     rule: str | None  # None for all rules together
-    before: Estimated
-    after: Estimated
-    difference: Judged
+    before: SummaryEstimate
+    after: SummaryEstimate
+    difference: SummaryDifference
 
 
 class MethodSummary(RecordModel):
@@ -153,18 +130,18 @@ class MethodSummary(RecordModel):
     outcome: str  # the value of an `analysis.outcome.Outcome`
     conversations: Number
     unscored: dict[str, int]
-    by_round: dict[str, List[Estimated]]
-    over_all_rounds: dict[str, Estimated]
-    change: dict[str, Judged]
+    by_round: dict[str, List[SummaryEstimate]]
+    over_all_rounds: dict[str, SummaryEstimate]
+    change: dict[str, SummaryDifference]
     against: Against | None
-    categories: dict[str, dict[str, List[Estimated]]]
+    categories: dict[str, dict[str, List[SummaryEstimate]]]
     prompts: List[PromptSummary]
     rules: List[RuleSummary]
-    accuracy: dict[str, List[Estimated]] | None
+    accuracy: dict[str, List[SummaryEstimate]] | None
     baseline: BaselineSummary | None
     collapse: CollapseSummary
     truncation: TruncationSummary | None
-    summarised: List[SurvivalSummary]
+    summarised: List[ScoresAroundSummary]
 
 
 class TaskResult(RecordModel):
@@ -173,8 +150,8 @@ class TaskResult(RecordModel):
     task: str
     variant: str
     samples: Number
-    scores: dict[str, Estimated]  # by metric
-    fluency: float | None
+    scores: dict[str, SummaryEstimate]  # by metric
+    fluency: SummaryNumber | None
     excluded: bool  # from comparisons, as its replies are not fluent
 
 
@@ -183,14 +160,14 @@ class RankedHead(RecordModel):
 
     layer: Number
     head: Number
-    score: float  # with this head steered alone
-    gain: Judged  # over the model without steering
+    score: SummaryNumber  # with this head steered alone
+    gain: SummaryDifference  # over the model without steering
 
 
 class ProfileResult(RecordModel):
     """The results of `holdfast profile`."""
 
-    unsteered: float
+    unsteered: SummaryNumber
     ranking: List[RankedHead]  # best first
 
 
@@ -198,7 +175,7 @@ class CapabilityResult(RecordModel):
     """The points scored under one method in the capability half of a calibration."""
 
     method: str
-    score: Estimated
+    score: SummaryEstimate
 
 
 class CalibratedSetting(RecordModel):
@@ -206,15 +183,15 @@ class CalibratedSetting(RecordModel):
 
     method: str
     front: bool  # whether no other setting is better in both stability and capability
-    stability: Estimated
-    gain: Judged  # in stability over no method
-    capability: Estimated
+    stability: SummaryEstimate
+    gain: SummaryDifference  # in stability over no method
+    capability: SummaryEstimate
     chance: float | None  # points scored by guessing
-    points_lost: Judged  # of capability, against no method
-    broken: Estimated | None  # the share of broken replies
-    broken_more: Judged  # percentage points beyond those of no method
+    points_lost: SummaryDifference  # of capability, against no method
+    broken: SummaryEstimate | None  # the share of broken replies
+    broken_more: SummaryDifference  # percentage points beyond those of no method
     # minus the log-probability per token of replies under the model without methods
-    reply_nats: Estimated | None
+    reply_nats: SummaryEstimate | None
     tokens_forwarded: Number
 
 
@@ -223,9 +200,9 @@ class CheckedCell(RecordModel):
 
     rule: str | None  # None if it is the prompt's only one
     round: Number
-    mean: float | None
-    low: float | None
-    high: float | None
+    mean: SummaryNumber | None  # None if nothing was measured
+    low: SummaryNumber
+    high: SummaryNumber
 
 
 class CheckedRule(RecordModel):
@@ -242,8 +219,8 @@ class FallenRule(RecordModel):
     rule: str | None
     fell: bool
     round: Number
-    before: float | None
-    now: float | None
+    before: SummaryNumber | None
+    now: SummaryNumber | None
 
 
 class FallSummary(RecordModel):
@@ -292,10 +269,10 @@ class EstimateFrom(RecordModel):
 
     start: int = Field(alias="from")
     n: Number
-    mean: float | None
-    low: float | None
-    high: float | None
-    sd: float | None
+    mean: SummaryNumber | None
+    low: SummaryNumber | None
+    high: SummaryNumber | None
+    sd: SummaryNumber | None
 
 
 class FirstBroken(RecordModel):
@@ -305,16 +282,16 @@ class FirstBroken(RecordModel):
     broken: Number
     median_turn: int | None
     turns: List[int]  # at which some dialog first breaks it
-    unbroken: List[float]  # the share after each of them, with the ends of its 95% interval
-    low: List[float]
-    high: List[float]
+    unbroken: List[SummaryNumber]  # the share after each of them
+    low: List[SummaryNumber]  # its 95% interval, up to `high`
+    high: List[SummaryNumber]
 
 
 class AgainstEarlierLogs(RecordModel):
     """A rule compared with earlier logs."""
 
-    before: Estimated
-    difference: Estimated  # now minus before
+    before: SummaryEstimate
+    difference: SummaryEstimate  # now minus before
     certain: int  # -1 or +1 if it is certainly lower or higher, else 0
 
 
@@ -344,9 +321,9 @@ class CompactionEffect(RecordModel):
 
     dialogs: Number  # that have any
     compactions: Number
-    before: Estimated  # over dialogs, from the compaction before
-    after: Estimated  # until the next one
-    change: Estimated
+    before: SummaryEstimate  # over dialogs, from the compaction before
+    after: SummaryEstimate  # until the next one
+    change: SummaryEstimate
     kept: List[KeptInSummaries]
 
 
@@ -357,8 +334,8 @@ class ContextSummaries(RecordModel):
     by_tokens_since: List[EstimateFrom]  # since the rule was last said in the context
     by_calls: List[EstimateFrom]  # tool calls so far
     by_compactions: List[EstimateFrom]  # compactions so far
-    by_kind: dict[str, Estimated]
-    by_polarity: dict[str, Estimated]
+    by_kind: dict[str, SummaryEstimate]
+    by_polarity: dict[str, SummaryEstimate]
     compactions: CompactionEffect | None  # None if no dialog has any
 
 
@@ -368,9 +345,9 @@ class LoggedRule(RecordModel):
     rule: str
     applied: Number  # turns that it applied to
     turns: Number  # all turns under its prompts
-    adherence: Estimated  # over dialogs
-    bounds: List[float]  # of the true mean, at the error of all tests together
-    change: Estimated  # from the first to the last turn that it applied to
+    adherence: SummaryEstimate  # over dialogs
+    bounds: List[SummaryNumber]  # of the true mean, at the error of all tests together
+    change: SummaryEstimate  # from the first to the last turn that it applied to
     by_turn: List[EstimateFrom]
     by_tokens: List[EstimateFrom]
     first_broken: FirstBroken

@@ -81,7 +81,7 @@ def unprompted_lines(run: Run) -> list[str]:
         rules = rule_rows([first])
         return [baseline_hint(rules)] if rules else []
     lines = baseline_lines(baseline, by_case=True)
-    if any(row.verdict in (NEVER_FOLLOWED, UNINFORMATIVE) for row in baseline.cases):
+    if any(row.verdict in (NEVER_FOLLOWED, UNINFORMATIVE) for row in baseline.cases.values()):
         lines.append(
             "They still count in every stability here; leave them out of the suite, or give them"
             " other probes or measures, and calibrate with another --out."
@@ -126,7 +126,7 @@ def _unprompted_table(run: Run) -> Table | None:
         return None
     unit = "rule" if baseline.by_rule else "prompt"
     rows = [(unit, "n", "with it", "without", "difference", "verdict")]
-    for row in baseline.cases:
+    for row in baseline.cases.values():
         scores = plain(row.prompted), plain(row.unprompted), signed(row.difference)
         rows.append((row.name, str(row.n), *scores, row.verdict))
     return Table("Round 1 with the system prompt and without, with 95% intervals", rows)

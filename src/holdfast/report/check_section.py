@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_verdicts import Cell, PromptCheck
+from holdfast.analysis.check_verdicts import PromptCheck
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.plurals import count_of
+from holdfast.records.run_summary import CheckedCell
 from holdfast.report.charts import Chart, Curve
 from holdfast.report.check_reasons import (
     comparison_text,
@@ -144,9 +145,9 @@ def _charts(checked: PromptCheck, check: Check) -> Iterator[NamedChart]:
         yield NamedChart(name, len(checked.records), _chart(name, cells, check.terms.min_stability))
 
 
-def _chart(name: str, cells: Sequence[Cell], bar: float | None) -> Chart:
+def _chart(name: str, cells: Sequence[CheckedCell], bar: float | None) -> Chart:
     points = [
-        NOTHING if cell.mean != cell.mean else Estimate(0, cell.mean, None, cell.low, cell.high)
+        NOTHING if cell.mean is None else Estimate(0, cell.mean, None, cell.low, cell.high)
         for cell in cells
     ]
     curves = [Curve(name, points, _CURVE)]

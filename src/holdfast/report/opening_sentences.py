@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from holdfast.analysis.collapse import Collapse
 from holdfast.analysis.estimates import EstimateRow, row_of
 from holdfast.analysis.outcome import MATTERS, Findings, Outcome
-from holdfast.analysis.prompt_effect import Baseline, BaselineRow
+from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.plurals import count_of
 from holdfast.records import Conversation
+from holdfast.records.run_summary import BaselineScores
 from holdfast.report.fix_sentences import fix, still_lost
 from holdfast.report.rules_headline import rules_headline, uninformative_line
 from holdfast.report.score_phrases import (
@@ -68,7 +69,7 @@ def title(findings: Findings) -> str:
     return rules_headline(findings) or headline(findings)
 
 
-def _made_worse(rows: Sequence[BaselineRow]) -> str:
+def _made_worse(rows: Sequence[BaselineScores]) -> str:
     names = [f"“{row.name}”" for row in rows]
     if len(rows) > 1:
         return f"The prompt makes {count_of(len(rows), 'rule')} worse: {listing(names, 3)}."
