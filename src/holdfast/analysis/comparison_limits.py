@@ -7,10 +7,10 @@ from holdfast.analysis.run_contrasts import ComparedRun
 from holdfast.analysis.series import Series
 from holdfast.analysis.shared_series import RuleKey, rules_of
 from holdfast.analysis.truncation import has_lost_prompt
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, listing
 from holdfast.records.identity import ConversationsIdentity
 
-_MOST_NAMED = 8  # rules
+_MOST_RULES = 8  # named in a sentence
 
 
 def state_caveats(compared: ComparedRun) -> list[str]:
@@ -78,9 +78,9 @@ def rules_left_out(before: Series, now: Series) -> list[str]:
     for label, keys, theirs in ((before.run, old, ids[1]), (now.run, new, ids[0])):
         alone = [key.name for key in keys if (key.prompt, key.rule) not in theirs]
         if alone:
-            more = len(alone) - _MOST_NAMED
+            more = len(alone) - _MOST_RULES
             sentences.append(
-                f"Only {label} has a score of {'; '.join(alone[:_MOST_NAMED])}"
+                f"Only {label} has a score of {'; '.join(alone[:_MOST_RULES])}"
                 f"{f' and {more} more rules' if more > 0 else ''}."
             )
     if asked := [key.name for key in shared if not old[key] & new[key]]:
@@ -118,9 +118,3 @@ def samples_left_out(before: Series, now: Series, pairs: int) -> list[str]:
 def prompts_of(series: Series) -> list[str]:
     """The ids of the agents' prompts."""
     return list(dict.fromkeys(record.agent.id for record in series.records))
-
-
-def listing(names: Sequence[str], most: int = 5) -> str:
-    """Names joined by commas, of which only the first are written out."""
-    listed = ", ".join(names[:most])
-    return f"{listed} and {len(names) - most} more" if len(names) > most else listed

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.analysis.comparison_limits import (
-    listing,
     lost_prompt,
     methods_alone,
     other_method,
@@ -28,6 +27,7 @@ from holdfast.analysis.run_contrasts import ComparedRun, Contrast, contrasts_of
 from holdfast.analysis.series import NO_FIX, Series, label_runs
 from holdfast.analysis.shared_series import SharedSeries, compare_rows
 from holdfast.errors import AnotherRun, UsageError
+from holdfast.plurals import listing
 from holdfast.records import Run, read_run
 from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
 

@@ -10,9 +10,10 @@ from holdfast.analysis.prompt_effect import (
     Baseline,
 )
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES
+from holdfast.plurals import listing
 from holdfast.records.identity import DefaultPrompt
 from holdfast.records.run_summary import BaselineScores
-from holdfast.report.wording import listing, plain
+from holdfast.report.wording import plain
 
 
 def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:

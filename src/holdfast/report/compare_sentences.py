@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from holdfast.analysis.run_comparison import MethodComparison, RunComparison, unsteered
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, listing
 from holdfast.report.wording import signed
 
 _MOST_NAMED = 6
@@ -85,16 +85,16 @@ def _single_rules(item: MethodComparison) -> str:
         )
     less = [row.group for row in rows if row.over_rounds.sign < 0]
     more = [row.group for row in rows if row.over_rounds.sign > 0]
-    parts = [f"kept less: {_listing(less)}"] if less else []
-    parts += [f"kept more: {_listing(more)}"] if more else []
+    parts = [f"kept less: {_quoted(less)}"] if less else []
+    parts += [f"kept more: {_quoted(more)}"] if more else []
     if not parts:
         return f"Of {len(rows)} rules, none is clearly kept more or less over all rounds."
     return f"Of {len(rows)} rules, clearly {'; clearly '.join(parts)}."
 
 
-def _listing(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{'; '.join(names[:_MOST_NAMED])}{more}"
+def _quoted(rules: Sequence[str]) -> str:
+    """Rules in quotation marks, as their names have commas."""
+    return listing([f"“{rule}”" for rule in rules], _MOST_NAMED)
 
 
 def _causes(comparison: RunComparison, item: MethodComparison) -> str:

@@ -10,7 +10,7 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, joined, listing
 from holdfast.records import Conversation
 from holdfast.records.run_summary import BaselineScores
 from holdfast.report.fix_sentences import fix, still_lost
@@ -22,7 +22,7 @@ from holdfast.report.score_phrases import (
     shares_text,
     with_fix,
 )
-from holdfast.report.wording import joined, listing, percent, points_apart, with_interval
+from holdfast.report.wording import percent, points_apart, with_interval
 
 
 def opening(

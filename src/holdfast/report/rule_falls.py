@@ -6,7 +6,7 @@ from holdfast.analysis.estimates import EstimateRow
 from holdfast.analysis.outcome import is_uninformative
 from holdfast.analysis.prompt_effect import MADE_WORSE, NEVER_FOLLOWED, UNINFORMATIVE, Baseline
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.report.wording import joined
+from holdfast.plurals import joined
 
 
 def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:

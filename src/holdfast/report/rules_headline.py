@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from holdfast.analysis.estimates import EstimateRow
 from holdfast.analysis.outcome import Findings
 from holdfast.analysis.series import Series
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, joined, listing
 from holdfast.report.rule_falls import since
 from holdfast.report.score_phrases import capitalised, scope_of, with_fix
-from holdfast.report.wording import joined, listing
 
 Rows = Sequence[EstimateRow]
 MAX_WORDS = 25  # of the first sentence
