@@ -11,7 +11,7 @@ from test_drift import Scripted
 from tiny import chat, model
 
 from holdfast import Boost, Pasta, Repetition, Sampling, SplitSoftmax, cli
-from holdfast.analysis.gaining_heads import gaining_heads
+from holdfast.analysis.gaining_heads import choose_heads
 from holdfast.analysis.profile import read_profile
 from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
@@ -209,15 +209,15 @@ def test_heads_that_gain_nothing_are_not_chosen():
     best = HeadSet([(0, 0), (0, 1), (0, 2), (0, 3)])
     first = {(0, 0): gain(0.3), (0, 1): gain(0.00004), (0, 2): gain(-0.1), (0, 3): gain(0.01)}
     second = {**first, (0, 0): gain(0.2), (0, 1): gain(0.2), (0, 3): gain(-0.2)}
-    alone = gaining_heads(best, [first], "intersection")
+    alone = choose_heads(best, [first], "intersection")
     assert alone.heads == {(0, 0), (0, 3)} and (alone.certain, alone.left_out) == (1, 2)
     assert re.findall(r"\d+", chosen_line(alone))[:3] == ["1", "2", "2"]
-    assert gaining_heads(best, [first, second], "intersection").heads == {(0, 0)}
-    assert gaining_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
+    assert choose_heads(best, [first, second], "intersection").heads == {(0, 0)}
+    assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
     few = {head: gain(0.3, n=5) for head in best}
-    assert gaining_heads(best, [few], "intersection").certain == 0
+    assert choose_heads(best, [few], "intersection").certain == 0
     with pytest.raises(HoldfastError) as raised:
-        gaining_heads(HeadSet([(0, 1), (0, 2)]), [first], "intersection")
+        choose_heads(HeadSet([(0, 1), (0, 2)]), [first], "intersection")
     assert (raised.value.option, raised.value.value) == ("top", 2)
 
 

@@ -37,7 +37,7 @@ class CertainGains:
     by_chance: float
 
 
-def gaining_heads(best: HeadSet, tasks: Sequence[Gains], combine: Combination) -> GainingHeads:
+def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: Combination) -> GainingHeads:
     """Keeps the heads that gain something on every task ("intersection") or on any ("union").
 
     Raises:
@@ -62,7 +62,7 @@ def gaining_heads(best: HeadSet, tasks: Sequence[Gains], combine: Combination) -
     return GainingHeads(HeadSet(heads, best.made_for), len(best) - len(heads), len(certain))
 
 
-def certain_gains(gains: Gains) -> CertainGains | None:
+def count_certain_gains(gains: Gains) -> CertainGains | None:
     """How many heads have a certain gain; None with too few samples."""
     if max(gain.n for gain in gains.values()) < MIN_SAMPLES:
         return None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from holdfast import methods
-from holdfast.analysis.gaining_heads import gaining_heads
+from holdfast.analysis.gaining_heads import choose_heads
 from holdfast.analysis.profile import read_profile
 from holdfast.cli import options
 from holdfast.cli.json_output import summary_in, write_document
@@ -157,7 +157,7 @@ def _write_heads(
     gains = [read_profile(out / name).gains for name in names]
     file = out / "heads.json"
     file.unlink(missing_ok=True)  # from an earlier choice, which must not be mistaken for this one
-    chosen = gaining_heads(best, gains, arguments.combine)
+    chosen = choose_heads(best, gains, arguments.combine)
     methods.write_heads(file, chosen.heads)
     print(f"{len(chosen.heads)} heads: {file.resolve()}")
     (print if chosen.certain else note)(chosen_line(chosen))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.gaining_heads import GainingHeads, certain_gains
+from holdfast.analysis.gaining_heads import GainingHeads, count_certain_gains
 from holdfast.analysis.profile import Profile, read_profile
 from holdfast.analysis.profile_file import write_ranking
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
@@ -58,7 +58,7 @@ def profile_lines(folder: Path) -> list[str]:
         text = with_interval(gain, lambda value: f"{value:+.4f}")
         word = verdict_on(gain).word("higher", "lower")
         lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
-    if (certain := certain_gains(gains)) is None:
+    if (certain := count_certain_gains(gains)) is None:
         most = max(gain.n for gain in gains.values())
         lines.append(
             f"No gain is distinguishable from chance: {most} samples, fewer than {MIN_SAMPLES}."
