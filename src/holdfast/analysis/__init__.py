@@ -39,7 +39,7 @@ A drift run
   run_comparison.py    the comparison
 
 `holdfast logs`
-  adherence.py         how well each rule is kept; survival.py: until when
+  adherence.py         how well each rule is kept, and until when
   rule_context.py      why rules were broken, and adherence by what was in the context
   logs_summary.py      summary.json
 

@@ -1,7 +1,10 @@
-"""How well each rule is kept over the turns of logged dialogs; the unit is the dialog."""
+"""How well each rule is kept over the turns of logged dialogs, and until when (Kaplan and Meier
+1958). The unit is the dialog.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +14,6 @@ import numpy as np
 
 from holdfast.analysis import sequential, statistics
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
-from holdfast.analysis.survival import Survival, survival_of
 from holdfast.analysis.verdicts import too_few, verdict_on
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Run
@@ -51,6 +53,22 @@ class BrokenTurn(NamedTuple):
     dialog: int  # the row in the run's records
     turn: int  # its number
     score: float
+
+
+@dataclass(frozen=True)
+class Survival:
+    """The share of dialogs in which a rule is unbroken after each turn; a dialog that ends without
+    breaking the rule is censored.
+    """
+
+    turns: tuple[int, ...]  # the turns at which some dialog first breaks the rule, ascending
+    share: tuple[float, ...]  # [turn], the share unbroken after it
+    low: tuple[float, ...]  # [turn], the 95% interval up to `high`, on the log(-log) scale
+    high: tuple[float, ...]
+    broken: int  # dialogs that break the rule
+    # the first turn after which at most half are unbroken; None if that is never reached
+    median: int | None
+    estimated: bool = False  # whether some dialogs ended unbroken before the median
 
 
 @dataclass(frozen=True)
@@ -229,7 +247,7 @@ def _measured(scores: RuleScores, error: float) -> Adherence:
         by_turn=tuple(statistics.estimate_columns(by_turn, statistics.SCORES)),
         by_tokens=tuple(statistics.estimate_columns(by_tokens, statistics.SCORES)),
         change=_change(scores),
-        survival=survival_of(scores.dialogs, scores.positions, scores.scores < FOLLOWED),
+        survival=_survival(scores),
         broken=tuple(broken),
     )
 
@@ -250,4 +268,39 @@ def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEar
         before=statistics.estimate(before, statistics.SCORES),
         difference=difference,
         certain=verdict_on(difference).sign,
+    )
+
+
+def _survival(scores: RuleScores) -> Survival:
+    """The Kaplan-Meier curve of the first turn that breaks the rule."""
+    broken = scores.scores < FOLLOWED
+    dialogs, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
+    last = first + counts - 1  # the scores of a dialog follow each other
+    breaking, first_break = np.unique(scores.dialogs[broken], return_index=True)
+    broken_at = scores.positions[broken][first_break].astype(int)
+    ended_at = scores.positions[last[~np.isin(dialogs, breaking)]].astype(int)
+    if not len(broken_at):
+        return Survival(turns=(), share=(), low=(), high=(), broken=0, median=None)
+    from scipy.stats import CensoredData, ecdf
+
+    curve = ecdf(CensoredData(uncensored=broken_at, right=ended_at)).sf
+    with warnings.catch_warnings():  # there is no interval once no dialog is left
+        warnings.simplefilter("ignore", RuntimeWarning)
+        interval = curve.confidence_interval(method="log-log")
+    events = np.isin(curve.quantiles, broken_at)
+    shares = curve.probabilities[events]
+    numbers = curve.quantiles[events].astype(int)
+    half = np.flatnonzero(shares <= 0.5)
+    low, high = interval.low.probabilities[events], interval.high.probabilities[events]
+    undefined = np.isnan(high)  # once no dialog is left; the last bound still holds
+    high[undefined] = high[~undefined][-1] if not undefined.all() else 1.0
+    median = int(numbers[half[0]]) if len(half) else None
+    return Survival(
+        turns=tuple(map(int, numbers)),
+        share=tuple(map(float, shares)),
+        low=tuple(map(float, np.nan_to_num(low, nan=0.0))),
+        high=tuple(map(float, np.maximum(shares, high))),
+        broken=len(broken_at),
+        median=median,
+        estimated=median is not None and bool((ended_at < median).any()),
     )
