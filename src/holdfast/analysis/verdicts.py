@@ -75,10 +75,10 @@ def _too_near(value: Estimate, shared_by: int) -> str:
     """The reason if the 95% interval excludes 0, and the wider one that decides does not."""
     assert value.deciding is not None
     low, high = value.deciding
-    what = "a run that may be extended and read again"
+    occasion = "a run that may be extended and read again"
     if shared_by > 1:
-        what = f"one of {shared_by} comparisons"
-    return f"{what} needs a wider interval, [{low:+.3f}, {high:+.3f}], and that includes 0"
+        occasion = f"one of {shared_by} comparisons"
+    return f"{occasion} needs a wider interval, [{low:+.3f}, {high:+.3f}], and that includes 0"
 
 
 def too_few(value: Estimate) -> str:

@@ -65,8 +65,13 @@ def _correlations_line(trace: Trace) -> str:
 
 def _correlations_of(trace: Trace) -> list[Estimate]:
     """The correlations over all probes, within rounds, within dialogs and between dialogs."""
-    found = trace.behaviour
-    kinds = (found.all, found.within_rounds, found.within_dialogs, found.between_dialogs)
+    behaviour = trace.behaviour
+    kinds = (
+        behaviour.all,
+        behaviour.within_rounds,
+        behaviour.within_dialogs,
+        behaviour.between_dialogs,
+    )
     return [correlation.estimate for correlation in kinds]
 
 
