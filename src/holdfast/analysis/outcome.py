@@ -156,7 +156,7 @@ def most_are_cut(series: Series) -> bool:
 
 def is_lost(row: EstimateRow) -> bool:
     """Whether a rule ends clearly lower than it began."""
-    return row.lower_from is not None and not row.never_followed
+    return row.lower_from_round is not None and not row.never_followed
 
 
 def is_uninformative(row: EstimateRow, baseline: Baseline | None) -> bool:

@@ -34,8 +34,8 @@ def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
     agent = capitalised(f"{scope}{fixed} the agent".strip())
     rounds = {since(row) for row in less}
     when = rounds.pop() if len(rounds) == 1 else "over time"
-    always = [row for row in never if not row.kept_once]
-    mostly = [row for row in never if row.kept_once]
+    always = [row for row in never if not row.kept_in_any_round]
+    mostly = [row for row in never if row.kept_in_any_round]
     for most in range(_MOST_NAMED, -1, -1):
         verbs = []
         if always:
