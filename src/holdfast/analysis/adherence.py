@@ -177,28 +177,35 @@ def _why_uncompared(
         return "it was judged on no turn of these logs"
     if scores.rule not in earlier:
         return "the earlier logs have no scores of it"
-    scored = now.manifest.rules.get(scores.rule)  # how it was; folders of 0.2 do not say
-    if before.manifest.rules.get(scores.rule, scored) != scored:
+    measure = now.manifest.rules.get(scores.rule)  # folders of 0.2 do not say
+    if before.manifest.rules.get(scores.rule, measure) != measure:
         return "it had another measure or `when` in the earlier logs"
     return ""
 
 
 def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
     """The scores of each rule of a run, or of each category of prompts."""
-    read = run.log_scores
-    labels = [label_of(rule, by_category) for rule in read.rules]
+    columns = run.log_scores
+    labels = [label_of(rule, by_category) for rule in columns.rules]
     turns = Counter[str]()  # those of a category count once for each of its rules
-    for label, rule in zip(labels, read.rules, strict=True):
-        turns[label] += read.turns[rule.prompt, rule.category]
+    for label, rule in zip(labels, columns.rules, strict=True):
+        turns[label] += columns.turns[rule.prompt, rule.category]
     names = list(dict.fromkeys(labels))
-    position = np.array([names.index(label) for label in labels], dtype=int)
-    of_score = position[np.asarray(read.rule)] if names else np.empty(0)
-    columns = [np.asarray(column) for column in (read.dialog, read.turn, read.tokens, read.score)]
+    number_of_rule = np.array([names.index(label) for label in labels], dtype=int)
+    number_of_score = number_of_rule[np.asarray(columns.rule)] if names else np.empty(0)
     scores = []
     for number, name in enumerate(names):
-        mine = of_score == number
-        dialogs, positions, tokens, values = (column[mine].astype(float) for column in columns)
-        scores.append(RuleScores(name, turns[name], dialogs, positions, tokens, values))
+        in_group = number_of_score == number
+        scores.append(
+            RuleScores(
+                rule=name,
+                turns=turns[name],
+                dialogs=np.asarray(columns.dialog)[in_group].astype(float),
+                positions=np.asarray(columns.turn)[in_group].astype(float),
+                tokens=np.asarray(columns.tokens)[in_group].astype(float),
+                scores=np.asarray(columns.score)[in_group].astype(float),
+            )
+        )
     return scores
 
 

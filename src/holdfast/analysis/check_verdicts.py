@@ -93,8 +93,8 @@ def check_prompts(
     by_prompt = _by_prompt(records, prompts, terms.budget)
     error = terms.error_each(len(prompts), bool(before))
     comparisons = {
-        name: compare_runs(mine, earlier, rounds, terms.budget, error)
-        for name, mine in by_prompt.items()
+        name: compare_runs(current, earlier, rounds, terms.budget, error)
+        for name, current in by_prompt.items()
         if (earlier := (before or {}).get(name, ()))
     }
     return check_again(records, prompts, rounds, terms, comparisons)
@@ -110,8 +110,8 @@ def check_again(
     """Like `check_prompts`, with the comparisons with an earlier run already made, by prompt."""
     error = terms.error_each(len(prompts), bool(comparisons))
     return [
-        _check(name, mine, rounds, terms, error, comparisons.get(name))
-        for name, mine in _by_prompt(records, prompts, terms.budget).items()
+        _check(name, conversations, rounds, terms, error, comparisons.get(name))
+        for name, conversations in _by_prompt(records, prompts, terms.budget).items()
     ]
 
 
@@ -122,9 +122,9 @@ def _by_prompt(
     by_number = {record.conversation: record for record in records}
     by_prompt: dict[str, list[Conversation]] = {}
     for number, name in enumerate(prompts):
-        mine = by_prompt[name] = []
-        while len(mine) < budget and number in by_number:
-            mine.append(by_number[number])
+        conversations = by_prompt[name] = []
+        while len(conversations) < budget and number in by_number:
+            conversations.append(by_number[number])
             number += len(prompts)
     return by_prompt
 

@@ -106,41 +106,41 @@ def _columns(run: Run) -> _Columns:
     scores, for_probes = run.log_scores, set(run.manifest.probe_rules)
     shown = np.array([label_of(rule) not in for_probes for rule in scores.rules], dtype=bool)
     rule = np.asarray(scores.rule)
-    chosen = shown[rule] if len(rule) else np.zeros(0, dtype=bool)
+    is_shown = shown[rule] if len(rule) else np.zeros(0, dtype=bool)
     names = [field.name for field in fields(_Columns)]
-    return _Columns(**{name: np.asarray(getattr(scores, name))[chosen] for name in names})
+    return _Columns(**{name: np.asarray(getattr(scores, name))[is_shown] for name in names})
 
 
 def _binned(run: Run, columns: _Columns, values: np.ndarray, bins: Sequence[int]) -> Estimates:
     """The mean score over dialogs in each bin of a value."""
-    known = values != NONE
-    if not known.any():
+    has_value = values != NONE
+    if not has_value.any():
         return ()
-    column = np.searchsorted(bins, values[known], side="right") - 1
-    cells = _cells(run, columns, known, column, len(bins))
+    column = np.searchsorted(bins, values[has_value], side="right") - 1
+    cells = _cells(run, columns, has_value, column, len(bins))
     return tuple(statistics.estimate_columns(cells, statistics.SCORES))
 
 
 def _grouped(run: Run, columns: _Columns, values: np.ndarray) -> dict[str, Estimate]:
     """The mean score over dialogs of the rules of each name."""
-    known = values != NONE
+    has_value = values != NONE
     numbers = run.log_scores.names
     names = sorted(name for name, number in numbers.items() if (values == number).any())
     if not names:
         return {}
-    places = np.zeros(len(numbers), dtype=int)
-    for place, name in enumerate(names):
-        places[numbers[name]] = place
-    cells = _cells(run, columns, known, places[values[known]], len(names))
+    column_of = np.zeros(len(numbers), dtype=int)
+    for column, name in enumerate(names):
+        column_of[numbers[name]] = column
+    cells = _cells(run, columns, has_value, column_of[values[has_value]], len(names))
     estimates = statistics.estimate_columns(cells, statistics.SCORES)
     return dict(zip(names, estimates, strict=True))
 
 
 def _cells(
-    run: Run, columns: _Columns, known: np.ndarray, column: np.ndarray, count: int
+    run: Run, columns: _Columns, has_value: np.ndarray, column: np.ndarray, count: int
 ) -> np.ndarray:
-    """The mean of the scores that are known, [dialog, column]; NaN where there are none."""
-    rows, scores = columns.dialog[known], columns.score[known]
+    """The mean of the scores that have a value, [dialog, column]; NaN where there are none."""
+    rows, scores = columns.dialog[has_value], columns.score[has_value]
     return statistics.means_by_cell(rows, column, scores, (len(run.dialogs), count))
 
 
