@@ -72,8 +72,8 @@ def _why(run: Run, row: Adherence) -> str:
     if not counts:
         return ""
     total, cause = sum(counts.values()), max(counts, key=lambda name: counts[name])
-    some = f" in {counts[cause]:,} of them" if counts[cause] < total else ""
-    return f"; {CAUSE_WORDS[cause].clause}{some}"
+    part = f" in {counts[cause]:,} of them" if counts[cause] < total else ""
+    return f"; {CAUSE_WORDS[cause].clause}{part}"
 
 
 def _share(kept: Estimate) -> str:
