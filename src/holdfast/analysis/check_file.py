@@ -15,7 +15,6 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import PromptCheck, check_again
-from holdfast.analysis.prompt_comparison import PromptComparison
 from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
 from holdfast.files import write_whole
 from holdfast.records import Run
@@ -25,8 +24,7 @@ from holdfast.records.run_summary import (
     CheckedPrompt,
     CheckedRule,
     CheckSummary,
-    FallenRule,
-    FallSummary,
+    PromptComparison,
 )
 
 FILE = "check.json"
@@ -123,23 +121,10 @@ def _prompt(checked: PromptCheck) -> CheckedPrompt:
         lost=checked.lost,
         let_go=checked.first_failure,
         lowest=checked.lowest,
-        fall=_fall(checked.comparison),
+        fall=checked.comparison,
         rules=tuple(
             CheckedRule(rule=rule.rule, verdict=rule.verdict, decided_by=rule.cell)
             for rule in checked.rules
         ),
         cells=checked.cells,
-    )
-
-
-def _fall(comparison: PromptComparison | None) -> FallSummary | None:
-    if comparison is None:
-        return None
-    return FallSummary(
-        pairs=comparison.pairs,
-        expected=comparison.expected,
-        alike=comparison.alike,
-        fell=comparison.fell,
-        rules=tuple(FallenRule(**asdict(rule)) for rule in comparison.rules),
-        not_compared=comparison.not_compared,
     )

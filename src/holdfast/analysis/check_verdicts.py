@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.analysis.cell_scores import CellScores, RuleRound, cell_scores
 from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison, compare_runs
+from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import (
     FAIL,
     PASS,
@@ -24,7 +24,7 @@ from holdfast.analysis.sequential import (
     verdict_at,
 )
 from holdfast.records import Conversation
-from holdfast.records.run_summary import CheckedCell
+from holdfast.records.run_summary import CheckedCell, PromptComparison, RuleComparison
 
 MOST_LOST = 0.1  # the share of replies that may be lost before an open verdict is put down to it
 

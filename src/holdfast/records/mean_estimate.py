@@ -95,7 +95,7 @@ class Judged(Estimate):
         return {"higher": 1, "lower": -1}.get(self.verdict, 0)
 
 
-def _rounded(value: float | None) -> float | None:
+def rounded(value: float | None) -> float | None:
     """A number with the digits of summaries, and never -0.0."""
     return None if value is None else round(float(value), DIGITS) + 0.0
 
@@ -103,10 +103,10 @@ def _rounded(value: float | None) -> float | None:
 def _estimate_json(value: Estimate) -> dict[str, Any]:
     return {
         "n": value.n,
-        "mean": _rounded(value.mean),
-        "low": _rounded(value.low),
-        "high": _rounded(value.high),
-        "sd": _rounded(value.sd),
+        "mean": rounded(value.mean),
+        "low": rounded(value.low),
+        "high": rounded(value.high),
+        "sd": rounded(value.sd),
     }
 
 
@@ -115,13 +115,13 @@ def _judged_json(value: Judged) -> dict[str, Any]:
     if value.other_prompts is not None:
         fields["other_prompts"] = {
             "prompts": value.other_prompts.prompts,
-            "low": _rounded(value.other_prompts.low),
-            "high": _rounded(value.other_prompts.high),
+            "low": rounded(value.other_prompts.low),
+            "high": rounded(value.other_prompts.high),
         }
     return fields
 
 
 # the fields of summaries
-SummaryNumber = Annotated[float, PlainSerializer(_rounded)]
+SummaryNumber = Annotated[float, PlainSerializer(rounded)]
 SummaryEstimate = Annotated[Estimate, Field(strict=False), PlainSerializer(_estimate_json)]
 SummaryDifference = Annotated[Judged, Field(strict=False), PlainSerializer(_judged_json)]

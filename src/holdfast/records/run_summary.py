@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PlainSerializer
 
-from holdfast.records.mean_estimate import SummaryDifference, SummaryEstimate, SummaryNumber
+from holdfast.records.mean_estimate import SummaryDifference, SummaryEstimate, SummaryNumber, rounded
 from holdfast.records.model import List, Number, Optional, RecordModel
 
 NAME = "summary.json"
@@ -213,25 +213,56 @@ class CheckedRule(RecordModel):
     decided_by: CheckedCell | None
 
 
-class FallenRule(RecordModel):
-    """A rule compared with an earlier run, in the round in which its mean fell most."""
+class RuleComparison(RecordModel):
+    """A rule compared with an earlier run, in the round in which its mean fell most.
+
+    Attributes:
+        rule: None if it is the prompt's only one.
+        fell: whether its mean score is certainly lower in some round.
+        before: the mean of the earlier run in that round, over the pairs that have both scores.
+        now: that of the current run.
+    """
 
     rule: str | None
     fell: bool
     round: Number
-    before: SummaryNumber | None
-    now: SummaryNumber | None
+    before: float
+    now: float
 
 
-class FallSummary(RecordModel):
-    """A prompt compared with an earlier run."""
+class PromptComparison(RecordModel):
+    """A prompt compared with an earlier run.
 
-    pairs: Number  # conversations of both runs that were compared
-    expected: Number  # how many pairs the earlier run and the budget allow
-    alike: Number  # pairs with the same number, user model's prompt and starter
-    fell: bool  # whether some rule certainly fell
-    rules: List[FallenRule]  # certain falls first, then the largest
-    not_compared: List[str]  # rules without a pair of scores
+    Attributes:
+        pairs: how many conversations of both runs were compared, in their order.
+        expected: how many pairs the earlier run and the budget allow.
+        alike: how many pairs have the same number, user model's prompt and starter.
+        fell: whether some rule certainly fell, even if no single one can be named.
+        rules: those in both runs; certain falls first, then the largest.
+        not_compared: rules without a pair of scores.
+    """
+
+    pairs: Number
+    expected: Number
+    alike: Number
+    fell: bool
+    rules: List[RuleComparison]
+    not_compared: List[str] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all pairs are compared."""
+        return self.pairs >= self.expected
+
+
+def _comparison_json(comparison: PromptComparison | None) -> Json | None:
+    """A comparison as summaries have it: rounded, where `check.json` has all digits."""
+    if comparison is None:
+        return None
+    fields = comparison.to_json()
+    for rule in fields["rules"]:
+        rule |= {"before": rounded(rule["before"]), "now": rounded(rule["now"])}
+    return fields
 
 
 class CheckedPrompt(RecordModel):
@@ -245,7 +276,7 @@ class CheckedPrompt(RecordModel):
     lost: Number = 0  # scores that are missing because the server gave no reply
     let_go: CheckedCell | None  # the first that certainly fails
     lowest: CheckedCell | None
-    fall: FallSummary | None
+    fall: Annotated[PromptComparison | None, PlainSerializer(_comparison_json)]
     rules: List[CheckedRule]
     cells: List[CheckedCell]
 

@@ -3,9 +3,8 @@
 import textwrap
 
 from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck
-from holdfast.analysis.prompt_comparison import RuleComparison
 from holdfast.records import Conversation, Probe
-from holdfast.records.run_summary import CheckedCell
+from holdfast.records.run_summary import CheckedCell, RuleComparison
 from holdfast.report.check_reasons import comparison_text, missing_text
 from holdfast.report.wording import WIDTH
 

@@ -2,15 +2,13 @@
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck, cell_verdict
-from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE
 from holdfast.plurals import count_of
-from holdfast.records.run_summary import CheckedCell
+from holdfast.records.run_summary import CheckedCell, PromptComparison, RuleComparison
 from holdfast.report.opening_sentences import nothing_measured
 
 _ROUNDING = 1e-6  # in hundredths
@@ -106,7 +104,7 @@ def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     text = _cell_text(rule.cell, checked, terms, with_rule=False)
     if rule.comparison is None or not rule.comparison.fell:
         return text
-    most = _rule_comparison_text(replace(rule.comparison, rule=None))
+    most = _fall_text(rule.comparison)
     return f"{text}; fell against the earlier run, {most}"
 
 
@@ -157,9 +155,13 @@ def _result_of(comparison: PromptComparison) -> str:
 
 def _rule_comparison_text(comparison: RuleComparison) -> str:
     """'rule brief, most in round 3, from 0.86 to 0.40'."""
+    fall = _fall_text(comparison)
+    return fall if comparison.rule is None else f"rule {comparison.rule}, {fall}"
+
+
+def _fall_text(comparison: RuleComparison) -> str:
     means = f"from {comparison.before:.2f} to {comparison.now:.2f}"
-    most = f"most in round {comparison.round}, {means}"
-    return most if comparison.rule is None else f"rule {comparison.rule}, {most}"
+    return f"most in round {comparison.round}, {means}"
 
 
 def how_to_decide(verdict: str, lowest: CheckedCell | None, terms: Terms) -> str | None:
