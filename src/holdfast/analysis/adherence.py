@@ -18,6 +18,7 @@ from holdfast.analysis.verdicts import too_few, verdict_on
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Run
 from holdfast.records.log_scores import ScoredRule
+from holdfast.records.mean_estimate import EstimateFrom
 from holdfast.records.run_summary import AgainstEarlierLogs
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
@@ -80,7 +81,8 @@ class Adherence:
             with no score, as the turns it applies to were cut, is undecided.
         overall: the mean over dialogs, each counted as the mean of its turns.
         bounds: bounds of the true mean, at the check's error.
-        by_turn, by_tokens: per bin of TURN_BINS or TOKEN_BINS, over dialogs with a turn in it.
+        by_turn, by_tokens: per bin of TURN_BINS or TOKEN_BINS in which dialogs have a turn, over
+            these.
         change: from the first to the last turn the rule applied to, over dialogs with at least two.
         broken: the turns that broke the rule, worst first.
         bar: the mean that the rule must reach; None for none.
@@ -95,8 +97,8 @@ class Adherence:
     turns: int
     overall: statistics.Estimate
     bounds: tuple[float, float]
-    by_turn: tuple[statistics.Estimate, ...]
-    by_tokens: tuple[statistics.Estimate, ...]
+    by_turn: tuple[EstimateFrom, ...]
+    by_tokens: tuple[EstimateFrom, ...]
     change: statistics.Estimate
     survival: Survival
     broken: tuple[BrokenTurn, ...]
@@ -243,19 +245,27 @@ def _measured(scores: RuleScores, error: float) -> Adherence:
         for n in order
         if scores.scores[n] < FOLLOWED
     ]
-    by_turn = scores.cells(TURN_BINS, scores.positions)
-    by_tokens = scores.cells(TOKEN_BINS, scores.tokens)
     return Adherence(
         rule=scores.rule,
         applied=len(scores.scores),
         turns=scores.turns,
         overall=statistics.estimate(means, statistics.SCORES),
         bounds=bounds,
-        by_turn=tuple(statistics.estimate_columns(by_turn, statistics.SCORES)),
-        by_tokens=tuple(statistics.estimate_columns(by_tokens, statistics.SCORES)),
+        by_turn=estimates_from(TURN_BINS, scores.cells(TURN_BINS, scores.positions)),
+        by_tokens=estimates_from(TOKEN_BINS, scores.cells(TOKEN_BINS, scores.tokens)),
         change=_change(scores),
         survival=_survival(scores),
         broken=tuple(broken),
+    )
+
+
+def estimates_from(bins: Sequence[int], cells: np.ndarray) -> tuple[EstimateFrom, ...]:
+    """The estimate of each bin that has a score, from the mean scores, [dialog, bin]."""
+    estimates = statistics.estimate_columns(cells, statistics.SCORES)
+    return tuple(
+        EstimateFrom(**vars(item), start=start)
+        for start, item in zip(bins, estimates, strict=True)
+        if item.n
     )
 
 

@@ -12,38 +12,21 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from holdfast.analysis import statistics
-from holdfast.analysis.adherence import TOKEN_BINS, label_of
+from holdfast.analysis.adherence import TOKEN_BINS, estimates_from, label_of
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import CAUSES, Run
 from holdfast.records.cause_records import RECALL_CAUSES
 from holdfast.records.log_scores import ALL_CAUSES, NONE
-from holdfast.records.run_summary import CompactionEffect, KeptInSummaries
+from holdfast.records.mean_estimate import EstimateFrom
+from holdfast.records.run_summary import (
+    CauseCounts,
+    CompactionEffect,
+    ContextSummaries,
+    KeptInSummaries,
+)
 
 CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
-
-Estimates = tuple[Estimate, ...]
-
-
-@dataclass(frozen=True)
-class ContextEffects:
-    """Adherence by what was in the context; () for a folder of an earlier version.
-
-    Args:
-        by_tokens_since: per bin of TOKEN_BINS, since the rule was last said in the context.
-        by_calls: per bin of CALL_BINS, tool calls in the dialog so far.
-        by_compactions: per bin of COMPACTION_BINS, compactions of the dialog so far.
-        by_kind, by_polarity: of the rules that have one.
-        compactions: None if no dialog has any.
-    """
-
-    by_tokens_since: Estimates
-    by_calls: Estimates
-    by_compactions: Estimates
-    by_kind: dict[str, Estimate]
-    by_polarity: dict[str, Estimate]
-    compactions: CompactionEffect | None
-
 
 def count_causes(run: Run) -> dict[str, dict[str, int]]:
     """How many breaches of each rule that was broken, named as `Adherence.rule`, have each cause,
@@ -73,10 +56,11 @@ def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     return {cause: sum(of_rule[cause] for of_rule in counts.values()) for cause in causes}
 
 
-def context_effects(run: Run) -> ContextEffects:
-    """Measures how well rules are kept by what was in the context."""
+def context_effects(run: Run) -> ContextSummaries:
+    """Why rules were broken, and how well they are kept by what was in the context."""
     columns = _columns(run)
-    return ContextEffects(
+    return ContextSummaries(
+        why=CauseCounts(**total_causes(count_causes(run))),
         by_tokens_since=_binned(run, columns, columns.tokens_since, TOKEN_BINS),
         by_calls=_binned(run, columns, columns.calls, CALL_BINS),
         by_compactions=_binned(run, columns, columns.compactions, COMPACTION_BINS),
@@ -111,14 +95,16 @@ def _columns(run: Run) -> _Columns:
     return _Columns(**{name: np.asarray(getattr(scores, name))[is_shown] for name in names})
 
 
-def _binned(run: Run, columns: _Columns, values: np.ndarray, bins: Sequence[int]) -> Estimates:
+def _binned(
+    run: Run, columns: _Columns, values: np.ndarray, bins: Sequence[int]
+) -> tuple[EstimateFrom, ...]:
     """The mean score over dialogs in each bin of a value."""
     has_value = values != NONE
     if not has_value.any():
         return ()
     column = np.searchsorted(bins, values[has_value], side="right") - 1
     cells = _cells(run, columns, has_value, column, len(bins))
-    return tuple(statistics.estimate_columns(cells, statistics.SCORES))
+    return estimates_from(bins, cells)
 
 
 def _grouped(run: Run, columns: _Columns, values: np.ndarray) -> dict[str, Estimate]:

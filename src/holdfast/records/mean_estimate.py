@@ -95,6 +95,14 @@ class Judged(Estimate):
         return {"higher": 1, "lower": -1}.get(self.verdict, 0)
 
 
+@_read_from_json
+@dataclass(frozen=True, kw_only=True)
+class EstimateFrom(Estimate):
+    """The estimate of the turns, or the tokens, from a number on, up to the next such number."""
+
+    start: Annotated[int, Field(validation_alias="from")]
+
+
 def rounded(value: float | None) -> float | None:
     """A number with the digits of summaries, and never -0.0."""
     return None if value is None else round(float(value), DIGITS) + 0.0
@@ -108,6 +116,10 @@ def _estimate_json(value: Estimate) -> dict[str, Any]:
         "high": rounded(value.high),
         "sd": rounded(value.sd),
     }
+
+
+def _estimate_from_json(value: EstimateFrom) -> dict[str, Any]:
+    return {"from": value.start, **_estimate_json(value)}
 
 
 def _judged_json(value: Judged) -> dict[str, Any]:
@@ -125,3 +137,6 @@ def _judged_json(value: Judged) -> dict[str, Any]:
 SummaryNumber = Annotated[float, PlainSerializer(rounded)]
 SummaryEstimate = Annotated[Estimate, Field(strict=False), PlainSerializer(_estimate_json)]
 SummaryDifference = Annotated[Judged, Field(strict=False), PlainSerializer(_judged_json)]
+SummaryEstimateFrom = Annotated[
+    EstimateFrom, Field(strict=False), PlainSerializer(_estimate_from_json)
+]

@@ -8,7 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, PlainSerializer
 
-from holdfast.records.mean_estimate import SummaryDifference, SummaryEstimate, SummaryNumber, rounded
+from holdfast.records.mean_estimate import (
+    SummaryDifference,
+    SummaryEstimate,
+    SummaryEstimateFrom,
+    SummaryNumber,
+    rounded,
+)
 from holdfast.records.model import List, Number, Optional, RecordModel
 
 NAME = "summary.json"
@@ -293,19 +299,6 @@ class CheckSummary(RecordModel):
     prompts: List[CheckedPrompt]
 
 
-class EstimateFrom(RecordModel):
-    """The mean over the turns, or the tokens, from a number on, up to the next such number."""
-
-    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
-
-    start: int = Field(alias="from")
-    n: Number
-    mean: SummaryNumber | None
-    low: SummaryNumber | None
-    high: SummaryNumber | None
-    sd: SummaryNumber | None
-
-
 class FirstBroken(RecordModel):
     """When dialogs first break a rule (Kaplan and Meier 1958)."""
 
@@ -359,12 +352,14 @@ class CompactionEffect(RecordModel):
 
 
 class ContextSummaries(RecordModel):
-    """Why rules were broken, and adherence by what was in the context, over dialogs."""
+    """Why rules were broken, and adherence by what was in the context, over dialogs; () for what a
+    folder of an earlier version does not have.
+    """
 
     why: CauseCounts
-    by_tokens_since: List[EstimateFrom]  # since the rule was last said in the context
-    by_calls: List[EstimateFrom]  # tool calls so far
-    by_compactions: List[EstimateFrom]  # compactions so far
+    by_tokens_since: List[SummaryEstimateFrom]  # since the rule was last said in the context
+    by_calls: List[SummaryEstimateFrom]  # tool calls so far
+    by_compactions: List[SummaryEstimateFrom]  # compactions so far
     by_kind: dict[str, SummaryEstimate]
     by_polarity: dict[str, SummaryEstimate]
     compactions: CompactionEffect | None  # None if no dialog has any
@@ -379,8 +374,8 @@ class LoggedRule(RecordModel):
     adherence: SummaryEstimate  # over dialogs
     bounds: List[SummaryNumber]  # of the true mean, at the error of all tests together
     change: SummaryEstimate  # from the first to the last turn that it applied to
-    by_turn: List[EstimateFrom]
-    by_tokens: List[EstimateFrom]
+    by_turn: List[SummaryEstimateFrom]
+    by_tokens: List[SummaryEstimateFrom]
     first_broken: FirstBroken
     broken_turns: Number
     verdict: str | None  # pass, fail or undecided; None without a bar or earlier logs

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.analysis.adherence import TOKEN_BINS
-from holdfast.analysis.rule_context import (
-    CALL_BINS,
-    COMPACTION_BINS,
-    context_effects,
-    count_causes,
-    total_causes,
-)
+from holdfast.analysis.rule_context import context_effects, count_causes, total_causes
 from holdfast.analysis.statistics import Estimate
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES
 from holdfast.plurals import count_of
 from holdfast.records import BreachCause, Evidence, Run
+from holdfast.records.mean_estimate import EstimateFrom
 from holdfast.records.run_summary import CompactionEffect
 from holdfast.report.logs_wording import CAUSE_WORDS, IN_A_COLUMN, IN_A_TABLE, rule_words
 from holdfast.report.page import Table
@@ -165,9 +159,9 @@ def _tables(run: Run) -> list[Table]:
     """Adherence by what was in the context, where there is something to compare."""
     effects = context_effects(run)
     tables = [
-        _by_bin("Kept, by tokens since the rule was said", TOKEN_BINS, effects.by_tokens_since),
-        _by_bin("Kept, by tool calls so far", CALL_BINS, effects.by_calls),
-        _by_bin("Kept, by compactions so far", COMPACTION_BINS, effects.by_compactions),
+        _by_start("Kept, by tokens since the rule was said", effects.by_tokens_since),
+        _by_start("Kept, by tool calls so far", effects.by_calls),
+        _by_start("Kept, by compactions so far", effects.by_compactions),
         _by_name("Kept, by kind of rule", "kind", effects.by_kind),
         _by_name("Kept, by polarity of rule", "polarity", effects.by_polarity),
     ]
@@ -186,11 +180,9 @@ def _tables(run: Run) -> list[Table]:
     return [table for table in tables if table is not None]
 
 
-def _by_bin(title: str, bins: tuple[int, ...], values: tuple[Estimate, ...]) -> Table | None:
+def _by_start(title: str, values: Sequence[EstimateFrom]) -> Table | None:
     rows: list[tuple[str, ...]] = [("from", "kept", "dialogs")]
-    for start, value in zip(bins, values, strict=False):  # none in an earlier version
-        if value.n:
-            rows.append((f"{start:,}", plain(value), str(value.n)))
+    rows += [(f"{value.start:,}", plain(value), str(value.n)) for value in values]
     return Table(title, rows) if len(rows) > 2 else None
 
 
