@@ -17,10 +17,10 @@ from holdfast.analysis.truncation import truncation_of, until_prompt_lost
 from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import judged
 from holdfast.records.run_summary import (
-    Against,
+    AgainstFirstMethod,
     BaselineSummary,
     CollapseSummary,
-    Compared,
+    MethodDifferences,
     MethodSummary,
     RuleSummary,
     TruncationSummary,
@@ -89,21 +89,21 @@ def _truncation(item: Series) -> TruncationSummary | None:
     )
 
 
-def _against(series: Sequence[Series], item: Series) -> Against | None:
+def _against(series: Sequence[Series], item: Series) -> AgainstFirstMethod | None:
     """The differences from the first method; None for that method itself."""
     pairs = {kind: pair for kind in KINDS if (pair := difference(series, item, kind))}
     if not pairs:
         return None
     first = pairs["stability"]
-    return Against(
+    return AgainstFirstMethod(
         method=first.against.series.method,
         pairs=first.n,
-        **{kind: _compared(pair) for kind, pair in pairs.items()},
+        **{kind: _differences(pair) for kind, pair in pairs.items()},
     )
 
 
-def _compared(pair: Difference) -> Compared:
-    return Compared(last_round=judged(pair.last), over_all_rounds=judged(pair.mean))
+def _differences(pair: Difference) -> MethodDifferences:
+    return MethodDifferences(last_round=judged(pair.last), over_all_rounds=judged(pair.mean))
 
 
 def _without(left: Sequence[Series], rest: Series) -> WithoutCollapsed | None:
@@ -141,5 +141,5 @@ def _rule(row: estimates.EstimateRow, pair: Difference | None) -> RuleSummary:
         change=judged(row.change),
         lower_from_round=row.lower_from_round,
         lower_in_rounds=tuple(row.lower_in_rounds),
-        against=None if pair is None else _compared(pair),
+        against=None if pair is None else _differences(pair),
     )

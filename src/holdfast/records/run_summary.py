@@ -23,20 +23,20 @@ SCHEMA = 2
 Json = dict[str, Any]
 
 
-class Compared(RecordModel):
+class MethodDifferences(RecordModel):
     """The differences from another method on the same pairs and draws."""
 
     last_round: SummaryDifference
     over_all_rounds: SummaryDifference
 
 
-class Against(RecordModel):
+class AgainstFirstMethod(RecordModel):
     """A method compared with the first one, in what was measured under both."""
 
     method: str  # the first one
     pairs: Number  # of conversations
-    stability: Optional[Compared] = None
-    adoption: Optional[Compared] = None
+    stability: Optional[MethodDifferences] = None
+    adoption: Optional[MethodDifferences] = None
 
 
 class RuleSummary(RecordModel):
@@ -52,7 +52,7 @@ class RuleSummary(RecordModel):
     change: SummaryDifference
     lower_from_round: int | None
     lower_in_rounds: List[int]
-    against: Compared | None
+    against: MethodDifferences | None
 
 
 class PromptSummary(RecordModel):
@@ -92,7 +92,7 @@ class WithoutCollapsed(RecordModel):
     conversations: Number
     stability_by_round: List[SummaryEstimate]
     change: SummaryDifference
-    against: Against | None
+    against: AgainstFirstMethod | None
 
 
 class CollapseSummary(RecordModel):
@@ -139,7 +139,7 @@ class MethodSummary(RecordModel):
     by_round: dict[str, List[SummaryEstimate]]
     over_all_rounds: dict[str, SummaryEstimate]
     change: dict[str, SummaryDifference]
-    against: Against | None
+    against: AgainstFirstMethod | None
     categories: dict[str, dict[str, List[SummaryEstimate]]]
     prompts: List[PromptSummary]
     rules: List[RuleSummary]
