@@ -135,8 +135,6 @@ def _judged_json(value: Judged) -> dict[str, Any]:
 
 # the fields of summaries
 SummaryNumber = Annotated[float, PlainSerializer(rounded)]
-SummaryEstimate = Annotated[Estimate, Field(strict=False), PlainSerializer(_estimate_json)]
-SummaryDifference = Annotated[Judged, Field(strict=False), PlainSerializer(_judged_json)]
-SummaryEstimateFrom = Annotated[
-    EstimateFrom, Field(strict=False), PlainSerializer(_estimate_from_json)
-]
+SummaryEstimate = Annotated[Estimate, PlainSerializer(_estimate_json)]
+SummaryDifference = Annotated[Judged, PlainSerializer(_judged_json)]
+SummaryEstimateFrom = Annotated[EstimateFrom, PlainSerializer(_estimate_from_json)]
