@@ -289,7 +289,8 @@ def _by_pressure(series: Series, in_place: bool) -> Iterable[LossRow]:
         }
         for record in series.records
     ]
-    after_ordinary, rules = _means_in(series, names, ORDINARY), _count_rules(series)
+    after_ordinary = _means_in(series, names, ORDINARY)
+    rules = _count_rules(series)
     pressures = {name for by_round in names for name in by_round.values()} - {ORDINARY}
     for name in sorted(pressures):
         after = _means_in(series, names, name)

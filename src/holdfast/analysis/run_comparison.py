@@ -18,14 +18,13 @@ from holdfast.analysis.comparison_limits import (
     lost_prompt,
     methods_alone,
     other_method,
-    prompts_of,
     rules_left_out,
     samples_left_out,
     state_caveats,
 )
 from holdfast.analysis.run_contrasts import ComparedRun, Contrast, contrasts_of
 from holdfast.analysis.series import NO_FIX, Series, label_runs
-from holdfast.analysis.shared_series import SharedSeries, compare_rows
+from holdfast.analysis.shared_series import SharedSeries, compare_rows, prompts_of
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.plurals import listing
 from holdfast.records import Run, read_run

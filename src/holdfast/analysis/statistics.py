@@ -129,16 +129,17 @@ def unpaired_difference(
 
     n is the smaller number of conversations, and sd the standard error of the difference.
     """
-    samples = [np.asarray(sample, dtype=float)[:, None] for sample in (values, baseline)]
-    count, mean = min(map(len, samples)), float(samples[0].mean() - samples[1].mean())
+    sample = np.asarray(values, dtype=float)[:, None]
+    other = np.asarray(baseline, dtype=float)[:, None]
+    count = min(len(sample), len(other))
+    mean = float(sample.mean() - other.mean())
     if count < 2:
         return Estimate(count, mean, None, None, None)
-    low, high = resampled(samples[0], np.ones_like(samples[0]), limits)
+    low, high = resampled(sample, np.ones_like(sample), limits)
     # both are resampled in the same order; permuting one keeps the resamples from being paired
     order = np.random.default_rng(SEED).permutation(len(low))
-    other_low, other_high = (
-        ends[order] for ends in resampled(samples[1], np.ones_like(samples[1]), limits)
-    )
+    other_low, other_high = resampled(other, np.ones_like(other), limits)
+    other_low, other_high = other_low[order], other_high[order]
     least, most = (low - other_high)[:, 0], (high - other_low)[:, 0]
 
     def interval(error: float) -> tuple[float, float]:
