@@ -6,6 +6,7 @@ those that are made for the answers to probes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
@@ -37,23 +38,23 @@ def count_causes(run: Run) -> dict[str, dict[str, int]]:
     labels = [label_of(rule) for rule in run.log_scores.rules]
     rules, first = np.unique(columns.rule[broken], return_index=True)
     totals = np.bincount(columns.cause[broken], minlength=len(ALL_CAUSES))
-    asked = [cause for cause in RECALL_CAUSES if totals[ALL_CAUSES.index(cause)]]
+    recall_causes = [cause for cause in RECALL_CAUSES if totals[ALL_CAUSES.index(cause)]]
     counts: dict[str, dict[str, int]] = {}
     for rule in rules[np.argsort(first)]:
         of_rule = columns.cause[broken & (columns.rule == rule)]
-        causes = np.bincount(of_rule, minlength=len(ALL_CAUSES))
-        of_label = counts.setdefault(labels[rule], dict.fromkeys((*CAUSES, *asked), 0))
-        for cause in of_label:
-            of_label[cause] += int(causes[ALL_CAUSES.index(cause)])
+        numbers = np.bincount(of_rule, minlength=len(ALL_CAUSES))
+        by_cause = counts.setdefault(labels[rule], dict.fromkeys((*CAUSES, *recall_causes), 0))
+        for cause in by_cause:
+            by_cause[cause] += int(numbers[ALL_CAUSES.index(cause)])
     return counts
 
 
 def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """How many breaches of all rules have each cause."""
-    causes = dict.fromkeys(CAUSES) | {
-        cause: None for of_rule in counts.values() for cause in of_rule
-    }
-    return {cause: sum(of_rule[cause] for of_rule in counts.values()) for cause in causes}
+    totals = Counter[str]({cause: 0 for cause in CAUSES})
+    for by_cause in counts.values():
+        totals.update(by_cause)
+    return dict(totals)
 
 
 def context_effects(run: Run) -> ContextSummaries:
