@@ -15,7 +15,7 @@ def plural_of(noun: str) -> str:
     return f"{noun}es" if noun.endswith(("ch", "sh", "x")) else f"{noun}s"
 
 
-def joined(parts: Sequence[str]) -> str:
+def join_with_and(parts: Sequence[str]) -> str:
     """'a', 'a and b', 'a, b and c'."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
@@ -23,5 +23,5 @@ def joined(parts: Sequence[str]) -> str:
 def listing(names: Sequence[str], most: int = 4) -> str:
     """'a, b and c', or 'a, b and 3 more' if there are more than `most` names."""
     if len(names) <= most:
-        return joined(names)
-    return joined([*names[:most], f"{len(names) - most} more"])
+        return join_with_and(names)
+    return join_with_and([*names[:most], f"{len(names) - most} more"])

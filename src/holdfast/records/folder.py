@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
 from holdfast.files import FULL, sync, write_whole
 from holdfast.records.belonging import Record, refuse_foreign
-from holdfast.records.compatibility import ALIKE, Compatibility, joined, refuse_another
+from holdfast.records.compatibility import ALIKE, Compatibility, joint_identity, refuse_another
 from holdfast.records.earlier import CURRENT, OLD_LINES, SCHEMA
 from holdfast.records.identity import Manifest
 from holdfast.records.lines import append_line, cut_torn_line, to_line, to_manifest, write_all
@@ -219,7 +219,7 @@ def _start_or_resume(
             (folder / FAILURES).unlink(missing_ok=True)  # they are of the other run
             manifest = new_manifest
         else:
-            both = joined(folder, manifest, identity, compatibility, about)
+            both = joint_identity(folder, manifest, identity, compatibility, about)
             if both != manifest["identity"] and about.get("argv"):
                 manifest[EXTENDED_BY] = about["argv"]
             if earlier := _earlier_sizes(manifest, both):

@@ -10,7 +10,7 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
-from holdfast.plurals import count_of, joined, listing
+from holdfast.plurals import count_of, join_with_and, listing
 from holdfast.records import Conversation
 from holdfast.records.run_summary import BaselineScores
 from holdfast.report.fix_sentences import fix, still_lost
@@ -100,7 +100,7 @@ def nothing_measured(records: Sequence[Conversation]) -> str | None:
     if len(parts) == 1:
         (words,) = (WITHOUT_SCORE[name] for name in reasons)
         return f"Nothing was measured: {total:,} of {total:,} replies to probes {words}."
-    return f"Nothing was measured: of {total:,} replies to probes, {joined(parts)}."
+    return f"Nothing was measured: of {total:,} replies to probes, {join_with_and(parts)}."
 
 
 def headline(findings: Findings) -> str:

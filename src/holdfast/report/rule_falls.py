@@ -6,7 +6,7 @@ from holdfast.analysis.estimates import EstimateRow
 from holdfast.analysis.outcome import is_uninformative
 from holdfast.analysis.prompt_effect import MADE_WORSE, NEVER_FOLLOWED, UNINFORMATIVE, Baseline
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.plurals import joined
+from holdfast.plurals import join_with_and
 
 
 def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
@@ -52,7 +52,7 @@ def _ranges(numbers: Sequence[int]) -> str:
     spans: list[str] = []
     for run in runs:
         spans += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run]
-    return joined(spans)
+    return join_with_and(spans)
 
 
 def broken_text(row: EstimateRow) -> str:

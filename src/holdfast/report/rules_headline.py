@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.analysis.estimates import EstimateRow
 from holdfast.analysis.outcome import Findings
 from holdfast.analysis.series import Series
-from holdfast.plurals import count_of, joined, listing
+from holdfast.plurals import count_of, join_with_and, listing
 from holdfast.report.rule_falls import since
 from holdfast.report.score_phrases import capitalised, scope_of, with_fix
 
@@ -44,7 +44,7 @@ def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
             verbs.append(f"hardly ever follows {_names(mostly, most)}")
         if less:
             verbs.append(f"follows {_lost_names(less, most)} less often {when}")
-        yield f"{agent} {joined(verbs)}."
+        yield f"{agent} {join_with_and(verbs)}."
 
 
 def uninformative_line(rows: Rows) -> str | None:
