@@ -7,8 +7,8 @@ from pathlib import Path
 
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.outcome import Outcome, findings_of
-from holdfast.analysis.verdicts import judged
 from holdfast.analysis.series import read_series
+from holdfast.analysis.verdicts import judged
 from holdfast.records import Conversation, open_run, read_run
 from holdfast.records.run_summary import BaselineScores
 from holdfast.report.next_step import next_step

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from holdfast.analysis.cell_scores import cell_scores
 from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import PromptCheck

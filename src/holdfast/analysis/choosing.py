@@ -123,7 +123,9 @@ def _choose(
         np.mean([(calibration.drop(candidate, keep).sd or 0.0) ** 2 for candidate in gaining])
     )
     margins = [_margin(calibration, candidate, budget, keep, spread) for candidate in gaining]
-    safe = [candidate for candidate, margin in zip(gaining, margins, strict=True) if margin >= _SAFE]
+    safe = [
+        candidate for candidate, margin in zip(gaining, margins, strict=True) if margin >= _SAFE
+    ]
     if not safe:
         return gaining[int(np.argmax(margins))]
     return max(safe, key=lambda candidate: candidate.mean_stability(keep))

@@ -43,7 +43,10 @@ def behaviour(records: Sequence[Conversation]) -> Behaviour:
     """Correlations of a probe's mean mass with its score: overall, within and between dialogs."""
     dialogs = [probes for record in records if len(probes := _probes(record))]
     all_probes = np.concatenate([np.empty((0, 3)), *dialogs])
-    round_means = {number: all_probes[all_probes[:, 0] == number, 1:].mean(0) for number in set(all_probes[:, 0])}
+    round_means = {
+        number: all_probes[all_probes[:, 0] == number, 1:].mean(0)
+        for number in set(all_probes[:, 0])
+    }
     values = [probes[:, 1:] for probes in dialogs]
     in_rounds = [
         probes[:, 1:] - np.array([round_means[number] for number in probes[:, 0]])

@@ -187,9 +187,7 @@ def _measure_test(name: str, rule: Rule, labelled_turns: TurnsByPlace) -> Measur
     if not rule.measure.judged:
         for source, labelled in labelled_turns.items():
             score = score_labelled(rule, labelled)
-            turns.append(
-                _ScoredTurn(source, labelled, score if isinstance(score, Score) else None)
-            )
+            turns.append(_ScoredTurn(source, labelled, score if isinstance(score, Score) else None))
     follows = sum(turn.labelled.follows for turn in turns)
     return MeasureTest(
         rule=name,

@@ -29,6 +29,7 @@ from holdfast.records.run_summary import (
 CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
 
+
 def count_causes(run: Run) -> dict[str, dict[str, int]]:
     """How many breaches of each rule that was broken, named as `Adherence.rule`, have each cause,
     in the order of `CAUSES`, then of `RECALL_CAUSES` if a model was asked.

@@ -113,7 +113,9 @@ class SharedSeries:
         """The agent's prompt of each pair, for an interval that holds for others; None without."""
         return self.now.prompts if self.pairs else None
 
-    def scores_of(self, grouping: RuleGrouping, group: str, rules: Sequence[RuleKey]) -> GroupScores:
+    def scores_of(
+        self, grouping: RuleGrouping, group: str, rules: Sequence[RuleKey]
+    ) -> GroupScores:
         """The scores of some of the rules, as one group."""
         return GroupScores(
             grouping,

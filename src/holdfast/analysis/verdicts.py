@@ -66,9 +66,7 @@ def verdict_on(value: Estimate, shared_by: int = 1) -> Verdict:
 def judged(value: Estimate, shared_by: int = 1) -> Judged:
     """A difference with its verdict; `shared_by` as in `verdict_on`."""
     verdict = verdict_on(value, shared_by)
-    return Judged(
-        **vars(value), verdict=verdict.word("higher", "lower"), why=verdict.why or None
-    )
+    return Judged(**vars(value), verdict=verdict.word("higher", "lower"), why=verdict.why or None)
 
 
 def _too_near(value: Estimate, shared_by: int) -> str:

@@ -13,11 +13,11 @@ from holdfast.records.identity import Manifest
 from holdfast.records.identity_trees import (
     ABSENT,
     Difference,
-    with_defaults,
     first_difference,
     get_at,
     part_of,
     set_at,
+    with_defaults,
     without_defaults,
 )
 from holdfast.records.manifest import (

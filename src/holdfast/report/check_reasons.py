@@ -50,7 +50,9 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
     return f"lowest in {lowest}"
 
 
-def _cell_text(cell: CheckedCell, checked: PromptCheck, terms: Terms, with_rule: bool = True) -> str:
+def _cell_text(
+    cell: CheckedCell, checked: PromptCheck, terms: Terms, with_rule: bool = True
+) -> str:
     """'round 3, rule brief: 0.42 [0.31, 0.55], low since round 2'."""
     place = f"round {cell.round}"
     if with_rule and cell.rule is not None:

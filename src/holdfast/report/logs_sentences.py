@@ -18,7 +18,6 @@ from holdfast.report.logs_wording import CAUSE_WORDS, rule_name
 Rows = Sequence[Adherence]
 
 
-
 def have_verdicts(rows: Rows) -> bool:
     """Whether the rules were held to a bar, or compared with earlier logs."""
     return any(row.verdict for row in rows)

@@ -16,7 +16,11 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
     if baseline and baseline.verdict_on(row.case, row.rule) == MADE_WORSE:
         return f"{MADE_WORSE} by the prompt"
     if row.never_followed:
-        often = f"0 of {row.n} conversations" if not row.kept_in_any_round else "less than 20% everywhere"
+        often = (
+            f"0 of {row.n} conversations"
+            if not row.kept_in_any_round
+            else "less than 20% everywhere"
+        )
         return f"{NEVER_FOLLOWED} ({often})"
     if is_uninformative(row, baseline):
         return f"{UNINFORMATIVE}: as good without the prompt"
