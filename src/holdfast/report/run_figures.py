@@ -168,6 +168,7 @@ def _draw_curve(axis: Axes, curve: _Curve) -> Line2D:
         rounds,
         mean,
         curve.style.line,
+        gid="curve",  # in the SVG
         color=curve.style.colour,
         linewidth=1.6,
         marker="o" if len(mean) <= MOST_DOTS else "",
