@@ -188,11 +188,11 @@ def _draw_whiskers(axis: Axes, curve: _Curve, shift: float) -> None:
 def _write_last_means(axis: Axes, curves: Sequence[_Curve]) -> None:
     """Writes the last mean of each curve to its right, where there is room for them all."""
     measured = [curve for curve in curves if curve.points and curve.points[-1].mean is not None]
-    means = sorted(curve.points[-1].mean or 0.0 for curve in measured)
+    measured.sort(key=lambda curve: curve.points[-1].mean or 0.0)
+    means = [curve.points[-1].mean or 0.0 for curve in measured]
     if any(above - below < _MIN_DISTANCE for below, above in pairwise(means)):
         return
-    for curve in measured:
-        mean = curve.points[-1].mean or 0.0
+    for curve, mean in zip(measured, means, strict=True):
         axis.annotate(
             f"{mean:.2f}",
             (len(curve.points), mean),
