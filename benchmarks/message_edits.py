@@ -25,10 +25,11 @@ from commands import record_options
 from commands import run as run_command
 from stamp import measured_in, write_record
 
-from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate, excludes_zero
+from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate
 from holdfast.drift.suites import load_suite
 from holdfast.methods import parse, spec_of
 from holdfast.records import Conversation, Run, read_run
+from holdfast.records.mean_estimate import excludes_zero
 
 NONE = "none"
 REPETITION = "repetition:probability=1"

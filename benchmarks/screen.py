@@ -25,10 +25,11 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.prompt_effect import BaselineRow, baseline_beside
+from holdfast.analysis.prompt_effect import baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.drift.asking_baseline import ask_baseline
 from holdfast.drift.families import family_of, half_of, halves
+from holdfast.records.run_summary import BaselineScores
 
 SEED = 730_193
 WITH, WITHOUT = 0.6, 0.1  # minimum mean score with the prompt, and maximum without
@@ -51,7 +52,7 @@ def screening(suite: drift.Suite) -> drift.Suite:
     return dataclasses.replace(suite, cases=cases)
 
 
-def rule_row(rule: drift.Rule, scored: BaselineRow | None) -> dict:
+def rule_row(rule: drift.Rule, scored: BaselineScores | None) -> dict:
     """How well a rule is followed; without numbers if no reply could be scored.
 
     `kept`: it is followed in round 1, so it can be lost. `passes`: and only because of the prompt,
@@ -74,7 +75,7 @@ def rule_row(rule: drift.Rule, scored: BaselineRow | None) -> dict:
 def prompt_rows(suite: drift.Suite, run) -> list[dict]:
     """A row per prompt with those of its rules; its scores are those of its worst rule."""
     baseline = baseline_beside(run, read_series(run)[0])
-    scored = {row.name: row for row in baseline.cases}
+    scored = {row.name: row for row in baseline.cases.values()}
     half = halves(suite)
     rows = []
     for case in suite.cases:

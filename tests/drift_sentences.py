@@ -7,9 +7,10 @@ from pathlib import Path
 
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.outcome import Outcome, findings_of
-from holdfast.analysis.prompt_effect import BaselineRow
 from holdfast.analysis.series import read_series
+from holdfast.analysis.verdicts import judged
 from holdfast.records import Conversation, open_run, read_run
+from holdfast.records.run_summary import BaselineScores
 from holdfast.report.next_step import next_step
 from holdfast.report.opening_sentences import opening
 
@@ -122,7 +123,14 @@ def _with_outcome(results, outcome, **findings):
 
 def _made_worse(results):
     change = results.findings.stability.change
-    row = BaselineRow("signs", change.n, change, change, change, "made worse")
+    row = BaselineScores(
+        name="signs",
+        n=change.n,
+        prompted=change,
+        unprompted=change,
+        difference=judged(change),
+        verdict="made worse",
+    )
     return _with_outcome(results, Outcome.MADE_WORSE, made_worse=(row,))
 
 

@@ -15,7 +15,7 @@ from holdfast import drift
 from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.check_outlook import budget_needed, closest_mean
 from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import check_prompts
+from holdfast.analysis.check_verdicts import cell_verdict, check_prompts
 from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
@@ -233,7 +233,7 @@ def test_an_unanswered_probe_counts_for_nothing(checked):
             records[at] = record.model_copy(update={"probes": probes})
     good = check_prompts(records, ["good", "late", "edge"], ROUNDS, TERMS)[0]
     assert good.verdict == UNDECIDED and good.unanswered == len(good.records)
-    assert math.isnan(good.cells[-1].mean)
+    assert good.cells[-1].mean is None
     without = [record for record in run.conversations if record.conversation != 6]
     stopped = check_prompts(without, ["good", "late", "edge"], ROUNDS, TERMS)[0]
     assert len(stopped.records) == 2, "no later conversation is looked at before a missing one"
@@ -366,7 +366,7 @@ def test_an_interval_below_the_bar_that_does_not_decide_says_so():
     kept = {rule: [[1.0]] * 12 for rule in ("signs", "brief", "polite")}
     every = talks(kept | {"never": [[0.0]] * 12})
     (eight,) = check_prompts(every[:8], ["bot"], 1, terms)
-    assert eight.verdict == UNDECIDED and eight.lowest.verdict(0.5) == FAIL
+    assert eight.verdict == UNDECIDED and cell_verdict(eight.lowest, 0.5) == FAIL
     told = "0.00 [0.00, 0.41] (below 0.5 on its own, but not yet certain as one of 4 comparisons)"
     assert told in sentence(eight, terms)
     advice = how_to_decide(eight.verdict, eight.lowest, terms)

@@ -14,13 +14,14 @@ from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scri
 from holdfast import drift
 from holdfast.analysis.check_file import FILE, Check, read_check, summary_of_check, write_check
 from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import Cell, check_prompts
+from holdfast.analysis.check_verdicts import cell_verdict, check_prompts
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.errors import RecordsError
 from holdfast.records import Run
 from holdfast.records.identity import Manifest
+from holdfast.records.run_summary import CheckedCell
 from holdfast.report.check_junit import write_junit
 from holdfast.report.check_reasons import numbers_text
 from holdfast.report.check_section import check_headline, check_lines, check_sections
@@ -109,7 +110,7 @@ def test_a_failing_prompt_has_a_round_that_shows_it_by_itself():
         (bot,) = check_prompts(records_of(scores), ["bot"], 8, terms)
         assert (
             bot.verdict == FAIL
-            and bot.first_failure.verdict(0.9) == FAIL
+            and cell_verdict(bot.first_failure, 0.9) == FAIL
             and bot.first_failure.high < 0.9
         )
 
@@ -127,10 +128,14 @@ def test_a_rule_fails_only_if_its_interval_shows_it():
     assert [rule.verdict for rule in bot.rules] == [PASS, PASS]
 
 
+def _cell(mean, low, high):
+    return CheckedCell(rule=None, round=1, mean=mean, low=low, high=high)
+
+
 def test_ends_of_intervals_are_rounded_outwards(checked):
-    assert numbers_text(Cell(None, 1, 0.95, 0.8996, 0.9904)) == "0.95 [0.89, 1.00]"
-    assert numbers_text(Cell(None, 1, 0.5, 0.29, 0.71)) == "0.50 [0.29, 0.71]"
-    assert numbers_text(Cell(None, 1, float("nan"), 0, 1)) == "not answered"
+    assert numbers_text(_cell(0.95, 0.8996, 0.9904)) == "0.95 [0.89, 1.00]"
+    assert numbers_text(_cell(0.5, 0.29, 0.71)) == "0.50 [0.29, 0.71]"
+    assert numbers_text(_cell(None, 0, 1)) == "not answered"
 
 
 def test_the_verdict_on_a_single_prompt_is_in_the_headline():

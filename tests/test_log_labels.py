@@ -105,10 +105,11 @@ def test_labels_are_lines_that_a_suite_is_tested_on(run, suite, logs, tmp_path):
     assert (second["label"], second["reply"]) == ("breaks", "I do not know. Why?")
     turns = measure_tests.read_labelled_turns(labels.path, suite)
     (city,) = (
-        test for test in measure_tests.test_measures(suite, turns) if test.rule == "luna/city"
+        test for test in measure_tests.run_measure_tests(suite, turns) if test.rule == "luna/city"
     )
-    assert len(city.turns) == 2 and not city.disagreements
-    assert city.turns[0].labelled.turn.calls == long.turn.done.calls
+    assert city.turns == 2 and not city.disagreements
+    first, _ = turns["luna/city"].values()
+    assert first.turn.calls == long.turn.done.calls
 
 
 def test_a_turn_before_is_labelled_again_and_the_last_label_counts(run, suite, logs):
@@ -117,8 +118,8 @@ def test_a_turn_before_is_labelled_again_and_the_last_label_counts(run, suite, l
     label_turns(tasks, labels, _keys("yxbnsq"))  # x is no key; after b the first one is n
     assert [line["label"] for line in _lines(labels)] == ["follows", "breaks"]
     assert dict(labels.items()) == {tasks[0].key: "breaks"}
-    (turn,) = measure_tests.read_labelled_turns(labels.path, suite)
-    assert not turn.labelled.follows
+    (turns,) = measure_tests.read_labelled_turns(labels.path, suite).values()
+    assert [labelled.follows for labelled in turns.values()] == [False]
 
 
 def test_a_rule_is_skipped_and_another_key_is_named(run, suite, logs, capsys):

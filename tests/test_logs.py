@@ -250,9 +250,9 @@ def test_adherence_by_turn_and_survival_match_what_was_planted(tmp_path, short):
     planted = [3] * 10 + [5] * 10 + [9] * 20
     run = scored(tmp_path, short, "a", chats(40, planted.__getitem__))
     (rule,) = adherence(run, min_adherence=0.5)
-    means = [item.mean for item in rule.by_turn[:6]]
+    assert [item.start for item in rule.by_turn] == [1, 2, 3, 4, 5, 6]
+    means = [item.mean for item in rule.by_turn]
     assert means == pytest.approx([1, 1, 0.75, 0.75, 0.5, 0.5])
-    assert all(item.n == 0 for item in rule.by_turn[6:])
     assert (rule.applied, rule.turns) == (240, 240)
     assert rule.overall.mean == pytest.approx(0.75) and rule.change.mean == pytest.approx(-0.5)
     assert rule.bounds[0] <= 0.75 <= rule.bounds[1]
@@ -360,7 +360,7 @@ def test_rules_for_probes_that_name_no_turns_are_left_out_of_the_first_line(tmp_
     page = (tmp_path / "run" / "report.html").read_text()
     first = out.splitlines()[0]
     assert re.search(r"\b2 rules\b.*luna/city", first) and first in page
-    (warning,) = (line for line in out.splitlines() if "luna/name, luna/job" in line)
+    (warning,) = (line for line in out.splitlines() if "luna/name and luna/job" in line)
     assert warning.replace("`when`", "when") in unescape(re.sub("</?code>", "", page))
     cases = {case.get("name"): case for case in ElementTree.parse(junit).iter("testcase")}
     for name in ("name", "job"):

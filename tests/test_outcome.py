@@ -10,13 +10,14 @@ from test_drift import SUITE, Scripted
 from holdfast import drift, report
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.outcome import Findings, Outcome, conversations_needed, findings_of
-from holdfast.analysis.prompt_effect import MADE_WORSE, Baseline, BaselineRow, ProbedRule
+from holdfast.analysis.prompt_effect import MADE_WORSE, Baseline, ProbedRule
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.summary import summary_of, write
-from holdfast.analysis.verdicts import error_at, verdict_on
+from holdfast.analysis.verdicts import error_at, judged, verdict_on
 from holdfast.records import read_run
 from holdfast.records.manifest import read_manifest
+from holdfast.records.run_summary import BaselineScores
 from holdfast.report.baseline_sentences import baseline_lines
 from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.drift_page import render_page
@@ -29,13 +30,19 @@ from holdfast.report.terminal import results_text
 def baseline_with(verdict: str, *names: str, by_rule: bool = False) -> Baseline:
     """A baseline in which everything has the same verdict."""
     prompted, unprompted = (estimate(np.full(40, score), SCORES) for score in (0.2, 0.85))
-    difference = estimate(np.full(40, -0.65), DIFFERENCES)
-    scores = 40, prompted, unprompted, difference, verdict
-    cases = []
+    scores = {
+        "n": 40,
+        "prompted": prompted,
+        "unprompted": unprompted,
+        "difference": judged(estimate(np.full(40, -0.65), DIFFERENCES)),
+        "verdict": verdict,
+    }
+    cases = {}
     for name in names:
         case, _, rule = name.partition(" · ")
-        cases.append(BaselineRow(name, *scores, about=ProbedRule(case, rule or None)))
-    return Baseline(BaselineRow("all", *scores), tuple(cases), tuple(cases), by_rule)
+        cases[ProbedRule(case, rule or None)] = BaselineScores(name=name, **scores)
+    overall = BaselineScores(name="all", **scores)
+    return Baseline(overall, tuple(cases.values()), cases, by_rule)
 
 
 def outcome_of(folder, first, last, n=40, baseline=None, **more) -> Findings:

@@ -210,12 +210,12 @@ def test_heads_that_gain_nothing_are_not_chosen():
     first = {(0, 0): gain(0.3), (0, 1): gain(0.00004), (0, 2): gain(-0.1), (0, 3): gain(0.01)}
     second = {**first, (0, 0): gain(0.2), (0, 1): gain(0.2), (0, 3): gain(-0.2)}
     alone = choose_heads(best, [first], "intersection")
-    assert alone.heads == {(0, 0), (0, 3)} and (alone.distinct, alone.dropped) == (1, 2)
+    assert alone.heads == {(0, 0), (0, 3)} and (alone.certain, alone.left_out) == (1, 2)
     assert re.findall(r"\d+", chosen_line(alone))[:3] == ["1", "2", "2"]
     assert choose_heads(best, [first, second], "intersection").heads == {(0, 0)}
     assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
     few = {head: gain(0.3, n=5) for head in best}
-    assert choose_heads(best, [few], "intersection").distinct == 0
+    assert choose_heads(best, [few], "intersection").certain == 0
     with pytest.raises(HoldfastError) as raised:
         choose_heads(HeadSet([(0, 1), (0, 2)]), [first], "intersection")
     assert (raised.value.option, raised.value.value) == ("top", 2)

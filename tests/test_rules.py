@@ -48,7 +48,7 @@ def test_each_rule_has_its_scores_by_round(run):
     means = [[point.mean for point in row.points] for row in rows]
     assert means == [[1, 1, 0.25, 0.25], [0.25] * 4, [1] * 4]
     kept = [([0, 0, 18, 0], 6, 24), ([18, 0, 0, 0], 6, 24), ([0, 0, 0, 0], 24, 24)]
-    assert [(row.broken, row.kept, row.n) for row in rows] == kept
+    assert [(row.first_broken_by_round, row.kept_throughout, row.n) for row in rows] == kept
 
 
 def test_the_round_in_which_a_rule_was_lost_is_reported(run):
@@ -105,7 +105,7 @@ def test_a_rule_that_was_never_followed_is_reported_as_such(wavering):
     assert "0 of 24" in never and re.findall(r"\d", less) == ["2", "2", "4", "5"]
     assert not re.search(r"\d", steady)
     assert [row.never_followed for row in rows] == [True, False, False]
-    lower = [(row.lower_in, row.lower_from) for row in rows]
+    lower = [(row.lower_in_rounds, row.lower_from_round) for row in rows]
     assert lower == [((), None), ((2, 4, 5), 2), ((), None)]
 
 

@@ -860,6 +860,22 @@ def test_measures_that_agree_with_every_label_pass(tmp_path, capsys):
     assert free["precision"]["mean"] is None and not free["disagreements"]
 
 
+def test_labelled_turns_that_are_equal_have_numbers_of_their_own(tmp_path, capsys):
+    suite = """
+cases:
+  - id: bot
+    system_prompt: x
+    rules:
+      - id: brief
+        measure: one_sentence
+        breaks: [Fine., Fine., Fine.]
+"""
+    code, printed = suite_test(tmp_path, capsys, suite, "--json")
+    (brief,) = json.loads(printed)
+    sources = [disagreement["source"] for disagreement in brief["disagreements"]]
+    assert code == 1 and sources == ["breaks 1", "breaks 2", "breaks 3"]
+
+
 def test_turns_scored_otherwise_than_labelled_are_named_and_exit_with_1(tmp_path, capsys):
     turns = tmp_path / "turns.jsonl"
     rows = [

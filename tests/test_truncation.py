@@ -15,18 +15,16 @@ from holdfast import drift
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
-from holdfast.analysis.summarised_rounds import (
-    BeforeAndAfter,
-    SummarisedRounds,
-    summarised_rounds_of,
-)
+from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.analysis.summary import write_summary
 from holdfast.analysis.truncation import truncation_of
+from holdfast.analysis.verdicts import judged
 from holdfast.cli import main
 from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
 from holdfast.models.connecting import connect
 from holdfast.records import read_run
+from holdfast.records.run_summary import ScoresAroundSummary
 from holdfast.report.context_section import CURE, survival_lines, truncation_lines
 from holdfast.report.next_step import next_step
 from holdfast.report.terminal import table
@@ -174,7 +172,7 @@ def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, cont
         return completion("bread is good" if "bread." in prompt else "rain is good")
 
     run = measured(answer, canary=False, context=context, window=4)
-    overall = summarised_rounds_of(read_series(run)[0]).overall
+    overall, _ = summarised_rounds_of(read_series(run)[0])
     assert (overall.before.mean, overall.after.mean) == (1, 1 if context == "summarise" else 0)
     numbers, prompt = survival_lines(read_series(run), run)
     assert plain(overall.before) in numbers.partition(plain(overall.after))[2]
@@ -195,13 +193,17 @@ def test_a_rule_is_called_less_kept_after_a_summary_only_if_that_is_clear(
     (series,) = series_of(tmp_path, lambda i: 1.0, lambda i: 1.0, n)
     kept, half = np.ones(n), np.tile([0.0, 0.4], n)[:n]
 
-    def scores(before, after):
-        difference = estimate(after - before, DIFFERENCES)
-        return BeforeAndAfter(estimate(before, SCORES), estimate(after, SCORES), difference)
+    def scores(rule, after):
+        difference = judged(estimate(after - kept, DIFFERENCES))
+        return ScoresAroundSummary(
+            rule=rule,
+            before=estimate(kept, SCORES),
+            after=estimate(after, SCORES),
+            difference=difference,
+        )
 
-    rules = {"signs": scores(kept, half), "name": scores(kept, kept)}
-    rounds = SummarisedRounds(scores(kept, half), rules)
-    monkeypatch.setattr("holdfast.report.context_section.summarised_rounds_of", lambda _: rounds)
+    rows = (scores(None, half), scores("signs", half), scores("name", kept))
+    monkeypatch.setattr("holdfast.report.context_section.summarised_rounds_of", lambda _: rows)
     run = SimpleNamespace(identity_as=lambda kind: SimpleNamespace(settings=drift.Settings()))
     lines = survival_lines([series], run)
     assert len(lines) == 2 + lower

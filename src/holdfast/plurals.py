@@ -1,4 +1,6 @@
-"""Counts with their nouns, for messages."""
+"""Counts with their nouns, and lists of names, for messages."""
+
+from collections.abc import Sequence
 
 
 def count_of(number: int, noun: str) -> str:
@@ -11,3 +13,15 @@ def plural_of(noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{noun[:-1]}ies"
     return f"{noun}es" if noun.endswith(("ch", "sh", "x")) else f"{noun}s"
+
+
+def join_with_and(parts: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def listing(names: Sequence[str], most: int = 4) -> str:
+    """'a, b and c', or 'a, b and 3 more' if there are more than `most` names."""
+    if len(names) <= most:
+        return join_with_and(names)
+    return join_with_and([*names[:most], f"{len(names) - most} more"])

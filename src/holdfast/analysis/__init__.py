@@ -22,7 +22,7 @@ A drift run
   loss_map.py          which kinds of rules are lost (`holdfast map`); loss_results.py: its file
   recalled_rules.py    rules that the model can state, and breaks
   drift_results.py     all of its results
-  summary.py           summary.json; its numbers: summary_numbers.py, method_summaries.py
+  summary.py           summary.json; method_summaries.py: its results by method
 
 `holdfast check`
   cell_scores.py       a prompt's scores by rule and round
@@ -39,7 +39,7 @@ A drift run
   run_comparison.py    the comparison
 
 `holdfast logs`
-  adherence.py         how well each rule is kept; survival.py: until when
+  adherence.py         how well each rule is kept, and until when
   rule_context.py      why rules were broken, and adherence by what was in the context
   logs_summary.py      summary.json
 

@@ -1,10 +1,19 @@
 """The accuracies of a drift run: the shares of replies, and of instructions, that are followed."""
 
+from typing import NamedTuple
+
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series
 from holdfast.analysis.unscored import without_score
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Conversation
+
+
+class _Reply(NamedTuple):
+    """A reply on which every rule of its prompt is scored."""
+
+    round: int
+    follows: list[bool]  # by rule
 
 
 def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
@@ -16,34 +25,40 @@ def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
     stability = [probe for record in series.records for probe in record.stability_probes]
     if not any(probe.reply_of for probe in stability):
         return None
-    cells: list[tuple[int, int, list[bool]]] = []
-    for index, record in enumerate(series.records):
+    # of each reply, its conversation, its round from 0, and the number
+    complete: list[tuple[int, int, float]] = []
+    followed: list[tuple[int, int, float]] = []
+    given: list[tuple[int, int, float]] = []
+    for row, record in enumerate(series.records):
         replies = _replies(record)
         if replies is None:
             return None
-        cells += [(index, number - 1, kept) for number, kept in replies]
+        for reply in replies:
+            column = reply.round - 1
+            complete.append((row, column, float(all(reply.follows))))
+            followed.append((row, column, float(sum(reply.follows))))
+            given.append((row, column, float(len(reply.follows))))
     shape = len(series.records), series.rounds
-    complete, followed, given = (
-        statistics.cell_means(
-            ((row, column, float(count(kept))) for row, column, kept in cells), shape
-        )
-        for count in (all, sum, len)
-    )
     return {
-        "prompt": statistics.estimate_columns(complete, statistics.SCORES),
-        "instruction": statistics.share(followed, given),
+        "prompt": statistics.estimate_columns(
+            statistics.cell_means(complete, shape), statistics.SCORES
+        ),
+        "instruction": statistics.share(
+            statistics.cell_means(followed, shape), statistics.cell_means(given, shape)
+        ),
     }
 
 
-def _replies(record: Conversation) -> list[tuple[int, list[bool]]] | None:
-    """Each reply's round, and whether it kept each rule; None if a rule has its own reply."""
+def _replies(record: Conversation) -> list[_Reply] | None:
+    """The replies whose rules all have a score; None if a rule has a reply of its own."""
     probes = record.stability_probes
     unscored = [probe for probe in without_score(record) if probe.kind == "stability"]
     rules = {probe.rule for probe in (*probes, *unscored)}
-    replies: dict[tuple[int, int, str | None], list[bool]] = {}
+    replies: dict[tuple[int, int, str | None], _Reply] = {}
     for probe in probes:
         key = probe.round, probe.probe, probe.reply_of or probe.rule
-        replies.setdefault(key, []).append(probe.score >= FOLLOWED)
+        reply = replies.setdefault(key, _Reply(probe.round, []))
+        reply.follows.append(probe.score >= FOLLOWED)
     if len({rule for _, _, rule in replies}) > 1:
         return None
-    return [(number, kept) for (number, *_), kept in replies.items() if len(kept) == len(rules)]
+    return [reply for reply in replies.values() if len(reply.follows) == len(rules)]

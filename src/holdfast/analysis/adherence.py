@@ -1,7 +1,10 @@
-"""How well each rule is kept over the turns of logged dialogs; the unit is the dialog."""
+"""How well each rule is kept over the turns of logged dialogs, and until when (Kaplan and Meier
+1958). The unit is the dialog.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +14,12 @@ import numpy as np
 
 from holdfast.analysis import sequential, statistics
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
-from holdfast.analysis.survival import Survival, survival_of
 from holdfast.analysis.verdicts import too_few, verdict_on
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Run
 from holdfast.records.log_scores import ScoredRule
+from holdfast.records.mean_estimate import EstimateFrom
+from holdfast.records.run_summary import AgainstEarlierLogs
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
 TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
@@ -53,6 +57,22 @@ class BrokenTurn(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Survival:
+    """The share of dialogs in which a rule is unbroken after each turn; a dialog that ends without
+    breaking the rule is censored.
+    """
+
+    turns: tuple[int, ...]  # the turns at which some dialog first breaks the rule, ascending
+    share: tuple[float, ...]  # [turn], the share unbroken after it
+    low: tuple[float, ...]  # [turn], the 95% interval up to `high`, on the log(-log) scale
+    high: tuple[float, ...]
+    broken: int  # dialogs that break the rule
+    # the first turn after which at most half are unbroken; None if that is never reached
+    median: int | None
+    estimated: bool = False  # whether some dialogs ended unbroken before the median
+
+
+@dataclass(frozen=True)
 class Adherence:
     """How well a rule is kept.
 
@@ -61,7 +81,8 @@ class Adherence:
             with no score, as the turns it applies to were cut, is undecided.
         overall: the mean over dialogs, each counted as the mean of its turns.
         bounds: bounds of the true mean, at the check's error.
-        by_turn, by_tokens: per bin of TURN_BINS or TOKEN_BINS, over dialogs with a turn in it.
+        by_turn, by_tokens: per bin of TURN_BINS or TOKEN_BINS in which dialogs have a turn, over
+            these.
         change: from the first to the last turn the rule applied to, over dialogs with at least two.
         broken: the turns that broke the rule, worst first.
         bar: the mean that the rule must reach; None for none.
@@ -76,13 +97,13 @@ class Adherence:
     turns: int
     overall: statistics.Estimate
     bounds: tuple[float, float]
-    by_turn: tuple[statistics.Estimate, ...]
-    by_tokens: tuple[statistics.Estimate, ...]
+    by_turn: tuple[EstimateFrom, ...]
+    by_tokens: tuple[EstimateFrom, ...]
     change: statistics.Estimate
     survival: Survival
     broken: tuple[BrokenTurn, ...]
     bar: float | None = None
-    earlier: AgainstEarlier | None = None
+    earlier: AgainstEarlierLogs | None = None
     uncompared: str = ""
     for_probes: bool = False
 
@@ -104,20 +125,6 @@ class Adherence:
             return sequential.verdict_at(self.bar, *self.bounds)
         # a rule that is not compared must not read as a pass
         return UNDECIDED if self.earlier is None or too_few(self.earlier.difference) else PASS
-
-
-@dataclass(frozen=True)
-class AgainstEarlier:
-    """A rule's adherence compared with that in earlier logs."""
-
-    before: statistics.Estimate  # the mean in the earlier logs
-    # now minus before; its interval resamples both sets of dialogs, at the check's error
-    difference: statistics.Estimate
-
-    @property
-    def certain(self) -> int:
-        """-1 or +1 if it is now lower or higher; 0 if that cannot be decided."""
-        return verdict_on(self.difference).sign
 
 
 def adherence(
@@ -172,28 +179,35 @@ def _why_uncompared(
         return "it was judged on no turn of these logs"
     if scores.rule not in earlier:
         return "the earlier logs have no scores of it"
-    scored = now.manifest.rules.get(scores.rule)  # how it was; folders of 0.2 do not say
-    if before.manifest.rules.get(scores.rule, scored) != scored:
+    measure = now.manifest.rules.get(scores.rule)  # folders of 0.2 do not say
+    if before.manifest.rules.get(scores.rule, measure) != measure:
         return "it had another measure or `when` in the earlier logs"
     return ""
 
 
 def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
     """The scores of each rule of a run, or of each category of prompts."""
-    read = run.log_scores
-    labels = [label_of(rule, by_category) for rule in read.rules]
+    columns = run.log_scores
+    labels = [label_of(rule, by_category) for rule in columns.rules]
     turns = Counter[str]()  # those of a category count once for each of its rules
-    for label, rule in zip(labels, read.rules, strict=True):
-        turns[label] += read.turns[rule.prompt, rule.category]
+    for label, rule in zip(labels, columns.rules, strict=True):
+        turns[label] += columns.turns[rule.prompt, rule.category]
     names = list(dict.fromkeys(labels))
-    position = np.array([names.index(label) for label in labels], dtype=int)
-    of_score = position[np.asarray(read.rule)] if names else np.empty(0)
-    columns = [np.asarray(column) for column in (read.dialog, read.turn, read.tokens, read.score)]
+    number_of_rule = np.array([names.index(label) for label in labels], dtype=int)
+    number_of_score = number_of_rule[np.asarray(columns.rule)] if names else np.empty(0)
     scores = []
     for number, name in enumerate(names):
-        mine = of_score == number
-        dialogs, positions, tokens, values = (column[mine].astype(float) for column in columns)
-        scores.append(RuleScores(name, turns[name], dialogs, positions, tokens, values))
+        in_group = number_of_score == number
+        scores.append(
+            RuleScores(
+                rule=name,
+                turns=turns[name],
+                dialogs=np.asarray(columns.dialog)[in_group].astype(float),
+                positions=np.asarray(columns.turn)[in_group].astype(float),
+                tokens=np.asarray(columns.tokens)[in_group].astype(float),
+                scores=np.asarray(columns.score)[in_group].astype(float),
+            )
+        )
     return scores
 
 
@@ -231,19 +245,27 @@ def _measured(scores: RuleScores, error: float) -> Adherence:
         for n in order
         if scores.scores[n] < FOLLOWED
     ]
-    by_turn = scores.cells(TURN_BINS, scores.positions)
-    by_tokens = scores.cells(TOKEN_BINS, scores.tokens)
     return Adherence(
         rule=scores.rule,
         applied=len(scores.scores),
         turns=scores.turns,
         overall=statistics.estimate(means, statistics.SCORES),
         bounds=bounds,
-        by_turn=tuple(statistics.estimate_columns(by_turn, statistics.SCORES)),
-        by_tokens=tuple(statistics.estimate_columns(by_tokens, statistics.SCORES)),
+        by_turn=estimates_from(TURN_BINS, scores.cells(TURN_BINS, scores.positions)),
+        by_tokens=estimates_from(TOKEN_BINS, scores.cells(TOKEN_BINS, scores.tokens)),
         change=_change(scores),
-        survival=survival_of(scores.dialogs, scores.positions, scores.scores < FOLLOWED),
+        survival=_survival(scores),
         broken=tuple(broken),
+    )
+
+
+def estimates_from(bins: Sequence[int], cells: np.ndarray) -> tuple[EstimateFrom, ...]:
+    """The estimate of each bin that has a score, from the mean scores, [dialog, bin]."""
+    estimates = statistics.estimate_columns(cells, statistics.SCORES)
+    return tuple(
+        EstimateFrom(**vars(item), start=start)
+        for start, item in zip(bins, estimates, strict=True)
+        if item.n
     )
 
 
@@ -256,7 +278,46 @@ def _change(scores: RuleScores) -> statistics.Estimate:
     return statistics.estimate(changes, statistics.DIFFERENCES)
 
 
-def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlier:
+def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlierLogs:
     """Two sets of dialogs compared, by their means; either direction is wrong with `error`."""
     difference = statistics.unpaired_difference(now, before, error=min(error, statistics.ERROR))
-    return AgainstEarlier(statistics.estimate(before, statistics.SCORES), difference)
+    return AgainstEarlierLogs(
+        before=statistics.estimate(before, statistics.SCORES),
+        difference=difference,
+        certain=verdict_on(difference).sign,
+    )
+
+
+def _survival(scores: RuleScores) -> Survival:
+    """The Kaplan-Meier curve of the first turn that breaks the rule."""
+    broken = scores.scores < FOLLOWED
+    dialogs, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
+    last = first + counts - 1  # the scores of a dialog follow each other
+    breaking, first_break = np.unique(scores.dialogs[broken], return_index=True)
+    broken_at = scores.positions[broken][first_break].astype(int)
+    ended_at = scores.positions[last[~np.isin(dialogs, breaking)]].astype(int)
+    if not len(broken_at):
+        return Survival(turns=(), share=(), low=(), high=(), broken=0, median=None)
+    from scipy.stats import CensoredData, ecdf
+
+    curve = ecdf(CensoredData(uncensored=broken_at, right=ended_at)).sf
+    with warnings.catch_warnings():  # there is no interval once no dialog is left
+        warnings.simplefilter("ignore", RuntimeWarning)
+        interval = curve.confidence_interval(method="log-log")
+    events = np.isin(curve.quantiles, broken_at)
+    shares = curve.probabilities[events]
+    numbers = curve.quantiles[events].astype(int)
+    half = np.flatnonzero(shares <= 0.5)
+    low, high = interval.low.probabilities[events], interval.high.probabilities[events]
+    undefined = np.isnan(high)  # once no dialog is left; the last bound still holds
+    high[undefined] = high[~undefined][-1] if not undefined.all() else 1.0
+    median = int(numbers[half[0]]) if len(half) else None
+    return Survival(
+        turns=tuple(map(int, numbers)),
+        share=tuple(map(float, shares)),
+        low=tuple(map(float, np.nan_to_num(low, nan=0.0))),
+        high=tuple(map(float, np.maximum(shares, high))),
+        broken=len(broken_at),
+        median=median,
+        estimated=median is not None and bool((ended_at < median).any()),
+    )

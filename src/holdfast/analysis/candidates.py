@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -133,8 +134,9 @@ class Calibration:
         """
         if self.about.is_text:
             return None
-        each = 100.0 * len(self.none.capability) / max(self.questions, 1)
-        return -min(each, 100.0), min(each, 100.0)
+        of_a_question = 100.0 * len(self.none.capability) / max(self.questions, 1)
+        most = min(of_a_question, 100.0)
+        return -most, most
 
 
 def half_of(number: int, pairs: int) -> int:
@@ -156,13 +158,13 @@ def read_calibration(folder: Path | str) -> Calibration:
     for record in capability.capability_conversations:
         answered.setdefault(record.method, {})[record.conversation] = record
     failed = Counter(failure.method for failure in capability.failures)
-    # asked, answered or not; 0 if none was answered
-    asked = {method: len(records) + failed[method] for method, records in answered.items()}
-    wanted = max(1, min(count, asked.get(NO_FIX, 0)))
-    swept = _swept(about)
-    for method, _, _ in swept:
+    # the questions put under each method, answered or not; none if no question was answered
+    questions = {method: len(records) + failed[method] for method, records in answered.items()}
+    wanted = max(1, min(count, questions.get(NO_FIX, 0)))
+    settings = _settings(about)
+    for method in (setting.method for setting in settings):
         item = series.get(method)
-        if item is None or len(item.records) < count or asked.get(method, 0) < wanted:
+        if item is None or len(item.records) < count or questions.get(method, 0) < wanted:
             raise RecordsError(
                 f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
                 " repeat its command to continue."
@@ -179,7 +181,7 @@ def read_calibration(folder: Path | str) -> Calibration:
             broken=np.array([broken_share(record) for record in series[method].records]),
             nats=_by_conversation(answered[method], count, _nats),
         )
-        for method, sweep, value in swept
+        for method, sweep, value in settings
     ]
     pairs = len({(r.agent.id, r.user.id) for r in stability.conversations})
     report = np.array([half_of(number, pairs) == 1 for number in range(count)])
@@ -216,13 +218,21 @@ def _chance(capability_run: Run) -> float:
     return round(100 * float(np.mean([1 / count for count in choices])), 6) if choices else 0.0
 
 
-def _swept(about: CalibrationIdentity) -> list[tuple[str, int | None, str]]:
-    """Every candidate's method, sweep and value; a method in two sweeps belongs to the later."""
-    places: dict[str, tuple[int | None, str]] = {NO_FIX: (None, "")}
+class _Setting(NamedTuple):
+    """A method at one strength, as `Candidate` has it."""
+
+    method: str
+    sweep: int | None
+    value: str
+
+
+def _settings(about: CalibrationIdentity) -> list[_Setting]:
+    """Every setting, "none" first; a method in two sweeps belongs to the later."""
+    settings = {NO_FIX: _Setting(NO_FIX, None, "")}
     for number, sweep in enumerate(about.sweeps):
         for method, value in zip(sweep.methods, sweep.values, strict=True):
-            places[method] = number, value
-    return [(method, number, value) for method, (number, value) in places.items()]
+            settings[method] = _Setting(method, number, value)
+    return list(settings.values())
 
 
 def _by_conversation(

@@ -9,29 +9,25 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
 from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import Cell, PromptCheck, check_again
-from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison
+from holdfast.analysis.check_verdicts import PromptCheck, check_again
 from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
 from holdfast.files import write_whole
 from holdfast.records import Run
 from holdfast.records.belonging import first_fault
 from holdfast.records.model import List, Number, RecordModel
 from holdfast.records.run_summary import (
-    CheckedCell,
     CheckedPrompt,
     CheckedRule,
     CheckSummary,
-    FallenRule,
-    FallSummary,
+    PromptComparison,
 )
 
 FILE = "check.json"
-_DIGITS = 6  # as everywhere in the summary
 
 
 @dataclass(frozen=True)
@@ -123,38 +119,12 @@ def _prompt(checked: PromptCheck) -> CheckedPrompt:
         described=len(checked.records),
         unanswered=checked.unanswered,
         lost=checked.lost,
-        let_go=_cell(checked.first_failure),
-        lowest=_cell(checked.lowest),
-        fall=_fall(checked.comparison),
+        let_go=checked.first_failure,
+        lowest=checked.lowest,
+        fall=checked.comparison,
         rules=tuple(
-            CheckedRule(rule=rule.rule, verdict=rule.verdict, decided_by=_cell(rule.cell))
+            CheckedRule(rule=rule.rule, verdict=rule.verdict, decided_by=rule.cell)
             for rule in checked.rules
         ),
-        cells=tuple(CheckedCell(**_plain(cell)) for cell in checked.cells),
+        cells=checked.cells,
     )
-
-
-def _cell(cell: Cell | None) -> CheckedCell | None:
-    return None if cell is None else CheckedCell(**_plain(cell))
-
-
-def _fall(comparison: PromptComparison | None) -> FallSummary | None:
-    if comparison is None:
-        return None
-    return FallSummary(
-        pairs=comparison.pairs,
-        expected=comparison.expected,
-        alike=comparison.alike,
-        fell=comparison.fell,
-        rules=tuple(FallenRule(**_plain(rule)) for rule in comparison.rules),
-        not_compared=comparison.not_compared,
-    )
-
-
-def _plain(item: Cell | RuleComparison) -> dict[str, Any]:
-    """Its fields, rounded, with None for what was not measured."""
-    values = {name: None if value != value else value for name, value in asdict(item).items()}
-    return {
-        name: round(value, _DIGITS) + 0.0 if isinstance(value, float) else value
-        for name, value in values.items()
-    }

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from holdfast.analysis.cell_scores import cell_scores
 from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import PromptCheck
@@ -35,6 +33,6 @@ def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
     for checked in checks:
         rules = checked.undecided_rules(terms)
         cells = [cell for cell in checked.cells if not rules or cell.rule in rules]
-        means += [cell.mean for cell in cells if not np.isnan(cell.mean)]
+        means += [cell.mean for cell in cells if cell.mean is not None]
     bar = terms.min_stability
     return None if bar is None else min(means, key=lambda mean: abs(mean - bar), default=None)

@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.analysis.cell_scores import CellScores, RuleRound, cell_scores
 from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison, compare_runs
+from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import (
     FAIL,
     PASS,
@@ -24,26 +24,9 @@ from holdfast.analysis.sequential import (
     verdict_at,
 )
 from holdfast.records import Conversation
+from holdfast.records.run_summary import CheckedCell, PromptComparison, RuleComparison
 
 MOST_LOST = 0.1  # the share of replies that may be lost before an open verdict is put down to it
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One rule (None if it is the prompt's only one) in one round, from 1: the mean of its scores,
-    NaN if nothing was measured, and a lower and an upper bound of the true mean that are valid at
-    any time.
-    """
-
-    rule: str | None
-    round: int
-    mean: float
-    low: float
-    high: float
-
-    def verdict(self, bar: float) -> str:
-        """The verdict by this cell's interval alone; `UNDECIDED` if it contains the bar."""
-        return verdict_at(bar, self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -57,7 +40,7 @@ class RuleCheck:
 
     rule: str
     verdict: str
-    cell: Cell | None
+    cell: CheckedCell | None
     comparison: RuleComparison | None
 
 
@@ -71,9 +54,9 @@ class PromptCheck:
     verdict: str
     records: tuple[Conversation, ...]  # all conversations that were run, in order
     decided_after: int  # how many conversations the verdict rests on; may be fewer than all
-    cells: tuple[Cell, ...]  # round by round; certainty is never lost, as no end moves back
-    lowest: Cell | None  # the one with the lowest mean; None if nothing was measured
-    first_failure: Cell | None  # the first that certainly fails, if the prompt fails the bar
+    cells: tuple[CheckedCell, ...]  # round by round; certainty is never lost, as no end moves back
+    lowest: CheckedCell | None  # the one with the lowest mean; None if nothing was measured
+    first_failure: CheckedCell | None  # the first that certainly fails, if the prompt fails the bar
     comparison: PromptComparison | None  # None without an earlier run that has the prompt
     unanswered: int  # probes that were not asked or not answered
     lost: int  # scores that are missing because the server gave no reply
@@ -91,7 +74,7 @@ class PromptCheck:
         if self.first_failure is None or terms.min_stability is None:
             return False
         first = next(cell for cell in self.cells if cell.rule == self.first_failure.rule)
-        return first.mean < terms.min_stability
+        return first.mean is not None and first.mean < terms.min_stability
 
     def undecided_rules(self, terms: Terms) -> list[str]:
         """The undecided rules, if every rule is to be decided; otherwise none."""
@@ -110,8 +93,8 @@ def check_prompts(
     by_prompt = _by_prompt(records, prompts, terms.budget)
     error = terms.error_each(len(prompts), bool(before))
     comparisons = {
-        name: compare_runs(mine, earlier, rounds, terms.budget, error)
-        for name, mine in by_prompt.items()
+        name: compare_runs(current, earlier, rounds, terms.budget, error)
+        for name, current in by_prompt.items()
         if (earlier := (before or {}).get(name, ()))
     }
     return check_again(records, prompts, rounds, terms, comparisons)
@@ -127,8 +110,8 @@ def check_again(
     """Like `check_prompts`, with the comparisons with an earlier run already made, by prompt."""
     error = terms.error_each(len(prompts), bool(comparisons))
     return [
-        _check(name, mine, rounds, terms, error, comparisons.get(name))
-        for name, mine in _by_prompt(records, prompts, terms.budget).items()
+        _check(name, conversations, rounds, terms, error, comparisons.get(name))
+        for name, conversations in _by_prompt(records, prompts, terms.budget).items()
     ]
 
 
@@ -139,9 +122,9 @@ def _by_prompt(
     by_number = {record.conversation: record for record in records}
     by_prompt: dict[str, list[Conversation]] = {}
     for number, name in enumerate(prompts):
-        mine = by_prompt[name] = []
-        while len(mine) < budget and number in by_number:
-            mine.append(by_number[number])
+        conversations = by_prompt[name] = []
+        while len(conversations) < budget and number in by_number:
+            conversations.append(by_number[number])
             number += len(prompts)
     return by_prompt
 
@@ -192,14 +175,19 @@ def _check(
     return replace(checked, rules=tuple(checks))
 
 
+def cell_verdict(cell: CheckedCell, bar: float) -> str:
+    """The verdict by a cell's interval alone; `UNDECIDED` if it contains the bar."""
+    return verdict_at(bar, cell.low, cell.high)
+
+
 def _first_failure(
-    cells: Sequence[Cell], bar: float | None, decision: Decision | None
-) -> Cell | None:
+    cells: Sequence[CheckedCell], bar: float | None, decision: Decision | None
+) -> CheckedCell | None:
     """The first cell that certainly fails, if the prompt does."""
     if bar is None or decision is None or decision.verdict != FAIL:
         return None
     # up to rounding, some cell is certain by itself: no mean of capitals exceeds the largest
-    certain = (cell for cell in cells if cell.verdict(bar) == FAIL)
+    certain = (cell for cell in cells if cell_verdict(cell, bar) == FAIL)
     return next(certain, cells[int(np.argmax(decision.below))])
 
 
@@ -237,18 +225,18 @@ def _too_many_lost(lost: int, asked: int) -> bool:
     return lost > MOST_LOST * asked
 
 
-def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float) -> Cell:
+def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float) -> CheckedCell:
     measured = scores[~np.isnan(scores)]
-    mean = float(measured.mean()) if len(measured) else np.nan
+    mean = float(measured.mean()) if len(measured) else None
     low, high = bounds(scores, error)
     if not np.array_equal(scores, at_best, equal_nan=True):
         high = max(high, bounds(at_best, error)[1])
-    return Cell(cell.rule, cell.round, mean, low, high)
+    return CheckedCell(rule=cell.rule, round=cell.round, mean=mean, low=low, high=high)
 
 
-def _lowest(cells: Sequence[Cell]) -> Cell | None:
-    measured = [cell for cell in cells if not np.isnan(cell.mean)]
-    return min(measured, key=lambda cell: cell.mean, default=None)
+def _lowest(cells: Sequence[CheckedCell]) -> CheckedCell | None:
+    measured = [cell for cell in cells if cell.mean is not None]
+    return min(measured, key=lambda cell: cell.mean or 0.0, default=None)
 
 
 def _check_rule(
@@ -268,7 +256,7 @@ def _check_rule(
     lowest, comparison = _lowest(cells), checked.comparison
     compared = comparison.rules if comparison else ()
     of_rule = next((item for item in compared if item.rule == rule), None)
-    verdicts = [] if bar is None else [cell.verdict(bar) for cell in cells]
+    verdicts = [] if bar is None else [cell_verdict(cell, bar) for cell in cells]
     # one interval among many says too little by itself: the prompt or this rule has to fail too
     fails = checked.first_failure is not None and (decision is None or decision.verdict == FAIL)
     if fails and FAIL in verdicts:

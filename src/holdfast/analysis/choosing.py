@@ -46,10 +46,14 @@ class Pick:
 def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
     """Which candidates no other dominates: no less stable, no more costly, and better in one."""
     points = list(zip(stability, drop, strict=True))
-    return [
-        not any(s >= mine and d <= cost and (s, d) != (mine, cost) for s, d in points)
-        for mine, cost in points
-    ]
+
+    def is_dominated(mean: float, cost: float) -> bool:
+        return any(
+            other_mean >= mean and other_cost <= cost and (other_mean, other_cost) != (mean, cost)
+            for other_mean, other_cost in points
+        )
+
+    return [not is_dominated(mean, cost) for mean, cost in points]
 
 
 def front(calibration: Calibration) -> list[bool]:
@@ -105,23 +109,25 @@ def _choose(
     calibration: Calibration, fitting: Sequence[Candidate], budget: float, keep: np.ndarray
 ) -> Candidate | None:
     """The most stable with a safe margin, else the widest margin; None if none is more stable."""
-    shown = [
+    gaining = [
         candidate
         for candidate in fitting
         if verdicts.verdict_on(calibration.gain(candidate, keep)).sign > 0
         and not verdicts.too_few(calibration.drop(candidate, keep))
     ]
-    if not shown:
+    if not gaining:
         return None
     # A cost comes from the few conversations in which an answer changed, too few to estimate its
     # variance: with no change at all it would look certain. So all candidates share one variance.
     spread = math.sqrt(
-        np.mean([(calibration.drop(candidate, keep).sd or 0.0) ** 2 for candidate in shown])
+        np.mean([(calibration.drop(candidate, keep).sd or 0.0) ** 2 for candidate in gaining])
     )
-    margins = [_margin(calibration, candidate, budget, keep, spread) for candidate in shown]
-    safe = [candidate for candidate, margin in zip(shown, margins, strict=True) if margin >= _SAFE]
+    margins = [_margin(calibration, candidate, budget, keep, spread) for candidate in gaining]
+    safe = [
+        candidate for candidate, margin in zip(gaining, margins, strict=True) if margin >= _SAFE
+    ]
     if not safe:
-        return shown[int(np.argmax(margins))]
+        return gaining[int(np.argmax(margins))]
     return max(safe, key=lambda candidate: candidate.mean_stability(keep))
 
 
@@ -130,13 +136,15 @@ def _margin(
 ) -> float:
     """Standard errors by which the gain exceeds 0 or the cost stays within budget: the smaller."""
     gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
-    distances = (
-        (gain.mean or 0.0, gain.sd or 0.0, gain.n),
-        (budget - (drop.mean or 0.0), spread, drop.n),
-    )
+    room = budget - (drop.mean or 0.0)
     return min(
-        distance * math.sqrt(count) / sd if sd else math.inf for distance, sd, count in distances
+        _standard_errors(gain.mean or 0.0, gain.sd or 0.0, gain.n),
+        _standard_errors(room, spread, drop.n),
     )
+
+
+def _standard_errors(distance: float, sd: float, count: int) -> float:
+    return distance * math.sqrt(count) / sd if sd else math.inf
 
 
 def _near(
@@ -198,8 +206,8 @@ def ahead_at_cost(
         stability, capability = np.split(means, 2)
         cost = capability[0] - capability
         curve = np.argsort(cost[:mixed], kind="stable")
-        theirs = np.interp(cost[mixed:], cost[curve], stability[curve])
-        return float(np.mean(stability[mixed:] - theirs))
+        at_same_cost = np.interp(cost[mixed:], cost[curve], stability[curve])
+        return float(np.mean(stability[mixed:] - at_same_cost))
 
     low, high = bounds_of(np.array([ahead(means) for means in resampled_means(values)]))
     return Estimate(len(values), ahead(np.nanmean(values, 0)), None, low, high)

@@ -55,12 +55,13 @@ def count_turns(records: Sequence[Dialog]) -> Collapse:
         name: sum(getattr(turn.repetition, name) >= NO_NEWS_FROM for turn in turns)
         for name in ("own", "other", "loops")
     }
-    cut, broken = (sum(t.cut for t in turns), sum(t.repetition.broken for t in turns))
-    starts = ((number, collapsed_from(dialog)) for number, dialog in dialogs.items())
+    cut = sum(turn.cut for turn in turns)
+    broken = sum(turn.repetition.broken for turn in turns)
+    starts = {number: collapsed_from(dialog) for number, dialog in dialogs.items()}
     return Collapse(
         turns=len(turns),
         counts={"cut": cut, **repeated, "broken": broken},
-        collapsed={number: first for number, first in starts if first is not None},
+        collapsed={number: first for number, first in starts.items() if first is not None},
         conversations=len(records),
     )
 
@@ -79,9 +80,9 @@ def _repetition(record: Dialog) -> list[Repeated]:
 
     Versions before 0.3 did not measure it, or counted that too; it is then measured here.
     """
-    known = [turn.repeats_unprompted or _unbroken(turn) for turn in record.turns]
-    if all(known):
-        return [repeated for repeated in known if repeated]
+    recorded = [turn.repeats_unprompted or _unbroken(turn) for turn in record.turns]
+    if all(recorded):
+        return [repeated for repeated in recorded if repeated]
     speakers = {
         name: Persona(str(side.id), side.system_prompt)
         for name, side in (("agent", record.agent), ("user", record.user))

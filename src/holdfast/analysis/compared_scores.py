@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from holdfast.analysis import statistics
 from holdfast.analysis.statistics import NOTHING, Estimate
-from holdfast.analysis.verdicts import Verdict, verdict_on
-
-Grouping = Literal["all", "kind", "rule", "adoption"]
+from holdfast.analysis.verdicts import judged
+from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +18,12 @@ class GroupScores:
     """The scores of a group of rules in two runs, in the rounds that both have.
 
     Attributes:
-        grouping, group: as in `RowComparison`.
+        grouping, group: as in `ComparedRow`.
         before, now: mean scores, [conversation, round], NaN where nothing was scored.
         paired: whether row i of both is a pair.
     """
 
-    grouping: Grouping
+    grouping: RuleGrouping
     group: str
     before: np.ndarray
     now: np.ndarray
@@ -33,78 +31,64 @@ class GroupScores:
 
     @property
     def conversations(self) -> int:
-        """How many conversations the comparison rests on."""
-        before, now = ~np.isnan(self.before), ~np.isnan(self.now)
+        """How many conversations the comparison rests on: the pairs that have a score in the same
+        round of both runs; if the runs are two samples, those with any score in the smaller one.
+        """
+        has_before, has_now = ~np.isnan(self.before), ~np.isnan(self.now)
         if self.paired:
-            return int((before & now).any(axis=1).sum())
-        return min(int(side.any(axis=1).sum()) for side in (before, now))
+            return int((has_before & has_now).any(axis=1).sum())
+        return min(int(has_before.any(axis=1).sum()), int(has_now.any(axis=1).sum()))
 
     @property
-    def columns(self) -> np.ndarray:
+    def scored_rounds(self) -> np.ndarray:
         """The rounds, from 0, that were scored in both runs, [k]."""
-        before, now = (~np.isnan(side).all(axis=0) for side in (self.before, self.now))
-        return np.flatnonzero(before & now)
-
-    def compare(
-        self, error: float, shared_by: int = 1, prompts: Sequence[str] | None = None
-    ) -> RowComparison:
-        """The difference of the two runs over these rounds, and in the last of them.
-
-        Args:
-            error: the probability with which a verdict on all rows together may be wrong.
-            shared_by: how many verdicts share it.
-            prompts: of each pair, the agent's prompt, for an interval that holds for others.
-        """
-        before, now = self.before[:, self.columns], self.now[:, self.columns]
-        if not len(self.columns):
-            nothing = (NOTHING,) * 4
-            return RowComparison(self.grouping, self.group, *nothing, shared_by)
-        if self.paired:
-            missing = np.isnan(before) | np.isnan(now)
-            before, now = (np.where(missing, np.nan, side) for side in (before, now))
-        means = [statistics.row_means(side) for side in (before, now)]
-
-        def difference(old: np.ndarray, new: np.ndarray) -> Estimate:
-            if self.paired:
-                return statistics.paired_difference(
-                    new, old, prompts=prompts, error=error / shared_by
-                )
-            old, new = old[~np.isnan(old)], new[~np.isnan(new)]
-            if not len(old) or not len(new):
-                return NOTHING
-            return statistics.unpaired_difference(new, old, error=error / shared_by)
-
-        return RowComparison(
-            self.grouping,
-            self.group,
-            before=statistics.estimate(means[0], statistics.SCORES),
-            now=statistics.estimate(means[1], statistics.SCORES),
-            over_rounds=difference(*means),
-            last_round=difference(before[:, -1], now[:, -1]),
-            shared_by=shared_by,
-        )
+        in_before = ~np.isnan(self.before).all(axis=0)
+        in_now = ~np.isnan(self.now).all(axis=0)
+        return np.flatnonzero(in_before & in_now)
 
 
-@dataclass(frozen=True, eq=False)
-class RowComparison:
-    """A group of rules in one run and in the first.
+def compare_group(
+    group: GroupScores, error: float, shared_by: int = 1, prompts: Sequence[str] | None = None
+) -> ComparedRow:
+    """The difference of the two runs over the rounds scored in both, and in the last of them.
 
-    Attributes:
-        grouping, group: such as "kind" and "closing"; the group of all rules is "".
-        before, now: the means over the rounds that both have, in the first run and in this one.
-        over_rounds: this run minus the first, over these rounds.
-        last_round: the same in the last of them.
-        shared_by: how many verdicts share the error of this one.
+    Args:
+        error: the probability with which a verdict on all rows together may be wrong.
+        shared_by: how many verdicts share it.
+        prompts: of each pair, the agent's prompt, for an interval that holds for others.
     """
 
-    grouping: Grouping
-    group: str
-    before: Estimate
-    now: Estimate
-    over_rounds: Estimate
-    last_round: Estimate
-    shared_by: int = 1
+    def difference(before: np.ndarray, now: np.ndarray) -> Estimate:
+        """Of one score per conversation, [conversation]; NaN where there is none."""
+        if group.paired:
+            return statistics.paired_difference(
+                now, before, prompts=prompts, error=error / shared_by
+            )
+        before, now = before[~np.isnan(before)], now[~np.isnan(now)]
+        if not len(before) or not len(now):
+            return NOTHING
+        return statistics.unpaired_difference(now, before, error=error / shared_by)
 
-    def verdict(self, difference: Estimate) -> Verdict:
-        """The verdict on one of the two differences."""
-        return verdict_on(difference, self.shared_by)
+    rounds = group.scored_rounds
+    if not len(rounds):
+        return ComparedRow(
+            grouping=group.grouping,
+            group=group.group,
+            before=NOTHING,
+            now=NOTHING,
+            over_rounds=judged(NOTHING),
+            last_round=judged(NOTHING),
+        )
+    before, now = group.before[:, rounds], group.now[:, rounds]
+    if group.paired:
+        missing = np.isnan(before) | np.isnan(now)
+        before, now = np.where(missing, np.nan, before), np.where(missing, np.nan, now)
+    mean_before, mean_now = statistics.row_means(before), statistics.row_means(now)
+    return ComparedRow(
+        grouping=group.grouping,
+        group=group.group,
+        before=statistics.estimate(mean_before, statistics.SCORES),
+        now=statistics.estimate(mean_now, statistics.SCORES),
+        over_rounds=judged(difference(mean_before, mean_now), shared_by),
+        last_round=judged(difference(before[:, -1], now[:, -1]), shared_by),
+    )

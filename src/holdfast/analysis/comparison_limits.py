@@ -7,10 +7,10 @@ from holdfast.analysis.run_contrasts import ComparedRun
 from holdfast.analysis.series import Series
 from holdfast.analysis.shared_series import RuleKey, rules_of
 from holdfast.analysis.truncation import has_lost_prompt
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, listing
 from holdfast.records.identity import ConversationsIdentity
 
-_MOST_NAMED = 8  # rules
+_MOST_RULES = 8  # named in a sentence
 
 
 def state_caveats(compared: ComparedRun) -> list[str]:
@@ -66,29 +66,37 @@ def other_method(before: Series, now: Series) -> list[str]:
 
 def rules_left_out(before: Series, now: Series) -> list[str]:
     """Rules that either run has alone, or in another form, and those that were asked otherwise."""
-    old, new = rules_of(before), rules_of(now)
-    shared = [key for key in old if key in new]
-    ids = [{(key.prompt, key.rule) for key in keys} for keys in (old, new, shared)]
+    questions_before, questions_now = rules_of(before), rules_of(now)
+    shared = [rule for rule in questions_before if rule in questions_now]
+    ids_before = {rule.id for rule in questions_before}
+    ids_now = {rule.id for rule in questions_now}
     sentences = []
-    if changed := (ids[0] & ids[1]) - ids[2]:
-        rules = [RuleKey(*pair).name for pair in sorted(changed)]
+    if changed := (ids_before & ids_now) - {rule.id for rule in shared}:
+        names = [RuleKey(*rule_id).name for rule_id in sorted(changed)]
         sentences.append(
-            f"Not compared, as kind, polarity or judge is another: {'; '.join(rules)}."
+            f"Not compared, as kind, polarity or judge is another: {'; '.join(names)}."
         )
-    for label, keys, theirs in ((before.run, old, ids[1]), (now.run, new, ids[0])):
-        alone = [key.name for key in keys if (key.prompt, key.rule) not in theirs]
-        if alone:
-            more = len(alone) - _MOST_NAMED
-            sentences.append(
-                f"Only {label} has a score of {'; '.join(alone[:_MOST_NAMED])}"
-                f"{f' and {more} more rules' if more > 0 else ''}."
-            )
-    if asked := [key.name for key in shared if not old[key] & new[key]]:
+    only_before = [rule.name for rule in questions_before if rule.id not in ids_now]
+    only_now = [rule.name for rule in questions_now if rule.id not in ids_before]
+    for run, names in ((before.run, only_before), (now.run, only_now)):
+        if names:
+            sentences.append(f"Only {run} has a score of {_first_rules(names)}.")
+    other_questions = [
+        rule.name for rule in shared if not questions_before[rule] & questions_now[rule]
+    ]
+    if other_questions:
         sentences.append(
             f"Asked with other questions in each run, which may be harder or easier:"
-            f" {'; '.join(asked)}."
+            f" {'; '.join(other_questions)}."
         )
     return sentences
+
+
+def _first_rules(names: Sequence[str]) -> str:
+    """'a; b and 3 more rules', if there are too many; their names have commas."""
+    more = len(names) - _MOST_RULES
+    text = "; ".join(names[:_MOST_RULES])
+    return f"{text} and {more} more rules" if more > 0 else text
 
 
 def samples_left_out(before: Series, now: Series, pairs: int) -> list[str]:
@@ -113,14 +121,3 @@ def samples_left_out(before: Series, now: Series, pairs: int) -> list[str]:
             f"Rounds after {shorter.rounds} are only in {longer.run}, and are not compared."
         )
     return sentences
-
-
-def prompts_of(series: Series) -> list[str]:
-    """The ids of the agents' prompts."""
-    return list(dict.fromkeys(record.agent.id for record in series.records))
-
-
-def listing(names: Sequence[str], most: int = 5) -> str:
-    """Names joined by commas, of which only the first are written out."""
-    listed = ", ".join(names[:most])
-    return f"{listed} and {len(names) - most} more" if len(names) > most else listed

@@ -39,6 +39,13 @@ class _Changes(NamedTuple):
     slope: float  # the mean slope per token; NaN if every turn has fewer than three
 
 
+class _Line(NamedTuple):
+    """The least-squares line through the log masses of a turn."""
+
+    start: float
+    end: float
+
+
 class Change(RecordModel):
     """A change of the logarithm of the mass, and what it would be under uniform attention."""
 
@@ -206,7 +213,8 @@ def _change(real: np.ndarray, uniform: np.ndarray) -> Change:
 def _changes(dialog: Dialog, rounds: int, level: _Level) -> _Changes:
     """The changes in a whole dialog; a least-squares line gives each turn's start and end."""
     # the query of a turn's first token belongs to the template and attends unlike any other
-    ends, slopes = [], []
+    lines: list[_Line] = []
+    slopes: list[float] = []
     for number in range(1, rounds + 1):
         masses = level(dialog[number])
         masses = np.log(np.maximum(masses[1:] if len(masses) > 1 else masses, _MIN_MASS))
@@ -214,9 +222,9 @@ def _changes(dialog: Dialog, rounds: int, level: _Level) -> _Changes:
         if len(masses) > 1:
             slope, start = np.polyfit(np.arange(len(masses)), masses, 1)
             slopes.append(slope)
-        ends.append((start, start + slope * (len(masses) - 1)))
-    within = sum(end - start for start, end in ends)
-    between = sum(after[0] - before[1] for before, after in itertools.pairwise(ends))
+        lines.append(_Line(start, start + slope * (len(masses) - 1)))
+    within = sum(line.end - line.start for line in lines)
+    between = sum(after.start - before.end for before, after in itertools.pairwise(lines))
     mean_slope = float(np.mean(slopes)) if slopes else math.nan
     return _Changes(float(within), float(between), mean_slope)
 

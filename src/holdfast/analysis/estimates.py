@@ -68,19 +68,21 @@ class EstimateRow:
         )
 
     @functools.cached_property
-    def lower_in(self) -> tuple[int, ...]:
+    def lower_in_rounds(self) -> tuple[int, ...]:
         """The rounds that are clearly below round 1."""
-        return tuple(i for i, moved in enumerate(self._changes, 1) if verdict_on(moved).sign < 0)
+        changes = enumerate(self._changes, start=1)
+        return tuple(number for number, change in changes if verdict_on(change).sign < 0)
 
     @property
-    def lower_from(self) -> int | None:
-        """The first of `lower_in` after which means stay lower; None if the last round is not."""
-        if len(self._changes) not in self.lower_in:
+    def lower_from_round(self) -> int | None:
+        """The first of these after which means stay lower; None if the last round is not lower."""
+        if len(self._changes) not in self.lower_in_rounds:
             return None
-        means = [moved.mean for moved in self._changes]
-        back = (i for i, mean in enumerate(means, 1) if mean is not None and mean >= 0)
-        returned = max(back, default=0)
-        return min(number for number in self.lower_in if number > returned)
+        last_return = 0  # the last round whose mean is not lower
+        for number, change in enumerate(self._changes, start=1):
+            if change.mean is not None and change.mean >= 0:
+                last_return = number
+        return min(number for number in self.lower_in_rounds if number > last_return)
 
     @functools.cached_property
     def _changes(self) -> list[statistics.Estimate]:
@@ -90,22 +92,21 @@ class EstimateRow:
         ]
 
     @functools.cached_property
-    def broken(self) -> list[int]:
+    def first_broken_by_round(self) -> list[int]:
         """How many conversations first scored below `FOLLOWED` in each round."""
         first = first_broken(self.values[self.members])
         return [first.count(number) for number in range(1, self.series.rounds + 1)]
 
     @property
-    def kept(self) -> int:
+    def kept_throughout(self) -> int:
         """How many conversations never scored below `FOLLOWED`."""
-        return self.n - sum(self.broken)
+        return self.n - sum(self.first_broken_by_round)
 
     @property
-    def kept_once(self) -> int:
+    def kept_in_any_round(self) -> int:
         """How many scored `FOLLOWED` or more in any round."""
-        return int(
-            (self.values[self.members] >= FOLLOWED).any(axis=1).sum()
-        )  # NaN compares as False
+        followed = self.values[self.members] >= FOLLOWED  # NaN compares as False
+        return int(followed.any(axis=1).sum())
 
     @property
     def never_followed(self) -> bool:

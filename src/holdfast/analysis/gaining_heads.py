@@ -2,50 +2,69 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from holdfast.analysis.profile import Gains
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.errors import HoldfastError
 from holdfast.methods.heads import HeadSet
 
+Combination = Literal["intersection", "union"]
+
 _BY_CHANCE = 0.025  # the share of heads without any gain whose interval still lies above 0
 _DIGITS = 4  # a gain printed as 0.0000 is none: the order of summation may change a score
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The heads that gain something, how many were left out, and how many gains are certain."""
+class GainingHeads:
+    """The heads that gain something.
+
+    Attributes:
+        left_out: how many of the best heads gain nothing.
+        certain: how many gains are certain.
+    """
 
     heads: HeadSet
-    dropped: int
-    distinct: int
+    left_out: int
+    certain: int
 
 
-def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: str) -> Chosen:
+@dataclass(frozen=True)
+class CertainGains:
+    """How many heads have a certain gain, and how many would have one by chance alone."""
+
+    count: int
+    by_chance: float
+
+
+def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: Combination) -> GainingHeads:
     """Keeps the heads that gain something on every task ("intersection") or on any ("union").
 
     Raises:
         HoldfastError: no head gains anything.
     """
-    some = all if combine == "intersection" else any
-    kept = [
+    enough_tasks = all if combine == "intersection" else any
+    heads = [
         head
         for head in best
-        if some(round(gains[head].mean or 0.0, _DIGITS) > 0 for gains in tasks)
+        if enough_tasks(round(gains[head].mean or 0.0, _DIGITS) > 0 for gains in tasks)
     ]
-    if not kept:
+    if not heads:
         raise HoldfastError(
             f"None of the best {len(best)} heads gains anything, so no heads are written; profile"
             " on other or more samples, by probability, or with a stronger --method.",
             option="top",
             value=len(best),
         )
-    distinct = sum(some(verdict_on(gains[head]).sign > 0 for gains in tasks) for head in kept)
-    return Chosen(HeadSet(kept, best.made_for), len(best) - len(kept), distinct)
+    certain = [
+        head for head in heads if enough_tasks(verdict_on(gains[head]).sign > 0 for gains in tasks)
+    ]
+    return GainingHeads(HeadSet(heads, best.made_for), len(best) - len(heads), len(certain))
 
 
-def count_distinct(gains: Gains) -> tuple[int, float] | None:
-    """How many heads have a clear gain, and how many would by chance; None with too few samples."""
+def count_certain_gains(gains: Gains) -> CertainGains | None:
+    """How many heads have a certain gain; None with too few samples."""
     if max(gain.n for gain in gains.values()) < MIN_SAMPLES:
         return None
-    return sum(verdict_on(gain).sign > 0 for gain in gains.values()), len(gains) * _BY_CHANCE
+    count = sum(verdict_on(gain).sign > 0 for gain in gains.values())
+    return CertainGains(count, len(gains) * _BY_CHANCE)

@@ -18,39 +18,50 @@ class TimesNeeded(NamedTuple):
     questions: float  # to show the cost
 
 
+class _Evidence(NamedTuple):
+    """The gain and the cost of the chosen setting, or of the nearest if none was chosen."""
+
+    gain: Estimate
+    drop: Estimate
+    halves: int  # of the conversations, that these come from
+
+
 def times_needed(calibration: Calibration, chosen: Pick) -> TimesNeeded | None:
     """How much more would show the gain and the cost; None if the means do not.
 
     Each question is asked in one conversation, so that the cost becomes clearer with the questions,
     and hardly with the conversations that share them.
     """
-    gain, drop, halves = _shown(calibration, chosen)
+    gain, drop, halves = _evidence_on(calibration, chosen)
     room = chosen.budget - (drop.mean or 0.0)
     if not gain.mean or gain.mean < 0 or room <= 0:
         return None
-    if gain.low is None or gain.high is None or drop.low is None or drop.high is None:
+    if gain.interval is None or drop.interval is None:
         return None
-    gain_width, drop_width = (gain.high - gain.low) / 2, (drop.high - drop.low) / 2
-    conversations = halves * max((gain_width / gain.mean) ** 2, MIN_SAMPLES / gain.n)
-    questions = halves * max((drop_width / room) ** 2, MIN_SAMPLES / drop.n)
+    conversations = halves * max((_half_width(gain) / gain.mean) ** 2, MIN_SAMPLES / gain.n)
+    questions = halves * max((_half_width(drop) / room) ** 2, MIN_SAMPLES / drop.n)
     least = 1.0 if max(conversations, questions) > 1.5 else 1.5
     return TimesNeeded(max(conversations, least), max(questions, least))
 
 
 def budget_shown(calibration: Calibration, chosen: Pick, questions: int) -> int:
     """The smallest whole budget that this many questions would show, if the mean cost holds."""
-    _, drop, halves = _shown(calibration, chosen)
-    if drop.mean is None or drop.low is None or drop.high is None:
+    _, drop, halves = _evidence_on(calibration, chosen)
+    if drop.mean is None or drop.interval is None:
         return math.ceil(chosen.budget)
     shrinks = math.sqrt(halves * calibration.questions / questions)
-    return math.ceil(drop.mean + shrinks * (drop.high - drop.low) / 2)
+    return math.ceil(drop.mean + shrinks * _half_width(drop))
 
 
-def _shown(calibration: Calibration, chosen: Pick) -> tuple[Estimate, Estimate, int]:
-    """Gain and cost of the chosen or nearest setting, and how many such halves they come from."""
+def _evidence_on(calibration: Calibration, chosen: Pick) -> _Evidence:
     if chosen.near is None:
-        return chosen.gain, chosen.drop, 1
-    return calibration.gain(chosen.near), calibration.drop(chosen.near), 2
+        return _Evidence(chosen.gain, chosen.drop, halves=1)
+    return _Evidence(calibration.gain(chosen.near), calibration.drop(chosen.near), halves=2)
+
+
+def _half_width(value: Estimate) -> float:
+    assert value.low is not None and value.high is not None
+    return (value.high - value.low) / 2
 
 
 class LargerSizes(NamedTuple):
@@ -67,12 +78,17 @@ def sizes_needed(calibration: Calibration, chosen: Pick) -> LargerSizes | None:
     plan, count = calibration.about.plan, len(calibration.none.stability)
     questions = calibration.questions
     times = times_needed(calibration, chosen) or TimesNeeded(1.0, 1.0)
-    longer = max(times.conversations, 2 * MIN_SAMPLES / count)
-    more = max(times.questions, 2 * MIN_SAMPLES / questions)
-    if not 1 < max(longer, more) <= _MOST:
+    times_conversations = max(times.conversations, 2 * MIN_SAMPLES / count)
+    times_questions = max(times.questions, 2 * MIN_SAMPLES / questions)
+    if not 1 < max(times_conversations, times_questions) <= _MOST:
         return None
     option = "draws" if plan.conversations is None else "conversations"
     size = plan.conversations or plan.draws or 1
-    value = math.ceil(longer * size)
-    larger = count * value // size
-    return LargerSizes(option, value, max(math.ceil(more * questions), larger), larger)
+    value = math.ceil(times_conversations * size)
+    conversations = count * value // size
+    return LargerSizes(
+        option=option,
+        value=value,
+        questions=max(math.ceil(times_questions * questions), conversations),
+        conversations=conversations,
+    )

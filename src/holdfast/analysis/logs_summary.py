@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence
-from holdfast.analysis.rule_context import (
-    CALL_BINS,
-    COMPACTION_BINS,
-    context_effects,
-    count_causes,
-    total_causes,
-)
-from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.adherence import Adherence
+from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.analysis.summary import write_results
-from holdfast.analysis.summary_numbers import estimated
 from holdfast.records import Run
 from holdfast.records.run_summary import (
-    AgainstEarlierLogs,
     CauseCounts,
-    CompactionEffect,
-    ContextSummaries,
-    EstimateFrom,
     FirstBroken,
-    KeptInSummaries,
     LoggedRule,
     LogsResult,
 )
@@ -41,7 +28,7 @@ def write_logs_summary(
         rules=tuple(_logged_rule(row, counts.get(row.rule)) for row in rows),
         unmatched=run.manifest.unmatched,
         problems=run.manifest.problems,
-        context=_context(run, counts),
+        context=context_effects(run),
     )
     return write_results(
         run.folder, "logs", run.manifest.identity.to_json(), len(run.records), results
@@ -49,71 +36,28 @@ def write_logs_summary(
 
 
 def _logged_rule(row: Adherence, causes: Mapping[str, int] | None) -> LoggedRule:
-    earlier, survival = row.earlier, row.survival
+    survival = row.survival
     return LoggedRule(
         rule=row.rule,
         applied=row.applied,
         turns=row.turns,
-        adherence=estimated(row.overall),
-        bounds=_rounded(row.bounds),
-        change=estimated(row.change),
-        by_turn=_binned(TURN_BINS, row.by_turn),
-        by_tokens=_binned(TOKEN_BINS, row.by_tokens),
+        adherence=row.overall,
+        bounds=row.bounds,
+        change=row.change,
+        by_turn=row.by_turn,
+        by_tokens=row.by_tokens,
         first_broken=FirstBroken(
             dialogs=row.overall.n,
             broken=survival.broken,
             median_turn=survival.median,
             turns=survival.turns,
-            unbroken=_rounded(survival.share),
-            low=_rounded(survival.low),
-            high=_rounded(survival.high),
+            unbroken=survival.share,
+            low=survival.low,
+            high=survival.high,
         ),
         broken_turns=len(row.broken),
         verdict=row.verdict or None,
         for_probes=row.for_probes,
-        against=None
-        if earlier is None
-        else AgainstEarlierLogs(
-            before=estimated(earlier.before),
-            difference=estimated(earlier.difference),
-            certain=earlier.certain,
-        ),
+        against=row.earlier,
         why=None if causes is None else CauseCounts(**causes),
-    )
-
-
-def _context(run: Run, counts: Mapping[str, Mapping[str, int]]) -> ContextSummaries:
-    effects = context_effects(run)
-    around = effects.around
-    return ContextSummaries(
-        why=CauseCounts(**total_causes(counts)),
-        by_tokens_since=_binned(TOKEN_BINS, effects.by_tokens_since),
-        by_calls=_binned(CALL_BINS, effects.by_calls),
-        by_compactions=_binned(COMPACTION_BINS, effects.by_compactions),
-        by_kind={name: estimated(value) for name, value in effects.by_kind.items()},
-        by_polarity={name: estimated(value) for name, value in effects.by_polarity.items()},
-        compactions=CompactionEffect(
-            dialogs=around.dialogs,
-            compactions=around.compactions,
-            before=estimated(around.before),
-            after=estimated(around.after),
-            change=estimated(around.change),
-            kept=tuple(
-                KeptInSummaries(rule=rule, **kept._asdict()) for rule, kept in around.kept.items()
-            ),
-        )
-        if around.compactions
-        else None,
-    )
-
-
-def _rounded(values: Sequence[float]) -> tuple[float, ...]:
-    return tuple(round(value, 6) for value in values)
-
-
-def _binned(bins: Sequence[int], estimates: Sequence[Estimate]) -> tuple[EstimateFrom, ...]:
-    return tuple(
-        EstimateFrom(**{"from": start}, **dict(estimated(item)))
-        for start, item in zip(bins, estimates, strict=False)  # none in an earlier version
-        if item.n
     )

@@ -42,8 +42,11 @@ class Behaviour(RecordModel):
 def behaviour(records: Sequence[Conversation]) -> Behaviour:
     """Correlations of a probe's mean mass with its score: overall, within and between dialogs."""
     dialogs = [probes for record in records if len(probes := _probes(record))]
-    every = np.concatenate([np.empty((0, 3)), *dialogs])
-    round_means = {number: every[every[:, 0] == number, 1:].mean(0) for number in set(every[:, 0])}
+    all_probes = np.concatenate([np.empty((0, 3)), *dialogs])
+    round_means = {
+        number: all_probes[all_probes[:, 0] == number, 1:].mean(0)
+        for number in set(all_probes[:, 0])
+    }
     values = [probes[:, 1:] for probes in dialogs]
     in_rounds = [
         probes[:, 1:] - np.array([round_means[number] for number in probes[:, 0]])
@@ -54,7 +57,7 @@ def behaviour(records: Sequence[Conversation]) -> Behaviour:
         within_rounds=_correlation(in_rounds),
         within_dialogs=_correlation([pairs - pairs.mean(0) for pairs in values]),
         between_dialogs=_correlation([pairs.mean(0, keepdims=True) for pairs in values]),
-        probes=every.round(6).tolist(),
+        probes=all_probes.round(6).tolist(),
     )
 
 

@@ -5,13 +5,14 @@ as broken that are labelled so, its recall the share of the turns labelled as br
 so. A turn that it does not score (its rule does not apply) counts as not detected.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import Field, PlainSerializer, ValidationError
 
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.drift.cases import LabelledTurn, Rule, Suite
@@ -20,28 +21,76 @@ from holdfast.drift.suite_entries import Text, TurnEntry
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import read_json_lines
 from holdfast.measures.scores import FOLLOWED, Score
+from holdfast.records.model import List, Number, RecordModel
 from holdfast.validation.pydantic_errors import Path as FieldPath
 from holdfast.validation.pydantic_errors import problem_of, written
 
 JUDGED = "needs a judge"
+
+Label = Literal["follows", "breaks"]
+TurnsByPlace = Mapping[str, LabelledTurn]  # by where the label stands
 
 
 class LabelledLine(TurnEntry):
     """A line of a file of labelled turns."""
 
     rule: Text
-    label: Literal["follows", "breaks"]
+    label: Label
     source: str = ""  # of the turn in a log, as `holdfast logs --label` writes it
 
 
-@dataclass(frozen=True)
-class ScoredTurn:
-    """A labelled turn with its score.
+def _share_json(share: Estimate) -> dict[str, Any]:
+    return {"turns": share.n, "mean": share.mean, "low": share.low, "high": share.high}
 
-    Args:
+
+ShareOfTurns = Annotated[Estimate, PlainSerializer(_share_json)]
+
+
+class Disagreement(RecordModel):
+    """A turn that is scored otherwise than labelled, or not at all.
+
+    Attributes:
         source: where the label stands, as in "breaks 2" or "turns.jsonl, line 4".
         score: None if the rule does not apply to the turn.
+        text: of the turn, in short; not in the JSON.
     """
+
+    source: str
+    label: Label
+    score: float | None
+    reason: str | None
+    text: str = Field(exclude=True)
+
+
+class MeasureTest(RecordModel):
+    """A rule's measure on labelled turns.
+
+    Attributes:
+        rule: its name, with its case's.
+        follows, breaks: how many turns are labelled so.
+        precision: of the turns that are scored as broken, the share that is labelled so.
+        recall: of the turns that are labelled as broken, the share that is scored so.
+        untested: why the turns are not scored; None if they are.
+    """
+
+    rule: str
+    measure: str
+    follows: Number
+    breaks: Number
+    precision: ShareOfTurns
+    recall: ShareOfTurns
+    untested: str | None
+    disagreements: List[Disagreement]
+
+    @property
+    def turns(self) -> int:
+        """How many turns were scored."""
+        return self.follows + self.breaks
+
+
+@dataclass(frozen=True)
+class _ScoredTurn:
+    """A labelled turn with its score; None if the rule does not apply, or too little is shown."""
 
     source: str
     labelled: LabelledTurn
@@ -58,77 +107,9 @@ class ScoredTurn:
         return self.score is not None and self.is_broken != self.labelled.follows
 
 
-@dataclass(frozen=True)
-class MeasureTest:
-    """A rule's measure on labelled turns.
-
-    Args:
-        rule: its name, with its case's.
-        untested: why the turns are not scored, "" if they are.
-    """
-
-    rule: str
-    measure: str
-    turns: tuple[ScoredTurn, ...] = ()
-    untested: str = ""
-
-    @property
-    def disagreements(self) -> tuple[ScoredTurn, ...]:
-        """The turns that are scored otherwise than labelled, or not at all."""
-        return tuple(turn for turn in self.turns if not turn.agrees)
-
-    @property
-    def precision(self) -> Estimate:
-        """Of the turns that are scored as broken, the share that is labelled so."""
-        return _share([not turn.labelled.follows for turn in self.turns if turn.is_broken])
-
-    @property
-    def recall(self) -> Estimate:
-        """Of the turns that are labelled as broken, the share that is scored so."""
-        return _share([turn.is_broken for turn in self.turns if not turn.labelled.follows])
-
-    def to_json(self) -> dict[str, Any]:
-        """The test as JSON values."""
-        return {
-            "rule": self.rule,
-            "measure": self.measure,
-            "follows": sum(turn.labelled.follows for turn in self.turns),
-            "breaks": sum(not turn.labelled.follows for turn in self.turns),
-            "precision": _estimate_json(self.precision),
-            "recall": _estimate_json(self.recall),
-            "untested": self.untested or None,
-            "disagreements": [
-                {
-                    "source": turn.source,
-                    "label": "follows" if turn.labelled.follows else "breaks",
-                    "score": None if turn.score is None else turn.score.value,
-                    "reason": None if turn.score is None else turn.score.reason,
-                }
-                for turn in self.disagreements
-            ],
-        }
-
-
-def _share(marks: Sequence[bool]) -> Estimate:
-    """The share of marks that are true, with the exact binomial interval."""
-    return estimate(np.array(marks, dtype=float), SCORES)
-
-
-def _estimate_json(share: Estimate) -> dict[str, Any]:
-    return {"turns": share.n, "mean": share.mean, "low": share.low, "high": share.high}
-
-
-@dataclass(frozen=True)
-class LabelledSource:
-    """A labelled turn of a file, with the name of its rule and its place."""
-
-    rule: str
-    source: str
-    labelled: LabelledTurn = field(compare=False)
-
-
-def read_labelled_turns(path: Path, suite: Suite) -> list[LabelledSource]:
-    """The labelled turns of a JSON Lines file: objects with `rule`, `label` and a turn's fields.
+def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
+    """The labelled turns of a JSON Lines file, by rule: its lines are objects with `rule`, `label`
+    and a turn's fields.
 
     A turn with a `source` may be labelled again: the last label of it and the rule counts.
 
@@ -136,38 +117,43 @@ def read_labelled_turns(path: Path, suite: Suite) -> list[LabelledSource]:
         UsageError: the file or a line cannot be read, or the suite has no such rule.
     """
     names = _names_of(suite)
-    turns: dict[tuple[str, str], LabelledSource] = {}
+    turns: dict[str, dict[str, LabelledTurn]] = {}
+    places: dict[tuple[str, str], str] = {}  # of the last label of a rule and a source
     for number, value in read_json_lines(path):
-        where = f"{path}, line {number}"
+        place = f"{path}, line {number}"
         try:
             line = LabelledLine.model_validate(value)
         except ValidationError as error:
-            problem = problem_of(error, LabelledLine, value, _in(where))
+            problem = problem_of(error, LabelledLine, value, _in(place))
             raise UsageError(problem.sentence) from None
         if line.rule not in names:
             raise UnknownName("rule", line.rule, names)
-        labelled = line.labelled(line.label == "follows")
         rule = names[line.rule]
-        turns[rule, line.source or where] = LabelledSource(rule, where, labelled)
+        turns_of_rule = turns.setdefault(rule, {})
+        if line.source:
+            turns_of_rule.pop(places.get((rule, line.source), ""), None)
+            places[rule, line.source] = place
+        turns_of_rule[place] = line.labelled(line.label == "follows")
     if not turns:
         raise UsageError(f"{path} has no labelled turns; write one JSON object per line.")
-    return list(turns.values())
+    return dict(turns)
 
 
-def _in(where: str) -> Callable[[FieldPath], str]:
+def _in(place: str) -> Callable[[FieldPath], str]:
     """Names a field of a line in messages."""
-    return lambda path: f"{where}: {written(path) or 'it'}"
+    return lambda path: f"{place}: {written(path) or 'it'}"
 
 
 def _names_of(suite: Suite) -> dict[str, str]:
     """The rules' full names, by every name that means only one of them."""
-    full = [name for name, _ in _rules_of(suite)]
-    last = [name.rpartition("/")[2] for name in full]
-    short = {end: name for end, name in zip(last, full, strict=True) if last.count(end) == 1}
-    return {**short, **{name: name for name in full}}
+    full_names = [name for name, _ in _named_rules(suite)]
+    ends = [name.rpartition("/")[2] for name in full_names]
+    counts = Counter(ends)
+    names = {end: name for end, name in zip(ends, full_names, strict=True) if counts[end] == 1}
+    return names | {name: name for name in full_names}
 
 
-def _rules_of(suite: Suite) -> list[tuple[str, Rule]]:
+def _named_rules(suite: Suite) -> list[tuple[str, Rule]]:
     return [
         (f"{case.id}/{rule.id}" if rule.id else case.id, rule)
         for case in suite.cases
@@ -175,30 +161,60 @@ def _rules_of(suite: Suite) -> list[tuple[str, Rule]]:
     ]
 
 
-def test_measures(suite: Suite, more: Sequence[LabelledSource] = ()) -> list[MeasureTest]:
+def run_measure_tests(
+    suite: Suite, more: Mapping[str, TurnsByPlace] | None = None
+) -> list[MeasureTest]:
     """Scores the labelled turns of every rule: its own, and those of a file."""
-    tests: list[MeasureTest] = []
-    for name, rule in _rules_of(suite):
-        if rule.measure.judged:
-            tests.append(MeasureTest(name, rule.measure.name, untested=JUDGED))
-            continue
-        listed = [(labelled, _numbered(rule, labelled)) for labelled in rule.labelled]
-        listed += [(turn.labelled, turn.source) for turn in more if turn.rule == name]
-        turns = tuple(
-            ScoredTurn(source, labelled, _score_of(rule, labelled)) for labelled, source in listed
-        )
-        tests.append(MeasureTest(name, rule.measure.name, turns))
-    return tests
+    return [
+        _measure_test(name, rule, {**_turns_of(rule), **(more or {}).get(name, {})})
+        for name, rule in _named_rules(suite)
+    ]
 
 
-def _score_of(rule: Rule, labelled: LabelledTurn) -> Score | None:
-    """The score of a turn; None if the rule does not apply, or the turn shows too little of it."""
-    judged = score_labelled(rule, labelled)
-    return judged if isinstance(judged, Score) else None
+def _turns_of(rule: Rule) -> TurnsByPlace:
+    """The labelled turns of a rule itself, by their places in it, such as "breaks 2"."""
+    turns: dict[str, LabelledTurn] = {}
+    counts = Counter[str]()
+    for labelled in rule.labelled:
+        label = _label_of(labelled)
+        counts[label] += 1
+        turns[f"{label} {counts[label]}"] = labelled
+    return turns
 
 
-def _numbered(rule: Rule, labelled: LabelledTurn) -> str:
-    """The place of a labelled turn in its rule, as in "breaks 2"."""
-    same = [other for other in rule.labelled if other.follows == labelled.follows]
-    field = "follows" if labelled.follows else "breaks"
-    return f"{field} {same.index(labelled) + 1}"
+def _measure_test(name: str, rule: Rule, labelled_turns: TurnsByPlace) -> MeasureTest:
+    turns: list[_ScoredTurn] = []
+    if not rule.measure.judged:
+        for source, labelled in labelled_turns.items():
+            score = score_labelled(rule, labelled)
+            turns.append(_ScoredTurn(source, labelled, score if isinstance(score, Score) else None))
+    follows = sum(turn.labelled.follows for turn in turns)
+    return MeasureTest(
+        rule=name,
+        measure=rule.measure.name,
+        follows=follows,
+        breaks=len(turns) - follows,
+        precision=_share([not turn.labelled.follows for turn in turns if turn.is_broken]),
+        recall=_share([turn.is_broken for turn in turns if not turn.labelled.follows]),
+        untested=JUDGED if rule.measure.judged else None,
+        disagreements=tuple(_disagreement(turn) for turn in turns if not turn.agrees),
+    )
+
+
+def _share(marks: Sequence[bool]) -> Estimate:
+    """The share of marks that are true, with the exact binomial interval."""
+    return estimate(np.array(marks, dtype=float), SCORES)
+
+
+def _disagreement(turn: _ScoredTurn) -> Disagreement:
+    return Disagreement(
+        source=turn.source,
+        label=_label_of(turn.labelled),
+        score=None if turn.score is None else turn.score.value,
+        reason=None if turn.score is None else turn.score.reason,
+        text=turn.labelled.shown,
+    )
+
+
+def _label_of(labelled: LabelledTurn) -> Label:
+    return "follows" if labelled.follows else "breaks"

@@ -49,28 +49,34 @@ def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> l
 
 def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
     """The paired difference; None where no conversations are shared, or agents' prompts differ."""
-    shared, left, right = np.intersect1d(
+    shared, rows, rows_against = np.intersect1d(
         row.series.conversations, against.series.conversations, return_indices=True
     )
-    prompts = [against.series.prompts[i] for i in right]
-    if not len(shared) or prompts != [row.series.prompts[i] for i in left]:
+    prompts = [against.series.prompts[number] for number in rows_against]
+    if not len(shared) or prompts != [row.series.prompts[number] for number in rows]:
         return None
-    last = min(row.values.shape[1], against.values.shape[1])
-    ours, theirs = row.values[left, :last], against.values[right, :last]
-    missing = np.isnan(ours) | np.isnan(theirs)
-    ours, theirs = np.where(missing, np.nan, ours), np.where(missing, np.nan, theirs)
+    rounds = min(row.values.shape[1], against.values.shape[1])
+    scores = row.values[rows, :rounds]
+    scores_against = against.values[rows_against, :rounds]
+    missing = np.isnan(scores) | np.isnan(scores_against)
+    scores = np.where(missing, np.nan, scores)
+    scores_against = np.where(missing, np.nan, scores_against)
 
-    def differ(ours: np.ndarray, theirs: np.ndarray) -> statistics.Estimate:
+    def difference_of(values: np.ndarray, values_against: np.ndarray) -> statistics.Estimate:
         return statistics.paired_difference(
-            ours,
-            theirs,
+            values,
+            values_against,
             prompts=None if row.rule else prompts,
             error=min(row.series.error, against.series.error),
         )
 
-    at_last = differ(ours[:, -1], theirs[:, -1])
-    over_all = differ(statistics.row_means(ours), statistics.row_means(theirs))
-    return Difference(row, against, len(shared), at_last, over_all)
+    return Difference(
+        row=row,
+        against=against,
+        n=len(shared),
+        last=difference_of(scores[:, -1], scores_against[:, -1]),
+        mean=difference_of(statistics.row_means(scores), statistics.row_means(scores_against)),
+    )
 
 
 def fixes(series: Sequence[Series]) -> list[Difference]:

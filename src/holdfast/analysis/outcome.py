@@ -14,11 +14,12 @@ import numpy as np
 
 from holdfast.analysis.collapse import MANY_BROKEN, Collapse, count_turns, without_collapsed
 from holdfast.analysis.estimates import EstimateRow, row_of, rule_rows
-from holdfast.analysis.prompt_effect import UNINFORMATIVE, Baseline, BaselineRow
+from holdfast.analysis.prompt_effect import UNINFORMATIVE, Baseline
 from holdfast.analysis.series import Series, leaving_out
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, error_at, verdict_on, within
+from holdfast.records.run_summary import BaselineScores
 
 MATTERS = 0.1  # smaller changes do not count as drift
 _FEWEST_TIMES = 1.5  # as many conversations at the next look, as every look costs some certainty
@@ -68,7 +69,7 @@ class Findings:
     never_followed: tuple[EstimateRow, ...]
     lost: tuple[EstimateRow, ...]
     uninformative: tuple[EstimateRow, ...]
-    made_worse: tuple[BaselineRow, ...]
+    made_worse: tuple[BaselineScores, ...]
     collapse: Collapse
 
 
@@ -155,7 +156,7 @@ def most_are_cut(series: Series) -> bool:
 
 def is_lost(row: EstimateRow) -> bool:
     """Whether a rule ends clearly lower than it began."""
-    return row.lower_from is not None and not row.never_followed
+    return row.lower_from_round is not None and not row.never_followed
 
 
 def is_uninformative(row: EstimateRow, baseline: Baseline | None) -> bool:

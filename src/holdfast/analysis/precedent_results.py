@@ -57,12 +57,12 @@ def precedent_of(chats: Sequence[PrecedentChat]) -> list[Precedent]:
     """The results of every method: over all rules, then by category where there are several."""
     results = []
     for method in dict.fromkeys(chat.method for chat in chats):
-        ours = [chat for chat in chats if chat.method == method]
-        results.append(_results(method, "all", ours))
-        categories = dict.fromkeys(chat.agent.category for chat in ours)
+        of_method = [chat for chat in chats if chat.method == method]
+        results.append(_results(method, "all", of_method))
+        categories = dict.fromkeys(chat.agent.category for chat in of_method)
         if len(categories) > 1:
             for category in categories:
-                group = [chat for chat in ours if chat.agent.category == category]
+                group = [chat for chat in of_method if chat.agent.category == category]
                 results.append(_results(method, str(category), group))
     return results
 
@@ -125,5 +125,5 @@ def _mean_of_cell(
 
 
 def _mean(scores: Sequence[float | None]) -> float:
-    known = [score for score in scores if score is not None]
-    return float(np.mean(known)) if known else float("nan")
+    judged = [score for score in scores if score is not None]
+    return float(np.mean(judged)) if judged else float("nan")

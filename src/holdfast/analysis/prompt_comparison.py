@@ -1,58 +1,13 @@
 """A prompt compared with an earlier run of it: which rules fell."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from holdfast.analysis.cell_scores import CellScores, cell_scores
 from holdfast.analysis.sequential import falls
 from holdfast.records import Conversation
-
-
-@dataclass(frozen=True)
-class RuleComparison:
-    """A rule compared with an earlier run.
-
-    Attributes:
-        rule: None if it is the prompt's only one.
-        fell: whether its mean score is certainly lower in some round.
-        round: the round in which the mean fell most.
-        before: the mean of the earlier run in that round, over the pairs that have both scores.
-        now: that of the current run.
-    """
-
-    rule: str | None
-    fell: bool
-    round: int
-    before: float
-    now: float
-
-
-@dataclass(frozen=True)
-class PromptComparison:
-    """The comparison of a prompt with an earlier run.
-
-    Attributes:
-        pairs: how many conversations of both runs were compared, in their order.
-        expected: how many pairs the earlier run and the budget allow.
-        alike: how many pairs have the same number, user model's prompt and starter.
-        fell: whether some rule certainly fell, even if no single one can be named.
-        rules: those in both runs; certain falls first, then the largest.
-        not_compared: rules without a pair of scores.
-    """
-
-    pairs: int
-    expected: int
-    alike: int
-    fell: bool
-    rules: tuple[RuleComparison, ...]
-    not_compared: tuple[str, ...] = ()
-
-    @property
-    def complete(self) -> bool:
-        """Whether all pairs are compared."""
-        return self.pairs >= self.expected
+from holdfast.records.run_summary import PromptComparison, RuleComparison
 
 
 def compare_runs(
@@ -115,8 +70,8 @@ def _compare_rule(
     is_paired = ~np.isnan(now - before)
     by_round = [
         RuleComparison(
-            rule,
-            fell,
+            rule=rule,
+            fell=fell,
             round=column + 1,
             before=float(before[is_paired[:, column], column].mean()),
             now=float(now[is_paired[:, column], column].mean()),

@@ -1,7 +1,7 @@
 """Scores of each measure with and without a system prompt: does the prompt do anything?"""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,10 +10,11 @@ import numpy as np
 from holdfast.analysis.estimates import is_never_followed
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, Estimate, cell_means, estimate, paired_difference
-from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, too_few, verdict_on, within
+from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, judged, too_few, verdict_on, within
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.records import Conversation, Probe, Run
 from holdfast.records.identity import DefaultPrompt
+from holdfast.records.run_summary import BaselineScores
 
 DISCRIMINATES, UNINFORMATIVE = "discriminates", "uninformative"
 MADE_WORSE = "made worse"  # clearly lower with the prompt, by more than `_SAME_WITHIN`
@@ -75,35 +76,20 @@ class _Groups:
 
 
 @dataclass(frozen=True)
-class BaselineRow:
-    """The scores of a measure, a case, or everything ("all") in round 1 on the same questions:
-    with the system prompt, without any, and their difference, paired by conversation.
-    """
-
-    name: str
-    n: int
-    prompted: Estimate
-    unprompted: Estimate
-    difference: Estimate
-    verdict: str  # one of the constants above, or "cannot tell"
-    about: ProbedRule | None = None  # of a case: the case, and its rule if it has several
-
-
-@dataclass(frozen=True)
 class Baseline:
     """Scores with and without a system prompt.
 
     Attributes:
         overall: all measures together.
         measures: a row for each measure, the least discriminating first.
-        cases: a row for each case, in the same order.
-        by_rule: whether cases have several rules; each rule then has a row instead of its case.
+        cases: a row for each case, in the same order; if cases have several rules, for each rule.
+        by_rule: whether cases have several rules.
         default: the system prompt that the template inserts.
     """
 
-    overall: BaselineRow
-    measures: tuple[BaselineRow, ...]
-    cases: tuple[BaselineRow, ...]
+    overall: BaselineScores
+    measures: tuple[BaselineScores, ...]
+    cases: Mapping[ProbedRule, BaselineScores]
     by_rule: bool
     default: DefaultPrompt | None = None
 
@@ -111,15 +97,15 @@ class Baseline:
         """The verdict on a rule, for case None under every prompt; "" if its rows differ."""
         verdicts = {
             row.verdict
-            for row in self.cases
-            if row.about is not None and row.about.rule == rule and case in (None, row.about.case)
+            for about, row in self.cases.items()
+            if about.rule == rule and case in (None, about.case)
         }
         return verdicts.pop() if len(verdicts) == 1 else ""
 
     @property
-    def made_worse(self) -> tuple[BaselineRow, ...]:
+    def made_worse(self) -> tuple[BaselineScores, ...]:
         """The cases or rules that score lower with their prompt than without it."""
-        return tuple(row for row in self.cases if row.verdict == MADE_WORSE)
+        return tuple(row for row in self.cases.values() if row.verdict == MADE_WORSE)
 
 
 def baseline_beside(run: Run, series: Series) -> Baseline | None:
@@ -141,12 +127,12 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
     if not groups.measures:
         return None
     groups.add_rounds(series)
-    measures = (_row(name, group, series) for name, group in groups.measures.items())
-    cases = (_row(about.name, group, series, about) for about, group in groups.cases.items())
+    measures = [_row(name, group, series) for name, group in groups.measures.items()]
+    cases = {about: _row(about.name, group, series) for about, group in groups.cases.items()}
     return Baseline(
         overall=_row("all", groups.overall, series),
-        measures=_sorted(measures),
-        cases=_sorted(cases),
+        measures=tuple(sorted(measures, key=_least_discriminating)),
+        cases=dict(sorted(cases.items(), key=lambda item: _least_discriminating(item[1]))),
         by_rule=any(probe.rule for record in baseline_run.conversations for probe in record.probes),
         default=baseline_run.manifest.default_system_prompt,
     )
@@ -160,12 +146,12 @@ def _key(record: Conversation, probe: Probe) -> tuple[int, str | None, int]:
     return record.conversation, probe.rule, probe.probe
 
 
-def _sorted(rows: Iterable[BaselineRow]) -> tuple[BaselineRow, ...]:
-    """The least discriminating first."""
-    return tuple(sorted(rows, key=lambda row: (row.difference.mean or 0.0, row.name)))
+def _least_discriminating(row: BaselineScores) -> tuple[float, str]:
+    """A key that sorts the least discriminating row first."""
+    return row.difference.mean or 0.0, row.name
 
 
-def _row(name: str, group: _Group, series: Series, about: ProbedRule | None = None) -> BaselineRow:
+def _row(name: str, group: _Group, series: Series) -> BaselineScores:
     """The row of a group. The unit is the conversation: its probes are averaged."""
     means = np.array([np.mean(scores, axis=0) for _, scores in sorted(group.pairs.items())])
     prompted, unprompted = means.T
@@ -173,14 +159,13 @@ def _row(name: str, group: _Group, series: Series, about: ProbedRule | None = No
     by_round = by_round[~np.isnan(by_round).all(axis=1)]  # the conversations that asked it
     difference = paired_difference(prompted, unprompted, error=series.error)
     unprompted_mean = estimate(unprompted, SCORES, error=series.error)
-    return BaselineRow(
+    return BaselineScores(
         name=name,
         n=len(means),
         prompted=estimate(prompted, SCORES, error=series.error),
         unprompted=unprompted_mean,
-        difference=difference,
+        difference=judged(difference),
         verdict=_verdict(difference, unprompted_mean, is_never_followed(by_round, series.error)),
-        about=about,
     )
 
 

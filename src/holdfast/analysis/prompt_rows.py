@@ -9,31 +9,26 @@ from holdfast.analysis import statistics
 from holdfast.analysis.estimates import EstimateRow
 from holdfast.analysis.series import Series
 from holdfast.records import Agent
+from holdfast.records.run_summary import PromptSummary
 
 
 @dataclass(frozen=True)
 class PromptRow:
-    """One system prompt as the agent's (stability) and as the user's (adoption) in one series."""
+    """A system prompt that the agent had in one series, and its results."""
 
-    id: str
-    category: str
     text: str
-    n: int  # conversations in which the agent had it
-    by_round: tuple[float | None, ...]  # mean stability; None where not measured
-    mean: float  # over all rounds
-    adopted: float | None  # mean adoption in the last round of conversations whose user had it
-    n_adopted: int  # the number of conversations in that mean
-    judge: str  # the model that scores it, if one does
+    judge: str  # the model that scores it; "" if scores are computed from the text
+    results: PromptSummary
 
     @property
     def first(self) -> float:
         """The mean of the first round that was measured."""
-        return next(mean for mean in self.by_round if mean is not None)
+        return next(mean for mean in self.results.stability_by_round if mean is not None)
 
     @property
     def last(self) -> float:
         """The mean of the last round that was measured."""
-        return next(mean for mean in reversed(self.by_round) if mean is not None)
+        return next(mean for mean in reversed(self.results.stability_by_round) if mean is not None)
 
 
 def by_prompt(item: Series) -> list[PromptRow]:
@@ -48,7 +43,10 @@ def by_prompt(item: Series) -> list[PromptRow]:
         _prompt_row(agents[name], item, ids == name, adopted.get(name, []))
         for name in dict.fromkeys(ids.tolist())
     ]
-    return sorted(filter(None, rows), key=lambda row: (row.mean, row.last, row.id))
+    return sorted(
+        filter(None, rows),
+        key=lambda row: (row.results.stability or 0.0, row.last, row.results.id),
+    )
 
 
 def _prompt_row(
@@ -59,15 +57,17 @@ def _prompt_row(
     if np.isnan(stability).all():
         return None
     return PromptRow(
-        id=agent.id,
-        category=agent.category or "",
         text=agent.system_prompt,
-        n=len(stability),
-        by_round=tuple(_mean(column[~np.isnan(column)]) for column in stability.T),
-        mean=float(np.nanmean(statistics.row_means(stability))),
-        adopted=_mean(np.array(adopted)),
-        n_adopted=len(adopted),
         judge=EstimateRow(item, "stability", item.stability, members).judge,
+        results=PromptSummary(
+            id=agent.id,
+            category=agent.category or "",
+            n=len(stability),
+            stability_by_round=tuple(_mean(column[~np.isnan(column)]) for column in stability.T),
+            stability=float(np.nanmean(statistics.row_means(stability))),
+            adopted_last_round=_mean(np.array(adopted)),
+            n_adopted=len(adopted),
+        ),
     )
 
 

@@ -6,60 +6,28 @@ those that are made for the answers to probes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from holdfast.analysis import statistics
-from holdfast.analysis.adherence import TOKEN_BINS, label_of
+from holdfast.analysis.adherence import TOKEN_BINS, estimates_from, label_of
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import CAUSES, Run
 from holdfast.records.cause_records import RECALL_CAUSES
-from holdfast.records.log_scores import ALL_CAUSES, NONE, KeptRule
+from holdfast.records.log_scores import ALL_CAUSES, NONE
+from holdfast.records.mean_estimate import EstimateFrom
+from holdfast.records.run_summary import (
+    CauseCounts,
+    CompactionEffect,
+    ContextSummaries,
+    KeptInSummaries,
+)
 
 CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
-
-Estimates = tuple[Estimate, ...]
-
-
-@dataclass(frozen=True)
-class AroundCompactions:
-    """Adherence before and after the compactions of dialogs.
-
-    Args:
-        before, after: the mean score since the compaction before, and until the next one: first
-            over the compactions of a dialog that have turns on both sides, then over dialogs.
-        change: after minus before, within dialogs.
-        kept: by rule.
-    """
-
-    dialogs: int
-    compactions: int
-    before: Estimate
-    after: Estimate
-    change: Estimate
-    kept: Mapping[str, KeptRule]
-
-
-@dataclass(frozen=True)
-class ContextEffects:
-    """Adherence by what was in the context; () for a folder of an earlier version.
-
-    Args:
-        by_tokens_since: per bin of TOKEN_BINS, since the rule was last said in the context.
-        by_calls: per bin of CALL_BINS, tool calls in the dialog so far.
-        by_compactions: per bin of COMPACTION_BINS, compactions of the dialog so far.
-        by_kind, by_polarity: of the rules that have one.
-    """
-
-    by_tokens_since: Estimates
-    by_calls: Estimates
-    by_compactions: Estimates
-    by_kind: Mapping[str, Estimate]
-    by_polarity: Mapping[str, Estimate]
-    around: AroundCompactions
 
 
 def count_causes(run: Run) -> dict[str, dict[str, int]]:
@@ -71,35 +39,36 @@ def count_causes(run: Run) -> dict[str, dict[str, int]]:
     labels = [label_of(rule) for rule in run.log_scores.rules]
     rules, first = np.unique(columns.rule[broken], return_index=True)
     totals = np.bincount(columns.cause[broken], minlength=len(ALL_CAUSES))
-    asked = [cause for cause in RECALL_CAUSES if totals[ALL_CAUSES.index(cause)]]
+    recall_causes = [cause for cause in RECALL_CAUSES if totals[ALL_CAUSES.index(cause)]]
     counts: dict[str, dict[str, int]] = {}
     for rule in rules[np.argsort(first)]:
         of_rule = columns.cause[broken & (columns.rule == rule)]
-        causes = np.bincount(of_rule, minlength=len(ALL_CAUSES))
-        of_label = counts.setdefault(labels[rule], dict.fromkeys((*CAUSES, *asked), 0))
-        for cause in of_label:
-            of_label[cause] += int(causes[ALL_CAUSES.index(cause)])
+        numbers = np.bincount(of_rule, minlength=len(ALL_CAUSES))
+        by_cause = counts.setdefault(labels[rule], dict.fromkeys((*CAUSES, *recall_causes), 0))
+        for cause in by_cause:
+            by_cause[cause] += int(numbers[ALL_CAUSES.index(cause)])
     return counts
 
 
 def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """How many breaches of all rules have each cause."""
-    causes = dict.fromkeys(CAUSES) | {
-        cause: None for of_rule in counts.values() for cause in of_rule
-    }
-    return {cause: sum(of_rule[cause] for of_rule in counts.values()) for cause in causes}
+    totals = Counter[str]({cause: 0 for cause in CAUSES})
+    for by_cause in counts.values():
+        totals.update(by_cause)
+    return dict(totals)
 
 
-def context_effects(run: Run) -> ContextEffects:
-    """Measures how well rules are kept by what was in the context."""
+def context_effects(run: Run) -> ContextSummaries:
+    """Why rules were broken, and how well they are kept by what was in the context."""
     columns = _columns(run)
-    return ContextEffects(
+    return ContextSummaries(
+        why=CauseCounts(**total_causes(count_causes(run))),
         by_tokens_since=_binned(run, columns, columns.tokens_since, TOKEN_BINS),
         by_calls=_binned(run, columns, columns.calls, CALL_BINS),
         by_compactions=_binned(run, columns, columns.compactions, COMPACTION_BINS),
         by_kind=_grouped(run, columns, columns.kind),
         by_polarity=_grouped(run, columns, columns.polarity),
-        around=_around(run, columns),
+        compactions=_compaction_effect(run, columns),
     )
 
 
@@ -123,46 +92,53 @@ def _columns(run: Run) -> _Columns:
     scores, for_probes = run.log_scores, set(run.manifest.probe_rules)
     shown = np.array([label_of(rule) not in for_probes for rule in scores.rules], dtype=bool)
     rule = np.asarray(scores.rule)
-    chosen = shown[rule] if len(rule) else np.zeros(0, dtype=bool)
+    is_shown = shown[rule] if len(rule) else np.zeros(0, dtype=bool)
     names = [field.name for field in fields(_Columns)]
-    return _Columns(**{name: np.asarray(getattr(scores, name))[chosen] for name in names})
+    return _Columns(**{name: np.asarray(getattr(scores, name))[is_shown] for name in names})
 
 
-def _binned(run: Run, columns: _Columns, values: np.ndarray, bins: Sequence[int]) -> Estimates:
+def _binned(
+    run: Run, columns: _Columns, values: np.ndarray, bins: Sequence[int]
+) -> tuple[EstimateFrom, ...]:
     """The mean score over dialogs in each bin of a value."""
-    known = values != NONE
-    if not known.any():
+    has_value = values != NONE
+    if not has_value.any():
         return ()
-    column = np.searchsorted(bins, values[known], side="right") - 1
-    cells = _cells(run, columns, known, column, len(bins))
-    return tuple(statistics.estimate_columns(cells, statistics.SCORES))
+    column = np.searchsorted(bins, values[has_value], side="right") - 1
+    cells = _cells(run, columns, has_value, column, len(bins))
+    return estimates_from(bins, cells)
 
 
 def _grouped(run: Run, columns: _Columns, values: np.ndarray) -> dict[str, Estimate]:
     """The mean score over dialogs of the rules of each name."""
-    known = values != NONE
+    has_value = values != NONE
     numbers = run.log_scores.names
     names = sorted(name for name, number in numbers.items() if (values == number).any())
     if not names:
         return {}
-    places = np.zeros(len(numbers), dtype=int)
-    for place, name in enumerate(names):
-        places[numbers[name]] = place
-    cells = _cells(run, columns, known, places[values[known]], len(names))
+    column_of = np.zeros(len(numbers), dtype=int)
+    for column, name in enumerate(names):
+        column_of[numbers[name]] = column
+    cells = _cells(run, columns, has_value, column_of[values[has_value]], len(names))
     estimates = statistics.estimate_columns(cells, statistics.SCORES)
     return dict(zip(names, estimates, strict=True))
 
 
 def _cells(
-    run: Run, columns: _Columns, known: np.ndarray, column: np.ndarray, count: int
+    run: Run, columns: _Columns, has_value: np.ndarray, column: np.ndarray, count: int
 ) -> np.ndarray:
-    """The mean of the scores that are known, [dialog, column]; NaN where there are none."""
-    rows, scores = columns.dialog[known], columns.score[known]
+    """The mean of the scores that have a value, [dialog, column]; NaN where there are none."""
+    rows, scores = columns.dialog[has_value], columns.score[has_value]
     return statistics.means_by_cell(rows, column, scores, (len(run.dialogs), count))
 
 
-def _around(run: Run, columns: _Columns) -> AroundCompactions:
+def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
+    """Adherence before and after compactions, first over the compactions of a dialog that have
+    turns on both sides, then over dialogs.
+    """
     scores = run.log_scores
+    if not scores.compacted:
+        return None
     before, after = [], []
     for row in scores.compacted:
         ends = np.searchsorted(columns.dialog, (row, row + 1))  # its scores follow each other
@@ -174,11 +150,14 @@ def _around(run: Run, columns: _Columns) -> AroundCompactions:
             before.append(np.mean([means[left] for left, _ in pairs]))
             after.append(np.mean([means[right] for _, right in pairs]))
     left, right = np.array(before, dtype=float), np.array(after, dtype=float)
-    return AroundCompactions(
+    return CompactionEffect(
         dialogs=len(scores.compacted),
         compactions=sum(scores.compacted.values()),
         before=statistics.estimate(left, statistics.SCORES),
         after=statistics.estimate(right, statistics.SCORES),
         change=statistics.estimate(right - left, statistics.DIFFERENCES),
-        kept={label_of(rule): kept for rule, kept in scores.kept.items()},
+        kept=tuple(
+            KeptInSummaries(rule=label_of(rule), **kept._asdict())
+            for rule, kept in scores.kept.items()
+        ),
     )

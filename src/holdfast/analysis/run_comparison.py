@@ -14,22 +14,21 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.compared_scores import Grouping, RowComparison
 from holdfast.analysis.comparison_limits import (
-    listing,
     lost_prompt,
     methods_alone,
     other_method,
-    prompts_of,
     rules_left_out,
     samples_left_out,
     state_caveats,
 )
 from holdfast.analysis.run_contrasts import ComparedRun, Contrast, contrasts_of
 from holdfast.analysis.series import NO_FIX, Series, label_runs
-from holdfast.analysis.shared_series import SharedSeries, compare_rows
+from holdfast.analysis.shared_series import SharedSeries, compare_rows, prompts_of
 from holdfast.errors import AnotherRun, UsageError
+from holdfast.plurals import listing
 from holdfast.records import Run, read_run
+from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +46,10 @@ class MethodComparison:
     now: Series
     pairs: int
     rounds: tuple[int, ...]  # those compared, from 1
-    rows: tuple[RowComparison, ...]
+    rows: tuple[ComparedRow, ...]
 
     @property
-    def overall(self) -> RowComparison:
+    def overall(self) -> ComparedRow:
         """The row of all rules together."""
         return self.rows[0]
 
@@ -59,7 +58,7 @@ class MethodComparison:
         """How many prompts of the agent are compared."""
         return len({record.agent.id for record in self.now.records})
 
-    def of(self, grouping: Grouping) -> list[RowComparison]:
+    def of(self, grouping: RuleGrouping) -> list[ComparedRow]:
         """The rows of one grouping."""
         return [row for row in self.rows if row.grouping == grouping]
 
@@ -216,21 +215,21 @@ def _no_shared_rule(
 def _compare_method(shared: SharedSeries) -> MethodComparison:
     overall = shared.scores_of("all", "", shared.rules)
     return MethodComparison(
-        before=_with_scores(shared.before, overall.before, overall.columns),
-        now=_with_scores(shared.now, overall.now, overall.columns),
+        before=_with_scores(shared.before, overall.before, overall.scored_rounds),
+        now=_with_scores(shared.now, overall.now, overall.scored_rounds),
         pairs=shared.pairs,
-        rounds=tuple(int(column) + 1 for column in overall.columns),
+        rounds=tuple(int(number) + 1 for number in overall.scored_rounds),
         rows=tuple(compare_rows(shared)),
     )
 
 
-def _with_scores(side: Series, scores: np.ndarray, columns: np.ndarray) -> Series:
+def _with_scores(series: Series, scores: np.ndarray, rounds: np.ndarray) -> Series:
     """A series as the figure shows it: only the scores that are compared, in these rounds."""
     nothing = np.full_like(scores, np.nan)
     compared = nothing.copy()
-    compared[:, columns] = scores[:, columns]
+    compared[:, rounds] = scores[:, rounds]
     matrices = {"stability": compared, "adoption": nothing, "mass": nothing}
-    return replace(side, matrices=matrices)
+    return replace(series, matrices=matrices)
 
 
 def unsteered(comparison: RunComparison) -> MethodComparison:

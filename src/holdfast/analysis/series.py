@@ -129,7 +129,7 @@ def pooled(several: Sequence[Series]) -> Series:
         start = 1 + max((int(numbers.max()) for numbers in conversations), default=-1)
         conversations.append(series.conversations + start)
 
-    def joined(measure: str) -> np.ndarray:
+    def concatenated(measure: str) -> np.ndarray:
         matrices = [series.matrices[measure] for series in several]
         widths = [((0, 0), (0, rounds - matrix.shape[1])) for matrix in matrices]
         return np.concatenate(
@@ -143,7 +143,7 @@ def pooled(several: Sequence[Series]) -> Series:
         first,
         records=tuple(record for series in several for record in series.records),
         conversations=np.concatenate(conversations),
-        matrices={measure: joined(measure) for measure in first.matrices},
+        matrices={measure: concatenated(measure) for measure in first.matrices},
         look=max(series.look for series in several),
     )
 

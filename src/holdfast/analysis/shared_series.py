@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from holdfast.analysis.compared_scores import Grouping, GroupScores, RowComparison
+from holdfast.analysis.compared_scores import GroupScores, compare_group
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records import Conversation, Probe
+from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
 
 Cell = tuple[int, int, float]  # a probe's conversation and round, both from 0, and its score
 
@@ -29,6 +30,11 @@ class RuleKey:
     judge: str = ""
 
     @property
+    def id(self) -> tuple[str, str]:
+        """Its prompt and its id, which it has in both runs whatever its form."""
+        return self.prompt, self.rule
+
+    @property
     def name(self) -> str:
         """'baker, signs'; only the prompt if it has one rule."""
         return f"{self.prompt}, {self.rule}" if self.rule else self.prompt
@@ -41,6 +47,11 @@ def rules_of(series: Series) -> dict[RuleKey, set[str]]:
         for probe in record.stability_probes:
             keys.setdefault(_key(record, probe), set()).add(probe.question)
     return keys
+
+
+def prompts_of(series: Series) -> list[str]:
+    """The ids of the agents' prompts."""
+    return list(dict.fromkeys(record.agent.id for record in series.records))
 
 
 def _key(record: Conversation, probe: Probe) -> RuleKey:
@@ -76,18 +87,19 @@ class SharedSeries:
         They are pairs if the runs have the same seed, and half of those of the smaller series have
         a partner that began alike.
         """
-        prompts = {r.agent.id for r in before.records} & {r.agent.id for r in now.records}
-        old, new = _rows_by_start(before, prompts), _rows_by_start(now, prompts)
-        both = [start for start in old if start in new]
-        are_pairs = same_seed and 2 * len(both) >= min(len(old), len(new))
-        old_rows, new_rows = list(old.values()), list(new.values())
+        prompts = set(prompts_of(before)) & set(prompts_of(now))
+        rows_before = _rows_by_start(before, prompts)
+        rows_now = _rows_by_start(now, prompts)
+        in_both = [start for start in rows_before if start in rows_now]
+        are_pairs = same_seed and 2 * len(in_both) >= min(len(rows_before), len(rows_now))
         if are_pairs:
-            old_rows, new_rows = ([rows[start] for start in both] for rows in (old, new))
+            rows_before = {start: rows_before[start] for start in in_both}
+            rows_now = {start: rows_now[start] for start in in_both}
         has_score = rules_of(now)
         return cls(
-            before.rows(np.array(old_rows, dtype=int)),
-            now.rows(np.array(new_rows, dtype=int)),
-            pairs=len(both) if are_pairs else 0,
+            before.rows(np.array(list(rows_before.values()), dtype=int)),
+            now.rows(np.array(list(rows_now.values()), dtype=int)),
+            pairs=len(in_both) if are_pairs else 0,
             rules=tuple(rule for rule in rules_of(before) if rule in has_score),
         )
 
@@ -101,16 +113,24 @@ class SharedSeries:
         """The agent's prompt of each pair, for an interval that holds for others; None without."""
         return self.now.prompts if self.pairs else None
 
-    def scores_of(self, grouping: Grouping, group: str, rules: Sequence[RuleKey]) -> GroupScores:
+    def scores_of(
+        self, grouping: RuleGrouping, group: str, rules: Sequence[RuleKey]
+    ) -> GroupScores:
         """The scores of some of the rules, as one group."""
-        before, now = (
-            cell_means(
-                [cell for rule in rules for cell in cells[rule]],
-                (len(series.records), self._rounds),
-            )
-            for series, cells in zip((self.before, self.now), self._cells, strict=True)
+        return GroupScores(
+            grouping,
+            group,
+            before=self._means(self.before, self._cells_before, rules),
+            now=self._means(self.now, self._cells_now, rules),
+            paired=bool(self.pairs),
         )
-        return GroupScores(grouping, group, before, now, bool(self.pairs))
+
+    def _means(
+        self, series: Series, cells: Mapping[RuleKey, Sequence[Cell]], rules: Sequence[RuleKey]
+    ) -> np.ndarray:
+        """The mean scores of some rules, [conversation, round]."""
+        of_rules = [cell for rule in rules for cell in cells[rule]]
+        return cell_means(of_rules, (len(series.records), self._rounds))
 
     @property
     def adoption(self) -> GroupScores | None:
@@ -125,9 +145,12 @@ class SharedSeries:
         return min(self.before.rounds, self.now.rounds)
 
     @cached_property
-    def _cells(self) -> list[dict[RuleKey, list[Cell]]]:
-        """By series, the probes of the rounds of both, by rule."""
-        return [_cells_by_rule(series, self._rounds) for series in (self.before, self.now)]
+    def _cells_before(self) -> dict[RuleKey, list[Cell]]:
+        return _cells_by_rule(self.before, self._rounds)
+
+    @cached_property
+    def _cells_now(self) -> dict[RuleKey, list[Cell]]:
+        return _cells_by_rule(self.now, self._rounds)
 
 
 def _cells_by_rule(series: Series, rounds: int) -> dict[RuleKey, list[Cell]]:
@@ -157,7 +180,7 @@ def _start(record: Conversation) -> _Start:
     return record.conversation, record.agent.id, starter
 
 
-def compare_rows(shared: SharedSeries) -> list[RowComparison]:
+def compare_rows(shared: SharedSeries) -> list[ComparedRow]:
     """All rules together, then kinds, rules and adoption, in this order.
 
     The verdicts on kinds and rules share the error of one (Bonferroni).
@@ -170,8 +193,9 @@ def compare_rows(shared: SharedSeries) -> list[RowComparison]:
         groups += [shared.scores_of("rule", rule.name, [rule]) for rule in shared.rules]
     # of rows with fewer conversations there is no verdict to be wrong about
     verdicts = 2 * sum(group.conversations >= MIN_SAMPLES for group in groups)
-    rows = [shared.scores_of("all", "", shared.rules).compare(shared.error, prompts=shared.prompts)]
-    rows += [group.compare(shared.error, max(1, verdicts)) for group in groups]
+    overall = shared.scores_of("all", "", shared.rules)
+    rows = [compare_group(overall, shared.error, prompts=shared.prompts)]
+    rows += [compare_group(group, shared.error, max(1, verdicts)) for group in groups]
     if (adoption := shared.adoption) is not None:
-        rows.append(adoption.compare(shared.error, prompts=shared.prompts))
+        rows.append(compare_group(adoption, shared.error, prompts=shared.prompts))
     return rows

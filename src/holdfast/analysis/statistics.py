@@ -4,75 +4,19 @@ are not independent. Matrices are [conversation, round], with NaN where a round 
 
 import functools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from holdfast.analysis.resampling import SEED, Limits, bounds_by_column, resampled
+from holdfast.records.mean_estimate import Estimate as Estimate
+from holdfast.records.mean_estimate import OtherPrompts
 
 SCORES: Limits = (0.0, 1.0)
 DIFFERENCES: Limits = (-1.0, 1.0)  # of two scores
 ERROR = 0.05  # of the intervals that are shown
 
 MIN_PROMPTS = 20  # with fewer, resampling says too little about other prompts: docs/verdicts.md
-_NOISE = 1e-9  # how much the order of summation may change a score
-
-
-def excludes_zero(low: float | None, high: float | None) -> bool:
-    """Whether an interval exists and does not include 0."""
-    return low is not None and high is not None and (low > _NOISE or high < -_NOISE)
-
-
-@dataclass(frozen=True)
-class OtherPrompts:
-    """The 95% interval of a mean for prompts like those of a run, which drew `prompts` of them."""
-
-    prompts: int
-    low: float
-    high: float
-
-    @property
-    def excludes_zero(self) -> bool:
-        return excludes_zero(self.low, self.high)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over conversations, with its uncertainty.
-
-    Args:
-        n: the number of conversations.
-        mean: None if nothing was measured.
-        sd: the standard deviation between conversations (n - 1 in the denominator), the error bar
-            of Li et al. 2024, Figure 3; None for fewer than two conversations.
-        low, high: the 95% interval of the mean; None for fewer than two conversations.
-        decisive: the interval that verdicts go by, where they need one wider than 95%, because the
-            run has been extended and read before; None if that is [low, high].
-        other_prompts: the interval for prompts that the run did not draw; None if it drew too few.
-    """
-
-    n: int
-    mean: float | None
-    sd: float | None
-    low: float | None
-    high: float | None
-    decisive: tuple[float, float] | None = None
-    other_prompts: OtherPrompts | None = None
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The 95% interval."""
-        return None if self.low is None or self.high is None else (self.low, self.high)
-
-    @property
-    def deciding(self) -> tuple[float, float] | None:
-        """The interval that verdicts go by; None if there is none."""
-        return self.interval if self.decisive is None else self.decisive
-
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether the 95% interval exists and does not include 0."""
-        return excludes_zero(self.low, self.high)
 
 
 NOTHING = Estimate(0, None, None, None, None)  # for what was not measured
@@ -185,16 +129,17 @@ def unpaired_difference(
 
     n is the smaller number of conversations, and sd the standard error of the difference.
     """
-    samples = [np.asarray(sample, dtype=float)[:, None] for sample in (values, baseline)]
-    count, mean = min(map(len, samples)), float(samples[0].mean() - samples[1].mean())
+    sample = np.asarray(values, dtype=float)[:, None]
+    other = np.asarray(baseline, dtype=float)[:, None]
+    count = min(len(sample), len(other))
+    mean = float(sample.mean() - other.mean())
     if count < 2:
         return Estimate(count, mean, None, None, None)
-    low, high = resampled(samples[0], np.ones_like(samples[0]), limits)
+    low, high = resampled(sample, np.ones_like(sample), limits)
     # both are resampled in the same order; permuting one keeps the resamples from being paired
     order = np.random.default_rng(SEED).permutation(len(low))
-    other_low, other_high = (
-        ends[order] for ends in resampled(samples[1], np.ones_like(samples[1]), limits)
-    )
+    other_low, other_high = resampled(other, np.ones_like(other), limits)
+    other_low, other_high = other_low[order], other_high[order]
     least, most = (low - other_high)[:, 0], (high - other_low)[:, 0]
 
     def interval(error: float) -> tuple[float, float]:

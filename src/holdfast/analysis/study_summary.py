@@ -10,7 +10,7 @@ from holdfast.analysis.decay import Trace
 from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.analysis.summary import write_results, write_summary
-from holdfast.analysis.summary_numbers import estimated, judged
+from holdfast.analysis.verdicts import judged
 from holdfast.records import read_run
 from holdfast.records.run_summary import CalibratedSetting
 
@@ -35,14 +35,14 @@ def _setting(calibration: Calibration, candidate: Candidate, on_front: bool) -> 
     return CalibratedSetting(
         method=candidate.method,
         front=on_front,
-        stability=estimated(estimate(candidate.stability, SCORES)),
+        stability=estimate(candidate.stability, SCORES),
         gain=judged(calibration.gain(candidate)),
-        capability=estimated(estimate(candidate.capability, None)),
+        capability=estimate(candidate.capability, None),
         chance=calibration.chance,
         points_lost=judged(calibration.drop(candidate)),
-        broken=None if broken is None else estimated(estimate(broken, SCORES)),
+        broken=None if broken is None else estimate(broken, SCORES),
         broken_more=judged(calibration.breaks(candidate)),
-        reply_nats=None if nats is None else estimated(estimate(nats, None)),
+        reply_nats=None if nats is None else estimate(nats, None),
         tokens_forwarded=candidate.tokens,
     )
 

@@ -1,37 +1,16 @@
 """How well rules are kept before and after a summary takes the place of a dialog's older rounds."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
+from holdfast.analysis.statistics import SCORES, estimate, paired_difference
+from holdfast.analysis.verdicts import judged
 from holdfast.records import Probe
-
-
-@dataclass(frozen=True)
-class BeforeAndAfter:
-    """Scores before and after older rounds were summarised, over conversations with both."""
-
-    before: Estimate
-    after: Estimate
-    difference: Estimate  # after minus before, paired by conversation
-
-
-@dataclass(frozen=True)
-class SummarisedRounds:
-    """The scores around the summaries of a series.
-
-    Attributes:
-        overall: of all rules together.
-        rules: by 'PROMPT: RULE', or 'PROMPT' if the rule has no id; in the order of their means
-            after a summary, the lowest first.
-    """
-
-    overall: BeforeAndAfter
-    rules: Mapping[str, BeforeAndAfter]
+from holdfast.records.run_summary import ScoresAroundSummary
 
 
 @dataclass
@@ -50,17 +29,13 @@ class _Means:
             self.before.append(float(np.mean(before)))
             self.after.append(float(np.mean(after)))
 
-    def estimated(self, error: float) -> BeforeAndAfter:
-        before, after = np.array(self.before), np.array(self.after)
-        return BeforeAndAfter(
-            before=estimate(before, SCORES, error=error),
-            after=estimate(after, SCORES, error=error),
-            difference=paired_difference(after, before, error=error),
-        )
 
+def summarised_rounds_of(series: Series) -> tuple[ScoresAroundSummary, ...]:
+    """The scores of all rules together, then those of each, in the order of their means after a
+    summary, the lowest first; () if no rounds were summarised.
 
-def summarised_rounds_of(series: Series) -> SummarisedRounds | None:
-    """The scores before and after older rounds were summarised; None if none were."""
+    A rule is named 'PROMPT: RULE', or 'PROMPT' if it has no id.
+    """
     overall = _Means()
     rules = defaultdict[str, _Means](_Means)
     for record in series.records:
@@ -68,16 +43,24 @@ def summarised_rounds_of(series: Series) -> SummarisedRounds | None:
             continue
         probes = record.stability_probes
         overall.add(probes)
-        for rule, of_rule in _by_rule(probes).items():
+        for rule, probes_of_rule in _by_rule(probes).items():
             name = f"{record.agent.id}: {rule}" if rule else record.agent.id
-            rules[name].add(of_rule)
+            rules[name].add(probes_of_rule)
     if not overall.before:
-        return None
-    estimated = {
-        name: means.estimated(series.error) for name, means in rules.items() if means.before
-    }
-    worst_first = sorted(estimated.items(), key=lambda item: (item[1].after.mean or 0.0, item[0]))
-    return SummarisedRounds(overall.estimated(series.error), dict(worst_first))
+        return ()
+    rows = [_row(name, means, series.error) for name, means in rules.items() if means.before]
+    rows.sort(key=lambda row: (row.after.mean or 0.0, row.rule or ""))
+    return (_row(None, overall, series.error), *rows)
+
+
+def _row(rule: str | None, means: _Means, error: float) -> ScoresAroundSummary:
+    before, after = np.array(means.before), np.array(means.after)
+    return ScoresAroundSummary(
+        rule=rule,
+        before=estimate(before, SCORES, error=error),
+        after=estimate(after, SCORES, error=error),
+        difference=judged(paired_difference(after, before, error=error)),
+    )
 
 
 def _by_rule(probes: Iterable[Probe]) -> dict[str | None, list[Probe]]:

@@ -16,8 +16,8 @@ from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.method_summaries import method_summaries
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.statistics import estimate
-from holdfast.analysis.summary_numbers import DIGITS, estimated, judged, rounded
 from holdfast.analysis.task_results import read_results
+from holdfast.analysis.verdicts import judged
 from holdfast.files import write_whole
 from holdfast.records import Run, read_run
 from holdfast.records.identity import CalibrationIdentity
@@ -79,8 +79,8 @@ def _tasks(run: Run) -> tuple[TaskResult, ...]:
             task=result.task,
             variant=result.variant,
             samples=len(result.numbers),
-            scores={name: estimated(value) for name, value in result.estimates().items()},
-            fluency=rounded(result.fluency),
+            scores=result.estimates(),
+            fluency=result.fluency,
             excluded=result.excluded,
         )
         for result in read_results(run)
@@ -93,12 +93,12 @@ def _profile(run: Run) -> ProfileResult:
         RankedHead(
             layer=layer,
             head=head,
-            score=round(profile.scores[layer, head], DIGITS),
+            score=profile.scores[layer, head],
             gain=judged(profile.gains[layer, head]),
         )
         for layer, head in profile.ranking.heads
     ]
-    return ProfileResult(unsteered=round(profile.unsteered, DIGITS), ranking=tuple(ranking))
+    return ProfileResult(unsteered=profile.unsteered, ranking=tuple(ranking))
 
 
 def _capability(run: Run) -> tuple[CapabilityResult, ...]:
@@ -110,7 +110,7 @@ def _capability(run: Run) -> tuple[CapabilityResult, ...]:
     for method in run.identity_as(CalibrationIdentity).methods:
         if scores := by_method.get(method):
             in_order = np.array([scores[conversation] for conversation in sorted(scores)])
-            score = estimated(estimate(in_order, None))
+            score = estimate(in_order, None)
             rows.append(CapabilityResult(method=method, score=score))
     return tuple(rows)
 

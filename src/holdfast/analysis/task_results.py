@@ -62,7 +62,7 @@ class Result:
 
 
 class SampleMeans(NamedTuple):
-    """One value for each of some samples."""
+    """A value of each sample."""
 
     numbers: np.ndarray  # [n], the samples' numbers, ascending
     values: np.ndarray  # [n]
@@ -70,8 +70,9 @@ class SampleMeans(NamedTuple):
     def less(self, other: SampleMeans) -> Estimate:
         """The mean of these values minus others, paired on the samples of both."""
         shared = np.intersect1d(self.numbers, other.numbers)
-        ours, theirs = (means.values[np.isin(means.numbers, shared)] for means in (self, other))
-        return paired_difference(ours, theirs)
+        values = self.values[np.isin(self.numbers, shared)]
+        other_values = other.values[np.isin(other.numbers, shared)]
+        return paired_difference(values, other_values)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,13 +54,20 @@ class Truncation:
         return PROMPT_KEPT if after.low > MIN_KNOWN_IF_KEPT else CANNOT_TELL
 
 
+class _KnownCanaries(NamedTuple):
+    """The shares of the canaries of a conversation that were known."""
+
+    before: float  # they were cut
+    after: float
+
+
 @dataclass(frozen=True)
 class _Cut:
     """The cut of one conversation."""
 
     first_round: int
     most_tokens: int  # that the server counted in a prompt
-    known: tuple[float, float] | None  # the shares of canaries, before and after they were cut
+    canaries: _KnownCanaries | None  # None if none were cut
 
 
 def truncation_of(series: Series) -> Truncation | None:
@@ -67,9 +75,9 @@ def truncation_of(series: Series) -> Truncation | None:
     cuts = {int(record.conversation): cut for record in series.records if (cut := _cut_of(record))}
     if not cuts:
         return None
-    known = [cut.known for cut in cuts.values() if cut.known is not None]
-    known_before = np.array([before for before, _ in known])
-    known_after = np.array([after for _, after in known])
+    canaries = [cut.canaries for cut in cuts.values() if cut.canaries is not None]
+    known_before = np.array([shares.before for shares in canaries])
+    known_after = np.array([shares.after for shares in canaries])
     return Truncation(
         conversations=len(series.records),
         cut_from={number: cut.first_round for number, cut in cuts.items()},
@@ -95,7 +103,7 @@ def _cut_of(record: Conversation) -> _Cut | None:
     if canary_round is not None:
         before = [probe.score for probe in canaries if probe.round < canary_round]
         after = [probe.score for probe in canaries if probe.round >= canary_round]
-        known = float(np.mean(before)), float(np.mean(after))
+        known = _KnownCanaries(float(np.mean(before)), float(np.mean(after)))
     most_tokens = max(reply.prompt_tokens or 0 for reply in replies)
     return _Cut(min(rounds), most_tokens, known)
 

@@ -10,7 +10,8 @@ would be wrong far more often than once. `error_at` shares the 5% out among thes
 
 from dataclasses import dataclass
 
-from holdfast.analysis.statistics import ERROR, Estimate, excludes_zero
+from holdfast.analysis.statistics import ERROR
+from holdfast.records.mean_estimate import Estimate, Judged, excludes_zero
 
 MIN_SAMPLES = 20
 _FIRST_LOOK = 0.8  # its share of the error; every later look gets half of what is left
@@ -62,14 +63,20 @@ def verdict_on(value: Estimate, shared_by: int = 1) -> Verdict:
     return Verdict(1 if value.mean > 0 else -1)
 
 
+def judged(value: Estimate, shared_by: int = 1) -> Judged:
+    """A difference with its verdict; `shared_by` as in `verdict_on`."""
+    verdict = verdict_on(value, shared_by)
+    return Judged(**vars(value), verdict=verdict.word("higher", "lower"), why=verdict.why or None)
+
+
 def _too_near(value: Estimate, shared_by: int) -> str:
     """The reason if the 95% interval excludes 0, and the wider one that decides does not."""
     assert value.deciding is not None
     low, high = value.deciding
-    what = "a run that may be extended and read again"
+    occasion = "a run that may be extended and read again"
     if shared_by > 1:
-        what = f"one of {shared_by} comparisons"
-    return f"{what} needs a wider interval, [{low:+.3f}, {high:+.3f}], and that includes 0"
+        occasion = f"one of {shared_by} comparisons"
+    return f"{occasion} needs a wider interval, [{low:+.3f}, {high:+.3f}], and that includes 0"
 
 
 def too_few(value: Estimate) -> str:

@@ -160,7 +160,7 @@ def _write_heads(
     chosen = choose_heads(best, gains, arguments.combine)
     methods.write_heads(file, chosen.heads)
     print(f"{len(chosen.heads)} heads: {file.resolve()}")
-    (print if chosen.distinct else note)(chosen_line(chosen))
+    (print if chosen.certain else note)(chosen_line(chosen))
 
 
 COMMAND = Command(

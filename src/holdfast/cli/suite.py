@@ -135,7 +135,7 @@ def _proposed(file: "DraftedFile") -> int:
 
 
 def _test(arguments: SuiteArguments) -> int:
-    from holdfast.analysis.measure_tests import read_labelled_turns, test_measures
+    from holdfast.analysis.measure_tests import read_labelled_turns, run_measure_tests
     from holdfast.drift import load_suite
     from holdfast.report.measure_tests_table import measure_tests_table
 
@@ -146,8 +146,8 @@ def _test(arguments: SuiteArguments) -> int:
         )
     spec = arguments.files[0]
     suite = load_suite(spec, allow_code=arguments.allow_code, probed=False, check=False)
-    more = read_labelled_turns(arguments.turns, suite) if arguments.turns else []
-    tests = test_measures(suite, more)
+    more = read_labelled_turns(arguments.turns, suite) if arguments.turns else None
+    tests = run_measure_tests(suite, more)
     if not any(test.turns for test in tests):
         raise UsageError(
             f"{spec} has no labelled turns; give its rules `follows` and `breaks`, or a file of"

@@ -48,9 +48,10 @@ from holdfast.records.joining import join_runs
 from holdfast.records.lines import append_line, cut_torn_line, read_notes, to_line
 from holdfast.records.lock import LOCK
 from holdfast.records.manifest import MANIFEST, command_of
+from holdfast.records.mean_estimate import Estimate, Judged
 from holdfast.records.model import Failure
 from holdfast.records.resuming import PendingBatch, batches, resume, unfinished
 from holdfast.records.run import Run
 from holdfast.records.run_reading import FAILURES, RECORDS, read_earlier, read_run
-from holdfast.records.run_summary import Estimated, Judged, MethodSummary, RuleSummary, Summary
+from holdfast.records.run_summary import MethodSummary, RuleSummary, Summary
 from holdfast.records.samples import HeadScores, TaskSample, Usage

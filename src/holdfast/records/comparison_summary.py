@@ -1,11 +1,15 @@
 """`holdfast compare --json`: differences between runs for other programs (docs/comparing.md)."""
 
+from typing import Literal
+
 from pydantic import ConfigDict, Field
 
+from holdfast.records.mean_estimate import SummaryDifference, SummaryEstimate
 from holdfast.records.model import List, Number, RecordModel
-from holdfast.records.run_summary import Estimated, Judged
 
 SCHEMA = 1
+
+RuleGrouping = Literal["all", "kind", "rule", "adoption"]
 
 
 class ContrastSummary(RecordModel):
@@ -17,14 +21,21 @@ class ContrastSummary(RecordModel):
 
 
 class ComparedRow(RecordModel):
-    """A group of rules in one run and in the first."""
+    """A group of rules in one run and in the first, over the rounds that both have.
 
-    grouping: str  # all, kind, rule or adoption
-    group: str  # "" for all rules
-    before: Estimated  # of the first run
-    now: Estimated
-    over_rounds: Judged  # now minus before
-    last_round: Judged
+    Attributes:
+        grouping, group: such as "kind" and "closing"; the group of all rules is "".
+        before, now: the means in the first run and in this one.
+        over_rounds: now minus before.
+        last_round: the same in the last of the rounds.
+    """
+
+    grouping: RuleGrouping
+    group: str
+    before: SummaryEstimate
+    now: SummaryEstimate
+    over_rounds: SummaryDifference
+    last_round: SummaryDifference
 
 
 class ComparedMethod(RecordModel):

@@ -13,11 +13,11 @@ from holdfast.records.identity import Manifest
 from holdfast.records.identity_trees import (
     ABSENT,
     Difference,
-    completed,
     first_difference,
     get_at,
     part_of,
     set_at,
+    with_defaults,
     without_defaults,
 )
 from holdfast.records.manifest import (
@@ -57,7 +57,7 @@ def superset(stored: Sequence[Any], new: Sequence[Any]) -> list[Any] | None:
     return list(new) if all(value in new for value in stored) else None
 
 
-def joined(
+def joint_identity(
     folder: Path,
     manifest: Mapping[str, Any],
     identity: Mapping[str, Any],
@@ -65,8 +65,8 @@ def joined(
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The identity of the run that covers both what the folder has and what the command asks."""
-    stored = completed(manifest["identity"], compatibility.defaults)
-    new = completed(dict(identity), compatibility.defaults)
+    stored = with_defaults(manifest["identity"], compatibility.defaults)
+    new = with_defaults(dict(identity), compatibility.defaults)
     for name, join in compatibility.joins.items():
         values = get_at(stored, name), get_at(new, name)
         if ABSENT not in values and (value := join(*values)) is not None:
@@ -90,9 +90,9 @@ def refuse_another(
         return
     manifest = read_manifest(folder)
     new = as_json(identity)
-    stored = completed(manifest["identity"], compatibility.defaults)
+    stored = with_defaults(manifest["identity"], compatibility.defaults)
     part = {**manifest, "identity": part_of(stored, new)}
-    joined(folder, part, new, replace(compatibility, defaults={}), about)
+    joint_identity(folder, part, new, replace(compatibility, defaults={}), about)
 
 
 # --- The refusal

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
 from holdfast.files import FULL, sync, write_whole
 from holdfast.records.belonging import Record, refuse_foreign
-from holdfast.records.compatibility import ALIKE, Compatibility, joined, refuse_another
+from holdfast.records.compatibility import ALIKE, Compatibility, joint_identity, refuse_another
 from holdfast.records.earlier import CURRENT, OLD_LINES, SCHEMA
 from holdfast.records.identity import Manifest
 from holdfast.records.lines import append_line, cut_torn_line, to_line, to_manifest, write_all
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Key = tuple[str, int]
 
-_OURS = (LOCK, MANIFEST)
+_OWN_FILES = (LOCK, MANIFEST)
 
 
 class OpenRun:
@@ -100,9 +100,9 @@ class OpenRun:
 
     def note_failure(self, method: str, conversation: int, why: str, reason: str) -> None:
         """Notes a request that was not answered, to be asked again; `why` as in `RequestFailed`."""
-        noted = Failure(method=method, conversation=conversation, why=why, reason=reason)
+        failure = Failure(method=method, conversation=conversation, why=why, reason=reason)
         try:
-            append_line(self.folder / FAILURES, noted)
+            append_line(self.folder / FAILURES, failure)
         except OSError as error:
             raise _unwritable(self.folder, error, len(self._keys)) from error
 
@@ -159,10 +159,9 @@ def open_run(
             cut_torn_line(folder / name)
         facts = {"created": created, **about}
         _start_or_resume(folder, as_json(identity), facts, compatibility)
-        data = read_run(folder)
-        return OpenRun(
-            folder, data.manifest, {(r.method, r.conversation) for r in data.records}, lock
-        )
+        run = read_run(folder)
+        keys = {(record.method, record.conversation) for record in run.records}
+        return OpenRun(folder, run.manifest, keys, lock)
     except BaseException as error:
         if lock is not None:
             lock.release()
@@ -187,10 +186,10 @@ def refuse_early(
 
 def refuse_other_command(folder: Path | str, command: str) -> None:
     """Refuses a folder that another command has written to; writes nothing."""
-    there = _command_in(Path(folder))
-    if there not in ("", command):
+    stored = _command_in(Path(folder))
+    if stored not in ("", command):
         raise AnotherRun(
-            f"{folder} holds a run of `holdfast {there}`, and `holdfast {command}` needs a folder"
+            f"{folder} holds a run of `holdfast {stored}`, and `holdfast {command}` needs a folder"
             " of its own; choose another with --out."
         )
 
@@ -220,7 +219,7 @@ def _start_or_resume(
             (folder / FAILURES).unlink(missing_ok=True)  # they are of the other run
             manifest = new_manifest
         else:
-            both = joined(folder, manifest, identity, compatibility, about)
+            both = joint_identity(folder, manifest, identity, compatibility, about)
             if both != manifest["identity"] and about.get("argv"):
                 manifest[EXTENDED_BY] = about["argv"]
             if earlier := _earlier_sizes(manifest, both):
@@ -238,16 +237,18 @@ def _earlier_sizes(manifest: Mapping[str, Any], extended: Mapping[str, Any]) -> 
     """How many conversations the run had each time before it got more; verdicts on it could be
     read that often (`analysis.verdicts.error_at`).
     """
-    sizes = [
-        side.get("settings", {}).get("conversations") for side in (manifest["identity"], extended)
-    ]
+    size = _planned_conversations(manifest["identity"])
     earlier = list(manifest.get(EARLIER_SIZES, []))
-    return [*earlier, sizes[0]] if sizes[0] != sizes[1] else earlier
+    return earlier if size == _planned_conversations(extended) else [*earlier, size]
+
+
+def _planned_conversations(identity: Mapping[str, Any]) -> Any:
+    return identity.get("settings", {}).get("conversations")
 
 
 def _refuse_foreign(folder: Path) -> None:
     names = sorted(path.name for path in folder.iterdir())
-    foreign = [name for name in names if name not in _OURS and not name.startswith(".")]
+    foreign = [name for name in names if name not in _OWN_FILES and not name.startswith(".")]
     if foreign:
         raise AnotherRun(
             f"{folder} is not empty and is not a run (it holds {foreign[0]!r}); "

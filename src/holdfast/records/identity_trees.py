@@ -33,14 +33,14 @@ def first_difference(stored: Any, new: Any, path: str = "") -> Difference | None
     return None if same else Difference(path or "identity", stored, new)
 
 
-def completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def with_defaults(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """An identity with the defaults of the fields that it lacks."""
     complete = copy.deepcopy(dict(identity))
     for name, value in as_json(defaults).items():
         if name not in complete:
             complete[name] = value
         elif isinstance(value, dict) and isinstance(complete[name], dict):
-            complete[name] = completed(complete[name], value)
+            complete[name] = with_defaults(complete[name], value)
     return complete
 
 

@@ -20,8 +20,13 @@ from holdfast.records.traces import FOLDER as TRACES
 _RUNTIME = "runtime"  # the part of an identity in which the shards of a run may differ
 # what the manifest of a shard says of its own folder, and not of the whole run
 _OF_THE_FOLDER = {
-    *("identity", "created", "resumed"),
-    *(SCHEMA, OLD_LINES, EXTENDED_BY, EARLIER_SIZES),
+    "identity",
+    "created",
+    "resumed",
+    SCHEMA,
+    OLD_LINES,
+    EXTENDED_BY,
+    EARLIER_SIZES,
 }
 # a whole run may be joined again once its shards have more conversations or methods
 _JOINED = Compatibility(

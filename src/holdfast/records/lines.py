@@ -6,7 +6,7 @@ import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -51,13 +51,22 @@ def to_manifest(manifest: Mapping[str, Any]) -> bytes:
 _MANIFEST_END = re.compile(rb',\n  "crc32": "([0-9a-f]{8})"\n\}\n\Z')
 
 
-def without_checksum(data: bytes) -> tuple[bytes, bool] | None:
-    """A line or a manifest without its checksum, and whether it had one; None if it is wrong."""
+class CheckedContent(NamedTuple):
+    """A line or a manifest without its checksum, which is right or is not there."""
+
+    body: bytes
+    has_checksum: bool
+
+
+def without_checksum(data: bytes) -> CheckedContent | None:
+    """The content of a line or a manifest; None if its checksum is wrong."""
     end = _LINE_END.search(data) or _MANIFEST_END.search(data)
     if end is None:
-        return data, False
+        return CheckedContent(data, has_checksum=False)
     body = data[: end.start()]
-    return (body + b"}", True) if zlib.crc32(body) == int(end[1], 16) else None
+    if zlib.crc32(body) != int(end[1], 16):
+        return None
+    return CheckedContent(body + b"}", has_checksum=True)
 
 
 def whole_lines(data: bytes) -> int:
@@ -66,8 +75,8 @@ def whole_lines(data: bytes) -> int:
     A whole line whose newline became another character is damaged, not cut short.
     """
     tail = data[data.rfind(b"\n") + 1 :]
-    checked = without_checksum(tail[:-1]) if tail else None
-    return len(data) if checked and checked[1] else len(data) - len(tail)
+    content = without_checksum(tail[:-1]) if tail else None
+    return len(data) if content and content.has_checksum else len(data) - len(tail)
 
 
 def read_lines(data: bytes, path: Path, manifest: Manifest) -> list[Record]:
@@ -125,13 +134,13 @@ def _read(line: bytes, number: int, path: Path, needs_checksum: bool) -> dict[st
         message = f"Line {number} of {path} {how}; {_CURE}."
         return RecordsError(message, option=str(path), value=number)
 
-    whole = without_checksum(line)
-    if whole is None:
+    content = without_checksum(line)
+    if content is None:
         raise damaged("is damaged: its checksum does not match")
-    if needs_checksum and not whole[1]:
+    if needs_checksum and not content.has_checksum:
         raise damaged("is damaged: it has no checksum at its end")
     try:
-        record = json.loads(whole[0])
+        record = json.loads(content.body)
     except RecursionError:
         raise damaged("is not a record (it is nested too deeply)") from None
     except ValueError as error:

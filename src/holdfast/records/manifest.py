@@ -57,16 +57,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a run folder, as its version wrote it."""
     path, cure = folder / MANIFEST, "restore it, or start a new run in another folder"
     try:
-        whole = without_checksum(path.read_bytes())
-        manifest = json.loads(whole[0]) if whole else None
+        content = without_checksum(path.read_bytes())
+        manifest = None if content is None else json.loads(content.body)
     except (OSError, ValueError, RecursionError) as error:
         raise RecordsError(f"{path} cannot be read ({reason_of(error)}); {cure}.") from error
-    if whole is None:
+    if content is None:
         raise RecordsError(f"{path} is damaged: its checksum does not match; {cure}.")
     if not isinstance(manifest, dict):
         seen = json_type_in_words(manifest)
         raise RecordsError(f"{path} holds {seen} and not an object; {cure}.")
-    if not whole[1] and (OLD_LINES in manifest or FIELD in manifest):
+    if not content.has_checksum and (OLD_LINES in manifest or FIELD in manifest):
         raise RecordsError(f"{path} is damaged: it has no checksum at its end; {cure}.")
     identity = manifest.get("identity")
     if not isinstance(identity, dict) or not isinstance(identity.get("settings", {}), dict):

@@ -29,11 +29,12 @@ def read_run(folder: Path | str) -> Run:
         if manifest.command == "logs" and not manifest.lines_without_crc32:
             return Run(folder, manifest, StoredLogs(path, manifest))
     # read before the manifest, which is always written before the records that it allows
-    lines, noted = _bytes_of(path), _bytes_of(folder / FAILURES)
+    lines = _bytes_of(path)
+    failure_lines = _bytes_of(folder / FAILURES)
     manifest = described(folder)
     records = read_lines(lines, path, manifest)
     recorded = {(record.method, record.conversation) for record in records}
-    notes = read_notes(noted, folder / FAILURES, Failure)
+    notes = read_notes(failure_lines, folder / FAILURES, Failure)
     latest = {(note.method, note.conversation): note for note in notes}
     failures = [note for key, note in latest.items() if key not in recorded]
     return Run(folder, manifest, tuple(records), tuple(failures))

@@ -6,8 +6,15 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PlainSerializer
 
+from holdfast.records.mean_estimate import (
+    SummaryDifference,
+    SummaryEstimate,
+    SummaryEstimateFrom,
+    SummaryNumber,
+    rounded,
+)
 from holdfast.records.model import List, Number, Optional, RecordModel
 
 NAME = "summary.json"
@@ -16,46 +23,20 @@ SCHEMA = 2
 Json = dict[str, Any]
 
 
-class Estimated(RecordModel):
-    """A mean with the ends of its 95% interval; None where it cannot be computed."""
-
-    n: Number
-    mean: float | None
-    low: float | None
-    high: float | None
-    sd: float | None
-
-
-class OtherPrompts(RecordModel):
-    """The interval for other prompts than those of the run."""
-
-    prompts: Number
-    low: float | None
-    high: float | None
-
-
-class Judged(Estimated):
-    """An estimate of a difference, with its verdict: "higher", "lower" or "cannot tell"."""
-
-    verdict: str
-    why: str | None
-    other_prompts: Optional[OtherPrompts] = None
-
-
-class Compared(RecordModel):
+class MethodDifferences(RecordModel):
     """The differences from another method on the same pairs and draws."""
 
-    last_round: Judged
-    over_all_rounds: Judged
+    last_round: SummaryDifference
+    over_all_rounds: SummaryDifference
 
 
-class Against(RecordModel):
+class AgainstFirstMethod(RecordModel):
     """A method compared with the first one, in what was measured under both."""
 
     method: str  # the first one
     pairs: Number  # of conversations
-    stability: Optional[Compared] = None
-    adoption: Optional[Compared] = None
+    stability: Optional[MethodDifferences] = None
+    adoption: Optional[MethodDifferences] = None
 
 
 class RuleSummary(RecordModel):
@@ -63,15 +44,15 @@ class RuleSummary(RecordModel):
 
     rule: str
     n: Number
-    stability_by_round: List[Estimated]
+    stability_by_round: List[SummaryEstimate]
     first_broken_by_round: List[int]
     kept_throughout: int
     kept_in_any_round: int
     never_followed: bool
-    change: Judged
+    change: SummaryDifference
     lower_from_round: int | None
     lower_in_rounds: List[int]
-    against: Compared | None
+    against: MethodDifferences | None
 
 
 class PromptSummary(RecordModel):
@@ -79,11 +60,11 @@ class PromptSummary(RecordModel):
 
     id: str
     category: str | None
-    n: Number
-    stability_by_round: List[float | None]
-    stability: float | None
-    adopted_last_round: float | None
-    n_adopted: Number
+    n: Number  # conversations in which the agent had it
+    stability_by_round: List[SummaryNumber | None]  # None where it was not measured
+    stability: SummaryNumber | None  # over all rounds
+    adopted_last_round: SummaryNumber | None  # over the conversations whose user had it
+    n_adopted: Number  # how many conversations these are
 
 
 class BaselineScores(RecordModel):
@@ -91,9 +72,9 @@ class BaselineScores(RecordModel):
 
     name: str  # of a measure, of a case, or "all"
     n: Number
-    prompted: Estimated
-    unprompted: Estimated
-    difference: Judged
+    prompted: SummaryEstimate
+    unprompted: SummaryEstimate
+    difference: SummaryDifference
     verdict: str
 
 
@@ -109,20 +90,20 @@ class WithoutCollapsed(RecordModel):
     """The results of the conversations that did not break down."""
 
     conversations: Number
-    stability_by_round: List[Estimated]
-    change: Judged
-    against: Against | None
+    stability_by_round: List[SummaryEstimate]
+    change: SummaryDifference
+    against: AgainstFirstMethod | None
 
 
 class CollapseSummary(RecordModel):
     """How many of the turns that models wrote are broken; shares from 0 to 1."""
 
     turns: Number
-    cut: float | None
-    own: float | None  # repeated from an earlier turn of the same speaker
-    other: float | None  # repeated from an earlier turn of the other speaker
-    loops: float | None  # repeated from earlier in the turn itself
-    broken: float | None  # any of these
+    cut: SummaryNumber | None
+    own: SummaryNumber | None  # repeated from an earlier turn of the same speaker
+    other: SummaryNumber | None  # repeated from an earlier turn of the other speaker
+    loops: SummaryNumber | None  # repeated from earlier in the turn itself
+    broken: SummaryNumber | None  # any of these
     collapsed_from_round: dict[str, int]  # by the conversation's number
     without_collapsed: WithoutCollapsed | None
 
@@ -133,17 +114,19 @@ class TruncationSummary(RecordModel):
     verdict: str
     from_round: dict[str, int]  # by the conversation's number
     most_prompt_tokens: int | None
-    canary_before: Estimated
-    canary_after: Estimated
+    canary_before: SummaryEstimate
+    canary_after: SummaryEstimate
 
 
-class SurvivalSummary(RecordModel):
-    """A rule before and after the first summary of older rounds."""
+class ScoresAroundSummary(RecordModel):
+    """The scores of a rule before and after the first summary of older rounds, over the
+    conversations that have both.
+    """
 
     rule: str | None  # None for all rules together
-    before: Estimated
-    after: Estimated
-    difference: Judged
+    before: SummaryEstimate
+    after: SummaryEstimate
+    difference: SummaryDifference
 
 
 class MethodSummary(RecordModel):
@@ -153,18 +136,18 @@ class MethodSummary(RecordModel):
     outcome: str  # the value of an `analysis.outcome.Outcome`
     conversations: Number
     unscored: dict[str, int]
-    by_round: dict[str, List[Estimated]]
-    over_all_rounds: dict[str, Estimated]
-    change: dict[str, Judged]
-    against: Against | None
-    categories: dict[str, dict[str, List[Estimated]]]
+    by_round: dict[str, List[SummaryEstimate]]
+    over_all_rounds: dict[str, SummaryEstimate]
+    change: dict[str, SummaryDifference]
+    against: AgainstFirstMethod | None
+    categories: dict[str, dict[str, List[SummaryEstimate]]]
     prompts: List[PromptSummary]
     rules: List[RuleSummary]
-    accuracy: dict[str, List[Estimated]] | None
+    accuracy: dict[str, List[SummaryEstimate]] | None
     baseline: BaselineSummary | None
     collapse: CollapseSummary
     truncation: TruncationSummary | None
-    summarised: List[SurvivalSummary]
+    summarised: List[ScoresAroundSummary]
 
 
 class TaskResult(RecordModel):
@@ -173,8 +156,8 @@ class TaskResult(RecordModel):
     task: str
     variant: str
     samples: Number
-    scores: dict[str, Estimated]  # by metric
-    fluency: float | None
+    scores: dict[str, SummaryEstimate]  # by metric
+    fluency: SummaryNumber | None
     excluded: bool  # from comparisons, as its replies are not fluent
 
 
@@ -183,14 +166,14 @@ class RankedHead(RecordModel):
 
     layer: Number
     head: Number
-    score: float  # with this head steered alone
-    gain: Judged  # over the model without steering
+    score: SummaryNumber  # with this head steered alone
+    gain: SummaryDifference  # over the model without steering
 
 
 class ProfileResult(RecordModel):
     """The results of `holdfast profile`."""
 
-    unsteered: float
+    unsteered: SummaryNumber
     ranking: List[RankedHead]  # best first
 
 
@@ -198,7 +181,7 @@ class CapabilityResult(RecordModel):
     """The points scored under one method in the capability half of a calibration."""
 
     method: str
-    score: Estimated
+    score: SummaryEstimate
 
 
 class CalibratedSetting(RecordModel):
@@ -206,15 +189,15 @@ class CalibratedSetting(RecordModel):
 
     method: str
     front: bool  # whether no other setting is better in both stability and capability
-    stability: Estimated
-    gain: Judged  # in stability over no method
-    capability: Estimated
+    stability: SummaryEstimate
+    gain: SummaryDifference  # in stability over no method
+    capability: SummaryEstimate
     chance: float | None  # points scored by guessing
-    points_lost: Judged  # of capability, against no method
-    broken: Estimated | None  # the share of broken replies
-    broken_more: Judged  # percentage points beyond those of no method
+    points_lost: SummaryDifference  # of capability, against no method
+    broken: SummaryEstimate | None  # the share of broken replies
+    broken_more: SummaryDifference  # percentage points beyond those of no method
     # minus the log-probability per token of replies under the model without methods
-    reply_nats: Estimated | None
+    reply_nats: SummaryEstimate | None
     tokens_forwarded: Number
 
 
@@ -223,9 +206,9 @@ class CheckedCell(RecordModel):
 
     rule: str | None  # None if it is the prompt's only one
     round: Number
-    mean: float | None
-    low: float | None
-    high: float | None
+    mean: SummaryNumber | None  # None if nothing was measured
+    low: SummaryNumber
+    high: SummaryNumber
 
 
 class CheckedRule(RecordModel):
@@ -236,25 +219,56 @@ class CheckedRule(RecordModel):
     decided_by: CheckedCell | None
 
 
-class FallenRule(RecordModel):
-    """A rule compared with an earlier run, in the round in which its mean fell most."""
+class RuleComparison(RecordModel):
+    """A rule compared with an earlier run, in the round in which its mean fell most.
+
+    Attributes:
+        rule: None if it is the prompt's only one.
+        fell: whether its mean score is certainly lower in some round.
+        before: the mean of the earlier run in that round, over the pairs that have both scores.
+        now: that of the current run.
+    """
 
     rule: str | None
     fell: bool
     round: Number
-    before: float | None
-    now: float | None
+    before: float
+    now: float
 
 
-class FallSummary(RecordModel):
-    """A prompt compared with an earlier run."""
+class PromptComparison(RecordModel):
+    """A prompt compared with an earlier run.
 
-    pairs: Number  # conversations of both runs that were compared
-    expected: Number  # how many pairs the earlier run and the budget allow
-    alike: Number  # pairs with the same number, user model's prompt and starter
-    fell: bool  # whether some rule certainly fell
-    rules: List[FallenRule]  # certain falls first, then the largest
-    not_compared: List[str]  # rules without a pair of scores
+    Attributes:
+        pairs: how many conversations of both runs were compared, in their order.
+        expected: how many pairs the earlier run and the budget allow.
+        alike: how many pairs have the same number, user model's prompt and starter.
+        fell: whether some rule certainly fell, even if no single one can be named.
+        rules: those in both runs; certain falls first, then the largest.
+        not_compared: rules without a pair of scores.
+    """
+
+    pairs: Number
+    expected: Number
+    alike: Number
+    fell: bool
+    rules: List[RuleComparison]
+    not_compared: List[str] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all pairs are compared."""
+        return self.pairs >= self.expected
+
+
+def _comparison_json(comparison: PromptComparison | None) -> Json | None:
+    """A comparison as summaries have it: rounded, where `check.json` has all digits."""
+    if comparison is None:
+        return None
+    fields = comparison.to_json()
+    for rule in fields["rules"]:
+        rule |= {"before": rounded(rule["before"]), "now": rounded(rule["now"])}
+    return fields
 
 
 class CheckedPrompt(RecordModel):
@@ -268,7 +282,7 @@ class CheckedPrompt(RecordModel):
     lost: Number = 0  # scores that are missing because the server gave no reply
     let_go: CheckedCell | None  # the first that certainly fails
     lowest: CheckedCell | None
-    fall: FallSummary | None
+    fall: Annotated[PromptComparison | None, PlainSerializer(_comparison_json)]
     rules: List[CheckedRule]
     cells: List[CheckedCell]
 
@@ -285,19 +299,6 @@ class CheckSummary(RecordModel):
     prompts: List[CheckedPrompt]
 
 
-class EstimateFrom(RecordModel):
-    """The mean over the turns, or the tokens, from a number on, up to the next such number."""
-
-    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
-
-    start: int = Field(alias="from")
-    n: Number
-    mean: float | None
-    low: float | None
-    high: float | None
-    sd: float | None
-
-
 class FirstBroken(RecordModel):
     """When dialogs first break a rule (Kaplan and Meier 1958)."""
 
@@ -305,16 +306,16 @@ class FirstBroken(RecordModel):
     broken: Number
     median_turn: int | None
     turns: List[int]  # at which some dialog first breaks it
-    unbroken: List[float]  # the share after each of them, with the ends of its 95% interval
-    low: List[float]
-    high: List[float]
+    unbroken: List[SummaryNumber]  # the share after each of them
+    low: List[SummaryNumber]  # its 95% interval, up to `high`
+    high: List[SummaryNumber]
 
 
 class AgainstEarlierLogs(RecordModel):
     """A rule compared with earlier logs."""
 
-    before: Estimated
-    difference: Estimated  # now minus before
+    before: SummaryEstimate
+    difference: SummaryEstimate  # now minus before
     certain: int  # -1 or +1 if it is certainly lower or higher, else 0
 
 
@@ -344,21 +345,23 @@ class CompactionEffect(RecordModel):
 
     dialogs: Number  # that have any
     compactions: Number
-    before: Estimated  # over dialogs, from the compaction before
-    after: Estimated  # until the next one
-    change: Estimated
+    before: SummaryEstimate  # over dialogs, from the compaction before
+    after: SummaryEstimate  # until the next one
+    change: SummaryEstimate
     kept: List[KeptInSummaries]
 
 
 class ContextSummaries(RecordModel):
-    """Why rules were broken, and adherence by what was in the context, over dialogs."""
+    """Why rules were broken, and adherence by what was in the context, over dialogs; () for what a
+    folder of an earlier version does not have.
+    """
 
     why: CauseCounts
-    by_tokens_since: List[EstimateFrom]  # since the rule was last said in the context
-    by_calls: List[EstimateFrom]  # tool calls so far
-    by_compactions: List[EstimateFrom]  # compactions so far
-    by_kind: dict[str, Estimated]
-    by_polarity: dict[str, Estimated]
+    by_tokens_since: List[SummaryEstimateFrom]  # since the rule was last said in the context
+    by_calls: List[SummaryEstimateFrom]  # tool calls so far
+    by_compactions: List[SummaryEstimateFrom]  # compactions so far
+    by_kind: dict[str, SummaryEstimate]
+    by_polarity: dict[str, SummaryEstimate]
     compactions: CompactionEffect | None  # None if no dialog has any
 
 
@@ -368,11 +371,11 @@ class LoggedRule(RecordModel):
     rule: str
     applied: Number  # turns that it applied to
     turns: Number  # all turns under its prompts
-    adherence: Estimated  # over dialogs
-    bounds: List[float]  # of the true mean, at the error of all tests together
-    change: Estimated  # from the first to the last turn that it applied to
-    by_turn: List[EstimateFrom]
-    by_tokens: List[EstimateFrom]
+    adherence: SummaryEstimate  # over dialogs
+    bounds: List[SummaryNumber]  # of the true mean, at the error of all tests together
+    change: SummaryEstimate  # from the first to the last turn that it applied to
+    by_turn: List[SummaryEstimateFrom]
+    by_tokens: List[SummaryEstimateFrom]
     first_broken: FirstBroken
     broken_turns: Number
     verdict: str | None  # pass, fail or undecided; None without a bar or earlier logs

@@ -82,11 +82,11 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 
 def _checked(line: bytes, manifest: Manifest) -> LogDialog | None:
     """The record in a line with a checksum; None if there is any fault in it."""
-    whole = without_checksum(line.removesuffix(b"\n"))
-    if whole is None or not whole[1]:
+    content = without_checksum(line.removesuffix(b"\n"))
+    if content is None or not content.has_checksum:
         return None
     try:
-        record = LogDialog.model_validate_json(whole[0])
+        record = LogDialog.model_validate_json(content.body)
         refuse_foreign(record, manifest)
     except ValueError:  # which both ValidationError and NotOfRun are
         return None
@@ -94,5 +94,5 @@ def _checked(line: bytes, manifest: Manifest) -> LogDialog | None:
 
 
 def _record(line: bytes) -> LogDialog:
-    whole = without_checksum(line.removesuffix(b"\n"))
-    return LogDialog.model_validate_json(whole[0] if whole else line)
+    content = without_checksum(line.removesuffix(b"\n"))
+    return LogDialog.model_validate_json(content.body if content else line)

@@ -1,6 +1,6 @@
 """Sentences on a baseline: what the same probes score without the system prompt."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.analysis.estimates import EstimateRow
 from holdfast.analysis.prompt_effect import (
@@ -9,21 +9,25 @@ from holdfast.analysis.prompt_effect import (
     UNINFORMATIVE,
     Baseline,
 )
-from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, verdict_on
+from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES
+from holdfast.plurals import listing
 from holdfast.records.identity import DefaultPrompt
-from holdfast.report.wording import listing, plain
+from holdfast.records.run_summary import BaselineScores
+from holdfast.report.wording import plain
 
 
 def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
     """Which prompts (`by_case`) or rules are never followed, uninformative or undecided."""
     overall = baseline.overall
-    rows = baseline.cases if by_case or baseline.by_rule else baseline.measures
+    rows: Iterable[BaselineScores] = baseline.measures
+    if by_case or baseline.by_rule:
+        rows = baseline.cases.values()
     few = overall.n < MIN_SAMPLES
     unclear = "too few conversations to compare" if few else "no clear difference"
     apart = {1: "clearly higher", -1: "clearly lower", 0: unclear}
     lines = [
         f"Without a system prompt the same probes score {plain(overall.unprompted)} in round 1,"
-        f" with it {plain(overall.prompted)}: {apart[verdict_on(overall.difference).sign]}."
+        f" with it {plain(overall.prompted)}: {apart[overall.difference.sign]}."
     ]
     if baseline.default:
         lines.append(default_prompt_sentence(baseline.default))

@@ -1,6 +1,7 @@
 """A calibration as a table for the terminal, and as a page."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,14 +19,31 @@ from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import aligned, percent, plain, signed, with_interval
 
 
+class SettingRow(NamedTuple):
+    """A setting in the table, as text."""
+
+    method: str
+    front: str  # a star on the Pareto front
+    stability: str
+    against: str  # the difference from no method
+    verdict: str
+    capability: str
+    points_lost: str
+    broken: str
+    perplexity: str
+
+
 def table(calibration: Calibration) -> str:
     """Every setting with its 95% intervals; a star marks the Pareto front."""
     head, *rows = setting_rows(calibration)
-    short = [("", head[0], *head[2:4], "", *head[5:])]
-    for method, star, stability, against, verdict, capability, *others in rows:
-        stability, capability = (text.partition(" ")[0] for text in (stability, capability))
-        word = verdict.partition(":")[0]
-        short.append((star, method, stability, against, word, capability, *others))
+    lines = [_in_a_line(head._replace(front="", verdict=""))]
+    for row in rows:
+        without_intervals = row._replace(
+            stability=row.stability.partition(" ")[0],
+            verdict=row.verdict.partition(":")[0],
+            capability=row.capability.partition(" ")[0],
+        )
+        lines.append(_in_a_line(without_intervals))
     count = len(calibration.none.stability)
     if calibration.about.plan.conversations is None:
         sizes = f"{count} conversations per setting, 95% intervals for these prompts only."
@@ -35,7 +53,13 @@ def table(calibration: Calibration) -> str:
         f"{sizes} * no setting is both more stable and cheaper. Points are {calibration.unit} on"
         f" {calibration.about.capability}."
     )
-    return "\n".join([*aligned(short), legend, *_health_lines(calibration)])
+    return "\n".join([*aligned(lines), legend, *_health_lines(calibration)])
+
+
+def _in_a_line(row: SettingRow) -> tuple[str, ...]:
+    """The star first, then the rest."""
+    method, star, *others = row
+    return star, method, *others
 
 
 def _health_lines(calibration: Calibration) -> list[str]:
@@ -81,7 +105,7 @@ def unprompted_lines(run: Run) -> list[str]:
         rules = rule_rows([first])
         return [baseline_hint(rules)] if rules else []
     lines = baseline_lines(baseline, by_case=True)
-    if any(row.verdict in (NEVER_FOLLOWED, UNINFORMATIVE) for row in baseline.cases):
+    if any(row.verdict in (NEVER_FOLLOWED, UNINFORMATIVE) for row in baseline.cases.values()):
         lines.append(
             "They still count in every stability here; leave them out of the suite, or give them"
             " other probes or measures, and calibrate with another --out."
@@ -126,20 +150,27 @@ def _unprompted_table(run: Run) -> Table | None:
         return None
     unit = "rule" if baseline.by_rule else "prompt"
     rows = [(unit, "n", "with it", "without", "difference", "verdict")]
-    for row in baseline.cases:
+    for row in baseline.cases.values():
         scores = plain(row.prompted), plain(row.unprompted), signed(row.difference)
         rows.append((row.name, str(row.n), *scores, row.verdict))
     return Table("Round 1 with the system prompt and without, with 95% intervals", rows)
 
 
-def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:
+def setting_rows(calibration: Calibration) -> list[SettingRow]:
     """The table of every setting, header first, with as many digits as in the terminal."""
     chance = "" if calibration.chance is None else f" (chance {calibration.chance:.1f})"
-    head = (
-        *("method", "Pareto front", "stability", "against none", "verdict"),
-        *(f"capability{chance}", "points lost", "broken", "perplexity"),
+    head = SettingRow(
+        "method",
+        "Pareto front",
+        "stability",
+        "against none",
+        "verdict",
+        f"capability{chance}",
+        "points lost",
+        "broken",
+        "perplexity",
     )
-    rows: list[tuple[str, ...]] = [head]
+    rows = [head]
     for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
         against, verdict, lost = "", "", ""
         if candidate is not calibration.none:
@@ -149,18 +180,16 @@ def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:
             verdict = ": ".join(filter(None, (side.word("higher", "lower"), side.why)))
         broken, perplexity = candidate.broken, candidate.perplexity
         rows.append(
-            (
-                candidate.method,
-                "*" if star else "",
-                with_interval(
-                    estimate(candidate.stability, SCORES), lambda number: f"{number:.3f}"
-                ),
-                against,
-                verdict,
-                with_interval(estimate(candidate.capability, None), lambda number: f"{number:.1f}"),
-                lost,
-                "" if broken is None else percent(float(np.nanmean(broken))),
-                "" if perplexity is None else f"{perplexity:.1f}",
+            SettingRow(
+                method=candidate.method,
+                front="*" if star else "",
+                stability=with_interval(estimate(candidate.stability, SCORES), "{:.3f}".format),
+                against=against,
+                verdict=verdict,
+                capability=with_interval(estimate(candidate.capability, None), "{:.1f}".format),
+                points_lost=lost,
+                broken="" if broken is None else percent(float(np.nanmean(broken))),
+                perplexity="" if perplexity is None else f"{perplexity:.1f}",
             )
         )
     return rows

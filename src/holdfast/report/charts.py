@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from holdfast.analysis.statistics import Estimate
 
@@ -12,9 +13,26 @@ MOST_ACROSS = 16  # most rounds that a table shows as columns; more become rows
 MOST_DOTS = 24  # most means of a curve to draw a dot for each
 DASHES = 3  # patterns of dashed lines
 _NUMBERED = 12  # an axis numbers every round up to this many
-_APART = 4.0  # units; lines that are closer cover one another
+_NEAR = 4.0  # units; lines that are closer cover one another
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _Point = tuple[float, float]
+
+
+class RoundMean(NamedTuple):
+    """A round in which a curve has a mean."""
+
+    round: int
+    mean: float
+    estimate: Estimate
+
+
+class EndLabel(NamedTuple):
+    """The last mean of a curve, written beside its end."""
+
+    x: float
+    y: float
+    colour: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -27,10 +45,10 @@ class Curve:
     dash: int = 0  # solid; or one of `DASHES` patterns in page.css, from 1
 
     @property
-    def measured(self) -> list[tuple[int, float, Estimate]]:
-        """Number, mean and estimate of each round that has a mean."""
+    def measured(self) -> list[RoundMean]:
+        """The rounds that have a mean."""
         return [
-            (number, point.mean, point)
+            RoundMean(number, point.mean, point)
             for number, point in enumerate(self.points, start=1)
             if point.mean is not None
         ]
@@ -98,40 +116,44 @@ class Chart:
 
     def _covers(self, other: Curve, curve: Curve) -> bool:
         """Whether two curves coincide from one round to the next, or in their only one."""
-        theirs = {number: self.y(mean) for number, mean, _ in other.measured}
+        other_heights = {number: self.y(mean) for number, mean, _ in other.measured}
         near = [
-            number in theirs and abs(self.y(mean) - theirs[number]) < _APART
+            number in other_heights and abs(self.y(mean) - other_heights[number]) < _NEAR
             for number, mean, _ in curve.measured
         ]
         return any(map(all, itertools.pairwise(near))) if len(near) > 1 else all(near)
 
     def whiskers(self, curve: Curve) -> str:
         """An SVG path of one standard deviation each way; an end beyond the axis has no cap."""
-        aside = 4.0 * (self.curves.index(curve) - (len(self.curves) - 1) / 2)
+        shift = 4.0 * (self.curves.index(curve) - (len(self.curves) - 1) / 2)
         path = ""
         for number, mean, point in curve.measured:
             if point.sd is None:
                 continue
-            x, ends = self.x(number) + aside, (mean - point.sd, mean + point.sd)
-            path += f"M{x:.1f} {self.y(ends[0]):.1f}V{self.y(ends[1]):.1f}"
-            for end in ends:
+            x = self.x(number) + shift
+            low, high = mean - point.sd, mean + point.sd
+            path += f"M{x:.1f} {self.y(low):.1f}V{self.y(high):.1f}"
+            for end in (low, high):
                 if 0 <= end <= self.top:
                     path += f"M{x - 2:.1f} {self.y(end):.1f}h4"
         return path
 
     @property
-    def ends(self) -> Iterator[tuple[float, float, int, str]]:
-        """Labels of the last means, moved apart to avoid overlap: x, y, colour and text."""
+    def ends(self) -> Iterator[EndLabel]:
+        """Labels of the last means, moved apart to avoid overlap."""
         gap = 12.0 if self.small else 14.0
         floor = self.height - self.below + 2
-        last = [(*curve.measured[-1][:2], curve.colour) for curve in self.curves]
-        last.sort(key=lambda end: (self.y(end[1]), end[2]))
-        heights = [self.y(mean) for _, mean, _ in last]
-        for above, below in itertools.pairwise(range(len(last))):
+        curves = sorted(
+            self.curves, key=lambda curve: (self.y(curve.measured[-1].mean), curve.colour)
+        )
+        heights = [self.y(curve.measured[-1].mean) for curve in curves]
+        for above, below in itertools.pairwise(range(len(curves))):
             heights[below] = max(heights[below], heights[above] + gap)
-        for index, (number, mean, colour) in enumerate(last):
-            height = min(heights[index], floor - (len(last) - 1 - index) * gap)
-            yield self.x(number), height, colour, f"{mean:.{2 if self.top > 0.5 else 3}f}"
+        digits = 2 if self.top > 0.5 else 3
+        for index, curve in enumerate(curves):
+            last = curve.measured[-1]
+            height = min(heights[index], floor - (len(curves) - 1 - index) * gap)
+            yield EndLabel(self.x(last.round), height, curve.colour, f"{last.mean:.{digits}f}")
 
 
 def small(chart: Chart) -> Chart:

@@ -2,9 +2,9 @@
 
 import textwrap
 
-from holdfast.analysis.check_verdicts import Cell, PromptCheck, RuleCheck
-from holdfast.analysis.prompt_comparison import RuleComparison
+from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck
 from holdfast.records import Conversation, Probe
+from holdfast.records.run_summary import CheckedCell, RuleComparison
 from holdfast.report.check_reasons import comparison_text, missing_text
 from holdfast.report.wording import WIDTH
 
@@ -40,12 +40,12 @@ def rule_details(rule: RuleCheck, checked: PromptCheck) -> list[str]:
 def _by_round(checked: PromptCheck, rule: str | None) -> str:
     means = [cell.mean for cell in checked.cells if cell.rule == rule]
     name = "" if rule is None else f"  {rule}"
-    blocks = (" " if mean != mean else _BLOCKS[min(int(8 * mean), 7)] for mean in means)
-    numbers = ("–" if mean != mean else f"{mean:.2f}" for mean in means)
+    blocks = (" " if mean is None else _BLOCKS[min(int(8 * mean), 7)] for mean in means)
+    numbers = ("–" if mean is None else f"{mean:.2f}" for mean in means)
     return f"  {''.join(blocks)}  {' '.join(numbers)}{name}"
 
 
-def _worst(checked: PromptCheck, cell: Cell | None, most: int) -> list[str]:
+def _worst(checked: PromptCheck, cell: CheckedCell | None, most: int) -> list[str]:
     """The conversations that broke the rule of a cell in its round, lowest score first."""
     broken = [
         (probe.score, index, probe)
@@ -71,7 +71,7 @@ def _transcript(record: Conversation, probe: Probe) -> list[str]:
     return [*lines, *_quoted("score", f"{probe.score:.2f}: {probe.reason}")]
 
 
-def _cell_at(checked: PromptCheck, comparison: RuleComparison) -> Cell:
+def _cell_at(checked: PromptCheck, comparison: RuleComparison) -> CheckedCell:
     place = comparison.rule, comparison.round
     return next(cell for cell in checked.cells if (cell.rule, cell.round) == place)
 

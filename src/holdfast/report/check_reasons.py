@@ -2,14 +2,13 @@
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import Cell, PromptCheck, RuleCheck
-from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison
+from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck, cell_verdict
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE
 from holdfast.plurals import count_of
+from holdfast.records.run_summary import CheckedCell, PromptComparison, RuleComparison
 from holdfast.report.opening_sentences import nothing_measured
 
 _ROUNDING = 1e-6  # in hundredths
@@ -19,7 +18,7 @@ _SAME_DRAWS = "with the same draws"
 def sentence(checked: PromptCheck, terms: Terms) -> str:
     """The reason for a verdict and its cost: '(decided after 3 of 8 conversations)'."""
     evidence = reason(checked, terms)
-    if checked.verdict == UNDECIDED and any(math.isnan(cell.mean) for cell in checked.cells):
+    if checked.verdict == UNDECIDED and any(cell.mean is None for cell in checked.cells):
         evidence = f"{evidence}; {missing_text(checked)}" if checked.lowest else evidence
     conversations = count_of(len(checked.records), "conversation")
     if checked.decided_after < len(checked.records):
@@ -51,7 +50,9 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
     return f"lowest in {lowest}"
 
 
-def _cell_text(cell: Cell, checked: PromptCheck, terms: Terms, with_rule: bool = True) -> str:
+def _cell_text(
+    cell: CheckedCell, checked: PromptCheck, terms: Terms, with_rule: bool = True
+) -> str:
     """'round 3, rule brief: 0.42 [0.31, 0.55], low since round 2'."""
     place = f"round {cell.round}"
     if with_rule and cell.rule is not None:
@@ -60,7 +61,7 @@ def _cell_text(cell: Cell, checked: PromptCheck, terms: Terms, with_rule: bool =
     if (since := _low_since(cell, checked, terms)) is not None:
         text += f", low since round {since}"
     bar = terms.min_stability
-    if bar is not None and checked.verdict == UNDECIDED and cell.verdict(bar) == FAIL:
+    if bar is not None and checked.verdict == UNDECIDED and cell_verdict(cell, bar) == FAIL:
         text += (
             f" (below {bar:g} on its own, but not yet certain as one of {len(checked.cells)}"
             " comparisons)"
@@ -68,14 +69,14 @@ def _cell_text(cell: Cell, checked: PromptCheck, terms: Terms, with_rule: bool =
     return text
 
 
-def _low_since(cell: Cell, checked: PromptCheck, terms: Terms) -> int | None:
+def _low_since(cell: CheckedCell, checked: PromptCheck, terms: Terms) -> int | None:
     """The round from which the mean was below the bar, if that is before it was certain."""
-    if terms.min_stability is None or cell.verdict(terms.min_stability) != FAIL:
+    if terms.min_stability is None or cell_verdict(cell, terms.min_stability) != FAIL:
         return None
     first = cell.round
     before = [other for other in checked.cells if other.rule == cell.rule]
     for earlier in reversed(before[: before.index(cell)]):
-        if not earlier.mean < terms.min_stability:
+        if earlier.mean is None or earlier.mean >= terms.min_stability:
             break
         first = earlier.round
     return first if first < cell.round else None
@@ -105,7 +106,7 @@ def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     text = _cell_text(rule.cell, checked, terms, with_rule=False)
     if rule.comparison is None or not rule.comparison.fell:
         return text
-    most = _rule_comparison_text(replace(rule.comparison, rule=None))
+    most = _fall_text(rule.comparison)
     return f"{text}; fell against the earlier run, {most}"
 
 
@@ -115,14 +116,14 @@ def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     conversations = count_of(len(checked.records), "conversation")
     if rule.cell is None:
         return f"{evidence} ({conversations})"
-    if bar is not None and rule.verdict == FAIL == rule.cell.verdict(bar):
+    if bar is not None and rule.verdict == FAIL == cell_verdict(rule.cell, bar):
         return f"below {bar:g} in {evidence} ({conversations})"
     return f"lowest in {evidence} ({conversations})"
 
 
-def numbers_text(cell: Cell) -> str:
+def numbers_text(cell: CheckedCell) -> str:
     """'0.86 [0.71, 0.94]'; the ends are rounded outwards, so as not to overstate a verdict."""
-    if math.isnan(cell.mean):
+    if cell.mean is None:
         return "not answered"
     low, high = math.floor(100 * cell.low + _ROUNDING), math.ceil(100 * cell.high - _ROUNDING)
     return f"{cell.mean:.2f} [{low / 100:.2f}, {high / 100:.2f}]"
@@ -156,12 +157,16 @@ def _result_of(comparison: PromptComparison) -> str:
 
 def _rule_comparison_text(comparison: RuleComparison) -> str:
     """'rule brief, most in round 3, from 0.86 to 0.40'."""
+    fall = _fall_text(comparison)
+    return fall if comparison.rule is None else f"rule {comparison.rule}, {fall}"
+
+
+def _fall_text(comparison: RuleComparison) -> str:
     means = f"from {comparison.before:.2f} to {comparison.now:.2f}"
-    most = f"most in round {comparison.round}, {means}"
-    return most if comparison.rule is None else f"rule {comparison.rule}, {most}"
+    return f"most in round {comparison.round}, {means}"
 
 
-def how_to_decide(verdict: str, lowest: Cell | None, terms: Terms) -> str | None:
+def how_to_decide(verdict: str, lowest: CheckedCell | None, terms: Terms) -> str | None:
     """How to decide an undecided verdict with this lowest mean; None otherwise or without a bar."""
     if verdict != UNDECIDED or terms.min_stability is None or lowest is None or terms.smoke:
         return None

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_verdicts import Cell, PromptCheck
+from holdfast.analysis.check_verdicts import PromptCheck
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.plurals import count_of
+from holdfast.records.run_summary import CheckedCell
 from holdfast.report.charts import Chart, Curve
 from holdfast.report.check_reasons import (
     comparison_text,
@@ -85,8 +86,8 @@ def check_headline(check: Check) -> str:
         return totals(check.prompts, check.terms)
     (checked,) = check.prompts
     text = _status(checked, check)
-    if said := caveats(check.prompts, check.terms):
-        return f"{text}. {' '.join(said)}"
+    if sentences := caveats(check.prompts, check.terms):
+        return f"{text}. {' '.join(sentences)}"
     # "undecided" is no verdict, and passing without a bar does not prove that there was no fall
     if checked.verdict == UNDECIDED or (
         check.terms.min_stability is None and checked.verdict == PASS
@@ -101,12 +102,12 @@ def check_lines(check: Check) -> list[str]:
     """If there are several prompts, a sentence on each of the first that do not pass."""
     if len(check.prompts) == 1:
         return []
-    said = [" ".join(caveats(check.prompts, check.terms))]
+    limits = " ".join(caveats(check.prompts, check.terms))
     failing = [checked for checked in _ordered(check) if checked.verdict != PASS]
     lines = [f"{_status(checked, check)}." for checked in failing[:_MOST_NAMED]]
     more = len(failing) - len(lines)
     either = [f"Not passed either: {count_of(more, 'prompt')}."] if more else []
-    return [*said, *lines, *either]
+    return [limits, *lines, *either]
 
 
 def _status(checked: PromptCheck, check: Check) -> str:
@@ -124,16 +125,25 @@ def _ordered(check: Check) -> list[PromptCheck]:
 
 
 def _rows(checked: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow]:
-    counts = (len(checked.records), checked.decided_after, index)
+    def row(rule: str, verdict: str, why: str) -> VerdictRow:
+        return VerdictRow(
+            prompt=checked.id,
+            rule=rule,
+            verdict=verdict,
+            why=why,
+            conversations=len(checked.records),
+            decided_after=checked.decided_after,
+            at=index,
+        )
+
     why = reason(checked, check.terms)
     if checked.comparison is not None and why != comparison_text(checked.comparison):
         why = f"{why}; {comparison_text(checked.comparison)}"
     if missing := missing_text(checked):
         why = f"{why}; {missing}"
-    yield VerdictRow(checked.id, "", checked.verdict, why, *counts)
+    yield row("", checked.verdict, why)
     for rule in checked.rules:
-        text = rule_text(rule, checked, check.terms)
-        yield VerdictRow(checked.id, rule.rule, rule.verdict, text, *counts)
+        yield row(rule.rule, rule.verdict, rule_text(rule, checked, check.terms))
 
 
 def _charts(checked: PromptCheck, check: Check) -> Iterator[NamedChart]:
@@ -144,9 +154,9 @@ def _charts(checked: PromptCheck, check: Check) -> Iterator[NamedChart]:
         yield NamedChart(name, len(checked.records), _chart(name, cells, check.terms.min_stability))
 
 
-def _chart(name: str, cells: Sequence[Cell], bar: float | None) -> Chart:
+def _chart(name: str, cells: Sequence[CheckedCell], bar: float | None) -> Chart:
     points = [
-        NOTHING if cell.mean != cell.mean else Estimate(0, cell.mean, None, cell.low, cell.high)
+        NOTHING if cell.mean is None else Estimate(0, cell.mean, None, cell.low, cell.high)
         for cell in cells
     ]
     curves = [Curve(name, points, _CURVE)]

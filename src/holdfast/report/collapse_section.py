@@ -58,7 +58,8 @@ def _turns_line(item: Series, collapse: Collapse, limit: str, of_series: int) ->
         for name, words in ({"cut": f"are cut at {limit}"} | _REPEATED).items()
         if collapse.share(name) >= _WORTH_SAYING
     )
-    collapsed, total = len(collapse.collapsed), count_of(collapse.conversations, "conversation")
+    collapsed = len(collapse.collapsed)
+    total = count_of(collapse.conversations, "conversation")
     if of_series == 1:
         return f"Of the turns, {shares}; {collapsed} of {total} collapsed."
     if item.label == NO_FIX:
@@ -95,8 +96,14 @@ def collapse_section(series: Sequence[Series]) -> dict[str, Table | None] | None
 
 
 _HEAD = (
-    *("Series", "Turns written", "Cut at the token limit", "Repeat the other", "Repeat their own"),
-    *("Loop", "Conversations collapsed", "From round"),
+    "Series",
+    "Turns written",
+    "Cut at the token limit",
+    "Repeat the other",
+    "Repeat their own",
+    "Loop",
+    "Conversations collapsed",
+    "From round",
 )
 
 
@@ -116,10 +123,10 @@ def _readings(series: Sequence[Series], left: Sequence[Series]) -> Table:
     rows = [("Series", "Conversations", "Round 1", f"Round {last}", "Change", "Against no method")]
     for item, rest in zip(series, left, strict=True):
         rows.append((item.label, f"all {len(item.records)}", *_reading(series, item)))
-        if out := len(item.records) - len(rest.records):
+        if collapsed := len(item.records) - len(rest.records):
             cells = _reading(left, rest) if rest.records else ("–",) * 4
-            kept = f"{len(rest.records)}, with {out} left out"
-            rows.append((f"{item.label}, without the collapsed", kept, *cells))
+            conversations = f"{len(rest.records)}, with {collapsed} left out"
+            rows.append((f"{item.label}, without the collapsed", conversations, *cells))
     return Table("Stability with and without the collapsed conversations", tuple(rows))
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.compared_scores import RowComparison
 from holdfast.analysis.run_comparison import MethodComparison, RunComparison
 from holdfast.analysis.series import Series
-from holdfast.analysis.summary_numbers import estimated, judged
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records.comparison_summary import (
     ComparedMethod,
@@ -79,7 +77,7 @@ def comparison_page(comparison: RunComparison) -> str:
     )
 
 
-def _is_small(row: RowComparison) -> bool:
+def _is_small(row: ComparedRow) -> bool:
     """Whether a row is one of a rule or a kind with too few conversations for a verdict."""
     return row.grouping in ("kind", "rule") and row.over_rounds.n < MIN_SAMPLES
 
@@ -108,16 +106,5 @@ def _method(item: MethodComparison) -> ComparedMethod:
         pairs=item.pairs,
         prompts=item.prompts,
         rounds=item.rounds,
-        rows=tuple(map(_row, item.rows)),
-    )
-
-
-def _row(row: RowComparison) -> ComparedRow:
-    return ComparedRow(
-        grouping=row.grouping,
-        group=row.group,
-        before=estimated(row.before),
-        now=estimated(row.now),
-        over_rounds=judged(row.over_rounds, row.shared_by),
-        last_round=judged(row.last_round, row.shared_by),
+        rows=item.rows,
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from holdfast.analysis.run_comparison import MethodComparison, RunComparison, unsteered
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, listing
 from holdfast.report.wording import signed
 
 _MOST_NAMED = 6
@@ -56,18 +56,18 @@ def _overall(item: MethodComparison) -> str:
     now, before, row = side_name(item, item.now), side_name(item, item.before), item.overall
     if row.over_rounds.mean is None:
         return f"No reply that both {now} and {before} were asked for could be scored."
-    verdict, others = row.verdict(row.over_rounds), row.over_rounds.other_prompts
+    difference, others = row.over_rounds, row.over_rounds.other_prompts
     under = f" under {item.now.method}" if item.now.method == item.before.method != "none" else ""
     scores = f"{row.now.mean:.2f} against {row.before.mean:.2f}"
     shown = f"{scores}, difference {signed(row.over_rounds)}"
-    if not verdict.sign:
-        why = f", {verdict.why}" if verdict.why != INCLUDES_ZERO else ""
+    if not difference.sign:
+        why = f", {difference.why}" if difference.why != INCLUDES_ZERO else ""
         return (
             f"Cannot tell whether {now} or {before} keeps its prompts better{under}: {shown}{why}."
         )
     few = others is None or not others.excludes_zero
     scope = f" on {'this prompt' if item.prompts == 1 else f'these {item.prompts} prompts'}"
-    word = "better" if verdict.sign > 0 else "worse"
+    word = "better" if difference.sign > 0 else "worse"
     prompts = "prompt" if item.prompts == 1 and few else "prompts"
     kept = f"{now} keeps its {prompts} {word} than {before}{under}"
     return f"{kept}{scope if few else ''}: {shown}."
@@ -83,20 +83,18 @@ def _single_rules(item: MethodComparison) -> str:
             f"Each rule has fewer than {MIN_SAMPLES} conversations, so only all of them together"
             " have a verdict."
         )
-    signs = [row.verdict(row.over_rounds).sign for row in rows]
-    parts = [
-        f"{word}: {_listing([row.group for row, s in zip(rows, signs, strict=True) if s == sign])}"
-        for word, sign in (("kept less", -1), ("kept more", 1))
-        if sign in signs
-    ]
+    less = [row.group for row in rows if row.over_rounds.sign < 0]
+    more = [row.group for row in rows if row.over_rounds.sign > 0]
+    parts = [f"kept less: {_quoted(less)}"] if less else []
+    parts += [f"kept more: {_quoted(more)}"] if more else []
     if not parts:
         return f"Of {len(rows)} rules, none is clearly kept more or less over all rounds."
     return f"Of {len(rows)} rules, clearly {'; clearly '.join(parts)}."
 
 
-def _listing(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{'; '.join(names[:_MOST_NAMED])}{more}"
+def _quoted(rules: Sequence[str]) -> str:
+    """Rules in quotation marks, as their names have commas."""
+    return listing([f"“{rule}”" for rule in rules], _MOST_NAMED)
 
 
 def _causes(comparison: RunComparison, item: MethodComparison) -> str:

@@ -3,18 +3,19 @@
 import textwrap
 from collections.abc import Sequence
 
-from holdfast.analysis.compared_scores import Grouping, RowComparison
 from holdfast.analysis.run_comparison import MethodComparison, RunComparison
 from holdfast.analysis.run_contrasts import Contrast
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.errors import cut
+from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
+from holdfast.records.mean_estimate import Judged
 from holdfast.report.compare_sentences import compare_lines, compare_title, pair_name, side_name
 from holdfast.report.wording import WIDTH, aligned, other_prompts, signed
 
 SHOWN_ROWS = 30  # rules in the terminal and in Markdown; the page and the JSON have all
 _LONGEST = 40  # characters of a setting's value
-_TITLES: dict[Grouping, str] = {
+_TITLES: dict[RuleGrouping, str] = {
     "all": "all rules",
     "kind": "kind of rule",
     "rule": "rule",
@@ -40,14 +41,14 @@ def _apart(item: Contrast) -> list[str]:
     return [("…" if start else "") + cut(value[start:], _LONGEST) for value in values]
 
 
-def _difference(row: RowComparison, value: Estimate) -> str:
+def _difference(value: Judged) -> str:
     """'-0.09 [-0.15, -0.02] lower', or '... cannot tell'."""
     if value.mean is None:
         return "–"
-    return f"{signed(value)} {row.verdict(value).word('higher', 'lower')}"
+    return f"{signed(value)} {value.verdict}"
 
 
-def row_name(row: RowComparison) -> str:
+def row_name(row: ComparedRow) -> str:
     """The name of a row in a table."""
     return row.group or _TITLES[row.grouping]
 
@@ -59,8 +60,8 @@ def _cells(item: MethodComparison) -> list[tuple[str, ...]]:
             row_name(row),
             _mean(row.before),
             _mean(row.now),
-            _difference(row, row.over_rounds),
-            _difference(row, row.last_round),
+            _difference(row.over_rounds),
+            _difference(row.last_round),
         )
         for row in item.rows
     ]
@@ -93,13 +94,11 @@ def _rounds_text(rounds: Sequence[int]) -> str:
 
 def reasons(item: MethodComparison) -> list[str]:
     """Why verdicts are open although their intervals do not show it."""
-    values = [(row, value) for row in item.rows for value in (row.over_rounds, row.last_round)]
-    few = any(0 < value.n < MIN_SAMPLES for _, value in values)
-    found = [row.verdict(value).why for row, value in values if value.n >= MIN_SAMPLES]
-    return [
-        *(why for why in dict.fromkeys(found) if why not in ("", INCLUDES_ZERO)),
-        *([f"fewer than {MIN_SAMPLES} conversations"] if few else []),
-    ]
+    differences = [value for row in item.rows for value in (row.over_rounds, row.last_round)]
+    few = any(0 < value.n < MIN_SAMPLES for value in differences)
+    why_open = dict.fromkeys(value.why for value in differences if value.n >= MIN_SAMPLES)
+    sentences = [why for why in why_open if why and why != INCLUDES_ZERO]
+    return [*sentences, f"fewer than {MIN_SAMPLES} conversations"] if few else sentences
 
 
 def compare_text(comparison: RunComparison) -> str:

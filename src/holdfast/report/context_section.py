@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.analysis.truncation import PROMPT_KEPT, PROMPT_LOST, Truncation, truncation_of
-from holdfast.analysis.verdicts import verdict_on
 from holdfast.plurals import count_of
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
@@ -68,10 +67,10 @@ def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
     """Sentences on each series: what is kept once the older rounds are summarised."""
     lines = []
     for item in series:
-        scores = summarised_rounds_of(item)
-        if scores is None:
+        rows = summarised_rounds_of(item)
+        if not rows:
             continue
-        overall = scores.overall
+        overall, *rules = rows
         before, after = plain(overall.before), plain(overall.after)
         conversations = count_of(overall.after.n, "conversation")
         if len(series) > 1:
@@ -84,11 +83,9 @@ def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
                 f"Stability is {after} once the older rounds are summarised, and {before} before,"
                 f" in {conversations}."
             )
-        lower = sum(verdict_on(rule.difference).sign < 0 for rule in scores.rules.values())
-        if lower and len(scores.rules) > 1:
-            lines.append(
-                f"Clearly kept less after a summary: {lower} of {len(scores.rules)} rules."
-            )
+        lower = sum(rule.difference.sign < 0 for rule in rules)
+        if lower and len(rules) > 1:
+            lines.append(f"Clearly kept less after a summary: {lower} of {len(rules)} rules.")
     if lines and run.identity_as(ConversationsIdentity).settings.context == "compact":
         lines.append("The summary takes the system prompt's place.")
     elif lines:
@@ -102,11 +99,9 @@ def survival_table(series: Sequence[Series]) -> Table | None:
         ("Series", "Rule", "Conversations", "Before", "After a summary", "Change")
     ]
     for item in series:
-        scores = summarised_rounds_of(item)
-        if scores is None:
-            continue
-        for name, row in [("all rules", scores.overall), *scores.rules.items()]:
+        for row in summarised_rounds_of(item):
+            name, conversations = row.rule or "all rules", str(row.after.n)
             numbers = plain(row.before), plain(row.after)
             change = with_verdict(row.difference, "rises", "falls")
-            rows.append((item.label, name, str(row.after.n), *numbers, change))
+            rows.append((item.label, name, conversations, *numbers, change))
     return Table("Stability before and after a summary", tuple(rows)) if len(rows) > 1 else None

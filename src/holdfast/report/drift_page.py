@@ -97,11 +97,11 @@ def _categories_section(series: Sequence[Series]) -> dict[str, series_charts.Mul
 
 def _prompts_section(series: Sequence[Series]) -> PromptsSection:
     tables = [by_prompt(item) for item in series]
-    drawn = [row for row in tables[0] if row.n >= estimates.LEAST_DRAWN]
+    drawn = [row for row in tables[0] if row.results.n >= estimates.LEAST_DRAWN]
     size = min(_EXTREMES, len(drawn) // 2)
     return PromptsSection(
         rows=[(at, row) for at, table in enumerate(tables) for row in table],
-        prompts=len({row.id for table in tables for row in table}),
+        prompts=len({row.results.id for table in tables for row in table}),
         extremes=(("Least stable", drawn[:size]), ("Most stable", drawn[::-1][:size]))
         if size
         else (),

@@ -8,8 +8,9 @@ from holdfast.analysis.outcome import is_lost, is_uninformative
 from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.plurals import listing
 from holdfast.report.score_phrases import could_be_chance
-from holdfast.report.wording import listing, percent, points_apart
+from holdfast.report.wording import percent, points_apart
 
 
 def fix(series: Sequence[Series]) -> str | None:

@@ -52,7 +52,9 @@ def about_runs(runs: Sequence[Run], labels: Sequence[str]) -> list[About]:
 
 def _notes(manifest: Manifest) -> tuple[str, ...]:
     default = manifest.default_system_prompt
-    return *manifest.notes, *([default_prompt_sentence(default)] if default else [])
+    if default is None:
+        return manifest.notes
+    return *manifest.notes, default_prompt_sentence(default)
 
 
 def _rows(run: Run) -> list[tuple[str, str]]:

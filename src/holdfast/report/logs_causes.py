@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.analysis.adherence import TOKEN_BINS
-from holdfast.analysis.rule_context import (
-    CALL_BINS,
-    COMPACTION_BINS,
-    AroundCompactions,
-    context_effects,
-    count_causes,
-    total_causes,
-)
+from holdfast.analysis.rule_context import context_effects, count_causes, total_causes
 from holdfast.analysis.statistics import Estimate
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES
 from holdfast.plurals import count_of
 from holdfast.records import BreachCause, Evidence, Run
+from holdfast.records.mean_estimate import EstimateFrom
+from holdfast.records.run_summary import CompactionEffect
 from holdfast.report.logs_wording import CAUSE_WORDS, IN_A_COLUMN, IN_A_TABLE, rule_words
 from holdfast.report.page import Table
 from holdfast.report.wording import aligned, plain, signed
@@ -44,10 +38,10 @@ def why_table(run: Run) -> str:
     lines = ["", f"Why: {total:,} {'breach' if total == 1 else 'breaches'}: {listed}."]
     if len(by_rule) > 1 and sum(map(bool, counts.values())) > 1:
         lines += ["", *aligned(_by_rule(run, by_rule, IN_A_COLUMN))]
-    around = context_effects(run).around
-    return "\n".join(
-        [*lines, *_compactions(around), *(["", hint] if (hint := hint_of(run)) else [])]
-    )
+    lines += _compactions(context_effects(run).compactions)
+    if hint := hint_of(run):
+        lines += ["", hint]
+    return "\n".join(lines)
 
 
 def _by_rule(run: Run, counts: Mapping[str, Mapping[str, int]], most: int) -> list[tuple[str, ...]]:
@@ -87,17 +81,17 @@ def asked_sentence(asked: Asked) -> str:
     return f"{sentence}."
 
 
-def _compactions(around: AroundCompactions) -> list[str]:
-    if not around.compactions:
+def _compactions(effect: CompactionEffect | None) -> list[str]:
+    if effect is None:
         return []
-    kept = sum(item.in_summary for item in around.kept.values())
-    total = sum(item.compactions for item in around.kept.values())
-    dialogs = count_of(around.dialogs, "dialog")
-    sentence = f"{count_of(around.compactions, 'compaction')} in {dialogs}"
+    kept = sum(rule.in_summary for rule in effect.kept)
+    total = sum(rule.compactions for rule in effect.kept)
+    dialogs = count_of(effect.dialogs, "dialog")
+    sentence = f"{count_of(effect.compactions, 'compaction')} in {dialogs}"
     if total:
         sentence += f"; summaries kept {kept} of {total} rules that were in the context"
-    if around.change.n:
-        sentence += f"; from before to after, the share kept changed by {signed(around.change)}"
+    if effect.change.n:
+        sentence += f"; from before to after, the share kept changed by {signed(effect.change)}"
     return ["", f"{sentence}."]
 
 
@@ -165,33 +159,30 @@ def _tables(run: Run) -> list[Table]:
     """Adherence by what was in the context, where there is something to compare."""
     effects = context_effects(run)
     tables = [
-        _by_bin("Kept, by tokens since the rule was said", TOKEN_BINS, effects.by_tokens_since),
-        _by_bin("Kept, by tool calls so far", CALL_BINS, effects.by_calls),
-        _by_bin("Kept, by compactions so far", COMPACTION_BINS, effects.by_compactions),
+        _by_start("Kept, by tokens since the rule was said", effects.by_tokens_since),
+        _by_start("Kept, by tool calls so far", effects.by_calls),
+        _by_start("Kept, by compactions so far", effects.by_compactions),
         _by_name("Kept, by kind of rule", "kind", effects.by_kind),
         _by_name("Kept, by polarity of rule", "polarity", effects.by_polarity),
     ]
-    around = effects.around
-    if around.change.n:
-        rows = [("dialogs", "change"), (str(around.change.n), signed(around.change))]
+    effect = effects.compactions
+    if effect is not None and effect.change.n:
+        rows = [("dialogs", "change"), (str(effect.change.n), signed(effect.change))]
         tables.append(Table("Kept after compactions, compared with before", rows))
-    if around.kept:
+    if effect is not None and effect.kept:
         kept: list[tuple[str, ...]] = [
             ("rule", "compactions", "said by the summary", "still in the context")
         ]
-        kept += [
-            (rule_words(run, rule, IN_A_TABLE), *map(str, counts))
-            for rule, counts in around.kept.items()
-        ]
+        for rule in effect.kept:
+            counts = rule.compactions, rule.in_summary, rule.in_context
+            kept.append((rule_words(run, rule.rule, IN_A_TABLE), *map(str, counts)))
         tables.append(Table("What compactions kept of each rule", kept))
     return [table for table in tables if table is not None]
 
 
-def _by_bin(title: str, bins: tuple[int, ...], values: tuple[Estimate, ...]) -> Table | None:
+def _by_start(title: str, values: Sequence[EstimateFrom]) -> Table | None:
     rows: list[tuple[str, ...]] = [("from", "kept", "dialogs")]
-    for start, value in zip(bins, values, strict=False):  # none in an earlier version
-        if value.n:
-            rows.append((f"{start:,}", plain(value), str(value.n)))
+    rows += [(f"{value.start:,}", plain(value), str(value.n)) for value in values]
     return Table(title, rows) if len(rows) > 2 else None
 
 

@@ -11,13 +11,11 @@ from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.drift.probe_outcomes import NOT_SHOWN
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, listing
 from holdfast.records import Run
 from holdfast.report.logs_wording import CAUSE_WORDS, rule_name
 
 Rows = Sequence[Adherence]
-
-_MOST_NAMED = 3  # most rules that a sentence names
 
 
 def have_verdicts(rows: Rows) -> bool:
@@ -73,8 +71,8 @@ def _why(run: Run, row: Adherence) -> str:
     if not counts:
         return ""
     total, cause = sum(counts.values()), max(counts, key=lambda name: counts[name])
-    some = f" in {counts[cause]:,} of them" if counts[cause] < total else ""
-    return f"; {CAUSE_WORDS[cause].clause}{some}"
+    part = f" in {counts[cause]:,} of them" if counts[cause] < total else ""
+    return f"; {CAUSE_WORDS[cause].clause}{part}"
 
 
 def _share(kept: Estimate) -> str:
@@ -140,23 +138,23 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
     sentences = []
     if names := [row.rule for row in rows if row.for_probes]:
         sentences.append(
-            f"Rules for the answers to probes, scored here in every turn: {_listed(names)}. A turn"
+            f"Rules for the answers to probes, scored here in every turn: {listing(names)}. A turn"
             " that gives no reason to follow them counts as broken, so the first line leaves them"
             " out; `when` says which turns a rule is for ({user: '.'} for all)."
         )
     judged, unjudged = {row.rule for row in rows if row.is_judged}, unjudged_rules(run)
     seen = judged | set(unjudged)
     if judged and (rare := [name for name in run.manifest.rules if name not in seen]):
-        sentences.append(f"Rules that apply to no turn: {_listed(rare)}.")
+        sentences.append(f"Rules that apply to no turn: {listing(rare)}.")
     if cut := unjudged_rules(run, "cut"):
         sentences.append(
             f"Not judged: {count_of(sum(cut.values()), 'score')} of turns that were cut at the"
-            f" token limit, by rules that need the end of a reply ({_listed(list(cut))})."
+            f" token limit, by rules that need the end of a reply ({listing(list(cut))})."
         )
     if hidden := unjudged_rules(run, NOT_SHOWN):
         sentences.append(
             f"Not judged: {count_of(sum(hidden.values()), 'score')}, as the logs do not show what"
-            f" would decide, such as the text of a file ({_listed(list(hidden))})."
+            f" would decide, such as the text of a file ({listing(list(hidden))})."
         )
     return sentences
 
@@ -204,11 +202,6 @@ def _left_out(run: Run) -> list[str]:
         parts = count_of(len(manifest.problems), "part")
         sentences.append(f"Not read or left out: {parts} of the files.")
     return sentences
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _first_breaks(row: Adherence) -> str:

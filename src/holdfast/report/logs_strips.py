@@ -10,6 +10,7 @@ from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence
 from holdfast.analysis.statistics import Estimate
 from holdfast.plurals import count_of
 from holdfast.records import Run
+from holdfast.records.mean_estimate import EstimateFrom
 from holdfast.report.logs_wording import IN_A_TABLE, rule_words
 from holdfast.report.page import Table
 from holdfast.report.wording import percent, plain
@@ -57,8 +58,8 @@ def strip_figures(run: Run, rows: Sequence[Adherence]) -> list[StripFigure]:
     """By turn and by length; a figure with only one bin would show no course, and is left out."""
     judged = [row for row in rows if row.is_judged]
     figures = [
-        _figure(run, judged, "by_turn", TURN_BINS, "Kept, by turn of the dialog", "turn"),
-        _figure(run, judged, "by_tokens", TOKEN_BINS, "Kept, by length of the dialog", "tokens"),
+        _figure(run, judged, [row.by_turn for row in judged], TURN_BINS, "turn"),
+        _figure(run, judged, [row.by_tokens for row in judged], TOKEN_BINS, "tokens"),
     ]
     return [figure for figure in figures if figure is not None]
 
@@ -66,48 +67,46 @@ def strip_figures(run: Run, rows: Sequence[Adherence]) -> list[StripFigure]:
 def _figure(
     run: Run,
     rows: Sequence[Adherence],
-    name: Literal["by_turn", "by_tokens"],
+    estimates: Sequence[Sequence[EstimateFrom]],
     bins: Sequence[int],
-    title: str,
-    unit: str,
+    unit: Literal["turn", "tokens"],
 ) -> StripFigure | None:
-    estimates: list[tuple[Estimate, ...]] = [getattr(row, name) for row in rows]
-    filled = {number for line in estimates for number, item in enumerate(line) if item.n}
-    if len(filled) < 2:
+    """The figure of the estimates of each rule; None if they are all in one bin."""
+    starts = {item.start for of_rule in estimates for item in of_rule}
+    if len(starts) < 2:
         return None
-    used = range(min(filled), max(filled) + 1)
-    labels = [_bin_name(bins, number) for number in used]
-    strips, numbers = [], [("rule", *(f"{unit} {label}" for label in labels))]
-    for row, line in zip(rows, estimates, strict=True):
-        cells = [
-            _cell(line[number], label, unit) for number, label in zip(used, labels, strict=True)
-        ]
+    shown = [start for start in bins if min(starts) <= start <= max(starts)]
+    labels = [_bin_name(bins, start) for start in shown]
+    strips: list[Strip] = []
+    numbers: list[tuple[str, ...]] = [("rule", *(f"{unit} {label}" for label in labels))]
+    for row, of_rule in zip(rows, estimates, strict=True):
+        by_start = {item.start: item for item in of_rule}
+        items = [by_start.get(start) for start in shown]
+        cells = [_cell(item, label, unit) for item, label in zip(items, labels, strict=True)]
         count = f"{count_of(row.applied, 'turn')} in {count_of(row.overall.n, 'dialog')}"
         strips.append(Strip(rule_words(run, row.rule), count, tuple(cells)))
-        numbers.append(
-            (
-                rule_words(run, row.rule, IN_A_TABLE),
-                *(f"{plain(line[n])}, n = {line[n].n}" if line[n].n else "–" for n in used),
-            )
-        )
+        texts = (f"{plain(item)}, n = {item.n}" if item else "–" for item in items)
+        numbers.append((rule_words(run, row.rule, IN_A_TABLE), *texts))
+    title = "Kept, by turn of the dialog"
     note = "Below each cell: the turn, and n, the number of dialogs."
     if unit == "tokens":
+        title = "Kept, by length of the dialog"
         note = "Below each cell: the tokens before the turn (4 bytes each), and n, the dialogs."
     table = Table("Mean over dialogs, 95% interval, and number of dialogs", numbers)
     return StripFigure(title, note, tuple(strips), table)
 
 
-def _cell(item: Estimate, label: str, unit: str) -> StripCell:
-    place = f"{unit} {label}"
-    if item.mean is None:
-        return StripCell(label, None, "", "", f"{place}: the rule does not apply")
-    meaning = f"{place}: kept {plain(item)}, over {count_of(item.n, 'dialog')}"
+def _cell(item: Estimate | None, label: str, unit: str) -> StripCell:
+    bin_name = f"{unit} {label}"
+    if item is None or item.mean is None:
+        return StripCell(label, None, "", "", f"{bin_name}: the rule does not apply")
+    meaning = f"{bin_name}: kept {plain(item)}, over {count_of(item.n, 'dialog')}"
     text = percent(item.mean).removesuffix("%")
     return StripCell(label, item.mean, text, f"n {item.n:,}", meaning)
 
 
-def _bin_name(bins: Sequence[int], column: int) -> str:
-    start = bins[column]
+def _bin_name(bins: Sequence[int], start: int) -> str:
+    column = bins.index(start)
     after = bins[column + 1] if column + 1 < len(bins) else None
     if bins is TOKEN_BINS:
         low = f"{start // 1000}k" if start else "0"

@@ -25,14 +25,13 @@ def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     compared = any(row.earlier for row in rows)
     head = ["rule", "turns kept", "kept [95%]", "dialogs", "first to last turn", "first broken"]
     ids = [rule_id(run, row.rule) for row in shown]
-    cells = [
-        [
-            *head,
-            *(["against"] if compared else []),
-            *([verdict_head(bar)] if have_verdicts(rows) else []),
-            *(["id"] if any(ids) else []),
-        ]
-    ]
+    if compared:
+        head.append("against")
+    if have_verdicts(rows):
+        head.append(verdict_head(bar))
+    if any(ids):
+        head.append("id")
+    cells = [head]
     for row, name in zip(shown, ids, strict=True):
         line = [rule_words(run, row.rule, IN_A_COLUMN), *rule_cells(row), first_broken(row)]
         if compared:

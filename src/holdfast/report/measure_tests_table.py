@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.analysis.measure_tests import MeasureTest, ScoredTurn
+from holdfast.analysis.measure_tests import Disagreement, MeasureTest
 from holdfast.analysis.statistics import Estimate
 from holdfast.plurals import count_of
 from holdfast.report.wording import aligned
@@ -17,11 +17,15 @@ def measure_tests_table(tests: Sequence[MeasureTest]) -> str:
 
 
 def _row(test: MeasureTest) -> tuple[str, ...]:
-    follows = sum(turn.labelled.follows for turn in test.turns)
-    note = test.untested or ("" if test.turns else "no labelled turns")
-    shares = (test.precision, test.recall)
-    counts = (str(follows), str(len(test.turns) - follows))
-    return (test.rule, test.measure, *counts, *map(_share, shares), note)
+    return (
+        test.rule,
+        test.measure,
+        str(test.follows),
+        str(test.breaks),
+        _share(test.precision),
+        _share(test.recall),
+        test.untested or ("" if test.turns else "no labelled turns"),
+    )
 
 
 def _share(share: Estimate) -> str:
@@ -33,18 +37,18 @@ def _share(share: Estimate) -> str:
 
 
 def _disagreements(tests: Sequence[MeasureTest]) -> Iterator[str]:
-    found = [(test, turn) for test in tests for turn in test.disagreements]
-    total = sum(len(test.turns) for test in tests)
-    if not found:
-        yield f"\nEvery labelled turn is scored as labelled ({count_of(total, 'turn')})."
+    count = sum(len(test.disagreements) for test in tests)
+    turns = sum(test.turns for test in tests)
+    if not count:
+        yield f"\nEvery labelled turn is scored as labelled ({count_of(turns, 'turn')})."
         return
-    yield f"\n{len(found)} of {count_of(total, 'labelled turn')} scored otherwise than labelled:"
-    for test, turn in found:
-        yield f"  {test.rule}, {turn.source}: {_scored(turn)}: {turn.labelled.shown!r}"
+    yield f"\n{count} of {count_of(turns, 'labelled turn')} scored otherwise than labelled:"
+    for test in tests:
+        for turn in test.disagreements:
+            yield f"  {test.rule}, {turn.source}: {_label_and_score(turn)}: {turn.text!r}"
 
 
-def _scored(turn: ScoredTurn) -> str:
-    label = "follows" if turn.labelled.follows else "breaks"
+def _label_and_score(turn: Disagreement) -> str:
     if turn.score is None:
-        return f"labelled {label}, not scored, as the rule does not apply to it"
-    return f"labelled {label}, scored {turn.score.value:.2f} ({turn.score.reason})"
+        return f"labelled {turn.label}, not scored, as the rule does not apply to it"
+    return f"labelled {turn.label}, scored {turn.score:.2f} ({turn.reason})"

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from holdfast.analysis.collapse import Collapse
 from holdfast.analysis.estimates import EstimateRow, row_of
 from holdfast.analysis.outcome import MATTERS, Findings, Outcome
-from holdfast.analysis.prompt_effect import Baseline, BaselineRow
+from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, join_with_and, listing
 from holdfast.records import Conversation
+from holdfast.records.run_summary import BaselineScores
 from holdfast.report.fix_sentences import fix, still_lost
 from holdfast.report.rules_headline import rules_headline, uninformative_line
 from holdfast.report.score_phrases import (
@@ -21,7 +22,7 @@ from holdfast.report.score_phrases import (
     shares_text,
     with_fix,
 )
-from holdfast.report.wording import joined, listing, percent, points_apart, with_interval
+from holdfast.report.wording import percent, points_apart, with_interval
 
 
 def opening(
@@ -68,7 +69,7 @@ def title(findings: Findings) -> str:
     return rules_headline(findings) or headline(findings)
 
 
-def _made_worse(rows: Sequence[BaselineRow]) -> str:
+def _made_worse(rows: Sequence[BaselineScores]) -> str:
     names = [f"“{row.name}”" for row in rows]
     if len(rows) > 1:
         return f"The prompt makes {count_of(len(rows), 'rule')} worse: {listing(names, 3)}."
@@ -99,7 +100,7 @@ def nothing_measured(records: Sequence[Conversation]) -> str | None:
     if len(parts) == 1:
         (words,) = (WITHOUT_SCORE[name] for name in reasons)
         return f"Nothing was measured: {total:,} of {total:,} replies to probes {words}."
-    return f"Nothing was measured: of {total:,} replies to probes, {joined(parts)}."
+    return f"Nothing was measured: of {total:,} replies to probes, {join_with_and(parts)}."
 
 
 def headline(findings: Findings) -> str:

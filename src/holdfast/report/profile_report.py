@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.gaining_heads import Chosen, count_distinct
+from holdfast.analysis.gaining_heads import GainingHeads, count_certain_gains
 from holdfast.analysis.profile import Profile, read_profile
 from holdfast.analysis.profile_file import write_ranking
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
@@ -58,25 +58,24 @@ def profile_lines(folder: Path) -> list[str]:
         text = with_interval(gain, lambda value: f"{value:+.4f}")
         word = verdict_on(gain).word("higher", "lower")
         lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
-    if (counted := count_distinct(gains)) is None:
+    if (certain := count_certain_gains(gains)) is None:
         most = max(gain.n for gain in gains.values())
         lines.append(
             f"No gain is distinguishable from chance: {most} samples, fewer than {MIN_SAMPLES}."
         )
     else:
-        count, by_chance = counted
         lines.append(
-            f"{count} of {len(gains)} heads have a gain distinguishable from chance;"
-            f" about {by_chance:.1f} would by chance alone."
+            f"{certain.count} of {len(gains)} heads have a gain distinguishable from chance;"
+            f" about {certain.by_chance:.1f} would by chance alone."
         )
     return lines
 
 
-def chosen_line(chosen: Chosen) -> str:
+def chosen_line(chosen: GainingHeads) -> str:
     """How certain the gains of the chosen heads are."""
-    left_out = f", {chosen.dropped} that gain nothing left out" if chosen.dropped else ""
+    left_out = f", {chosen.left_out} that gain nothing left out" if chosen.left_out else ""
     return (
-        f"{chosen.distinct} of these {len(chosen.heads)} heads have a gain distinguishable from"
+        f"{chosen.certain} of these {len(chosen.heads)} heads have a gain distinguishable from"
         f" chance{left_out}."
     )
 

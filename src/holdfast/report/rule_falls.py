@@ -6,7 +6,7 @@ from holdfast.analysis.estimates import EstimateRow
 from holdfast.analysis.outcome import is_uninformative
 from holdfast.analysis.prompt_effect import MADE_WORSE, NEVER_FOLLOWED, UNINFORMATIVE, Baseline
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.report.wording import joined
+from holdfast.plurals import join_with_and
 
 
 def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
@@ -16,24 +16,28 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
     if baseline and baseline.verdict_on(row.case, row.rule) == MADE_WORSE:
         return f"{MADE_WORSE} by the prompt"
     if row.never_followed:
-        often = f"0 of {row.n} conversations" if not row.kept_once else "less than 20% everywhere"
+        often = (
+            f"0 of {row.n} conversations"
+            if not row.kept_in_any_round
+            else "less than 20% everywhere"
+        )
         return f"{NEVER_FOLLOWED} ({often})"
     if is_uninformative(row, baseline):
         return f"{UNINFORMATIVE}: as good without the prompt"
     if row.series.rounds < 2:
         return "one round cannot show a fall"
-    if not row.lower_in and row.change.n < MIN_SAMPLES:
+    if not row.lower_in_rounds and row.change.n < MIN_SAMPLES:
         return (
             f"scored in both the first round and the last in {row.change.n} of {row.n}"
             f" conversations, too few to tell (that takes {MIN_SAMPLES})"
         )
-    if not row.lower_in:
+    if not row.lower_in_rounds:
         return "no clear fall"
-    if row.lower_from is None:
-        return f"followed less in {_rounds_text(row.lower_in)} only"
-    if row.lower_in == tuple(range(row.lower_from, row.series.rounds + 1)):
+    if row.lower_from_round is None:
+        return f"followed less in {_rounds_text(row.lower_in_rounds)} only"
+    if row.lower_in_rounds == tuple(range(row.lower_from_round, row.series.rounds + 1)):
         return f"followed less {since(row)}"
-    return f"followed less {since(row)} (clear in {_ranges(row.lower_in)})"
+    return f"followed less {since(row)} (clear in {_ranges(row.lower_in_rounds)})"
 
 
 def _rounds_text(numbers: Sequence[int]) -> str:
@@ -52,19 +56,19 @@ def _ranges(numbers: Sequence[int]) -> str:
     spans: list[str] = []
     for run in runs:
         spans += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run]
-    return joined(spans)
+    return join_with_and(spans)
 
 
 def broken_text(row: EstimateRow) -> str:
     """'first broken in round 1: 2, round 3: 5; kept throughout: 33 of 40'."""
-    kept = f"kept throughout: {row.kept} of {row.n}"
-    numbered = enumerate(row.broken, start=1)
+    kept = f"kept throughout: {row.kept_throughout} of {row.n}"
+    numbered = enumerate(row.first_broken_by_round, start=1)
     counts = ", ".join(f"round {number}: {count}" for number, count in numbered if count)
     return f"first broken in {counts}; {kept}" if counts else kept
 
 
 def since(row: EstimateRow) -> str:
     """'from round 3', or 'in round 8' if that is the last."""
-    if row.lower_from == row.series.rounds:
-        return f"in round {row.lower_from}"
-    return f"from round {row.lower_from}"
+    if row.lower_from_round == row.series.rounds:
+        return f"in round {row.lower_from_round}"
+    return f"from round {row.lower_from_round}"

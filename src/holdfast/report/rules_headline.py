@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from holdfast.analysis.estimates import EstimateRow
 from holdfast.analysis.outcome import Findings
 from holdfast.analysis.series import Series
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, join_with_and, listing
 from holdfast.report.rule_falls import since
 from holdfast.report.score_phrases import capitalised, scope_of, with_fix
-from holdfast.report.wording import joined, listing
 
 Rows = Sequence[EstimateRow]
 MAX_WORDS = 25  # of the first sentence
@@ -35,8 +34,8 @@ def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
     agent = capitalised(f"{scope}{fixed} the agent".strip())
     rounds = {since(row) for row in less}
     when = rounds.pop() if len(rounds) == 1 else "over time"
-    always = [row for row in never if not row.kept_once]
-    mostly = [row for row in never if row.kept_once]
+    always = [row for row in never if not row.kept_in_any_round]
+    mostly = [row for row in never if row.kept_in_any_round]
     for most in range(_MOST_NAMED, -1, -1):
         verbs = []
         if always:
@@ -45,7 +44,7 @@ def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
             verbs.append(f"hardly ever follows {_names(mostly, most)}")
         if less:
             verbs.append(f"follows {_lost_names(less, most)} less often {when}")
-        yield f"{agent} {joined(verbs)}."
+        yield f"{agent} {join_with_and(verbs)}."
 
 
 def uninformative_line(rows: Rows) -> str | None:

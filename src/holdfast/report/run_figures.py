@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from holdfast.report.figures import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 _NAMES = {
     "stability": "How well the model keeps its prompt (stability)",
@@ -34,9 +35,23 @@ _NAMES = {
     "mass": "Attention mass on the prompt",
 }
 _MOST_RULES = 9  # in the figure of the rules; more cannot be read
-_APART = 0.07  # of the axis, between two numbers at its right
+_MIN_DISTANCE = 0.07  # of the axis, between two numbers at its right
+_WHISKERS_APART = 0.05  # rounds between the whiskers of two curves, which would hide one another
 _BAND = "band: 95% bootstrap interval"
-_CURVE = "curve"  # the group of the lines that the legend names
+
+Styles = Mapping[Series, CurveStyle]  # in the order of the legend
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A curve of a panel: the estimate of a series in each round."""
+
+    series: Series
+    style: CurveStyle
+    points: Sequence[Estimate]
+
+
+Lines = dict[Series, "Line2D"]  # by the series that they show, for the legend
 
 
 def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:
@@ -45,155 +60,152 @@ def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False
     With `whiskers`, drift and mass show one standard deviation, as in the papers. The bytes
     depend only on the records: no date, fixed identifiers.
     """
-    looks = {
-        item: _Look(
-            item.legend,
-            CurveStyle(
-                COLOURS[index % len(COLOURS)],
-                "--" if index >= len(COLOURS) or item.run != series[0].run else "-",
-            ),
-            whiskers,
-        )
-        for index, item in enumerate(series)
-    }
+    styles = {item: _style(item, number, series[0].run) for number, item in enumerate(series)}
     with styled():
-        figures = {"drift": _drift(looks)}
+        figures = {"drift": _drift(styles, whiskers)}
         for kind in KINDS:
-            drawn = _categories(looks, kind)
-            if drawn is not None:
-                figures[f"categories_{kind}"] = drawn
-        if (rules := _rules(looks)) is not None:
-            figures["rules"] = rules
+            by_category = _categories(styles, kind)
+            if by_category is not None:
+                figures[f"categories_{kind}"] = by_category
+        by_rule = _rules(styles)
+        if by_rule is not None:
+            figures["rules"] = by_rule
         if any(item.measured("mass") for item in series):
-            figures["mass"] = _mass(looks)
+            figures["mass"] = _mass(styles, whiskers)
         return save(figures, folder)
 
 
-@dataclass(frozen=True)
-class _Look:
-    """The style of a series in every figure of a run; whiskers show standard deviations."""
-
-    label: str
-    style: CurveStyle
-    whiskers: bool
-
-    def draw(self, axis: Axes, points: Sequence[Estimate], aside: float = 0.0) -> None:
-        """Draws a curve with its band; whiskers are shifted by `aside` rounds."""
-        rounds = np.arange(1, len(points) + 1)
-        mean, low, high, sd = np.array(
-            [(point.mean, point.low, point.high, point.sd) for point in points], dtype=float
-        ).T
-        if np.isnan(mean).all():
-            return
-        axis.fill_between(rounds, low, high, color=self.style.colour, alpha=0.15, linewidth=0)
-        if self.whiskers:
-            error_bars(axis, rounds + aside, mean, self.style.colour, sd)
-        axis.plot(
-            rounds,
-            mean,
-            self.style.line,
-            gid=_CURVE,
-            label=self.label.replace("$", r"\$"),
-            color=self.style.colour,
-            linewidth=1.6,
-            marker="o" if len(points) <= MOST_DOTS else "",
-            markersize=3,
-        )
+def _style(item: Series, number: int, first_run: str) -> CurveStyle:
+    """A colour for each series; lines are dashed once all are used, and in runs after the first."""
+    dashed = number >= len(COLOURS) or item.run != first_run
+    return CurveStyle(COLOURS[number % len(COLOURS)], "--" if dashed else "-")
 
 
-def _draw(axis: Axes, curves: Sequence[tuple[_Look, Sequence[Estimate]]], title: str) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    for index, (look, points) in enumerate(curves):
-        look.draw(axis, points, 0.05 * (index - (len(curves) - 1) / 2))
-    axis.set(title=title, ylim=(0, 1.02))
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-def _write_ends(axis: Axes, curves: Sequence[tuple[_Look, Sequence[Estimate]]]) -> None:
-    """Writes the last mean of each curve to its right, where there is room for them all."""
-    ends = sorted(
-        (points[-1].mean, look.style.colour, len(points))
-        for look, points in curves
-        if points and points[-1].mean is not None
-    )
-    if any(above[0] - below[0] < _APART for below, above in pairwise(ends)):
-        return
-    for mean, colour, at in ends:
-        axis.annotate(
-            f"{mean:.2f}",
-            (at, mean),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-            fontsize=9,
-        )
-
-
-def _drift(looks: dict[Series, _Look]) -> Figure:
-    kinds = [kind for kind in KINDS if any(item.measured(kind) for item in looks)]
+def _drift(styles: Styles, whiskers: bool) -> Figure:
+    kinds = [kind for kind in KINDS if any(item.measured(kind) for item in styles)]
     # a single panel must be wide enough for the note
     figure, axes = panels(len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2)
+    lines: Lines = {}
     for kind, axis in zip(kinds, axes, strict=True):
-        curves = [(look, row_of(item, kind).points) for item, look in looks.items()]
-        _draw(axis, curves, _NAMES[kind])
-        _write_ends(axis, curves)
+        curves = [_Curve(item, style, row_of(item, kind).points) for item, style in styles.items()]
+        lines |= _draw(axis, curves, _NAMES[kind], whiskers)
+        _write_last_means(axis, curves)
         axis.set_xlabel("round")
-    has_whiskers = any(look.whiskers for look in looks.values())
-    deviation = "; whisker: one standard deviation" if has_whiskers else ""
-    _legend(figure, f"{_BAND} over conversations{deviation}")
+    deviation = "; whisker: one standard deviation" if whiskers else ""
+    _legend(figure, styles, lines, f"{_BAND} over conversations{deviation}")
     return figure
 
 
-def _mass(looks: dict[Series, _Look]) -> Figure:
+def _mass(styles: Styles, whiskers: bool) -> Figure:
     figure, (axis,) = panels(1, 1, 4.6, 3.2)
-    measured = [(look, item) for item, look in looks.items() if item.measured("mass")]
-    curves = [(look, row_of(item, "mass").points) for look, item in measured]
-    _draw(axis, curves, _NAMES["mass"])
-    points = [point for _, points in curves for point in points if point.mean is not None]
+    curves = [
+        _Curve(item, style, row_of(item, "mass").points)
+        for item, style in styles.items()
+        if item.measured("mass")
+    ]
+    lines = _draw(axis, curves, _NAMES["mass"], whiskers)
+    points = [point for curve in curves for point in curve.points if point.mean is not None]
     top = round_top([(point.mean or 0.0) + (point.sd or 0.0) for point in points])
     axis.set(xlabel="round", ylim=(0, top))
-    _legend(figure, "mean over heads, layers and tokens of the agent’s replies")
+    _legend(figure, styles, lines, "mean over heads, layers and tokens of the agent’s replies")
     return figure
 
 
-def _categories(looks: dict[Series, _Look], kind: str) -> Figure | None:
-    rows = [row for item in looks for row in category_rows(item, kind)]
+def _categories(styles: Styles, kind: str) -> Figure | None:
+    rows = [row for item in styles for row in category_rows(item, kind)]
     names = sorted({row.group for row in rows})
-    return _grouped(looks, rows, names, f"{_NAMES[kind]}, by category and round; {_BAND}")
+    return _grouped(styles, rows, names, f"{_NAMES[kind]}, by category and round; {_BAND}")
 
 
-def _rules(looks: dict[Series, _Look]) -> Figure | None:
-    rows = rule_rows(list(looks))
+def _rules(styles: Styles) -> Figure | None:
+    rows = rule_rows(list(styles))
     names = list(dict.fromkeys(row.group for row in rows))
     if len(names) > _MOST_RULES:
         return None
-    return _grouped(looks, rows, names, f"{_NAMES['stability']}, by rule and round; {_BAND}")
+    return _grouped(styles, rows, names, f"{_NAMES['stability']}, by rule and round; {_BAND}")
 
 
 def _grouped(
-    looks: dict[Series, _Look], rows: Sequence[EstimateRow], names: Sequence[str], note: str
+    styles: Styles, rows: Sequence[EstimateRow], names: Sequence[str], note: str
 ) -> Figure | None:
     """A panel for each name, with the rows of that group; None without names."""
     if not names:
         return None
     figure, axes = panels(len(names), min(3, len(names)), 2.6, 2.1)
-    plain = {item: replace(look, whiskers=False) for item, look in looks.items()}
+    lines: Lines = {}
     for name, axis in zip(names, axes, strict=True):
-        curves = [(plain[row.series], row.drawn) for row in rows if row.group == name]
-        _draw(axis, curves, name.replace("_", " ").replace("$", r"\$"))
-    _legend(figure, note)
+        curves = [
+            _Curve(row.series, styles[row.series], row.drawn) for row in rows if row.group == name
+        ]
+        lines |= _draw(axis, curves, name.replace("_", " ").replace("$", r"\$"))
+    _legend(figure, styles, lines, note)
     return figure
 
 
-def _legend(figure: Figure, note: str) -> None:
-    """One entry per series; built here, as legends of axes skip names that start with "_"."""
-    curves = {
-        str(line.get_label()): line
-        for axis in reversed(figure.axes)
-        for line in axis.get_lines()
-        if line.get_gid() == _CURVE
-    }
-    order = sorted(curves, key=lambda label: COLOURS.index(str(curves[label].get_color())))
-    legend_below(figure, [curves[label] for label in order], order, note)
+def _draw(axis: Axes, curves: Sequence[_Curve], title: str, whiskers: bool = False) -> Lines:
+    """Draws the curves with their bands into a panel; returns the lines of those measured."""
+    from matplotlib.ticker import MaxNLocator
+
+    lines: Lines = {}
+    for index, curve in enumerate(curves):
+        if all(point.mean is None for point in curve.points):
+            continue
+        if whiskers:
+            middle = (len(curves) - 1) / 2
+            _draw_whiskers(axis, curve, _WHISKERS_APART * (index - middle))
+        lines[curve.series] = _draw_curve(axis, curve)
+    axis.set(title=title, ylim=(0, 1.02))
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return lines
+
+
+def _draw_curve(axis: Axes, curve: _Curve) -> Line2D:
+    ends = [(point.mean, point.low, point.high) for point in curve.points]
+    mean, low, high = np.array(ends, dtype=float).T
+    rounds = np.arange(1, len(mean) + 1)
+    axis.fill_between(rounds, low, high, color=curve.style.colour, alpha=0.15, linewidth=0)
+    (line,) = axis.plot(
+        rounds,
+        mean,
+        curve.style.line,
+        gid="curve",  # in the SVG
+        color=curve.style.colour,
+        linewidth=1.6,
+        marker="o" if len(mean) <= MOST_DOTS else "",
+        markersize=3,
+    )
+    return line
+
+
+def _draw_whiskers(axis: Axes, curve: _Curve, shift: float) -> None:
+    """One standard deviation up and down, `shift` rounds beside the points."""
+    spreads = [(point.mean, point.sd) for point in curve.points]
+    mean, deviation = np.array(spreads, dtype=float).T
+    rounds = np.arange(1, len(mean) + 1)
+    error_bars(axis, rounds + shift, mean, curve.style.colour, deviation)
+
+
+def _write_last_means(axis: Axes, curves: Sequence[_Curve]) -> None:
+    """Writes the last mean of each curve to its right, where there is room for them all."""
+    measured = [curve for curve in curves if curve.points and curve.points[-1].mean is not None]
+    measured.sort(key=lambda curve: curve.points[-1].mean or 0.0)
+    means = [curve.points[-1].mean or 0.0 for curve in measured]
+    if any(above - below < _MIN_DISTANCE for below, above in pairwise(means)):
+        return
+    for curve, mean in zip(measured, means, strict=True):
+        axis.annotate(
+            f"{mean:.2f}",
+            (len(curve.points), mean),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=curve.style.colour,
+            fontsize=9,
+        )
+
+
+def _legend(figure: Figure, styles: Styles, lines: Lines, note: str) -> None:
+    """One entry for each series that some panel shows."""
+    drawn = [item for item in styles if item in lines]
+    names = [item.legend.replace("$", r"\$") for item in drawn]
+    legend_below(figure, [lines[item] for item in drawn], names, note)

@@ -13,8 +13,14 @@ from holdfast.records.typed_options import option_in, options_in, repeated, spli
 from holdfast.report.fixes_to_try import first_fix, fixes_to_compare
 
 _MODEL = (
-    *("--model", "--endpoint-model", "--api-key-env", "--chat-template"),
-    *("--device", "--device-map", "--dtype", "--trust-remote-code"),
+    "--model",
+    "--endpoint-model",
+    "--api-key-env",
+    "--chat-template",
+    "--device",
+    "--device-map",
+    "--dtype",
+    "--trust-remote-code",
 )
 _CHATS = ("--user-turns", "--system-as", "--temperature", "--top-p", "--max-new-tokens")
 _DEFAULT_ROUNDS = 8  # of `holdfast drift` and `holdfast calibrate`

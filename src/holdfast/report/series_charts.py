@@ -74,8 +74,11 @@ def chart_of(
     curves = [curve for curve in curves if curve.measured]
     parts = []
     for curve in curves:
-        (first, start, _), (last, end, _) = curve.measured[0], curve.measured[-1]
-        parts.append(f"{curve.label}: {start:.2f} at round {first}, {end:.2f} at round {last}")
+        first, last = curve.measured[0], curve.measured[-1]
+        parts.append(
+            f"{curve.label}: {first.mean:.2f} at round {first.round}, {last.mean:.2f} at round"
+            f" {last.round}"
+        )
     description = "; ".join(parts) + "."
     return Chart(title, description, curves, max(item.rounds for item in series), top)
 
@@ -96,8 +99,21 @@ def looks(series: Sequence[Series]) -> list[Curve]:
     ]
 
 
-# label, kind, conversations, and a cell per round: mean, interval and standard deviation
-NumberRow = tuple[str, str, int, list[tuple[str, str, str] | None]]
+class NumberCell(NamedTuple):
+    """The numbers of a round, as text."""
+
+    mean: str
+    interval: str
+    deviation: str  # "" for fewer than two conversations
+
+
+class NumberRow(NamedTuple):
+    """The numbers behind a curve."""
+
+    label: str  # of its series
+    kind: str
+    n: int  # conversations
+    cells: list[NumberCell | None]  # by round; None where nothing was measured
 
 
 @dataclass(frozen=True)
@@ -133,15 +149,21 @@ def number_rows(series: Sequence[Series], kinds: Sequence[str]) -> list[NumberRo
     """Panels as a table, with a row for each kind and series."""
     rows = [row_of(item, kind) for kind in kinds for item in series if item.measured(kind)]
     return [
-        (row.series.label, row.measure, row.n, [cell_of(p, row.measure) for p in row.points])
+        NumberRow(
+            row.series.label,
+            row.measure,
+            row.n,
+            [cell_of(point, row.measure) for point in row.points],
+        )
         for row in rows
     ]
 
 
-def cell_of(point: Estimate, kind: str) -> tuple[str, str, str] | None:
-    """Mean, interval and standard deviation as text; None if nothing was measured."""
+def cell_of(point: Estimate, kind: str) -> NumberCell | None:
+    """The numbers of an estimate; None if nothing was measured."""
     if point.mean is None:
         return None
     digits = 2 if kind in KINDS else 3
     value, _, interval = with_interval(point, lambda number: f"{number:.{digits}f}").partition(" ")
-    return value, interval, "" if point.sd is None else f"{point.sd:.{digits}f}"
+    deviation = "" if point.sd is None else f"{point.sd:.{digits}f}"
+    return NumberCell(value, interval, deviation)

@@ -42,7 +42,7 @@ def ending_lines(records: Sequence[Conversation]) -> list[tuple[str, str]]:
     """Ways in which dialogs of a run fell short, each as a heading and a sentence."""
     lines = []
     if replayed := Counter(r.replayed.system_prompt for r in records if r.replayed):
-        listed = _listed(replayed, _REPLAYED)
+        listed = _counts_text(replayed, _REPLAYED)
         text = f"{replayed.total():,} ({listed}); later rounds are means over the longer dialogs"
         lines.append(("dialogs replayed", text))
     spoken: list[list[Turn | Probe]] = [[*record.turns, *record.probes] for record in records]
@@ -68,7 +68,7 @@ def unanswered_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
 
 def unanswered_line(why: Counter[str]) -> tuple[str, str]:
     """How many probes were not answered, by why."""
-    text = f"{why.total():,} ({_listed(why, _ENDED)}); left out of the means"
+    text = f"{why.total():,} ({_counts_text(why, _ENDED)}); left out of the means"
     return "probes not answered", text
 
 
@@ -82,15 +82,15 @@ def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
         for probe in record.answered
         if not probe.reply_of and probe.kind in _IN_DIALOGS
     ]
-    every: list[Reply] = [*spoken, *probes]
-    replies = [reply for reply in every if reply.stop_reason not in GIVEN]
+    all_replies: list[Reply] = [*spoken, *probes]
+    replies = [reply for reply in all_replies if reply.stop_reason not in GIVEN]
     lines = []
     reasons = Counter(_why_empty(reply) for reply in replies if _is_empty(reply))
     if count := reasons.total():
         # earlier versions gave them a score
         scored = any(_is_empty(probe) and isinstance(probe, Probe) for probe in probes)
         meaning = "probes are scored as empty" if scored else "they are not scored"
-        text = f"{count:,} of {len(replies):,} ({_listed(reasons, _EMPTY)}); {meaning}"
+        text = f"{count:,} of {len(replies):,} ({_counts_text(reasons, _EMPTY)}); {meaning}"
         lines.append(("replies without content", text))
     if early := [reply.cut_at for reply in replies if reply.cut_at is not None]:
         lines.append(_early_cut_line(early, len(replies)))
@@ -148,7 +148,7 @@ def _is_empty(reply: Reply) -> bool:
 def _early_ends(records: Sequence[Conversation]) -> str:
     """How many dialogs ended early, and why; with the first that has a reason as an example."""
     ends = [(record.conversation, record.ended) for record in records if record.ended]
-    why = _listed(Counter(end.why for _, end in ends), _ENDED)
+    why = _counts_text(Counter(end.why for _, end in ends), _ENDED)
     text = (
         f"{len(ends):,} of {len(records):,} ({why}), and {len(records) - len(ends):,} are whole;"
         " later rounds are means over the dialogs that reached them"
@@ -164,7 +164,7 @@ def failure_lines(failures: Sequence[Failure]) -> list[tuple[str, str]]:
     """A heading and a sentence on unanswered requests; [] if there are none."""
     if not failures:
         return []
-    why = _listed(Counter(failure.why for failure in failures), _ENDED)
+    why = _counts_text(Counter(failure.why for failure in failures), _ENDED)
     count, reason = len(failures), failures[0].reason.rstrip(".")
     text = (
         f"{count:,} ({why}); left out of the means, and asked again when the command is repeated;"
@@ -182,6 +182,6 @@ def early_end(ended: Ended) -> str:
     return f"The dialog ended in round {ended.round}, as it {why}."
 
 
-def _listed(counts: Counter[str], words: Mapping[str, str]) -> str:
+def _counts_text(counts: Counter[str], words: Mapping[str, str]) -> str:
     """'2 filled the model's context, 1 met a content filter', the most frequent first."""
     return ", ".join(f"{count:,} {words.get(why, why)}" for why, count in counts.most_common())

@@ -37,7 +37,7 @@ def table(run: Run) -> str:
         ]
     if average := _average_lines(results):
         lines += ["Average of the tasks:", *(f"  {line}" for line in average)]
-    lines += [f"{what.capitalize()}: {line}." for what, line in failure_lines(run.failures)]
+    lines += [f"{head.capitalize()}: {text}." for head, text in failure_lines(run.failures)]
     if any(len(result.numbers) < 2 for result in results):
         lines.append(
             "No intervals with fewer than two samples: one cannot show how much they vary."

@@ -1,7 +1,7 @@
 """The text that a run prints when it ends; its page has every table."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -133,12 +133,10 @@ def _against_none(series: Sequence[Series]) -> list[str]:
                 " compared."
             )
             continue
-        values = pair.last, pair.mean
-        last, mean = (f"{signed(v)}, {verdict_on(v).word('higher', 'lower')}" for v in values)
-        rows.append((item.method, last, mean))
-        if any(value.other_prompts for value in values):
+        rows.append((item.method, _with_word(pair.last), _with_word(pair.mean)))
+        if pair.last.other_prompts or pair.mean.other_prompts:
             rows.append(("", other_prompts(pair.last), other_prompts(pair.mean)))
-        reasons += [verdict_on(value).why for value in values]
+        reasons += [verdict_on(pair.last).why, verdict_on(pair.mean).why]
     if not rows[1:]:
         return apart
     first = series[0].method
@@ -154,6 +152,11 @@ def _against_none(series: Sequence[Series]) -> list[str]:
     ]
 
 
+def _with_word(value: Estimate) -> str:
+    """'+0.09 [+0.02, +0.15], higher', or '..., cannot tell'."""
+    return f"{signed(value)}, {verdict_on(value).word('higher', 'lower')}"
+
+
 def _rules_by_method(
     series: Sequence[Series], rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
 ) -> list[str]:
@@ -161,23 +164,31 @@ def _rules_by_method(
     if not rules:
         return []
     first, names = series[0], list(dict.fromkeys(row.group for row in rules))
-    few = {row.group: f" (n = {row.n}, too few to tell)" for row in rules if row.n < MIN_SAMPLES}
-    write = plain if len(series) == 1 else _mean
-    words = {
+    clear = {
         pair.row: f" {verdict_on(pair.last).word('higher', 'lower')}"
         for pair in rule_differences(series, rules)
         if verdict_on(pair.last).sign
     }
-    columns = [["", "", *(name + few.get(name, "") * (len(series) > 1) for name in names)]]
-    start = [(first, 0)] if first.rounds > 1 else []
-    for item, at in (*start, *((item, -1) for item in series)):
-        cells = {
-            row.group: write(row.drawn[at]) + (words.get(row, "") if at else "")
+    write = plain if len(series) == 1 else _mean
+
+    def cells(item: Series, number: int, words: Mapping[estimates.EstimateRow, str]) -> list[str]:
+        """The scores of a series in a round, from 0, each followed by its word."""
+        scores = {
+            row.group: write(row.drawn[number]) + words.get(row, "")
             for row in rules
             if row.series is item
         }
-        column = (cells.get(name, "") for name in names)
-        columns.append([item.method, f"round {item.rounds if at else 1}", *column])
+        return [scores.get(name, "") for name in names]
+
+    notes: dict[str, str] = {}
+    if len(series) > 1:
+        few = [row for row in rules if row.n < MIN_SAMPLES]
+        notes = {row.group: f" (n = {row.n}, too few to tell)" for row in few}
+    columns = [["", "", *(name + notes.get(name, "") for name in names)]]
+    if first.rounds > 1:
+        columns.append([first.method, "round 1", *cells(first, 0, {})])
+    for item in series:
+        columns.append([item.method, f"round {item.rounds}", *cells(item, -1, clear)])
     if len(series) == 1:
         columns.append(["", "", *(fall(row, baseline) for row in rules)])
         return ["Rule by rule, stability:", *_side_by_side([column[1:] for column in columns])]

@@ -46,11 +46,14 @@ def _shown_head_line(trace: Trace) -> str:
 
 def _log_changes(decay: Decay) -> str:
     """The changes of the log of the mass, beside those under uniform attention."""
-    between, within = (
-        f"{_judged(change.real, 'rises', 'falls')} (uniform attention {_text(change.uniform)})"
-        for change in (decay.between_turns, decay.within_turns)
-    )
+    between = _beside_uniform(decay.between_turns)
+    within = _beside_uniform(decay.within_turns)
     return f"Log of the mass between turns {between}; within turns {within}."
+
+
+def _beside_uniform(change: Change) -> str:
+    measured = _judged(change.real, "rises", "falls")
+    return f"{measured} (uniform attention {_text(change.uniform)})"
 
 
 def _correlations_line(trace: Trace) -> str:
@@ -65,8 +68,13 @@ def _correlations_line(trace: Trace) -> str:
 
 def _correlations_of(trace: Trace) -> list[Estimate]:
     """The correlations over all probes, within rounds, within dialogs and between dialogs."""
-    found = trace.behaviour
-    kinds = (found.all, found.within_rounds, found.within_dialogs, found.between_dialogs)
+    behaviour = trace.behaviour
+    kinds = (
+        behaviour.all,
+        behaviour.within_rounds,
+        behaviour.within_dialogs,
+        behaviour.between_dialogs,
+    )
     return [correlation.estimate for correlation in kinds]
 
 

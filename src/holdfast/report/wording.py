@@ -124,14 +124,3 @@ def aligned(rows: Sequence[Sequence[str]], left: str = "") -> list[str]:
         + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-
-
-def joined(parts: Sequence[str]) -> str:
-    """'a', 'a and b', 'a, b and c'."""
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-
-
-def listing(names: Sequence[str], most: int = 4) -> str:
-    """'a, b and c', or 'a, b and 3 more' if there are more than `most` names."""
-    more = len(names) - most
-    return joined([*names[:most], *([f"{more} more"] if more > 0 else [])])
