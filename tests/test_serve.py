@@ -18,6 +18,7 @@ import tiny
 from served import Served, served
 
 import holdfast
+from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import load
 from holdfast.serve.limits import Limits
 from holdfast.serve.tool_calls import CallParser
@@ -70,6 +71,19 @@ def test_replies_are_those_of_the_model_without_a_server(client):
     assert reply.choices[0].finish_reason == "stop"
     assert reply.usage.prompt_tokens > 10 and reply.usage.completion_tokens > 3
     assert reply.model_extra["holdfast"]["applied"] is False
+
+
+def test_a_request_reads_the_weights_once(client, monkeypatch):
+    read, current = [], Fingerprint.current
+
+    def counted(self):
+        read.append(self)
+        return current(self)
+
+    monkeypatch.setattr(Fingerprint, "current", counted)
+    reply = ask(client)
+    assert reply.system_fingerprint == f"fp_{model().fingerprint[:12]}"
+    assert len([fingerprint for fingerprint in read if fingerprint is not model().identity]) == 1
 
 
 def test_several_choices_use_consecutive_seeds(client):

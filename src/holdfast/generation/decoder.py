@@ -25,6 +25,7 @@ from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilit
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.prefixes import KeysValues
 from holdfast.generation.processors import StepOutputs, process
+from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import RowState, StreamState, TokenMass
 from holdfast.generation.runner import Output, Runner
 from holdfast.generation.shared_prefixes import SharedPrefixes
@@ -78,6 +79,7 @@ class _UnbatchedRow:
     """A row that runs without slots."""
 
     row: RowState
+    runner: Runner
     caches: list[Cache | None]  # of each stream, as the model makes it; None before the first pass
 
 
@@ -85,7 +87,7 @@ class Decoder:
     """Generates rows with one model; `shared` receives the keys and values of rows that share."""
 
     def __init__(
-        self, runner: Runner, stop_ids: frozenset[int], shared: SharedPrefixes | None = None
+        self, runner: RowRunner, stop_ids: frozenset[int], shared: SharedPrefixes | None = None
     ):
         self.runner, self.stop_ids, self.shared = runner, stop_ids, shared
         self.slots = runner.slots()
@@ -101,9 +103,10 @@ class Decoder:
     @torch.inference_mode()
     def admit(self, rows: Sequence[RowState]) -> list[RowState]:
         """Prefills rows and draws their first tokens; returns those that end with them."""
-        if not self.runner.batched:
+        runner = self.runner
+        if isinstance(runner, Runner) and not runner.batched:
             (state,) = rows
-            self._unbatched = _UnbatchedRow(state, [None] * len(state.streams))
+            self._unbatched = _UnbatchedRow(state, runner, [None] * len(state.streams))
             return self._advance_unbatched(self._unbatched)
         first = len(self._owners)
         ends = (state.row.longest + state.row.sampling.max_new_tokens for state in rows)
@@ -282,7 +285,7 @@ class Decoder:
         state, outputs = unbatched.row, list[Output]()
         try:
             for number, stream in enumerate(state.streams):
-                output = self.runner.forward_next(stream, unbatched.caches[number])
+                output = unbatched.runner.forward_next(stream, unbatched.caches[number])
                 unbatched.caches[number] = output.cache
                 state.forwarded += output.tokens
                 outputs.append(output)

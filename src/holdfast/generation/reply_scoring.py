@@ -16,6 +16,7 @@ from holdfast.attention import RotaryLengths
 from holdfast.generation.batch import StreamGroup, batch_of
 from holdfast.generation.memory import in_memory
 from holdfast.generation.prefixes import KeysValues, Prefix
+from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import Row, Stream, StreamState
 from holdfast.generation.runner import Runner
 
@@ -56,7 +57,7 @@ class ScoredRow:
 
 
 def score_rows(
-    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
+    runner: RowRunner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> list[ScoredRow]:
     """Scores several replies to each of several chats; halves the batch whenever memory runs out.
 
@@ -74,9 +75,10 @@ def score_rows(
 
 @torch.inference_mode()
 def _score_rows(
-    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
+    runner: RowRunner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> list[ScoredRow]:
-    if not (runner.batched and runner.supports_chunked_prefill):
+    continues = runner.batched and runner.supports_chunked_prefill
+    if isinstance(runner, Runner) and not continues:
         return [
             _score_alone(runner, row, wanted) for row, wanted in zip(rows, replies, strict=True)
         ]
@@ -155,7 +157,7 @@ class _ForwardedRow:
 
 
 def _score_some(
-    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
+    runner: RowRunner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> list[ScoredRow]:
     """Scores rows whose prompts are in memory together."""
     streams = [StreamState(stream) for row in rows for stream in row.streams]
@@ -215,7 +217,7 @@ def _forward_whole(runner: Runner, state: StreamState, wanted: int) -> Tensor:
 
 
 def _forward_all(
-    runner: Runner, states: Sequence[StreamState], batch_size: int, limit: int, *, keep: bool
+    runner: RowRunner, states: Sequence[StreamState], batch_size: int, limit: int, *, keep: bool
 ) -> Iterator[_Forwarded]:
     """With `keep`, each stream's last logits, keys and values; else the logits of new tokens."""
     for group in _groups(states, batch_size, limit):

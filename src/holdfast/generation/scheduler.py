@@ -16,8 +16,8 @@ from holdfast.errors import ModelError
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.memory import halved, ran_out_of_memory
 from holdfast.generation.row_errors import name_error
+from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import Continuation, Row, RowState
-from holdfast.generation.runner import Runner
 from holdfast.generation.shared_prefixes import SharedPrefixes, beginning
 
 # waiting rows join once there is more than one per this many running: a prefill costs ~1 step
@@ -55,7 +55,7 @@ class Scheduler:
 
     def __init__(
         self,
-        runner: Runner,
+        runner: RowRunner,
         stop_ids: frozenset[int],
         batch_size: int,
         serving: Serving | None = None,

@@ -20,7 +20,7 @@ from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
 from holdfast.generation.memory import release_freed_memory
-from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.prefixes import LayerKeysValues
 from holdfast.generation.slot_layers import (
     CacheLayer,
     LayerColumns,
@@ -93,7 +93,7 @@ class Slots(Cache):
         others = self._shared.most_columns if self.lengths else 0
         self._shared.most_rows, self._shared.most_columns = rows, max(columns, others)
 
-    def open(self, computed: KeysValues | None, reusable_len: int | None = None) -> None:
+    def open(self, computed: LayerKeysValues | None, reusable_len: int | None = None) -> None:
         """Opens the next slot for a row; `reusable_len` first tokens may be requested later."""
         slot, nothing = len(self.lengths), ((),) * len(self._layers)
         tensors = nothing if computed is None else computed.layers
@@ -107,7 +107,7 @@ class Slots(Cache):
             sys.maxsize if reusable_len is None else reusable_len
         )
 
-    def add(self, computed: KeysValues) -> None:
+    def add(self, computed: LayerKeysValues) -> None:
         """Appends further tokens to the last slot; for layers that keep every token."""
         slot = len(self.lengths) - 1
         for layer, tensor_pair in zip(self._layers, computed.layers, strict=True):
@@ -214,7 +214,9 @@ class Slots(Cache):
         )
         return _Written(placed[0], placed[1], placed[2], Sources(placed[3], placed[4]))
 
-    def computed(self, slot: int, count: int | None = None, start: int = 0) -> KeysValues | None:
+    def computed(
+        self, slot: int, count: int | None = None, start: int = 0
+    ) -> LayerKeysValues | None:
         """Copies of the keys, values and states of a row's first `count` tokens (None: all) from
         `start` on; None if states have read more tokens, or windows have moved on.
         """
@@ -222,7 +224,7 @@ class Slots(Cache):
         cut = self._shared.window.cut(slot, length)
         if cut is None or (self._recurrent and length < self.lengths[slot]):
             return None
-        return KeysValues(
+        return LayerKeysValues(
             length,
             tuple(layer.tensors(slot, length, start) for layer in self._layers),
             tuple(layer.states(slot) for layer in self._layers),

@@ -160,7 +160,7 @@ def _head(answer: Answer, shapes: Shapes, kind: str) -> dict[str, Any]:
         "object": kind,
         "created": int(time.time()),
         "model": answer.service.name,
-        "system_fingerprint": f"fp_{answer.service.model.fingerprint[:12]}",
+        "system_fingerprint": f"fp_{answer.service.engine.fingerprint[:12]}",
     }
 
 

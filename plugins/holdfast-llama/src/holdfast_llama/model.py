@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
@@ -38,9 +38,6 @@ from holdfast_llama.weights import SteeredRow
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-    from holdfast.generation.runner import Runner
-    from holdfast.models.session_model import SessionModel
 
 _CONTEXT = 4096  # default tokens per row for models that were trained on more
 _ROWS = 32
@@ -125,13 +122,11 @@ class LlamaModel(Generates):
 
     def session(self, *, long_lived: bool = False) -> LocalSession:
         """Opens a session; see `LocalModel.session`."""
-        model = cast("SessionModel", self)  # its runner has the parts of `Runner` the engine uses
-        return LocalSession(model, long_lived=long_lived)
+        return LocalSession(self, long_lived=long_lived)
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:
         """A new scheduler for this model, without rows."""
-        runner = cast("Runner", self.runner)
-        return Scheduler(runner, self.stop_ids, self.batch_size, serving)
+        return Scheduler(self.runner, self.stop_ids, self.batch_size, serving)
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given."""

@@ -32,7 +32,7 @@ _PADDING_PER_PASS = 16  # tokens that cost about as much as the fixed part of a 
 
 @dataclass(frozen=True, eq=False)
 class SavedStream:
-    """Keys and values of a row's first tokens, as the engine's `KeysValues`.
+    """Keys and values of a row's first tokens.
 
     Args:
         tokens: how many of the saved tokens are used.
@@ -193,6 +193,10 @@ class Slots:
         self._natives.append(None)
         self.lengths.append(0 if computed is None else computed.tokens)
 
+    def add(self, computed: SavedStream) -> None:
+        """Refused: a saved stream begins with the row's first token, so none continues another."""
+        raise NotImplementedError
+
     def native(self, slot: int, *, steers: bool, columns: int) -> _NativeStream:
         """The stream of a row, with room for `columns` tokens; chosen at the row's first pass. A
         steered or traced row cannot continue from keys and values of a context with flash
@@ -248,7 +252,7 @@ class Slots:
 
 
 class LlamaRunner:
-    """A model in llama.cpp, as `holdfast.generation` uses a `Runner`.
+    """A model in llama.cpp, as a `RowRunner` of `holdfast.generation`.
 
     Args:
         pool: the model's contexts.
