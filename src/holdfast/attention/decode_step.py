@@ -31,9 +31,9 @@ def steer_step(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | No
     """
     touches = state.steering.touches(layer)
     if (kernel := step_kernel(inputs.query)) is not None:
-        rule = state.steering.rule(layer, inputs.query) if touches else None
-        if rule is None or isinstance(rule, LayerTable):
-            return _step_in_one(kernel, state, rule, inputs)
+        shift = state.steering.layer_shift(layer, inputs.query) if touches else None
+        if shift is None or isinstance(shift, LayerTable):
+            return _step_in_one(kernel, state, shift, inputs)
     return _move_one(state, layer, inputs) if touches else _read_one(state, inputs)
 
 
@@ -113,9 +113,9 @@ class StepPlan:
 
 def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """Steered attention of one query per row, [B, H, 1, D]; None if there is nothing to move."""
-    rule = state.steering.rule(layer, inputs.query)
-    if isinstance(rule, LayerTable) and rule.only_adds and not state.steering.trace:
-        return _step_by_bias(state, rule, inputs)
+    shift = state.steering.layer_shift(layer, inputs.query)
+    if isinstance(shift, LayerTable) and shift.only_adds and not state.steering.trace:
+        return _step_by_bias(state, shift, inputs)
     plan = _plan(state, inputs)
     if plan.span is None or plan.rest is None:
         if state.steering.trace:
@@ -126,7 +126,7 @@ def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | Non
     log_odds = span_lse - rest_lse
     if plan.unseen is not None:
         log_odds = log_odds.add_(plan.unseen)
-    mass = rule.mass(log_odds)
+    mass = shift.mass(log_odds)
     if state.steering.trace:
         on_span = mass
         if plan.prompt_span is not plan.span:

@@ -114,8 +114,8 @@ def _change(
     rest = _log_mass(scores, ~groups.span & ~groups.generated)
     if sink is not None:
         rest = torch.logaddexp(rest, sink.to(scores.dtype))
-    rule = state.steering.list_rule(layer, scores)
-    moved_span, moved_generated = rule.shift_groups(span, generated, rest)
+    methods = state.steering.method_sequence(layer, scores)
+    moved_span, moved_generated = methods.shift_log_masses(span, generated, rest)
     change = torch.where(span.isfinite(), moved_span - span, 0.0)[..., None] * groups.span
     behind = torch.where(generated.isfinite(), moved_generated - generated, 0.0)[..., None]
     return change + behind * groups.generated
