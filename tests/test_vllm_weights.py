@@ -39,7 +39,7 @@ def moved(rows, scores, positions, notes):
     three = any(needs_three(row) for row in rows)
     seen = Sight(members(rows, KEYS, three), positions)
     shift = shift_of(tuple(row.methods for row in rows), 0, HEADS, three)
-    return move_weights(scores, seen, rule, notes)
+    return move_weights(scores, seen, shift, notes)
 
 
 @pytest.mark.parametrize("notes", [False, True])

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
@@ -26,6 +26,7 @@ from holdfast.methods import (
 )
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
 from holdfast.models.checkpoint import find_source
+from holdfast.models.gguf_tokenizer import read_tokenizer
 from holdfast.models.loading_errors import explained
 from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
@@ -236,8 +237,8 @@ def load(
             f"{name} was trained on {native.trained_context:,} tokens, fewer than context={tokens};"
             " give at most that."
         )
-    with source.opened() as (location, file), explained(source, "tokenizer"):
-        tokenizer = _read_tokenizer(location, file)
+    with explained(source, "tokenizer"):
+        tokenizer = read_tokenizer(source.gguf.header)
     _check_tokens(native, tokenizer, name)
     threads = ranges.whole_number("a model", "threads", threads or torch.get_num_threads(), 1)
     runner = LlamaRunner(Pool(native, rows, tokens, threads, cache), f"llama:{name}")
@@ -256,14 +257,6 @@ def load(
 
 
 load.capabilities = _CAPABILITIES  # type: ignore[attr-defined]  # `abilities_in` reads it
-
-
-def _read_tokenizer(location: str, file: dict[str, str]) -> PreTrainedTokenizerFast:
-    from transformers import PreTrainedTokenizerFast
-
-    kind: Any = PreTrainedTokenizerFast
-    tokenizer: PreTrainedTokenizerFast = kind.from_pretrained(location, **file)
-    return tokenizer
 
 
 def _check_tokens(native: NativeModel, tokenizer: PreTrainedTokenizerFast, name: str) -> None:
