@@ -114,9 +114,9 @@ class Decoder:
         for state in rows:
             for number, stream in enumerate(state.streams):
                 state.forwarded += len(stream) - state.known_lengths[number]
-                known = state.known[number]
-                self.slots.open(known[0] if known else None, state.row.reusable_len(number))
-                for piece in known[1:]:
+                pieces = state.known[number]
+                self.slots.open(pieces[0] if pieces else None, state.row.reusable_len(number))
+                for piece in pieces[1:]:
                     self.slots.add(piece)
                 self._owners.append(_Owner(state, number))
             state.known = [()] * len(state.streams)
@@ -178,9 +178,10 @@ class Decoder:
             return
         for number, slot in enumerate(self._slots_of(state)):
             count = state.row.reusable_len(number) or self.slots.lengths[slot]
-            read = partial(self.slots.computed, slot, count)
+            copy_from = partial(self.slots.computed, slot, count)
             length = self.slots.lengths[slot]
-            self.shared.keep(state.row.streams[number], tuple(state.token_ids), count, read, length)
+            stream, generated = state.row.streams[number], tuple(state.token_ids)
+            self.shared.keep(stream, generated, count, copy_from, length)
 
     def _group(self, slots: Sequence[int]) -> _SlotGroup:
         owners = [self._owners[slot] for slot in slots]
@@ -200,10 +201,10 @@ class Decoder:
             failed = self._fails_with(group, error)
         if failed:  # outside the handler, whose error keeps the pass alive
             self._close(failed)
-            left = range(group.slots[0], len(self._owners))
-            if not left:
+            other_slots = range(group.slots[0], len(self._owners))
+            if not other_slots:
                 return failed
-            group = self._group(left)
+            group = self._group(other_slots)
             output = self._forward(group)
         ended = self._draw(group.by_row(output))
         self._close(ended)
@@ -228,10 +229,10 @@ class Decoder:
     def _forward(self, group: _SlotGroup, *, commit: bool = True) -> Output:
         """Forwards the pending tokens of a group."""
         slots = group.slots
-        known = [self.slots.lengths[slot] for slot in slots]
+        lengths = [self.slots.lengths[slot] for slot in slots]
         output = self.runner.forward_slots(self.slots, slots, group.streams)
-        for (state, _), slot, count in zip(group.owners, slots, known, strict=True):
-            state.forwarded += count - self.slots.lengths[slot]  # what was computed anew
+        for (state, _), slot, length in zip(group.owners, slots, lengths, strict=True):
+            state.forwarded += length - self.slots.lengths[slot]  # what was computed anew
         if commit:
             self.slots.commit(slots, [len(owner.stream) for owner in group.owners])
         return output
@@ -258,15 +259,17 @@ class Decoder:
         return ended
 
     def _slots_of(self, state: RowState) -> list[int]:
-        mine = [slot for slot, (owner, _) in enumerate(self._owners) if owner is state]
-        return sorted(mine, key=lambda slot: self._owners[slot][1])
+        slots = [slot for slot, owner in enumerate(self._owners) if owner.row is state]
+        return sorted(slots, key=lambda slot: self._owners[slot].number)
 
     def _computed(self, state: RowState) -> tuple[KeysValues | None, ...]:
         """The keys and values of a row that a longer prompt with its reply can reuse."""
         if not self.runner.supports_chunked_prefill:
             return ()
-        slots = enumerate(self._slots_of(state))
-        return tuple(self.slots.computed(slot, state.row.reusable_len(n)) for n, slot in slots)
+        return tuple(
+            self.slots.computed(slot, state.row.reusable_len(number))
+            for number, slot in enumerate(self._slots_of(state))
+        )
 
     def _close(self, rows: Sequence[RowState]) -> None:
         for state in rows:
@@ -303,18 +306,17 @@ def _note_log_probabilities(
     rows: Sequence[RowState], tokens: Sequence[DrawnToken], logits: Tensor
 ) -> None:
     """Records the log-probabilities of drawn tokens, for the rows that want them."""
-    wanted = [
-        (number, token, state.row.top_logprobs)
-        for number, (state, token) in enumerate(zip(rows, tokens, strict=True))
-        if state.row.top_logprobs is not None and not isinstance(token, Exception)
-    ]
-    if not wanted:
+    indices, token_ids, counts = list[int](), list[int](), list[int]()
+    for index, (state, token) in enumerate(zip(rows, tokens, strict=True)):
+        if state.row.top_logprobs is not None and not isinstance(token, Exception):
+            indices.append(index)
+            token_ids.append(token)
+            counts.append(state.row.top_logprobs)
+    if not indices:
         return
-    numbers, drawn, counts = zip(*wanted, strict=True)
-    for number, values in zip(
-        numbers, log_probabilities(logits[list(numbers)], drawn, counts), strict=True
-    ):
-        rows[number].log_probabilities.append(values)
+    values = log_probabilities(logits[indices], token_ids, counts)
+    for index, value in zip(indices, values, strict=True):
+        rows[index].log_probabilities.append(value)
 
 
 def _outputs_of(state: RowState, outputs: Sequence[Output]) -> StepOutputs:

@@ -109,25 +109,25 @@ class Scheduler:
 
     def step(self) -> list[RowState]:
         """Makes a pass, of joining rows or of all running ones; returns the rows that ended."""
-        ended, self._ended = self._ended, []
+        ended_before, self._ended = self._ended, []
         self._steps += 1
         joining = self._joining()
         try:
-            done = self._pass(joining)
+            ended = self._pass(joining)
         except Exception as error:
             if not ran_out_of_memory(error):
                 raise
-            done = None
-        if done is None:  # outside the handler, whose error keeps everything computed alive
-            return ended + self._make_room()
+            ended = None
+        if ended is None:  # outside the handler, whose error keeps everything computed alive
+            return ended_before + self._make_room()
         self._regrow()
         for state in self._running:
             state.settle()
-        for state in done:
+        for state in ended:
             self._running.remove(state)
             if state.error is not None and state.row.name:
                 name_error(state.error, state.row.name)
-        return ended + done
+        return ended_before + ended
 
     def _joining(self) -> list[RowState]:
         """The rows to admit now: first those that others wait for, each kind in order."""
@@ -204,13 +204,10 @@ class Scheduler:
         if self.serving is None or not self.halvings or self.limit >= self.batch_size:
             return
         self._steps_since_resize += 1
-        if self._steps_since_resize >= self.serving.regrow << min(
-            len(self.halvings) - 1, _MAX_DOUBLINGS
-        ):
-            self.limit, self._steps_since_resize = (
-                min(self.batch_size, self.limit + self.limit // 4 + 1),
-                0,
-            )
+        doublings = min(len(self.halvings) - 1, _MAX_DOUBLINGS)
+        if self._steps_since_resize >= self.serving.regrow << doublings:
+            self.limit = min(self.batch_size, self.limit + self.limit // 4 + 1)
+            self._steps_since_resize = 0
 
 
 def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
@@ -224,10 +221,10 @@ def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
     for stop in range(1, len(ordered) + 1):
         costs, count, longest, tokens = [math.inf] * stop, 0, 0, 0
         for start in reversed(range(stop)):
-            known = ordered[start].known_lengths
-            count += len(known)
-            longest = max(longest, *known)
-            tokens += sum(known)
+            known_lengths = ordered[start].known_lengths
+            count += len(known_lengths)
+            longest = max(longest, *known_lengths)
+            tokens += sum(known_lengths)
             padded = count * ordered[start].num_new_tokens
             fits = padded <= _PREFILL_TOKENS and count * longest <= max(
                 _PREFILL_COLUMNS, 4 * tokens
