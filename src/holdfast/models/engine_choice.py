@@ -145,23 +145,26 @@ def choose_engine(
     assert gguf is not None
     machine = machine or Machine.current()
     memory = _Memory.of(gguf, machine)
-    ours = f"{name} runs in Holdfast's own engine, dequantised to {megabytes(memory.dequantised)}"
-    theirs = f"{name} runs in llama.cpp, on its weights as they are ({megabytes(memory.on_disk)})"
+    in_torch = f"{name} runs in Holdfast's own engine, dequantised to"
+    in_torch += f" {megabytes(memory.dequantised)}"
+    in_llama = f"{name} runs in llama.cpp, on its weights as they are"
+    in_llama += f" ({megabytes(memory.on_disk)})"
     if abilities is None:  # rule 2
         cure = f"{INSTALL} runs them as they are ({megabytes(memory.on_disk)})"
-        sentence = "" if memory.fits else f"{ours}: {memory.shortage}; {cure}."
-        return Choice("torch", sentence)
+        if memory.fits:
+            return Choice("torch")
+        return Choice("torch", f"{in_torch}: {memory.shortage}; {cure}.")
     if why_not:
-        return Choice("torch", f"{ours}, as {why_not}.")
+        return Choice("torch", f"{in_torch}, as {why_not}.")
     if not memory.fits:  # rule 3
-        return Choice("llama", f"{theirs}: {memory.shortage}; --engine torch tries it.")
+        return Choice("llama", f"{in_llama}: {memory.shortage}; --engine torch tries it.")
     if memory.on_gpu:  # rule 4
-        return Choice("torch", f"{ours}, as there is a GPU; --engine llama chooses llama.cpp.")
+        return Choice("torch", f"{in_torch}, as there is a GPU; --engine llama chooses llama.cpp.")
     if wanted.work == "chat":  # rule 5
         why = "a single chat is answered faster there"
-        return Choice("llama", f"{theirs}: {why}; --engine torch chooses Holdfast's own engine.")
+        return Choice("llama", f"{in_llama}: {why}; --engine torch chooses Holdfast's own engine.")
     why = "many replies at a time are generated faster there"  # rule 6
-    return Choice("torch", f"{ours}: {why}; --engine llama needs less memory.")
+    return Choice("torch", f"{in_torch}: {why}; --engine llama needs less memory.")
 
 
 @dataclass(frozen=True)

@@ -182,9 +182,9 @@ async def _send_events(answer: Answer, shapes: Shapes, send: Send) -> None:
     with_usage = options is not None and options.include_usage
     head = _head(answer, shapes, shapes.chunk) | ({"usage": None} if with_usage else {})
 
-    async def send_chunk(choice: Choice, delta: Delta, first: bool = False, **more: Any) -> None:
+    async def send_chunk(choice: Choice, delta: Delta, first: bool = False, **fields: Any) -> None:
         piece = shapes.chunk_choice(choice.index, delta, choice.details, first)
-        await send_event(send, head | {"choices": [piece]} | more)
+        await send_event(send, head | {"choices": [piece]} | fields)
 
     async def send_reply(choice: Choice) -> None:
         async with aclosing(answer.deltas(choice)) as deltas:
@@ -194,8 +194,8 @@ async def _send_events(answer: Answer, shapes: Shapes, send: Send) -> None:
     await start_events(send)
     for choice in answer.choices:
         # the very first chunk says how the answer is steered
-        more = {} if choice.index else {"holdfast": answer.steering}
-        await send_chunk(choice, Delta(), first=True, **more)
+        fields = {} if choice.index else {"holdfast": answer.steering}
+        await send_chunk(choice, Delta(), first=True, **fields)
     async with task_group() as group:
         for choice in answer.choices:
             group.create_task(send_reply(choice))
@@ -206,12 +206,12 @@ async def _send_events(answer: Answer, shapes: Shapes, send: Send) -> None:
 
 def _usage(submission: Submission, choices: list[Choice]) -> Usage:
     prompts = choices[:: submission.body.n]
-    read = sum(len(choice.chat.prompt_ids) for choice in prompts)
+    prompt_tokens = sum(len(choice.chat.prompt_ids) for choice in prompts)
     generated = sum(choice.stopwatch.tokens for choice in choices)
     cached = sum(choice.stopwatch.cached for choice in prompts)
     return Usage(
-        prompt_tokens=read,
+        prompt_tokens=prompt_tokens,
         completion_tokens=generated,
-        total_tokens=read + generated,
+        total_tokens=prompt_tokens + generated,
         prompt_tokens_details=Cached(cached_tokens=cached),
     )

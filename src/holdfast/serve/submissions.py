@@ -105,10 +105,12 @@ def _grammar(body: ChatBody, parser: CallParser) -> Grammar | None:
     if not body.forced_tools and not body.strict_tools:
         return body.format_grammar
     if (form := parser.form) is None:
-        field, given = ("tool_choice", "required") if body.forced_tools else ("tools", "strict")
+        field, value = "tools", "strict"
+        if body.forced_tools:
+            field, value = "tool_choice", "required"
         raise refused_field(
             field,
-            f"{given} cannot be enforced, because the template of {parser.name!r} writes no calls"
+            f"{value} cannot be enforced, because the template of {parser.name!r} writes no calls"
             " with JSON arguments that can be read back; leave it out.",
             "no_call_form",
         )
@@ -207,10 +209,10 @@ def _choose_methods(
         if idle.needs_system_prompt:
             return Steering((), f"{idle.spec} needs a system prompt, and there is none")
         return Steering((), "there is no system prompt and no emphasis to steer towards")
-    chosen = read_spec(body.steering)
-    if not chosen:
+    named = read_spec(body.steering)
+    if not named:
         return Steering((), "the request asks for none")
-    compiled = compile_methods(chosen)
+    compiled = compile_methods(named)
     if idle := compiled.without_target(prompted=prompted, emphasised=emphasised):
         message = (
             f"steering {idle.spec} needs a system prompt or emphasis, and there is neither; add"
@@ -222,7 +224,7 @@ def _choose_methods(
                 " for steering none."
             )
         raise refused_field("steering", message, "nothing_to_hold")
-    return Steering(chosen)
+    return Steering(named)
 
 
 def _edited(request: Request) -> list[int]:
@@ -288,10 +290,10 @@ def _seed(body: GeneratingBody) -> int:
 
 
 def _text_of(ids: list[int], tokenizer: PreTrainedTokenizerFast) -> str:
-    text = str(tokenizer.decode(ids)) if max(ids) < len(tokenizer) else ""
-    for known in (text, text.removeprefix(str(tokenizer.bos_token))):
-        if known and list(tokenizer(known).input_ids) == ids:
-            return known
+    decoded = str(tokenizer.decode(ids)) if max(ids) < len(tokenizer) else ""
+    for text in (decoded, decoded.removeprefix(str(tokenizer.bos_token))):
+        if text and list(tokenizer(text).input_ids) == ids:
+            return text
     raise refused_field(
         "prompt",
         f"The prompt's {len(ids)} token ids are not those that their text is tokenized to; send the"
