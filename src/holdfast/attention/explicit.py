@@ -184,15 +184,15 @@ def _uniform_at(
     row, `queries` [B].
     """
     rows = len(queries)
-    seen = torch.ones(rows, keys, dtype=torch.bool, device=queries.device)
+    is_visible = torch.ones(rows, keys, dtype=torch.bool, device=queries.device)
     if mask is not None:
         mask = mask.expand(rows, *mask.shape[1:])
         last = queries if mask.shape[2] > 1 else torch.zeros_like(queries)
-        seen = visible(mask[torch.arange(rows, device=queries.device), :, last]).any(1)
+        is_visible = visible(mask[torch.arange(rows, device=queries.device), :, last]).any(1)
     elif causal:
-        seen = torch.arange(keys, device=queries.device) <= queries[:, None]
+        is_visible = torch.arange(keys, device=queries.device) <= queries[:, None]
     span = state.columns.span(rows, keys).to(queries.device)
-    return (span & seen).sum(-1) / seen.sum(-1).clamp(min=1)
+    return (span & is_visible).sum(-1) / is_visible.sum(-1).clamp(min=1)
 
 
 def _softmax(scores: Tensor, sink: Tensor | None) -> Tensor:

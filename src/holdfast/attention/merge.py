@@ -172,13 +172,13 @@ def _without(part: KeyGroup, states: Tensor) -> Tensor:
 
 def _blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[Block]:
     """Blocks of queries that may see the span; kept for later layers if their masks are small."""
-    kept = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
-    if kept:
-        return kept
+    shared_blocks = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
+    if shared_blocks:
+        return shared_blocks
     blocks = list(_make_blocks(state, inputs, span))
     masks = [block.part.mask for block in blocks]
     if sum(mask.numel() for mask in masks if mask is not None) <= LARGEST_MASK:
-        kept.extend(blocks)
+        shared_blocks.extend(blocks)
     return blocks
 
 
@@ -198,10 +198,10 @@ def _make_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[
         size = max(1, min(size, _BLOCK_ELEMENTS // (rows * (span.stop - span.start))))
     for start in range(first, queries, size):
         stop = min(queries, start + size)
-        seen = over(None if inputs.mask is None else inputs.mask[:, :, start:stop], span)
+        mask = over(None if inputs.mask is None else inputs.mask[:, :, start:stop], span)
         if causal and not span.pure:
-            seen = _causal(start, stop, span, inputs.key.device)
-        blocks.append(Block(start, stop, masked_part(span, seen, members, inputs.query.dtype)))
+            mask = _causal(start, stop, span, inputs.key.device)
+        blocks.append(Block(start, stop, masked_part(span, mask, members, inputs.query.dtype)))
     return blocks
 
 

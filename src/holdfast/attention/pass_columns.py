@@ -61,8 +61,9 @@ class PassColumns:
             self._tokens = None
         elif first or self._tokens is not None:
             tokens = q_offset + q_length
-            known = None if first else self._tokens
-            self._tokens = tokens if known is None else max(known, tokens)
+            if not first and self._tokens is not None:
+                tokens = max(tokens, self._tokens)
+            self._tokens = tokens
 
     def first(self, keys: int) -> int | Starts:
         """The column of the first of `keys` keys.

@@ -65,11 +65,11 @@ class InputItem(Body):
 
     @model_validator(mode="after")
     def _check_needed(self) -> Self:
-        own_fields = self._FIELDS[self.type]
+        needed_fields = self._FIELDS[self.type]
         for names in self._FIELDS.values():
             for name in names:
-                if (getattr(self, name) is None) == (name in own_fields):
-                    verb = "needs" if name in own_fields else "takes no"
+                if (getattr(self, name) is None) == (name in needed_fields):
+                    verb = "needs" if name in needed_fields else "takes no"
                     raise refused_field(
                         "input", f"An item of input of the type {self.type} {verb} {name}."
                     )

@@ -34,15 +34,15 @@ class Steering:
     """The methods of a reply."""
 
     methods: tuple[Method, ...]  # those that the request names, or the server's default
-    why: str = ""  # why there are none; "" if there are any
+    why: str | None = None  # why there are none; None if there are any
 
     def report(self, requests: Sequence[Request]) -> AppliedSteering:
         """Reports the steering of these requests, for their answer.
 
         Methods that edit messages may leave this chat as it is; if all did, nothing was applied.
         """
-        report = AppliedSteering(steering=spec_of(self.methods), applied=not self.why)
-        if self.why:
+        report = AppliedSteering(steering=spec_of(self.methods), applied=self.why is None)
+        if self.why is not None:
             return {**report, "why": self.why}
         editing = compile_methods(self.methods).messages
         if not editing:
@@ -209,10 +209,10 @@ def _choose_methods(
         if idle.needs_system_prompt:
             return Steering((), f"{idle.spec} needs a system prompt, and there is none")
         return Steering((), "there is no system prompt and no emphasis to steer towards")
-    named = read_spec(body.steering)
-    if not named:
+    methods = read_spec(body.steering)
+    if not methods:
         return Steering((), "the request asks for none")
-    compiled = compile_methods(named)
+    compiled = compile_methods(methods)
     if idle := compiled.without_target(prompted=prompted, emphasised=emphasised):
         message = (
             f"steering {idle.spec} needs a system prompt or emphasis, and there is neither; add"
@@ -224,7 +224,7 @@ def _choose_methods(
                 " for steering none."
             )
         raise refused_field("steering", message, "nothing_to_hold")
-    return Steering(named)
+    return Steering(methods)
 
 
 def _edited(request: Request) -> list[int]:
