@@ -37,12 +37,12 @@ def note_plain(before: Sequence[PriorAttention]) -> None:
 def forget_plain(before: Sequence[PriorAttention]) -> None:
     """Forgets the configurations that have that attention back."""
     restored = [p.config for p in before if p.implementation not in (None, IMPLEMENTATION)]
-    entries = list(_PLAIN)
-    _PLAIN.clear()
-    for reference, name in entries:
+    remaining = []
+    for reference, name in _PLAIN:
         config = reference()
         if config is not None and not any(config is other for other in restored):
-            _PLAIN.append((reference, name))
+            remaining.append((reference, name))
+    _PLAIN[:] = remaining  # at once, as other threads read it
 
 
 def plain_name(config: object) -> str:

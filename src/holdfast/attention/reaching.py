@@ -133,10 +133,10 @@ def probe(model: PreTrainedModel, plain: Tensor) -> None:
             model, f"its cache counts {count} tokens after 2, so no place in it is certain"
         )
     # a model that runs its layers several times has made several passes
-    REACHED[model] = {}
+    heads: dict[int, int] = {}
     for masses in state.passes:
-        for layer, mass in masses.steered.items():
-            REACHED[model][layer] = mass.shape[1]
+        heads |= {layer: mass.shape[1] for layer, mass in masses.steered.items()}
+    REACHED[model] = heads
 
 
 @torch.inference_mode()

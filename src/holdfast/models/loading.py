@@ -224,8 +224,8 @@ def _load(
         raise placement.no_room(source.name, error) from error
     if model.device.type == "meta":
         raise ModelError(
-            f"The device map {placement.device_map!r} leaves the first weights of {source.name!r} on"
-            " disk; keep its embeddings on a device."
+            f"The device map {placement.device_map!r} leaves the first weights of"
+            f" {source.name!r} on disk; keep its embeddings on a device."
         )
     return model
 

@@ -1,4 +1,4 @@
-"""The answer to `GET /v1/steering`: servers write it, and clients read from it what they may ask."""
+"""The answer to `GET /v1/steering`: servers write it, and clients read what they may ask for."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class SteeringAnswer(BaseModel):
     model_config = ConfigDict(frozen=True, validate_by_name=True)
 
     methods: list[OfferedMethod]
-    wire_format: str = Field("holdfast", validation_alias="spelling", serialization_alias="spelling")
+    wire_format: str = Field(
+        "holdfast", validation_alias="spelling", serialization_alias="spelling"
+    )
     fingerprint: str | None = None  # of the model
     default: str | None = None  # the spec of the methods of requests that name none
     refusal: str | None = None  # why it cannot steer now
