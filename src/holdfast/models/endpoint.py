@@ -274,10 +274,14 @@ class EndpointSession:
     def _lose(self, server: Server, error: Unreachable) -> None:
         """Lets the conversations of a lost endpoint continue wherever there is room."""
         server.unavailable = error
-        kept = {name: where for name, where in self._server_of.items() if where is not server}
-        self._server_of = kept
-        left, self._waiting[server] = self._waiting[server], []
-        for waiting in left:
+        self._server_of = {
+            conversation: other
+            for conversation, other in self._server_of.items()
+            if other is not server
+        }
+        queue = self._waiting[server]
+        self._waiting[server] = []
+        for waiting in queue:
             self._queue(waiting)
         if self._all_unavailable():
             for waiting in self._waiting[None]:

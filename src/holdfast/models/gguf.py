@@ -93,14 +93,14 @@ class GGUF:
         return hashlib.sha256(f"{content} {dtype}".encode()).hexdigest()[:32]
 
     @property
-    def unknown_split(self) -> str:
-        """A warning if transformers may split text into other tokens than llama.cpp; else ""."""
+    def unknown_split(self) -> str | None:
+        """A warning if transformers may split text into other tokens than llama.cpp."""
         from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
 
         split = self.value("tokenizer.ggml.pre", "")
-        known = {*GGUF_PRE_TOKENIZER_SPLITS, *_SPLIT_AS_GPT2}
-        if self.value("tokenizer.ggml.model") != "gpt2" or split in known:
-            return ""
+        known_splits = {*GGUF_PRE_TOKENIZER_SPLITS, *_SPLIT_AS_GPT2}
+        if self.value("tokenizer.ggml.model") != "gpt2" or split in known_splits:
+            return None
         return (
             f"{self.path.name} splits text as {split!r}, which transformers does not know: it"
             " splits as GPT-2 does, so tokens may differ from llama.cpp's; the model's safetensors"

@@ -143,15 +143,15 @@ def _read_tokenizer(source: Source, options: dict[str, Any]) -> PreTrainedTokeni
     else:
         tokenizer = read_tokenizer(source.gguf.header)
         tokenizer.name_or_path = source.name
-        if unknown := source.gguf.unknown_split:
-            warnings.warn(unknown, stacklevel=4)
+        if (warning := source.gguf.unknown_split) is not None:
+            warnings.warn(warning, stacklevel=4)
     if not tokenizer.is_fast:
         raise ModelError(
             f"{source.name} has no fast tokenizer, which finding spans needs; convert it to"
             " tokenizer.json."
         )
-    read: PreTrainedTokenizerFast = tokenizer
-    return read
+    fast_tokenizer: PreTrainedTokenizerFast = tokenizer
+    return fast_tokenizer
 
 
 def _read_model(
@@ -264,7 +264,7 @@ def _makes_plain_cache(model: PreTrainedModel) -> bool:
         output = model(input_ids=token, use_cache=True)
     except ValueError:  # transformers cannot count tokens if it recognises no attention layer
         return False
-    made = cache_of(output)
-    if made is None:  # a model without attention, before transformers 5.24
-        made = getattr(output, "__dict__", {}).get("cache_params")
-    return type(made) is DynamicCache
+    cache = cache_of(output)
+    if cache is None:  # a model without attention, before transformers 5.24
+        cache = getattr(output, "__dict__", {}).get("cache_params")
+    return type(cache) is DynamicCache

@@ -192,11 +192,11 @@ class LocalSession:
 
     def _render(self, requests: Sequence[Request]) -> list[Rendered]:
         """The requests as rows that continue their threads; one that needs a rehearsal has it."""
-        known = [self._after_known_rehearsal(request) for request in requests]
-        rows = self._rows(known)
-        waiting = [n for n, request in enumerate(known) if request.compiled.rehearsed]
-        rehearsals = self._rows([rehearsal_of(known[n]) for n in waiting])
-        for n, rehearsal in zip(waiting, rehearsals, strict=True):
+        requests = [self._after_known_rehearsal(request) for request in requests]
+        rows = self._rows(requests)
+        rehearsed = [n for n, request in enumerate(requests) if request.compiled.rehearsed]
+        rehearsals = self._rows([rehearsal_of(requests[n]) for n in rehearsed])
+        for n, rehearsal in zip(rehearsed, rehearsals, strict=True):
             rows[n] = replace(rows[n], rehearsal=rehearsal)
         return rows
 
@@ -255,11 +255,11 @@ class LocalSession:
         inputs = await self.score_inputs(requests, replies)
         if not inputs:
             return []
-        chats = [given.chat for given in inputs]
+        chats = [scoring.chat for scoring in inputs]
         rows = score_rows(
             self.model.runner,
             [chat.row for chat in chats],
-            [given.replies for given in inputs],
+            [scoring.replies for scoring in inputs],
             self.model.batch_size,
         )
         for chat, row in zip(chats, rows, strict=True):

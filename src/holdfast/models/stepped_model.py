@@ -139,9 +139,9 @@ class SteppedModel:
             return error
 
     def _reply(self, chat: Rendered, row: RowState) -> Reply:
-        done = row.result()
-        forwarded = done.forwarded + chat.rehearsed
-        if done.stop_reason == "context":
+        continuation = row.result()
+        forwarded = continuation.forwarded + chat.rehearsed
+        if continuation.stop_reason == "context":
             return Reply(
                 text="",
                 token_ids=(),
@@ -149,15 +149,16 @@ class SteppedModel:
                 forwarded=forwarded,
                 prompt_ids=chat.prompt_ids,
             )
-        ids = done.token_ids
+        ids = continuation.token_ids
         text = str(self._model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if chat.row.keep and chat.request.thread is not None:
-            self._threads.keep(chat.request.thread, chat.as_dialog(done.computed, ids, text))
+            dialog = chat.as_dialog(continuation.computed, ids, text)
+            self._threads.keep(chat.request.thread, dialog)
         return Reply(
             text=text,
             token_ids=ids,
-            stop_reason=done.stop_reason,
-            trace=done.trace,
+            stop_reason=continuation.stop_reason,
+            trace=continuation.trace,
             forwarded=forwarded,
             prompt_ids=chat.prompt_ids,
             cached=row.cached,
