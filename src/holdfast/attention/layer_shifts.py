@@ -112,4 +112,6 @@ def _shift_one(
     finite = log_odds.isfinite()
     log_odds = log_odds.masked_fill(~finite, 0.0)  # else the branch not taken has a gradient of NaN
     change = torch.where(finite, method.shift(log_odds, layer) - log_odds, 0.0)
-    return span + change, generated + change if method.span_includes_generated else generated
+    if method.span_includes_generated:
+        generated = generated + change
+    return span + change, generated

@@ -189,7 +189,8 @@ def _make_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[
     rows, queries, keys = inputs.query.shape[0], inputs.query.shape[2], inputs.key.shape[2]
     members = None if span.pure else state.columns.members(rows, keys)
     causal = inputs.causal and inputs.mask is None
-    blocks, first = [], span.start if causal else 0
+    blocks = list[Block]()
+    first = span.start if causal else 0
     if causal and span.pure:  # the queries of the span itself
         first = min(queries, span.stop)
         blocks.append(Block(span.start, first, KeyGroup(span.start, first), causal=True))

@@ -122,7 +122,8 @@ class OpenModel:
         self, begun: _BlockPass, arguments: Mapping[str, Any], model: PreTrainedModel
     ) -> list[EditGroup]:
         """Checks that a pass fits the block; returns its edits."""
-        origin, state = None if begun.block is None else begun.block.origin, begun.state
+        origin = None if begun.block is None else begun.block.origin
+        state = begun.state
         continues = claim_cache(cache_of(arguments), origin, self.name)
         if origin is None or state is None:
             return []

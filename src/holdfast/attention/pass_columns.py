@@ -72,7 +72,8 @@ class PassColumns:
             Unsteerable: these keys are not tokens.
             UsageError: there are fewer tokens than the span mask has.
         """
-        width, tokens = self.steering.span.shape[1], self._tokens if self._firsts else keys
+        width = self.steering.span.shape[1]
+        tokens = self._tokens if self._firsts else keys
         if tokens is not None and not self.steering.follows and tokens < width:
             raise UsageError(
                 f"The span mask has {width} tokens and this pass sees {tokens}; give a mask of the"

@@ -108,9 +108,10 @@ class Runner:
         `end`. States would read padding, some layers take positions from the cache's length, and a
         pass has the rotary factors of its longest row.
         """
-        states = (start > 0, end - start) if self.recurrent else None
-        equal = self._equal_positions_from is not None and end >= self._equal_positions_from
-        return states, (start, end) if equal else None, self.rotary.like(end)
+        for_states = (start > 0, end - start) if self.recurrent else None
+        needs_equal = self._equal_positions_from is not None and end >= self._equal_positions_from
+        for_positions = (start, end) if needs_equal else None
+        return for_states, for_positions, self.rotary.like(end)
 
     def require_equal_positions(self) -> bool:
         """Notes that layers take positions from the cache's length; False if that was known."""

@@ -61,7 +61,8 @@ class Scheduler:
         serving: Serving | None = None,
     ):
         self.runner, self.stop_ids, self.batch_size = runner, stop_ids, batch_size
-        self.serving, self.shared = serving, serving.shared if serving is not None else None
+        self.serving = serving
+        self.shared = None if serving is None else serving.shared
         self.limit = batch_size if runner.batched else 1
         self.halvings: list[int] = []
         self._steps = self._steps_since_resize = 0  # in total, and since the limit last changed
