@@ -223,8 +223,8 @@ def _attend_plainly(inputs: LayerInputs) -> Tensor:
         return kernel(inputs, None, None, False)[0]
     bias = None if mask is None else additive(mask, query.dtype)
     if query.shape[2] == 1:
-        return attend_one(inputs, bias)[0]
-    return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling)[0]
+        return attend_one(inputs, bias).output
+    return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling).output
 
 
 AttentionInterface.register(IMPLEMENTATION, holdfast_attention)

@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from holdfast.attention.extent import KeyRange
-from holdfast.attention.fused_kernels import LayerInputs, attend
+from holdfast.attention.fused_kernels import Attended, LayerInputs, attend
 from holdfast.attention.group_masks import KeyGroup, additive, masked_part, over
 from holdfast.attention.layer_shifts import LayerShift
 from holdfast.attention.passes import PassState
@@ -64,8 +64,8 @@ def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | 
     return _move(shift, inputs, output, lse, _blocks(state, inputs, span), heads)
 
 
-def _attend_all(state: PassState, inputs: LayerInputs) -> tuple[Tensor, Tensor]:
-    """Output and log-sum-exp of unsteered attention; a large mask is made in pieces."""
+def _attend_all(state: PassState, inputs: LayerInputs) -> Attended:
+    """Unsteered attention; a large mask is made in pieces."""
     query, mask, dtype = inputs.query, inputs.mask, inputs.query.dtype
     if mask is None:
         return attend(query, inputs.key, inputs.value, None, inputs.causal, inputs.scaling)
@@ -74,10 +74,11 @@ def _attend_all(state: PassState, inputs: LayerInputs) -> tuple[Tensor, Tensor]:
         return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling)
     size = max(1, LARGEST_MASK // (mask.shape[0] * mask.shape[3]))
     pieces = [
-        attend(queries, inputs.key, inputs.value, additive(piece, dtype), False, inputs.scaling)
-        for queries, piece in zip(query.split(size, 2), mask.split(size, 2), strict=True)
+        attend(queries, inputs.key, inputs.value, additive(part, dtype), False, inputs.scaling)
+        for queries, part in zip(query.split(size, 2), mask.split(size, 2), strict=True)
     ]
-    return torch.cat([output for output, _ in pieces], 2), torch.cat([lse for _, lse in pieces], 2)
+    output = torch.cat([piece.output for piece in pieces], 2)
+    return Attended(output, torch.cat([piece.lse for piece in pieces], 2))
 
 
 def _move(

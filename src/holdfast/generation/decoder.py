@@ -239,16 +239,17 @@ class Decoder:
 
     def _draw(self, step: StepOutputs) -> list[RowState]:
         """Draws a token for every row; returns the rows that end with it."""
-        logits, failed = process(step)
+        processed = process(step)
         if step.mass is not None and step.uniform is not None:
             for state, mass, uniform in zip(step.rows, step.mass, step.uniform, strict=True):
                 state.masses.append(TokenMass(mass, uniform))
-        constrained, without_next = constrain(step.rows, logits)
-        failed = without_next | failed
+        constrained = constrain(step.rows, processed.logits)
+        errors = constrained.errors | processed.errors
         samplings = [state.row.sampling for state in step.rows]
-        drawn = draw_or_fail(constrained, samplings, [state.next_number for state in step.rows])
-        tokens = [failed.get(number) or token for number, token in enumerate(drawn)]
-        _note_log_probabilities(step.rows, tokens, logits)
+        numbers = [state.next_number for state in step.rows]
+        drawn = draw_or_fail(constrained.logits, samplings, numbers)
+        tokens = [errors.get(number, token) for number, token in enumerate(drawn)]
+        _note_log_probabilities(step.rows, tokens, processed.logits)
         ended = []
         for state, token in zip(step.rows, tokens, strict=True):
             if reason := state.add(token, self.stop_ids):
