@@ -54,21 +54,21 @@ class _SlotGroup:
     streams: StreamGroup
 
     @cached_property
-    def _places(self) -> dict[RowState, list[int]]:
+    def _indices(self) -> dict[RowState, list[int]]:
         """Of each row, the indices of its streams in the group, in their order."""
-        places: dict[RowState, list[int]] = {}
+        indices: dict[RowState, list[int]] = {}
         for index, (row, number) in enumerate(self.owners):
-            places.setdefault(row, [-1] * len(row.streams))[number] = index
-        return places
+            indices.setdefault(row, [-1] * len(row.streams))[number] = index
+        return indices
 
     def by_row(self, output: Output) -> StepOutputs:
         """The outputs of the slots, by row."""
-        rows, logits = list(self._places), output.logits[:, -1]
+        rows, logits = list(self._indices), output.logits[:, -1]
         mass, uniform = output.mass, output.uniform
         if len(rows) == len(self.slots):  # one slot per row, in order
             return StepOutputs(rows, logits, logits[:0], mass, uniform)
-        first = [index for index, *_ in self._places.values()]
-        second = [index for _, *others in self._places.values() for index in others]
+        first = [indices[0] for indices in self._indices.values()]
+        second = [indices[1] for indices in self._indices.values() if len(indices) > 1]
         mass = None if mass is None else mass[first]
         uniform = None if uniform is None else uniform[first]
         return StepOutputs(rows, logits[first], logits[second], mass, uniform)
