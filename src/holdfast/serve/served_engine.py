@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from holdfast.errors import Busy, Draining, ModelError
+from holdfast.generation.cpu_threads import release_threads
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.session import LocalSession
@@ -35,6 +36,7 @@ class ServedEngine:
         self._session = LocalSession(model, long_lived=True, worker=self._worker)
         self._renderer = ThreadPoolExecutor(1, "holdfast-rendering")
         self._draining = False
+        release_threads()  # of this thread, which has loaded the model; the worker has its own
 
     @property
     def ready(self) -> bool:
