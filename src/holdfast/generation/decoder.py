@@ -113,13 +113,13 @@ class Decoder:
         self.slots.expect(first + sum(len(state.streams) for state in rows), max(ends))
         for state in rows:
             for number, stream in enumerate(state.streams):
-                state.forwarded += len(stream) - state.known_lengths[number]
-                pieces = state.known[number]
+                state.forwarded += len(stream) - state.reused_lengths[number]
+                pieces = state.reused[number]
                 self.slots.open(pieces[0] if pieces else None, state.row.reusable_len(number))
                 for piece in pieces[1:]:
                     self.slots.add(piece)
                 self._owners.append(_Owner(state, number))
-            state.known = [()] * len(state.streams)
+            state.reused = [()] * len(state.streams)
         self._step_group = None
         self._forward_beginnings(first)
         ended = self._advance(self._group(range(first, len(self._owners))))

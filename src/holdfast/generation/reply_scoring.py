@@ -224,7 +224,7 @@ def _forward_all(
     for group in _groups(states, batch_size, limit):
         slots = runner.slots()
         for state in group:
-            slots.open(state.stream.known)
+            slots.open(state.stream.cached_keys_values)
         slot_numbers, starts = range(len(group)), list(slots.lengths)
         ends = [len(state) for state in group]
         num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]

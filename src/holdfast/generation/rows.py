@@ -63,7 +63,7 @@ class Stream:
         return 0 if self.prefix is None or self.prefix.keys_values is None else self.shared
 
     @property
-    def known(self) -> KeysValues | None:
+    def cached_keys_values(self) -> KeysValues | None:
         """Keys and values of the cached tokens."""
         prefix, count = self.prefix, self.cached
         return prefix.keys_values.first(count) if prefix and prefix.keys_values and count else None
@@ -179,8 +179,9 @@ class RowState:
     token_counts: Counter[int] = field(default_factory=Counter)
     masses: list[TokenMass] = field(default_factory=list)  # on the span, if it is traced
     log_probabilities: list[LogProbability] = field(default_factory=list)  # if requested
-    # per stream, the computed pieces of its first tokens, in order, until they are in its slot
-    known: list[tuple[KeysValues, ...]] = field(default_factory=list)
+    # per stream, keys and values of its first tokens, in consecutive pieces, until they are in its
+    # slot
+    reused: list[tuple[KeysValues, ...]] = field(default_factory=list)
     cached: int = 0  # tokens of the first stream's prompt not forwarded; set when it runs
     forwarded: int = 0  # tokens that went through the model since it (re)started
     continuation: Continuation | None = None
@@ -224,20 +225,22 @@ class RowState:
         return uniforms(self.row.seed, self.row.sampling.max_new_tokens)
 
     @property
-    def known_lengths(self) -> list[int]:
+    def reused_lengths(self) -> list[int]:
         """Per stream, how many first tokens need no forwarding."""
-        return [pieces[-1].tokens if pieces else 0 for pieces in self.known]
+        return [pieces[-1].tokens if pieces else 0 for pieces in self.reused]
 
     @property
     def num_new_tokens(self) -> int:
         """The most tokens that one of its streams has to forward."""
-        pairs = zip(self.streams, self.known_lengths, strict=True)
-        return max(len(stream) - known for stream, known in pairs)
+        pairs = zip(self.streams, self.reused_lengths, strict=True)
+        return max(len(stream) - reused for stream, reused in pairs)
 
-    def start(self, known: Sequence[tuple[KeysValues, ...]]) -> None:
-        """Prepares the row for its first pass, after what is `known` of each stream."""
-        self.known = list(known)
-        self.cached = self.known_lengths[0]
+    def start(self, reused: Sequence[tuple[KeysValues, ...]]) -> None:
+        """Prepares the row for its first pass, after keys and values of each stream that are
+        reused.
+        """
+        self.reused = list(reused)
+        self.cached = self.reused_lengths[0]
         if self.matcher is not None:
             self.matcher.prepare(self.token_ids)
 
@@ -283,4 +286,5 @@ class RowState:
             del per_token[self._settled :]
         self.token_counts = Counter(self.token_ids)
         self.continuation = self.error = None
-        self.known, self.forwarded = [], 0
+        self.reused = []
+        self.forwarded = 0

@@ -172,8 +172,8 @@ class Scheduler:
             if self.shared is not None and state.row.shares:
                 state.start([self.shared.find(stream) for stream in state.row.streams])
             else:
-                computed = [stream.known for stream in state.row.streams]
-                state.start([() if known is None else (known,) for known in computed])
+                cached = [stream.cached_keys_values for stream in state.row.streams]
+                state.start([() if piece is None else (piece,) for piece in cached])
         ended = []
         for group in prefills(joining):
             ended += self._decoder.admit(group)
@@ -222,10 +222,10 @@ def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
     for stop in range(1, len(ordered) + 1):
         costs, count, longest, tokens = [math.inf] * stop, 0, 0, 0
         for start in reversed(range(stop)):
-            known_lengths = ordered[start].known_lengths
-            count += len(known_lengths)
-            longest = max(longest, *known_lengths)
-            tokens += sum(known_lengths)
+            reused_lengths = ordered[start].reused_lengths
+            count += len(reused_lengths)
+            longest = max(longest, *reused_lengths)
+            tokens += sum(reused_lengths)
             padded = count * ordered[start].num_new_tokens
             fits = padded <= _PREFILL_TOKENS and count * longest <= max(
                 _PREFILL_COLUMNS, 4 * tokens
