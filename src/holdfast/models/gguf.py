@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ModelError, NoSuchModel
-from holdfast.models.gguf_header import Header, read_header
+from holdfast.models.gguf_header import ROTARY_FACTORS, Header, read_header
 
 if TYPE_CHECKING:
     import torch
@@ -110,7 +110,7 @@ class GGUF:
     def scale_positions(self, config: PreTrainedConfig) -> None:
         """Adds the factors of the rotary frequencies, which transformers ignores."""
         tensors = self.header.tensors
-        factors = next((t.data.tolist() for t in tensors if t.name == "rope_freqs.weight"), None)
+        factors = next((t.data.tolist() for t in tensors if t.name == ROTARY_FACTORS), None)
         if factors is None:
             return
         config.rope_parameters = {

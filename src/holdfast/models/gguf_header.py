@@ -36,6 +36,7 @@ _FORMATS = {
 }
 STRING, ARRAY = 8, 9
 TOKENS = "tokenizer.ggml.tokens"
+ROTARY_FACTORS = "rope_freqs.weight"  # a tensor that is no weight of the model
 _DEFAULT_ALIGNMENT = 32
 _COUNT = struct.Struct("<Q")
 _STORED: dict[str, type[np.generic]] = {"F16": np.float16, "F32": np.float32, "F64": np.float64}

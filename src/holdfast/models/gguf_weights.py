@@ -7,7 +7,7 @@ transformers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import torch
 
 from holdfast.generation.cpu_threads import one_thread
 from holdfast.models.gguf_blocks import UNPACK, dequantise
-from holdfast.models.gguf_header import Header, TensorInfo
+from holdfast.models.gguf_header import ROTARY_FACTORS, Header, TensorInfo
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -41,7 +41,7 @@ def read_weights(
 
     make_processor: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
     processor = make_processor(config=config_fields)
-    names = names_of(model, processor)
+    names = names_of(model, processor, [tensor.name for tensor in header.tensors])
     unchanged, changed = [], []
     for tensor in header.tensors:
         if not _is_unchanged(tensor.name, tensor.shape, processor, names):
@@ -68,8 +68,8 @@ def read_weights(
     return weights
 
 
-def names_of(model: PreTrainedModel, processor: Any) -> dict[str, str]:
-    """The names of a model's weights by those in a file.
+def names_of(model: PreTrainedModel, processor: Any, tensors: Collection[str]) -> dict[str, str]:
+    """The names of a model's weights by those of the tensors in a file.
 
     transformers builds llama.cpp's table of names for the model and again for each of its modules,
     which takes seconds. Only a few architectures name a weight after the module that it is in, so
@@ -82,7 +82,7 @@ def names_of(model: PreTrainedModel, processor: Any) -> dict[str, str]:
         config=model.config, state_dict=model.state_dict, named_children=lambda: ()
     )
     names: dict[str, str] = map_names(without_modules, processor)
-    if not model.state_dict().keys() <= set(names.values()):
+    if not names.keys() >= set(tensors) - {ROTARY_FACTORS}:
         names = map_names(model, processor)
     return names
 

@@ -154,9 +154,7 @@ def _read_tokenizer(source: Source, options: dict[str, Any]) -> PreTrainedTokeni
     return fast_tokenizer
 
 
-def _read_model(
-    source: Source, options: dict[str, Any], placement: Placement
-) -> PreTrainedModel:
+def _read_model(source: Source, options: dict[str, Any], placement: Placement) -> PreTrainedModel:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     config = AutoConfig.from_pretrained(source.location, **options)

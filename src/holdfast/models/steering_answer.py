@@ -42,7 +42,7 @@ class SteeringAnswer(BaseModel):
 
     methods: list[OfferedMethod]
     wire_format: str = Field(
-        "holdfast", validation_alias="spelling", serialization_alias="spelling"
+        default="holdfast", validation_alias="spelling", serialization_alias="spelling"
     )
     fingerprint: str | None = None  # of the model
     default: str | None = None  # the spec of the methods of requests that name none
