@@ -135,7 +135,7 @@ def test_an_earlier_fingerprint_that_begins_with_the_address_is_recognised():
 DIFFERENT = (
     (steering("def"), ("fingerprint", "abc", "def")),
     (steering("abc", ("pasta",)), ("steering", "boost", "pasta")),
-    (None, ("fingerprint", "abc", "")),
+    (None, ("fingerprint", "abc", None)),
 )
 
 
