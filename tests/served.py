@@ -20,7 +20,7 @@ from holdfast.serve.service import Service
 
 
 @dataclass(frozen=True)
-class Served:
+class RunningServer:
     """A running server: its address without a path, and what it serves."""
 
     url: str
@@ -38,7 +38,7 @@ def served(
     default=(),
     watched: int = 2,
     prompts=(),
-) -> Iterator[Served]:
+) -> Iterator[RunningServer]:
     """Serves a model as "default" inside the block."""
     engine = ServedEngine(model, queue)
     metrics = Metrics(engine, watched)
@@ -51,7 +51,7 @@ def served(
     while not server.started and thread.is_alive():
         time.sleep(0.005)
     try:
-        yield Served(f"http://127.0.0.1:{bound.getsockname()[1]}", service)
+        yield RunningServer(f"http://127.0.0.1:{bound.getsockname()[1]}", service)
     finally:
         server.should_exit = True
         thread.join()

@@ -14,7 +14,7 @@ import openai
 import pytest
 from code_blocks import PAGES, ROOT, anchors_of, blocks_of, commands_of
 from fitted_files import METHODS, write_for
-from served import Served, served
+from served import RunningServer, served
 
 import holdfast
 from holdfast.cli import main, parser
@@ -51,7 +51,7 @@ def model() -> LocalModel:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Served]:
+def server() -> Iterator[RunningServer]:
     with served(model(), Limits(tokens=60), queue=8) as running:
         yield running
 

@@ -12,8 +12,8 @@ from holdfast.methods import Ability, parse
 from holdfast.models.capabilities import ENDPOINT_ABILITIES
 from holdfast.models.engine_choice import (
     ENGINES,
+    EngineNeeds,
     Machine,
-    Wanted,
     choose_engine,
     read_engine,
 )
@@ -52,7 +52,7 @@ def missing(monkeypatch):
 
 
 def chosen(file, engine="auto", wanted=None, machine=LARGE):
-    return choose_engine("tiny", read_gguf(str(file)), engine, wanted or Wanted(), machine)
+    return choose_engine("tiny", read_gguf(str(file)), engine, wanted or EngineNeeds(), machine)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def chosen(file, engine="auto", wanted=None, machine=LARGE):
     ],
 )
 def test_the_work_and_the_memory_choose(installed, file, work, machine, engine, why):
-    choice = chosen(file, wanted=Wanted(work), machine=machine)
+    choice = chosen(file, wanted=EngineNeeds(work), machine=machine)
     assert choice.engine == engine and why in choice.sentence
     assert choice.sentence.count("\n") == 0 and "--engine" in choice.sentence
 
@@ -76,9 +76,9 @@ def test_the_work_and_the_memory_choose(installed, file, work, machine, engine, 
 @pytest.mark.parametrize(
     ("wanted", "names"),
     [
-        (Wanted("chat", options={"--dtype": "float32"}), "--dtype float32"),
-        (Wanted("chat", abilities=frozenset({Ability.LAYERS})), Ability.LAYERS.value),
-        (Wanted("chat", [parse("boost:factor=2"), parse("guidance:scale=1.5")]), "guidance"),
+        (EngineNeeds("chat", options={"--dtype": "float32"}), "--dtype float32"),
+        (EngineNeeds("chat", abilities=frozenset({Ability.LAYERS})), Ability.LAYERS.value),
+        (EngineNeeds("chat", [parse("boost:factor=2"), parse("guidance:scale=1.5")]), "guidance"),
     ],
 )
 def test_what_llama_cpp_cannot_do_is_done_by_ours_or_refused(installed, file, wanted, names):
@@ -90,7 +90,7 @@ def test_what_llama_cpp_cannot_do_is_done_by_ours_or_refused(installed, file, wa
 
 
 def test_attention_methods_are_left_to_llama_cpp(installed, file):
-    assert chosen(file, wanted=Wanted("chat", [parse("boost:factor=2")])).engine == "llama"
+    assert chosen(file, wanted=EngineNeeds("chat", [parse("boost:factor=2")])).engine == "llama"
 
 
 def test_the_engine_chosen_by_hand_is_taken_without_a_sentence(installed, file):
@@ -108,9 +108,9 @@ def test_without_the_plug_in_ours_is_taken(missing, file):
 
 
 def test_only_a_gguf_file_runs_in_llama_cpp(installed):
-    assert choose_engine("default", None, "auto", Wanted(), LARGE).engine == "torch"
+    assert choose_engine("default", None, "auto", EngineNeeds(), LARGE).engine == "torch"
     with pytest.raises(UsageError, match=r"default .* no GGUF"):
-        choose_engine("default", None, "llama", Wanted(), LARGE)
+        choose_engine("default", None, "llama", EngineNeeds(), LARGE)
 
 
 def test_engines_are_told_from_options():

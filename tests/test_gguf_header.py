@@ -1,4 +1,4 @@
-"""The header of a GGUF file is read as the package `gguf` reads it, and lent to transformers."""
+"""The header of a GGUF file is read as the package `gguf` reads it."""
 
 import struct
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from holdfast.models.gguf_header import read_header
-from holdfast.models.gguf_stand_in import standing_in
 
 gguf = pytest.importorskip("gguf")
 QUANTISED = ("Q8_0", "Q4_0", "Q4_1", "Q5_0")  # those that the package can write
@@ -57,36 +56,6 @@ def test_every_tensor_has_the_bytes_that_the_package_reads(path):
         assert ours.tensor_type == theirs.tensor_type and ours.n_elements == theirs.n_elements
         assert ours.n_bytes == theirs.n_bytes
         assert ours.data.dtype == theirs.data.dtype and np.array_equal(ours.data, theirs.data)
-
-
-def test_transformers_reads_from_the_lent_header_what_it_reads_from_the_file(path):
-    ggml = pytest.importorskip("transformers.integrations.ggml")
-    reader = gguf.GGUFReader(path)
-    with standing_in(read_header(path)):
-        lent = gguf.GGUFReader(path)
-    for key, field in lent.fields.items():
-        values = [ggml._gguf_parse_value(field.parts[at], field.types) for at in field.data]
-        theirs = reader.fields[key]
-        expected = [ggml._gguf_parse_value(theirs.parts[at], theirs.types) for at in theirs.data]
-        if key == "tokenizer.ggml.tokens":
-            assert len(values) == len(expected)
-        else:
-            assert values == expected
-
-
-def test_another_file_is_read_as_ever(path, tmp_path):
-    other = tmp_path / "other.gguf"
-    other.write_bytes(path.read_bytes())
-    with standing_in(read_header(path)):
-        assert "GGUF.version" in gguf.GGUFReader(other).fields
-
-
-def test_the_package_has_its_own_reader_again_afterwards(path):
-    theirs = gguf.GGUFReader
-    with pytest.raises(RuntimeError), standing_in(read_header(path)):
-        assert gguf.GGUFReader is not theirs
-        raise RuntimeError
-    assert gguf.GGUFReader is theirs
 
 
 def test_a_file_that_is_cut_anywhere_is_refused(path, tmp_path):

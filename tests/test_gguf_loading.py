@@ -8,11 +8,18 @@ import pytest
 import torch
 from test_gguf import load, write
 from tiny import chat
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, PreTrainedConfig
+from transformers.modeling_gguf_pytorch_utils import (
+    TENSOR_PROCESSORS,
+    TensorProcessor,
+    get_gguf_hf_weights_map,
+)
 
 from holdfast.models import gguf_tokenizer
 from holdfast.models.checkpoint import find_source
+from holdfast.models.gguf_config import config_of, read_config_fields
 from holdfast.models.gguf_header import read_header
-from holdfast.models.gguf_stand_in import standing_in
+from holdfast.models.gguf_weights import names_of
 
 gguf = pytest.importorskip("gguf")
 blocks = pytest.importorskip("holdfast.models.gguf_blocks")
@@ -80,7 +87,7 @@ def test_blocks_match_the_formula_in_float64(kind, formula):
 @pytest.mark.parametrize("kind", ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q5_1"))
 @pytest.mark.parametrize("dtype", ("float32", "bfloat16", "float64"))
 def test_a_file_has_the_bits_and_the_tokens_that_transformers_loads(tmp_path, kind, dtype):
-    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
     path = write(tmp_path / "tiny.gguf", kind=kind)  # a Llama, whose rotated pairs are reordered
     ours = load(path, dtype=dtype)
@@ -98,28 +105,49 @@ def test_a_file_has_the_bits_and_the_tokens_that_transformers_loads(tmp_path, ki
     assert ours.tokenizer.chat_template == tokenizer.chat_template
 
 
-def test_a_changed_file_is_not_read_by_what_was_lent(tmp_path):
-    from transformers.integrations.gguf import reader
+@pytest.mark.parametrize("key", ["vocab_size", "vocab_sizf"])  # without it, tokens are counted
+def test_the_configuration_is_what_transformers_reads_from_the_file(tmp_path, key):
+    path, content = tmp_path / "tiny.gguf", write(tmp_path / "made.gguf").read_bytes()
+    path.write_bytes(content.replace(b"llama.vocab_size", f"llama.{key}".encode()))
+    expected, _ = PreTrainedConfig.get_config_dict(tmp_path, gguf_file=path.name)
+    fields = read_config_fields(read_header(path))
+    assert fields == expected and fields["vocab_size"] > 100
+    assert config_of(fields).to_dict() == LlamaConfig.from_dict(expected).to_dict()
 
-    path, other = tmp_path / "tiny.gguf", write(tmp_path / "other.gguf", split__count=1)
-    before = reader._read_metadata
-    with standing_in(read_header(write(path))):
-        assert "split.count" not in reader.read_gguf_metadata(str(path))[0]
-        assert "split.count" in reader.read_gguf_metadata(str(other))[0]
-    assert reader._read_metadata is before
+
+def test_the_scaling_of_gpt_oss_is_read(tmp_path):
+    writer = gguf.GGUFWriter(tmp_path / "oss.gguf", "gpt-oss")
+    writer.add_uint32("gpt-oss.block_count", 2)
+    writer.add_string("gpt-oss.rope.scaling.type", "yarn")
+    writer.add_float32("gpt-oss.rope.scaling.factor", 32.0)
+    writer.add_uint32("gpt-oss.rope.scaling.original_context_length", 4096)
+    writer.add_token_list(["a", "b", "c"])
+    writer.add_tensor("output.weight", np.zeros((2, 2), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    fields = read_config_fields(read_header(tmp_path / "oss.gguf"))
+    scaling = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096}
+    assert fields["rope_scaling"] == scaling
+    assert fields["model_type"] == "gpt_oss" and fields["vocab_size"] == 3
+    assert fields["num_hidden_layers"] == 2 and fields["tie_word_embeddings"] is False
 
 
-def test_what_is_lent_is_what_transformers_reads(tmp_path):
-    from transformers.integrations.gguf import reader
-
-    path = write(tmp_path / "tiny.gguf")
-    whole = ("tokenizer.ggml.tokens",)
-    read = [reader.read_gguf_metadata(str(path), lists) for lists in ((), whole)]
-    table = reader.GgufHeader.from_file(str(path))
-    with standing_in(read_header(path)):
-        lent = [reader.read_gguf_metadata(str(path), lists) for lists in ((), whole)]
-        assert reader.GgufHeader.from_file(str(path)) == table
-    assert lent == read
+@pytest.mark.parametrize(
+    "kind", ("llama", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3", "gpt2", "starcoder2")
+)
+def test_weights_have_the_names_that_transformers_gives_them(kind, monkeypatch):
+    config = AutoConfig.for_model(kind, num_hidden_layers=2)
+    with torch.device("meta"):
+        made = AutoModelForCausalLM.from_config(config)
+    processor = TENSOR_PROCESSORS.get(kind, TensorProcessor)(config=config.to_dict())
+    expected = get_gguf_hf_weights_map(made, processor)
+    tables, build = [], gguf.get_tensor_name_map
+    monkeypatch.setattr(gguf, "get_tensor_name_map", lambda *of: tables.append(of) or build(*of))
+    names = names_of(made, processor, [*expected, "rope_freqs.weight"])
+    assert names == expected and "blk.1.attn_output.weight" in expected
+    assert len(tables) == 1  # which takes milliseconds, and there are hundreds of modules
 
 
 def test_a_digest_that_cannot_be_made_fails_where_it_is_needed(tmp_path):
@@ -197,18 +225,10 @@ def test_other_versions_and_headers_have_other_places(cached, monkeypatch):
 
 
 def test_loads_at_the_same_time_share_the_cache(cached):
-    texts = []
-    header = read_header(cached)
-    vocabulary = {"tokens": header.values["tokenizer.ggml.tokens"].content}
-
-    def convert(*_):
-        from tokenizers import Tokenizer, models
-
-        return Tokenizer(models.BPE()), {}
+    texts, header = [], read_header(cached)
 
     def run():
-        tokenizer, _ = gguf_tokenizer.kept_in_cache(header, convert)("llama", vocabulary)
-        texts.append(tokenizer.to_str())
+        texts.append(gguf_tokenizer.read_tokenizer(header).backend_tokenizer.to_str())
 
     threads = [threading.Thread(target=run) for _ in range(8)]
     for thread in threads:
@@ -216,15 +236,10 @@ def test_loads_at_the_same_time_share_the_cache(cached):
     for thread in threads:
         thread.join()
     assert len(texts) == 8 and len(set(texts)) == 1
-    folder = gguf_tokenizer.cache_file(header).parent
-    assert [path.suffix for path in folder.iterdir()] == [".json"]
-
-
-def test_the_tokenizer_of_another_file_is_neither_taken_nor_kept(cached):
-    header = read_header(cached)
-    convert = gguf_tokenizer.kept_in_cache(header, lambda *given: given)
-    assert convert("llama", {"tokens": ["a"]}) == ("llama", {"tokens": ["a"]})
-    assert not gguf_tokenizer.cache_file(header).exists()
+    kept = gguf_tokenizer.cache_file(header)
+    assert sorted(path.name for path in kept.parent.iterdir()) == sorted(
+        [kept.name, f"{kept.stem}.record.json"]
+    )
 
 
 def test_a_small_vocabulary_is_not_kept(tmp_path, monkeypatch):

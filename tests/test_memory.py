@@ -19,7 +19,7 @@ from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.generation import decoder, memory
 from holdfast.generation.decoder import Decoder
-from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.prefixes import LayerKeysValues
 from holdfast.generation.rows import RowState
 from holdfast.generation.scheduler import Serving
 from holdfast.generation.shared_prefixes import SharedPrefixes
@@ -38,7 +38,7 @@ WAYS = ((), (SplitSoftmax(0.3),), (Guidance(2.0),), (Guidance(1.5),), (), ())
 def computed(tokens, value=0.0):
     """Two layers of one head of size 2."""
     layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
-    return KeysValues(tokens, (layer, layer), ({}, {}))
+    return LayerKeysValues(tokens, (layer, layer), ({}, {}))
 
 
 def size(slots):

@@ -15,10 +15,12 @@ import httpx2
 import openai
 import pytest
 import tiny
-from served import Served, served
+from served import RunningServer, served
 
 import holdfast
+from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import load
+from holdfast.models.steering_answer import SteeringAnswer
 from holdfast.serve.limits import Limits
 from holdfast.serve.tool_calls import CallParser
 
@@ -32,7 +34,7 @@ PLAIN = "<|begin|><|user|>Do you like the garden? I like my garden.<|end|><|assi
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Served]:
+def server() -> Iterator[RunningServer]:
     with served(load("default"), Limits(tokens=400), queue=8) as running:
         yield running
 
@@ -70,6 +72,19 @@ def test_replies_are_those_of_the_model_without_a_server(client):
     assert reply.choices[0].finish_reason == "stop"
     assert reply.usage.prompt_tokens > 10 and reply.usage.completion_tokens > 3
     assert reply.model_extra["holdfast"]["applied"] is False
+
+
+def test_a_request_reads_the_weights_once(client, monkeypatch):
+    read, current = [], Fingerprint.current
+
+    def counted(self):
+        read.append(self)
+        return current(self)
+
+    monkeypatch.setattr(Fingerprint, "current", counted)
+    reply = ask(client)
+    assert reply.system_fingerprint == f"fp_{model().fingerprint[:12]}"
+    assert len([fingerprint for fingerprint in read if fingerprint is not model().identity]) == 1
 
 
 def test_several_choices_use_consecutive_seeds(client):
@@ -221,6 +236,7 @@ def test_health_models_and_steering(url):
     description = httpx2.get(f"{url}/v1/steering").json()
     assert {"boost", "hold"} <= {method["name"] for method in description["methods"]}
     assert (description["layers"], description["heads"], description["default"]) == (4, 8, "none")
+    assert SteeringAnswer.model_validate(description).as_json() == description
     assert "holdfast_prompt_mass" in httpx2.get(f"{url}/metrics").text
     json.dumps(httpx2.get(f"{url}/openapi.json").json())
 
@@ -330,7 +346,7 @@ def reply_with_a_mark() -> tuple[int, re.Match]:
 
 
 @pytest.fixture(scope="module")
-def calling() -> Iterator[Served]:
+def calling() -> Iterator[RunningServer]:
     """A server whose model writes tool calls after a special token."""
     called = {"name": "look", "arguments": {"at": "{content}"}}
     transform = {"type": "function", "function": called}
@@ -344,7 +360,7 @@ def calling() -> Iterator[Served]:
         yield running
 
 
-def ask_with_tools(server: Served, messages=ASKED, **more):
+def ask_with_tools(server: RunningServer, messages=ASKED, **more):
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
     seed, parts = reply_with_a_mark()
     given = {"seed": seed, "max_tokens": 20, "stop": parts[3], "tools": [tiny.LOOK], **more}

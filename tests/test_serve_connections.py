@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-from served import Served, served
+from served import RunningServer, served
 from tiny import model
 
 from holdfast.serve import connections
@@ -18,12 +18,12 @@ POST = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Served]:
+def server() -> Iterator[RunningServer]:
     with served(model(), LIMITS) as running:
         yield running
 
 
-def connected(server: Served) -> socket.socket:
+def connected(server: RunningServer) -> socket.socket:
     host, port = server.url.removeprefix("http://").split(":")
     made = socket.create_connection((host, int(port)), timeout=10)
     made.settimeout(0.05)

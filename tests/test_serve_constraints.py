@@ -12,7 +12,7 @@ import openai
 import pydantic
 import pytest
 import tiny
-from served import Served, served
+from served import RunningServer, served
 
 import holdfast
 from holdfast.models.loading import load
@@ -38,12 +38,12 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Served]:
+def server() -> Iterator[RunningServer]:
     with served(model(), Limits(tokens=400)) as running:
         yield running
 
 
-def client_of(server: Served) -> openai.OpenAI:
+def client_of(server: RunningServer) -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
 
 
@@ -191,7 +191,7 @@ def calls_in_tags():
 
 
 @pytest.fixture(scope="module")
-def calling() -> Iterator[Served]:
+def calling() -> Iterator[RunningServer]:
     with served(calls_in_tags(), Limits(tokens=400)) as running:
         yield running
 

@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
-from served import Served, served
+from served import RunningServer, served
 from tiny import LOOK, TEMPLATE, model, tokenizer
 
 from holdfast.methods import parse
@@ -31,7 +31,7 @@ BRIEF = [{"role": "system", "content": "be brief about music"}, *HELLO]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Served]:
+def server() -> Iterator[RunningServer]:
     with served(model(), LIMITS) as running:
         yield running
 

@@ -7,7 +7,7 @@ from functools import cache
 import openai
 import pydantic
 import pytest
-from served import Served, served
+from served import RunningServer, served
 from test_serve_constraints import POINT, TOOLS, calls_in_tags, client_of
 
 import holdfast
@@ -26,7 +26,7 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Served]:
+def server() -> Iterator[RunningServer]:
     with served(model(), Limits(tokens=400)) as running:
         yield running
 
@@ -37,7 +37,7 @@ def client(server) -> openai.OpenAI:
 
 
 @pytest.fixture(scope="module")
-def calling() -> Iterator[Served]:
+def calling() -> Iterator[RunningServer]:
     with served(calls_in_tags(), Limits(tokens=400)) as running:
         yield running
 

@@ -13,6 +13,7 @@ from tiny import chat, model
 
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax
 from holdfast.errors import Busy, Draining, ModelError, PromptError, UsageError
+from holdfast.generation import runner
 from holdfast.generation.decoder import Decoder
 from holdfast.models.requests import Reply
 from holdfast.models.session import LocalSession
@@ -404,6 +405,20 @@ def test_an_engine_outlives_an_event_loop_that_ended_during_a_step(slow):
     finally:
         engine.close()
     assert reply.token_ids == tiny.generate_batch(make_requests(1))[0].token_ids
+
+
+def test_no_step_counts_the_parameters_of_the_model(monkeypatch):
+    counted = []
+    monkeypatch.setattr(runner, "is_small", lambda model: counted.append(model))
+
+    async def work():
+        async with running(model()) as engine:
+            at_start = len(counted)
+            await ask(engine, make_requests(1)[0])
+            return at_start
+
+    at_start = within(work())
+    assert len(counted) == at_start
 
 
 def test_an_idle_engine_sleeps():

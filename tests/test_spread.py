@@ -17,7 +17,7 @@ from holdfast import drift
 from holdfast.cli import main
 from holdfast.errors import ModelError, RecordsError, Unreachable, UsageError
 from holdfast.generation.sampling import Sampling
-from holdfast.models.served import same_served
+from holdfast.models.offered_steering import same_fingerprint
 from holdfast.records import read_run
 
 ONE = drift.Settings(rounds=2, conversations=6, sampling=Sampling(max_new_tokens=40))
@@ -125,16 +125,17 @@ def test_servers_that_report_their_weights_need_no_address(serve):
 
 
 def test_an_earlier_fingerprint_that_begins_with_the_address_is_recognised():
-    assert same_served("http://a/v1 tiny Holdfast abc", "tiny Holdfast abc") == "tiny Holdfast abc"
-    assert same_served("abc", "abc") == "abc"
-    assert same_served("http://a/v1 tiny Holdfast abc", "tiny Holdfast def") is None
-    assert same_served("http://a/v1 tiny", "http://b/v1 tiny") is None
+    current = "tiny Holdfast abc"
+    assert same_fingerprint(f"http://a/v1 {current}", current) == current
+    assert same_fingerprint("abc", "abc") == "abc"
+    assert same_fingerprint(f"http://a/v1 {current}", "tiny Holdfast def") is None
+    assert same_fingerprint("http://a/v1 tiny", "http://b/v1 tiny") is None
 
 
 DIFFERENT = (
     (steering("def"), ("fingerprint", "abc", "def")),
     (steering("abc", ("pasta",)), ("steering", "boost", "pasta")),
-    (None, ("fingerprint", "abc", "")),
+    (None, ("fingerprint", "abc", None)),
 )
 
 

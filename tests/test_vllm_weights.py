@@ -4,7 +4,7 @@ import oracles
 import pytest
 import torch
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moved_weights import move_weights, on_rank, rule_of, touches
+from holdfast_vllm.moved_weights import move_weights, on_rank, shift_of, touches
 from holdfast_vllm.moves import Sight, members, needs_three
 from holdfast_vllm.wire import Admitted
 
@@ -38,8 +38,8 @@ def admitted(spec, trace=""):
 def moved(rows, scores, positions, notes):
     three = any(needs_three(row) for row in rows)
     seen = Sight(members(rows, KEYS, three), positions)
-    rule = rule_of(tuple(row.methods for row in rows), 0, HEADS, three)
-    return move_weights(scores, seen, rule, notes)
+    shift = shift_of(tuple(row.methods for row in rows), 0, HEADS, three)
+    return move_weights(scores, seen, shift, notes)
 
 
 @pytest.mark.parametrize("notes", [False, True])

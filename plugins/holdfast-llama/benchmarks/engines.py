@@ -117,12 +117,12 @@ _TOKENIZERS: dict[str, Any] = {}
 def tokenizer_of(model: str) -> Any:
     """The file's tokenizer, as transformers reads it."""
     if model not in _TOKENIZERS:
-        from transformers import PreTrainedTokenizerFast
-
         from holdfast.models.checkpoint import find_source
+        from holdfast.models.gguf_tokenizer import read_tokenizer
 
-        with find_source(model).opened() as (location, file):
-            _TOKENIZERS[model] = PreTrainedTokenizerFast.from_pretrained(location, **file)
+        gguf = find_source(model).gguf
+        assert gguf is not None, f"{model} is no GGUF file"
+        _TOKENIZERS[model] = read_tokenizer(gguf.header)
     return _TOKENIZERS[model]
 
 

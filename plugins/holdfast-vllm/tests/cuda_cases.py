@@ -11,7 +11,7 @@ import pytest
 import torch
 from holdfast_vllm import cuda
 from holdfast_vllm.graphs import Buffers
-from holdfast_vllm.moved_weights import move_weights, rule_of
+from holdfast_vllm.moved_weights import move_weights, shift_of
 from holdfast_vllm.moves import Sight, members, needs_three
 from holdfast_vllm.status import Engine
 from holdfast_vllm.wire import Admitted
@@ -84,8 +84,8 @@ def literal(query, cache, pages, length, row, layer):
         three = needs_three(row)
         positions = length - len(query) + torch.arange(len(query))
         seen = Sight(members([row], length, three), positions[None])
-        rule = rule_of((row.methods,), layer, HEADS, three)
-        moved, masses = move_weights(scores.nan_to_num(neginf=0)[None], seen, rule, True)
+        shift = shift_of((row.methods,), layer, HEADS, three)
+        moved, masses = move_weights(scores.nan_to_num(neginf=0)[None], seen, shift, True)
         weights, mass = moved[0], masses[0]
     return (weights @ value).transpose(0, 1), mass
 

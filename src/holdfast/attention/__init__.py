@@ -10,7 +10,7 @@ gpu_step         the same on a GPU, in one kernel; gpu_table is the formula ther
 merge            several queries per row
 explicit         scores, a block of queries at a time, where the fused kernels cannot do it
 fused_kernels    the calls of PyTorch's kernels
-rules            how methods change log-odds, by a table or one after another
+layer_shifts     how methods change log-odds, by a table or one after another
 
 batch_steering   what a batch's rows do to attention
 passes           a forward pass under a steering, and the mass that it records

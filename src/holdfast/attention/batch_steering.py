@@ -11,7 +11,12 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.extent import Extent
-from holdfast.attention.rules import ListRule, LogOddsRule, MethodGroup, method_groups
+from holdfast.attention.layer_shifts import (
+    LayerShift,
+    MethodGroup,
+    MethodSequence,
+    method_groups,
+)
 from holdfast.errors import UsageError
 from holdfast.methods.compiled import CompiledMethods, head_tables
 from holdfast.methods.table import HeadTable, LayerTable, layer_table
@@ -153,10 +158,10 @@ class BatchSteering:
             )
         return num_rows // count
 
-    def rule(self, layer: int, queries: Tensor) -> LogOddsRule:
-        """How the methods move the log-odds of queries [B, H, Q, D] in a layer."""
+    def layer_shift(self, layer: int, queries: Tensor) -> LayerShift:
+        """How the methods shift the log-odds of queries [B, H, Q, D] in a layer."""
         if self._tables is None:
-            return self.list_rule(layer, queries)
+            return self.method_sequence(layer, queries)
         num_rows, heads = queries.shape[:2]
         wide = torch.promote_types(queries.dtype, torch.float32)
         key = (layer if self._differs_by_layer else None, num_rows, wide)
@@ -165,15 +170,15 @@ class BatchSteering:
             self._layer_tables[key] = layer_table(tables, layer, heads, wide, self.span.device)
         return self._layer_tables[key]
 
-    def list_rule(self, layer: int, queries: Tensor) -> ListRule:
-        """The rule that applies the methods of each row one after another, without a table, to
-        queries or scores [B, H, ...].
+    def method_sequence(self, layer: int, queries: Tensor) -> MethodSequence:
+        """The methods of each row one after another, without a table, for queries or scores
+        [B, H, ...] of a layer.
         """
         num_rows, heads = queries.shape[:2]
         if num_rows not in self._groups:
             compiled = self._of_each_row(self.compiled, num_rows)
             self._groups[num_rows] = method_groups(compiled, self.span.device)
-        return ListRule(self._groups[num_rows], layer, heads)
+        return MethodSequence(self._groups[num_rows], layer, heads)
 
     def _of_each_row(self, values: Sequence[V], num_rows: int) -> list[V]:
         """The values of the rows of a pass, which may have several rows for each of ours."""

@@ -39,35 +39,41 @@ class CacheOrigin:
         return torch.equal(self.span[:, :width], other.span[:, :width]) and not any(beyond)
 
 
-def cache_of(given: Any) -> Any:
+def cache_of(fields: Any) -> Any:
     """The cache among the arguments of a model, or in its output: transformers 5.24 renamed it."""
-    named = dict(given.items()) if isinstance(given, Mapping) else {}
-    cache = named.get("cache")
-    return named.get("past_key_values") if cache is None else cache
+    by_name = dict(fields.items()) if isinstance(fields, Mapping) else {}
+    cache = by_name.get("cache")
+    return by_name.get("past_key_values") if cache is None else cache
 
 
 def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
     """Marks a cache as steered by `origin`, or raises a `UsageError`; returns whether it was."""
     if not hasattr(cache, "__dict__"):
         return False
-    before = cache.__dict__.get(_ORIGIN)
-    if before is origin:
+    recorded = cache.__dict__.get(_ORIGIN)
+    if recorded is origin:
         return origin is not None
-    old, new = (mark if mark and any(mark.compiled) else None for mark in (before, origin))
-    same = old is new or (old is not None and new is not None and old.equals(new))
-    if not same and cached_tokens(cache):
-        was, now = (mark.spec if mark else "no steering" for mark in (old, new))
-        if was == now:
-            was += " on another span"
+    old, new = _if_steered(recorded), _if_steered(origin)
+    is_same = old is new or (old is not None and new is not None and old.equals(new))
+    if not is_same and cached_tokens(cache):
+        old_spec = "no steering" if old is None else old.spec
+        new_spec = "no steering" if new is None else new.spec
+        if old_spec == new_spec:
+            old_spec += " on another span"
         raise UsageError(
-            f"The keys in this cache were computed under {was}, and this pass of {name} runs under "
-            f"{now}; start with a fresh cache and forward the whole prompt.",
+            f"The keys in this cache were computed under {old_spec}, and this pass of {name} runs"
+            f" under {new_spec}; start with a fresh cache and forward the whole prompt.",
             option="past_key_values",
-            value=was,
-            allowed=now,
+            value=old_spec,
+            allowed=new_spec,
         )
     mark_cache(cache, origin)
     return False
+
+
+def _if_steered(origin: CacheOrigin | None) -> CacheOrigin | None:
+    """The origin, if any of its rows is steered."""
+    return origin if origin is not None and any(origin.compiled) else None
 
 
 def mark_cache(cache: Any, origin: CacheOrigin | None) -> None:

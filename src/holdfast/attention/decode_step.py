@@ -16,7 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from holdfast.attention.fused_kernels import LayerInputs, attend
+from holdfast.attention.fused_kernels import Attended, LayerInputs, attend
 from holdfast.attention.group_masks import KeyGroup, masked_part, over
 from holdfast.attention.merge import lerp, whole_mask
 from holdfast.attention.pass_columns import SpanColumns
@@ -31,18 +31,19 @@ def steer_step(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | No
     """
     touches = state.steering.touches(layer)
     if (kernel := step_kernel(inputs.query)) is not None:
-        rule = state.steering.rule(layer, inputs.query) if touches else None
-        if rule is None or isinstance(rule, LayerTable):
-            return _step_in_one(kernel, state, rule, inputs)
+        shift = state.steering.layer_shift(layer, inputs.query) if touches else None
+        if shift is None or isinstance(shift, LayerTable):
+            return _step_in_one(kernel, state, shift, inputs)
     return _move_one(state, layer, inputs) if touches else _read_one(state, inputs)
 
 
-def attend_one(inputs: LayerInputs, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Unsteered attention of one query per row, [B, H, 1, D], and its log-sum-exp, [B, H, 1];
-    heads that share keys read them once. `bias` is the additive mask.
+def attend_one(inputs: LayerInputs, bias: Tensor | None) -> Attended:
+    """Unsteered attention of one query per row, [B, H, 1, D]; heads that share keys read them once.
+    `bias` is the additive mask.
     """
     output, lse = attend(inputs.packed, inputs.key, inputs.value, bias, False, inputs.scaling)
-    return output.reshape(inputs.query.shape), lse.reshape(inputs.query.shape[0], -1, 1)
+    rows = inputs.query.shape[0]
+    return Attended(output.reshape(inputs.query.shape), lse.reshape(rows, -1, 1))
 
 
 # On a GPU
@@ -113,9 +114,9 @@ class StepPlan:
 
 def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """Steered attention of one query per row, [B, H, 1, D]; None if there is nothing to move."""
-    rule = state.steering.rule(layer, inputs.query)
-    if isinstance(rule, LayerTable) and rule.only_adds and not state.steering.trace:
-        return _step_by_bias(state, rule, inputs)
+    shift = state.steering.layer_shift(layer, inputs.query)
+    if isinstance(shift, LayerTable) and shift.only_adds and not state.steering.trace:
+        return _step_by_bias(state, shift, inputs)
     plan = _plan(state, inputs)
     if plan.span is None or plan.rest is None:
         if state.steering.trace:
@@ -126,7 +127,7 @@ def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | Non
     log_odds = span_lse - rest_lse
     if plan.unseen is not None:
         log_odds = log_odds.add_(plan.unseen)
-    mass = rule.mass(log_odds)
+    mass = shift.mass(log_odds)
     if state.steering.trace:
         on_span = mass
         if plan.prompt_span is not plan.span:
@@ -187,9 +188,8 @@ def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> T
     groups = inputs.key.shape[1]
     bias = bias.expand(-1, inputs.query.shape[1], -1).unflatten(1, (groups, -1))
     packed = inputs.packed
-    return attend(packed, inputs.key, inputs.value, bias, False, inputs.scaling)[0].reshape(
-        inputs.query.shape
-    )
+    attended = attend(packed, inputs.key, inputs.value, bias, False, inputs.scaling)
+    return attended.output.reshape(inputs.query.shape)
 
 
 def _read_one(state: PassState, inputs: LayerInputs) -> Tensor:
@@ -216,17 +216,17 @@ def _share(inputs: LayerInputs, prompt_span: KeyGroup | None, lse: Tensor) -> Te
     return (_lse(inputs, prompt_span) - lse).clamp_(max=0).exp_().nan_to_num_(0.0)
 
 
-def _attend_part(inputs: LayerInputs, part: KeyGroup) -> tuple[Tensor, Tensor]:
-    """Output [B, G, H/G, D] and log-sum-exp [B, H, 1] of one group."""
+def _attend_part(inputs: LayerInputs, part: KeyGroup) -> Attended:
+    """Attention to one group: output [B, G, H/G, D] and log-sum-exp [B, H, 1]."""
     key, value = part.of(inputs.key), part.of(inputs.value)
     output, lse = attend(inputs.packed, key, value, part.mask, False, inputs.scaling)
-    return output, lse.reshape(inputs.query.shape[0], -1, 1)
+    return Attended(output, lse.reshape(inputs.query.shape[0], -1, 1))
 
 
 def _lse(inputs: LayerInputs, part: KeyGroup) -> Tensor:
     """Log-sum-exp [B, H, 1] of one group, -inf if none is seen; one query has few scores."""
     if inputs.query.dtype not in (torch.float32, torch.float64):
-        lse = _attend_part(inputs, part)[1]
+        lse = _attend_part(inputs, part).lse
         return lse if part.fully_masked is None else lse.masked_fill(part.fully_masked, -torch.inf)
     scores = (inputs.packed @ part.of(inputs.key).mT).mul_(inputs.scaling)
     scores = scores if part.mask is None else scores.add_(part.mask)

@@ -114,8 +114,8 @@ def _change(
     rest = _log_mass(scores, ~groups.span & ~groups.generated)
     if sink is not None:
         rest = torch.logaddexp(rest, sink.to(scores.dtype))
-    rule = state.steering.list_rule(layer, scores)
-    moved_span, moved_generated = rule.shift_groups(span, generated, rest)
+    methods = state.steering.method_sequence(layer, scores)
+    moved_span, moved_generated = methods.shift_log_masses(span, generated, rest)
     change = torch.where(span.isfinite(), moved_span - span, 0.0)[..., None] * groups.span
     behind = torch.where(generated.isfinite(), moved_generated - generated, 0.0)[..., None]
     return change + behind * groups.generated
@@ -184,15 +184,15 @@ def _uniform_at(
     row, `queries` [B].
     """
     rows = len(queries)
-    seen = torch.ones(rows, keys, dtype=torch.bool, device=queries.device)
+    is_visible = torch.ones(rows, keys, dtype=torch.bool, device=queries.device)
     if mask is not None:
         mask = mask.expand(rows, *mask.shape[1:])
         last = queries if mask.shape[2] > 1 else torch.zeros_like(queries)
-        seen = visible(mask[torch.arange(rows, device=queries.device), :, last]).any(1)
+        is_visible = visible(mask[torch.arange(rows, device=queries.device), :, last]).any(1)
     elif causal:
-        seen = torch.arange(keys, device=queries.device) <= queries[:, None]
+        is_visible = torch.arange(keys, device=queries.device) <= queries[:, None]
     span = state.columns.span(rows, keys).to(queries.device)
-    return (span & seen).sum(-1) / seen.sum(-1).clamp(min=1)
+    return (span & is_visible).sum(-1) / is_visible.sum(-1).clamp(min=1)
 
 
 def _softmax(scores: Tensor, sink: Tensor | None) -> Tensor:

@@ -66,7 +66,9 @@ class Extent:
         """The extent of a span mask, bool [row, column], which is copied to the host."""
         span = span.cpu()
         columns = span.any(0).nonzero()[:, 0].tolist()
-        start, stop = (columns[0], columns[-1] + 1) if columns else (0, 0)
+        start = stop = 0
+        if columns:
+            start, stop = columns[0], columns[-1] + 1
         pure = bool(span[:, start:stop].all())
         in_every_row = start < stop and (pure or bool(span.any(1).all()))
         return cls(

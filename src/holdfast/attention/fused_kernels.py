@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,6 +33,13 @@ class LayerInputs:
         return self.query.reshape(self.query.shape[0], self.key.shape[1], -1, self.query.shape[3])
 
 
+class Attended(NamedTuple):
+    """The result of attention to some keys."""
+
+    output: Tensor  # [B, H, Q, D]
+    lse: Tensor  # log-sum-exp of the scores, float32 or wider, [B, H, Q]
+
+
 def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
     """Whether `attend` can run: a kernel gives log-sum-exps, sizes match, no gradient is needed."""
     if not query.shape[-1] == key.shape[-1] == value.shape[-1]:
@@ -46,7 +54,7 @@ def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
 
 def attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
-) -> tuple[Tensor, Tensor]:
+) -> Attended:
     """Attention of queries [B, H, Q, D] to keys [B, G, K, D], with H a multiple of G.
 
     Args:
@@ -54,15 +62,12 @@ def attend(
         mask: added to the scores, [B or 1, 1, Q, K], or None. For a query that sees nothing,
             output and log-sum-exp are undefined; the CPU kernel returns 0.
         causal: query i sees keys 0 to i.
-
-    Returns:
-        The output [B, H, Q, D] and the log-sum-exp of the scores, float32 or wider, [B, H, Q].
     """
     if _on_cpu(query):
         output, lse = _ATEN._scaled_dot_product_flash_attention_for_cpu(
             query, key, value, 0.0, causal, attn_mask=mask, scale=scaling
         )
-        return output, lse
+        return Attended(output, lse)
     return _attend_on_cuda(query, key, value, mask, causal, scaling)
 
 
@@ -72,7 +77,7 @@ def _on_cpu(query: Tensor) -> bool:
 
 def _attend_on_cuda(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
-) -> tuple[Tensor, Tensor]:
+) -> Attended:
     """Flash attention without a mask, memory-efficient attention with one or in float32.
 
     Flash attention reads shared keys in place. The other kernel cannot, so it is called once for
@@ -82,7 +87,7 @@ def _attend_on_cuda(
         output, lse, *_ = _ATEN._scaled_dot_product_flash_attention(
             query, key, value, 0.0, causal, False, scale=scaling
         )
-        return output, lse
+        return Attended(output, lse)
     repeats = query.shape[1] // key.shape[1]
     if repeats == 1:
         return _attend_efficiently(query, key, value, mask, causal, scaling)
@@ -90,13 +95,14 @@ def _attend_on_cuda(
         _attend_efficiently(query[:, head::repeats], key, value, mask, causal, scaling)
         for head in range(repeats)
     ]
-    output, lse = (torch.stack(states, 2).flatten(1, 2) for states in zip(*parts, strict=True))
-    return output, lse
+    output = torch.stack([part.output for part in parts], 2).flatten(1, 2)
+    lse = torch.stack([part.lse for part in parts], 2).flatten(1, 2)
+    return Attended(output, lse)
 
 
 def _attend_efficiently(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
-) -> tuple[Tensor, Tensor]:
+) -> Attended:
     """Memory-efficient attention, with as many query heads as key heads."""
     if mask is not None:
         keys = key.shape[2]  # the kernel reads rows of the mask that start at multiples of 16 bytes
@@ -106,4 +112,4 @@ def _attend_efficiently(
     output, lse, *_ = _ATEN._scaled_dot_product_efficient_attention(
         query, key, value, mask, True, 0.0, causal, scale=scaling
     )
-    return output, lse[..., : query.shape[2]]
+    return Attended(output, lse[..., : query.shape[2]])

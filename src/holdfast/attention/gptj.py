@@ -44,8 +44,8 @@ class GPTJPatch:
         refuse_dropout(module, module.attn_dropout.p)
         wide = torch.promote_types(query.dtype, torch.float32)
         causal = attention_mask is None and query.shape[2] > 1
-        given = query.to(wide), key.to(wide), value, attention_mask
-        inputs = LayerInputs(*given, causal, 1 / float(module.scale_attn))
+        scaling = 1 / float(module.scale_attn)
+        inputs = LayerInputs(query.to(wide), key.to(wide), value, attention_mask, causal, scaling)
         output = attend_explicitly(state, layer, inputs)
         if state.steering.trace:
             note_trace(state, layer, inputs)

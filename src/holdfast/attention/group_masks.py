@@ -52,14 +52,15 @@ def masked_part(
     """
     if mask is None and group.pure:
         return KeyGroup(group.start, group.stop)
-    seen = bias = None
-    if mask is not None:
-        seen, bias = visible(mask), None if mask.dtype == torch.bool else mask.to(dtype)
+    is_visible = None if mask is None else visible(mask)
     if not group.pure:
         assert members is not None
-        inside = members[:, None, None, group.start : group.stop]
-        seen = inside if seen is None else seen & inside
-    assert seen is not None
-    if bias is None:
-        bias = torch.zeros((), dtype=dtype, device=seen.device)
-    return KeyGroup(group.start, group.stop, torch.where(seen, bias, -torch.inf), ~seen.any(-1))
+        in_group = members[:, None, None, group.start : group.stop]
+        is_visible = in_group if is_visible is None else is_visible & in_group
+    assert is_visible is not None
+    if mask is None or mask.dtype == torch.bool:
+        bias = torch.zeros((), dtype=dtype, device=is_visible.device)
+    else:
+        bias = mask.to(dtype)
+    bias = torch.where(is_visible, bias, -torch.inf)
+    return KeyGroup(group.start, group.stop, bias, ~is_visible.any(-1))

@@ -21,30 +21,30 @@ def check_heads(
         UsageError: names the head, and the file that it came from.
     """
     for method in methods:
-        chosen = method.heads or ()
-        file = getattr(chosen, "file", "")
+        heads = method.heads or ()
+        file = getattr(heads, "file", "")
         source = f" (from {file!r})" if file else ""
-        _check_shape(model, method.name, chosen, source)
-        for layer, head in sorted(chosen):
+        _check_shape(model, method.name, heads, source)
+        for layer, head in sorted(heads):
             described = f"{method.name} names head {head} in layer {layer}{source}, and"
             _check_head(model, (layer, head), described)
 
 
-def _check_shape(model: PreTrainedModel, method: str, chosen: object, source: str) -> None:
+def _check_shape(model: PreTrainedModel, method: str, heads: object, source: str) -> None:
     """Refuses heads of a file that was made for a model of another shape."""
-    config, made_for = model.config.get_text_config(), getattr(chosen, "made_for", None)
-    layers = getattr(config, "num_hidden_layers", None)
-    heads = getattr(config, "num_attention_heads", None)
-    if not made_for or not isinstance(layers, int) or not isinstance(heads, int):
+    config, shape = model.config.get_text_config(), getattr(heads, "made_for", None)
+    num_layers = getattr(config, "num_hidden_layers", None)
+    num_heads = getattr(config, "num_attention_heads", None)
+    if not shape or not isinstance(num_layers, int) or not isinstance(num_heads, int):
         return
-    if (made_for.layers, made_for.heads) != (layers, heads):
+    if (shape.layers, shape.heads) != (num_layers, num_heads):
         raise UsageError(
-            f"{method} has heads{source} made for {made_for.model or 'a model'} of"
-            f" {made_for.layers} layers x {made_for.heads} heads, and this model has {layers} x"
-            f" {heads}; profile this one.",
+            f"{method} has heads{source} made for {shape.model or 'a model'} of"
+            f" {shape.layers} layers x {shape.heads} heads, and this model has {num_layers} x"
+            f" {num_heads}; profile this one.",
             option="heads",
-            value=(made_for.layers, made_for.heads),
-            allowed=(layers, heads),
+            value=(shape.layers, shape.heads),
+            allowed=(num_layers, num_heads),
         )
 
 
@@ -61,8 +61,9 @@ def _check_head(model: PreTrainedModel, pair: Head, described: str) -> None:
         )
     with_attention = layers_with_attention(model)
     if with_attention is not None and layer not in with_attention:
-        some = ", ".join(map(str, sorted(with_attention)))
-        cure = f"take heads of layers {some}" if some else "give no heads, which steers all"
+        cure = "give no heads, which steers all"
+        if with_attention:
+            cure = f"take heads of layers {', '.join(map(str, sorted(with_attention)))}"
         raise UsageError(
             f"{described} no attention of {type(model).__name__} can be steered there; {cure}.",
             option="heads",

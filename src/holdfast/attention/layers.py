@@ -89,8 +89,8 @@ def holdfast_attention(
     if state is not None and state.steering.trace:
         note_trace(state, layer, inputs, extras or NO_EXTRAS)
     if output is None:  # nothing is moved here
-        given = inputs.query, inputs.key, inputs.value, inputs.mask
-        return sdpa_attention_forward(module, *given, **kwargs)[0], None
+        tensors = inputs.query, inputs.key, inputs.value, inputs.mask
+        return sdpa_attention_forward(module, *tensors, **kwargs)[0], None
     return output.transpose(1, 2).contiguous(), None
 
 
@@ -158,20 +158,23 @@ def _inputs_of(
     if mask is not None and mask.shape[-1] > key.shape[2]:
         mask = mask[..., : key.shape[2]]
     if kwargs.get("indices") is not None:
-        mask = _only_chosen(mask, kwargs["indices"], key.shape[2], causal)
+        mask = _with_selection(mask, kwargs["indices"], key.shape[2], causal)
     scaling = kwargs.get("scaling")
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     return LayerInputs(query, key, value, mask, causal, scaling)
 
 
-def _only_chosen(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) -> Tensor:
-    """The mask, [B, 1, Q, K], with only the keys [B, Q, chosen] that a sparse model chose."""
-    chosen = torch.zeros(
-        *indices.shape[:2], keys, dtype=torch.bool, device=indices.device
-    ).scatter_(-1, indices.long(), True)[:, None]
+def _with_selection(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) -> Tensor:
+    """The mask, [B, 1, Q, K], of only the keys that a sparse model selects, whose indices are
+    [B, Q, number of keys].
+    """
+    selected = torch.zeros(*indices.shape[:2], keys, dtype=torch.bool, device=indices.device)
+    selected = selected.scatter_(-1, indices.long(), True)[:, None]
     if mask is None:
-        return chosen.tril() if causal else chosen
-    return mask & chosen if mask.dtype == torch.bool else mask.masked_fill(~chosen, -torch.inf)
+        return selected.tril() if causal else selected
+    if mask.dtype == torch.bool:
+        return mask & selected
+    return mask.masked_fill(~selected, -torch.inf)
 
 
 # How it is computed
@@ -185,8 +188,8 @@ def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
     ):
         return False
     keys = inputs.key.shape[2]
-    two = not state.steering.touches(layer) or state.columns.is_two_groups(keys)
-    return two and is_fused(inputs.query, inputs.key, inputs.value)
+    has_two_groups = not state.steering.touches(layer) or state.columns.is_two_groups(keys)
+    return has_two_groups and is_fused(inputs.query, inputs.key, inputs.value)
 
 
 def _attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
@@ -220,8 +223,8 @@ def _attend_plainly(inputs: LayerInputs) -> Tensor:
         return kernel(inputs, None, None, False)[0]
     bias = None if mask is None else additive(mask, query.dtype)
     if query.shape[2] == 1:
-        return attend_one(inputs, bias)[0]
-    return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling)[0]
+        return attend_one(inputs, bias).output
+    return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling).output
 
 
 AttentionInterface.register(IMPLEMENTATION, holdfast_attention)

@@ -23,10 +23,10 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from holdfast.attention.extent import KeyRange
-from holdfast.attention.fused_kernels import LayerInputs, attend
+from holdfast.attention.fused_kernels import Attended, LayerInputs, attend
 from holdfast.attention.group_masks import KeyGroup, additive, masked_part, over
+from holdfast.attention.layer_shifts import LayerShift
 from holdfast.attention.passes import PassState
-from holdfast.attention.rules import LogOddsRule
 
 # Queries per block when outputs are merged, so that a block stays in the processor's caches.
 _BLOCK_QUERIES = 1024
@@ -56,16 +56,16 @@ def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | 
     span = groups.span
     if span is None or groups.rest is None:
         return None
-    rule = state.steering.rule(layer, inputs.query)
+    shift = state.steering.layer_shift(layer, inputs.query)
     whole_prompt = inputs.mask is None and inputs.causal and span.stop < queries
     if whole_prompt and span.pure and heads is None:
-        return _apart(rule, inputs, span)
+        return _apart(shift, inputs, span)
     output, lse = _attend_all(state, inputs)
-    return _move(rule, inputs, output, lse, _blocks(state, inputs, span), heads)
+    return _move(shift, inputs, output, lse, _blocks(state, inputs, span), heads)
 
 
-def _attend_all(state: PassState, inputs: LayerInputs) -> tuple[Tensor, Tensor]:
-    """Output and log-sum-exp of unsteered attention; a large mask is made in pieces."""
+def _attend_all(state: PassState, inputs: LayerInputs) -> Attended:
+    """Unsteered attention; a large mask is made in pieces."""
     query, mask, dtype = inputs.query, inputs.mask, inputs.query.dtype
     if mask is None:
         return attend(query, inputs.key, inputs.value, None, inputs.causal, inputs.scaling)
@@ -74,14 +74,15 @@ def _attend_all(state: PassState, inputs: LayerInputs) -> tuple[Tensor, Tensor]:
         return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling)
     size = max(1, LARGEST_MASK // (mask.shape[0] * mask.shape[3]))
     pieces = [
-        attend(queries, inputs.key, inputs.value, additive(piece, dtype), False, inputs.scaling)
-        for queries, piece in zip(query.split(size, 2), mask.split(size, 2), strict=True)
+        attend(queries, inputs.key, inputs.value, additive(part, dtype), False, inputs.scaling)
+        for queries, part in zip(query.split(size, 2), mask.split(size, 2), strict=True)
     ]
-    return torch.cat([output for output, _ in pieces], 2), torch.cat([lse for _, lse in pieces], 2)
+    output = torch.cat([piece.output for piece in pieces], 2)
+    return Attended(output, torch.cat([piece.lse for piece in pieces], 2))
 
 
 def _move(
-    rule: LogOddsRule,
+    shift: LayerShift,
     inputs: LayerInputs,
     output: Tensor,
     lse: Tensor,
@@ -91,10 +92,11 @@ def _move(
     """The output, [B, H, Q, D], moved in place on `heads` (None: all), one block of queries after
     another; `lse` [B, H, Q] is that of all keys.
     """
-    for some, group in _by_key_heads(heads, inputs):
-        group_rule, key, value = rule.on(some), inputs.key[:, group], inputs.value[:, group]
-        chosen = slice(None) if some is None else some
-        query, part_lse = inputs.query[:, chosen], lse[:, chosen]
+    for moved_heads, key_heads in _by_key_heads(heads, inputs):
+        group_shift = shift.for_heads(moved_heads)
+        key, value = inputs.key[:, key_heads], inputs.value[:, key_heads]
+        which = slice(None) if moved_heads is None else moved_heads
+        query, part_lse = inputs.query[:, which], lse[:, which]
         for block in blocks:
             between = slice(block.first, block.last)
             attended, span_lse = attend(
@@ -107,11 +109,12 @@ def _move(
             )
             if block.part.fully_masked is not None:
                 span_lse = span_lse.masked_fill(block.part.fully_masked, -torch.inf)
-            weight = _weight(group_rule, span_lse - part_lse[:, :, between])
-            if some is None:
+            weight = _weight(group_shift, span_lse - part_lse[:, :, between])
+            if moved_heads is None:
                 lerp(output[:, :, between], attended, weight)
             else:
-                output[:, some, between] = lerp(output[:, some, between], attended, weight)
+                moved = lerp(output[:, moved_heads, between], attended, weight)
+                output[:, moved_heads, between] = moved
     return output
 
 
@@ -123,19 +126,19 @@ def _by_key_heads(
         return [(None, slice(None))]
     repeats = inputs.query.shape[1] // inputs.key.shape[1]
     return [
-        (list(some), slice(group, group + 1))
-        for group, some in groupby(heads, lambda head: head // repeats)
+        (list(members), slice(key_head, key_head + 1))
+        for key_head, members in groupby(heads, lambda head: head // repeats)
     ]
 
 
-def _weight(rule: LogOddsRule, log_mass: Tensor) -> Tensor:
+def _weight(shift: LayerShift, log_mass: Tensor) -> Tensor:
     """c of the module's formula, from the logarithm of the mass on the span."""
     log_mass = log_mass.clamp_(max=_MAX_LOG_MASS)
     log_odds = log_mass - (-log_mass.expm1()).log_()
-    return softplus(log_odds).add_(rule.log_rest(log_odds)).expm1_().neg_()
+    return softplus(log_odds).add_(shift.log_rest(log_odds)).expm1_().neg_()
 
 
-def _apart(rule: LogOddsRule, inputs: LayerInputs, span: KeyRange) -> Tensor:
+def _apart(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Tensor:
     """Causal attention of a whole prompt whose rows share one span, with all heads moved.
 
     Queries after the span attend to span and rest separately. The call without the span includes as
@@ -151,14 +154,14 @@ def _apart(rule: LogOddsRule, inputs: LayerInputs, span: KeyRange) -> Tensor:
     )
     scaling = inputs.scaling
     output, lse = attend(first.query, first.key, first.value, None, True, scaling)
-    output = _move(rule, first, output, lse, [Block(start, stop, part, causal=True)], None)
+    output = _move(shift, first, output, lse, [Block(start, stop, part, causal=True)], None)
     key, value = (_without(part, states) for states in (inputs.key, inputs.value))
     rest, rest_lse = attend(inputs.query[:, :, stop - start :], key, value, None, True, scaling)
     behind = inputs.query[:, :, stop:]
     attended, span_lse = attend(
         behind, part.of(inputs.key), part.of(inputs.value), None, False, scaling
     )
-    mass = rule.mass(span_lse - rest_lse[:, :, start:])
+    mass = shift.mass(span_lse - rest_lse[:, :, start:])
     return torch.cat([output, lerp(rest[:, :, start:], attended, mass)], 2)
 
 
@@ -170,13 +173,13 @@ def _without(part: KeyGroup, states: Tensor) -> Tensor:
 
 def _blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[Block]:
     """Blocks of queries that may see the span; kept for later layers if their masks are small."""
-    kept = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
-    if kept:
-        return kept
+    shared_blocks = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
+    if shared_blocks:
+        return shared_blocks
     blocks = list(_make_blocks(state, inputs, span))
     masks = [block.part.mask for block in blocks]
     if sum(mask.numel() for mask in masks if mask is not None) <= LARGEST_MASK:
-        kept.extend(blocks)
+        shared_blocks.extend(blocks)
     return blocks
 
 
@@ -187,7 +190,8 @@ def _make_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[
     rows, queries, keys = inputs.query.shape[0], inputs.query.shape[2], inputs.key.shape[2]
     members = None if span.pure else state.columns.members(rows, keys)
     causal = inputs.causal and inputs.mask is None
-    blocks, first = [], span.start if causal else 0
+    blocks = list[Block]()
+    first = span.start if causal else 0
     if causal and span.pure:  # the queries of the span itself
         first = min(queries, span.stop)
         blocks.append(Block(span.start, first, KeyGroup(span.start, first), causal=True))
@@ -196,10 +200,10 @@ def _make_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[
         size = max(1, min(size, _BLOCK_ELEMENTS // (rows * (span.stop - span.start))))
     for start in range(first, queries, size):
         stop = min(queries, start + size)
-        seen = over(None if inputs.mask is None else inputs.mask[:, :, start:stop], span)
+        mask = over(None if inputs.mask is None else inputs.mask[:, :, start:stop], span)
         if causal and not span.pure:
-            seen = _causal(start, stop, span, inputs.key.device)
-        blocks.append(Block(start, stop, masked_part(span, seen, members, inputs.query.dtype)))
+            mask = _causal(start, stop, span, inputs.key.device)
+        blocks.append(Block(start, stop, masked_part(span, mask, members, inputs.query.dtype)))
     return blocks
 
 

@@ -103,9 +103,9 @@ class OpenModel:
         """
         if self._is_of_decode_loop():
             return plain(*args, **kwargs)
-        given = {**dict(zip(names, args, strict=False)), **kwargs}
-        begun, model, cache = self._next_pass(), self._running_model(), cache_of(given)
-        edits = self._checked(begun, given, model)
+        arguments = {**dict(zip(names, args, strict=False)), **kwargs}
+        begun, model, cache = self._next_pass(), self._running_model(), cache_of(arguments)
+        edits = self._checked(begun, arguments, model)
         token = PASS.set(begun.current)
         self._count(begun.block, 1)
         try:
@@ -119,23 +119,24 @@ class OpenModel:
         return output
 
     def _checked(
-        self, begun: _BlockPass, given: Mapping[str, Any], model: PreTrainedModel
+        self, begun: _BlockPass, arguments: Mapping[str, Any], model: PreTrainedModel
     ) -> list[EditGroup]:
         """Checks that a pass fits the block; returns its edits."""
-        origin, state = None if begun.block is None else begun.block.origin, begun.state
-        continues = claim_cache(cache_of(given), origin, self.name)
+        origin = None if begun.block is None else begun.block.origin
+        state = begun.state
+        continues = claim_cache(cache_of(arguments), origin, self.name)
         if origin is None or state is None:
             return []
         config = model.config.get_text_config()
-        refuse_weights(given)
-        before = _columns_before(state, given, continues)
-        if not (continues and before):
-            check_prompt(state, given, config, before, begun.first)
+        refuse_weights(arguments)
+        columns_before = _columns_before(state, arguments, continues)
+        if not (continues and columns_before):
+            check_prompt(state, arguments, config, columns_before, begun.first)
         if state.steering.trace:
-            state.last = _last_queries(given)
-        check_lengths(RotaryLengths.of(config), given, self.name)
+            state.last = _last_queries(arguments)
+        check_lengths(RotaryLengths.of(config), arguments, self.name)
         refuse_checkpointing(model)
-        return edits_of_pass(origin.compiled, origin.span, given, before)
+        return edits_of_pass(origin.compiled, origin.span, arguments, columns_before)
 
     def _finish(self, begun: _BlockPass, cache: Any) -> None:
         """Checks and records a pass that ended without an error."""
@@ -146,9 +147,9 @@ class OpenModel:
         mark_cache(cache, block.origin)
         block.count += 1
         thread = threading.get_ident()
-        block.passes += [
-            TracedPass(thread, list(made.steered.values())) for made in state.passes if made.steered
-        ]
+        for masses in state.passes:
+            if masses.steered:
+                block.passes.append(TracedPass(thread, list(masses.steered.values())))
 
     def _running_model(self) -> PreTrainedModel:
         model = self.model()

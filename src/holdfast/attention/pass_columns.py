@@ -61,8 +61,9 @@ class PassColumns:
             self._tokens = None
         elif first or self._tokens is not None:
             tokens = q_offset + q_length
-            known = None if first else self._tokens
-            self._tokens = tokens if known is None else max(known, tokens)
+            if not first and self._tokens is not None:
+                tokens = max(tokens, self._tokens)
+            self._tokens = tokens
 
     def first(self, keys: int) -> int | Starts:
         """The column of the first of `keys` keys.
@@ -71,7 +72,8 @@ class PassColumns:
             Unsteerable: these keys are not tokens.
             UsageError: there are fewer tokens than the span mask has.
         """
-        width, tokens = self.steering.span.shape[1], self._tokens if self._firsts else keys
+        width = self.steering.span.shape[1]
+        tokens = self._tokens if self._firsts else keys
         if tokens is not None and not self.steering.follows and tokens < width:
             raise UsageError(
                 f"The span mask has {width} tokens and this pass sees {tokens}; give a mask of the"

@@ -28,7 +28,7 @@ class PassMasses:
     uniform: dict[int, Tensor] = field(default_factory=dict)  # that of uniform attention, [row]
 
 
-class _MadePlan(NamedTuple):
+class _PlanEntry(NamedTuple):
     kind: str
     size: tuple[int, int]
     mask: Tensor | None
@@ -43,22 +43,22 @@ class Plans:
     by its tensor, as comparing its values would wait for the device.
     """
 
-    _made: list[_MadePlan] = field(default_factory=list, init=False)
+    _entries: list[_PlanEntry] = field(default_factory=list, init=False)
 
     def get(
         self, kind: str, size: tuple[int, int], mask: Tensor | None, make: Callable[[], Plan]
     ) -> Plan:
         """The plan of this kind for queries x keys under a mask, made if there is none yet."""
-        for made in self._made:
-            if made.kind == kind and made.size == size and made.mask is mask:
-                return made.plan  # type: ignore[no-any-return]
+        for entry in self._entries:
+            if entry.kind == kind and entry.size == size and entry.mask is mask:
+                return entry.plan  # type: ignore[no-any-return]
         plan = make()
-        self._made.append(_MadePlan(kind, size, mask, plan))
+        self._entries.append(_PlanEntry(kind, size, mask, plan))
         return plan
 
     def clear(self) -> None:
         """Drops the plans of the pass before."""
-        self._made.clear()
+        self._entries.clear()
 
 
 @dataclass(eq=False)
@@ -132,7 +132,7 @@ class ModelParts:
 
     def has_config(self, config: object) -> bool:
         """Whether a configuration is one of this model's."""
-        return any(config is known for known in self.configs)
+        return any(config is other for other in self.configs)
 
 
 @dataclass(frozen=True)

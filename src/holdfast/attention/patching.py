@@ -211,15 +211,16 @@ def _prior_attention(model: PreTrainedModel) -> list[PriorAttention]:
     """The attention of the configurations that a switch changes, each once."""
     if any(is_like_gptj(module) for module in model.modules()):
         return []
-    listed: list[Any] = [getattr(module, "config", None) for module in model.modules()]
-    listed = [config for config in listed if hasattr(config, "_attn_implementation_internal")]
+    configs: list[Any] = [getattr(module, "config", None) for module in model.modules()]
+    configs = [config for config in configs if hasattr(config, "_attn_implementation_internal")]
     whole = model.config
-    listed += [whole, *(getattr(whole, name, None) for name in whole.sub_configs)]
-    found: list[PriorAttention] = []
-    for config in listed:
-        if config is not None and not any(config is prior.config for prior in found):
-            found.append(PriorAttention(config, config._attn_implementation_internal))
-    return found
+    configs += [whole, *(getattr(whole, name, None) for name in whole.sub_configs)]
+    prior_attention: list[PriorAttention] = []
+    for config in configs:
+        if config is not None and not any(config is prior.config for prior in prior_attention):
+            implementation = config._attn_implementation_internal
+            prior_attention.append(PriorAttention(config, implementation))
+    return prior_attention
 
 
 def _switch(model: PreTrainedModel) -> list[torch.nn.Module]:

@@ -37,16 +37,18 @@ def note_plain(before: Sequence[PriorAttention]) -> None:
 def forget_plain(before: Sequence[PriorAttention]) -> None:
     """Forgets the configurations that have that attention back."""
     restored = [p.config for p in before if p.implementation not in (None, IMPLEMENTATION)]
-    _PLAIN[:] = [
-        (known, name)
-        for known, name in _PLAIN
-        if (alive := known()) is not None and not any(alive is config for config in restored)
-    ]
+    remaining = []
+    for reference, name in _PLAIN:
+        config = reference()
+        if config is not None and not any(config is other for other in restored):
+            remaining.append((reference, name))
+    _PLAIN[:] = remaining  # at once, as other threads read it
 
 
 def plain_name(config: object) -> str:
     """The attention that a configuration had before ours; "sdpa" if none is recorded."""
-    return next((name for known, name in _PLAIN if known() is config), "sdpa")
+    names = (name for reference, name in _PLAIN if reference() is config)
+    return next(names, "sdpa")
 
 
 def plain_attention(
@@ -59,5 +61,5 @@ def plain_attention(
         return None
     file = sys.modules[type(module).__module__]
     eager = getattr(file, "eager_attention_forward", sdpa_attention_forward)
-    found: Callable[..., tuple[Tensor, Any]] = ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
-    return found
+    attend: Callable[..., tuple[Tensor, Any]] = ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
+    return attend

@@ -117,12 +117,12 @@ def probe(model: PreTrainedModel, plain: Tensor) -> None:
     span = torch.tensor([[True, False]], device=model.device)
     state = PassState(BatchSteering(span, [UNSTEERED], trace=True))
     try:
-        ours, cache = _forward(model, state, use_cache=True)
+        logits, cache = _forward(model, state, use_cache=True)
         if not state.entered:
             raise Unsteerable(NEVER_REACHED)
     except (ModelError, ValueError, TypeError, KeyError, RuntimeError, AttributeError) as error:
         raise unsteerable(model, _on_one_line(error) if state.entered else NEVER_REACHED) from error
-    difference = float((ours - plain).abs().max() / plain.abs().max().clamp(min=1e-6))
+    difference = float((logits - plain).abs().max() / plain.abs().max().clamp(min=1e-6))
     if not model.training and difference > _MAX_DIFFERENCE.get(model.dtype, _OTHER_DTYPES):
         raise unsteerable(
             model,
@@ -133,9 +133,10 @@ def probe(model: PreTrainedModel, plain: Tensor) -> None:
             model, f"its cache counts {count} tokens after 2, so no place in it is certain"
         )
     # a model that runs its layers several times has made several passes
-    REACHED[model] = {
-        layer: mass.shape[1] for made in state.passes for layer, mass in made.steered.items()
-    }
+    heads: dict[int, int] = {}
+    for masses in state.passes:
+        heads |= {layer: mass.shape[1] for layer, mass in masses.steered.items()}
+    REACHED[model] = heads
 
 
 @torch.inference_mode()
@@ -175,10 +176,10 @@ def check_reached(model: PreTrainedModel, state: PassState, implementation: str 
     missed = [layer for layer in missed if count is None or layer < count]
     if state.entered and not missed:
         return
-    name, now = type(model).__name__, config._attn_implementation
-    if now != implementation:
+    name, current = type(model).__name__, config._attn_implementation
+    if current != implementation:
         raise Unsteerable(
-            f"{name} was set to the attention implementation {now!r} inside a block of "
+            f"{name} was set to the attention implementation {current!r} inside a block of "
             "holdfast.steering, so this pass is not steered; set it before the block, which steers "
             "any of them."
         )

@@ -24,7 +24,7 @@ from holdfast.methods import Method, parse, spec_of
 from holdfast.methods.kinds import Ability
 from holdfast.models.capabilities import require_layers
 from holdfast.models.checkpoint import find_source
-from holdfast.models.engine_choice import Wanted, Work, choose_engine, read_engine
+from holdfast.models.engine_choice import EngineNeeds, Work, choose_engine, read_engine
 from holdfast.models.engine_plugins import load_in_engine, read_options
 from holdfast.models.model_names import endpoint_meant, engine_in, is_url
 from holdfast.models.protocol import ChatModel
@@ -177,7 +177,7 @@ def chosen_engine(
     Args:
         engine: as `read_engine` gives it.
         methods: the spec strings of the methods that replies may be steered by.
-        work, abilities: as in `Wanted`.
+        work, abilities: as in `EngineNeeds`.
 
     Raises:
         UsageError, ModelError: the engine that was chosen by hand cannot run it.
@@ -187,7 +187,7 @@ def chosen_engine(
     gguf = find_source(arguments.model).gguf
     given = {name: arguments.values_of(name) for name in _OF_OUR_ENGINE}
     options = {option_of(name): values[0] for name, values in given.items() if values}
-    wanted = Wanted(work, [parse(spec) for spec in methods if gguf], abilities, options)
+    wanted = EngineNeeds(work, [parse(spec) for spec in methods if gguf], abilities, options)
     choice = choose_engine(arguments.model, gguf, engine, wanted)
     if choice.sentence:
         note(choice.sentence)

@@ -10,8 +10,8 @@ from holdfast.drift.judges import JudgeName
 from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.settings import Settings
 from holdfast.drift.user_scripts import UserTurns
+from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel
-from holdfast.models.served import same_served
 
 # Draws depend on a conversation and its rounds, so a larger run begins like a smaller one. In
 # floating point, what else is in a batch can change a last digit, and occasionally a token.
@@ -19,7 +19,7 @@ COMPATIBILITY = records.Compatibility(
     # "divergence" was a setting before 0.3
     defaults={"settings": {**asdict(Settings()), "divergence": False}},
     joins={
-        "model_fingerprint": same_served,
+        "model_fingerprint": same_fingerprint,
         "methods": records.union,
         "settings.conversations": max,
     },

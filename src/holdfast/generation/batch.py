@@ -69,18 +69,19 @@ def batch_of(
         logits: of how many last tokens they are wanted.
     """
     states, device = group.streams, group.device
-    new_tokens = [state.tokens_from(done) for state, done in zip(states, computed, strict=True)]
+    new_tokens = [state.tokens_from(start) for state, start in zip(states, computed, strict=True)]
     width = max(map(len, new_tokens))
     level = len(set(computed)) == 1 and all(len(tokens) == width for tokens in new_tokens)
-    both = torch.zeros(2, len(states), width, dtype=torch.long)
+    ids, positions = on_host = torch.zeros(2, len(states), width, dtype=torch.long)
     if width == 1:
-        both[0, :, 0] = torch.tensor([tokens[0] for tokens in new_tokens])
-        both[1, :, 0] = torch.tensor(computed)
+        ids[:, 0] = torch.tensor([tokens[0] for tokens in new_tokens])
+        positions[:, 0] = torch.tensor(computed)
     else:
-        for row, (tokens, done) in enumerate(zip(new_tokens, computed, strict=True)):
-            both[0, row, width - len(tokens) :] = torch.tensor(tokens)
-            both[1, row, width - len(tokens) :] = torch.arange(done, done + len(tokens))
-    ids, positions = both.to(device)
+        for row, (tokens, start) in enumerate(zip(new_tokens, computed, strict=True)):
+            first = width - len(tokens)
+            ids[row, first:] = torch.tensor(tokens)
+            positions[row, first:] = torch.arange(start, start + len(tokens))
+    ids, positions = on_host.to(device)  # in one transfer
     columns = max(map(len, states))
     edits = _edits_of(states, computed, width, device)
     return Batch(ids, positions, level, columns, group.steering, cache, logits, edits=edits)
@@ -92,8 +93,8 @@ def _edits_of(
     """The edits of a pass that forwards the pending tokens of each stream."""
     rows = []
     if any(state.stream.compiled.states for state in states):
-        for state, done in zip(states, computed, strict=True):
-            stream, new = state.stream, len(state) - done
+        for state, start in zip(states, computed, strict=True):
+            stream, new = state.stream, len(state) - start
             prompt = len(stream.token_ids)
-            rows.append(EditedRow(stream.compiled, done, new, width - new, state.span, prompt))
+            rows.append(EditedRow(stream.compiled, start, new, width - new, state.span, prompt))
     return edits_of(rows, width, device)

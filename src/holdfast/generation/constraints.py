@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -43,20 +43,25 @@ class DrawsTokens(Protocol):
     def matcher(self) -> Matcher | None: ...
 
 
-def constrain(rows: Sequence[DrawsTokens], logits: Tensor) -> tuple[Tensor, dict[int, Exception]]:
-    """Applies the constraints of rows to their logits, [row, vocabulary]; others stay as they are.
+class EditedLogits(NamedTuple):
+    """Logits to draw tokens from, [row, vocabulary]."""
 
-    Returns:
-        The logits to draw from, and by row number the errors of grammars that cannot go on.
+    logits: Tensor
+    errors: dict[int, Exception]  # of rows that cannot go on, by number
+
+
+def constrain(rows: Sequence[DrawsTokens], logits: Tensor) -> EditedLogits:
+    """Applies the constraints of rows to their logits, [row, vocabulary]; others stay as they are.
+    A row whose grammar cannot go on has an error.
     """
     penalised = [number for number, state in enumerate(rows) if any(state.penalties)]
     matched = [number for number, state in enumerate(rows) if state.matcher is not None]
     if not penalised and not matched:
-        return logits, {}
+        return EditedLogits(logits, {})
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
     if penalised:
         _penalise([(number, rows[number]) for number in penalised], logits)
-    failed = dict[int, Exception]()
+    errors = dict[int, Exception]()
     masks = list[Tensor]()
     for number in matched:
         state, width = rows[number], logits.shape[-1]
@@ -65,7 +70,7 @@ def constrain(rows: Sequence[DrawsTokens], logits: Tensor) -> tuple[Tensor, dict
             assert state.matcher is not None
             allowed = state.matcher.allowed(state.token_ids)[:width]
         except Exception as error:
-            failed[number] = error
+            errors[number] = error
         else:
             # logits beyond the tokenizer's vocabulary belong to no token
             torch.logical_not(allowed, out=forbidden[: len(allowed)])
@@ -73,7 +78,7 @@ def constrain(rows: Sequence[DrawsTokens], logits: Tensor) -> tuple[Tensor, dict
     if matched:
         mask = torch.stack(masks).to(logits.device)
         logits[matched] = logits[matched].masked_fill(mask, -torch.inf)
-    return logits, failed
+    return EditedLogits(logits, errors)
 
 
 def _penalise(rows: Sequence[tuple[int, DrawsTokens]], logits: Tensor) -> None:

@@ -25,6 +25,7 @@ from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilit
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.prefixes import KeysValues
 from holdfast.generation.processors import StepOutputs, process
+from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import RowState, StreamState, TokenMass
 from holdfast.generation.runner import Output, Runner
 from holdfast.generation.shared_prefixes import SharedPrefixes
@@ -53,21 +54,21 @@ class _SlotGroup:
     streams: StreamGroup
 
     @cached_property
-    def _places(self) -> dict[RowState, list[int]]:
+    def _indices(self) -> dict[RowState, list[int]]:
         """Of each row, the indices of its streams in the group, in their order."""
-        places: dict[RowState, list[int]] = {}
+        indices: dict[RowState, list[int]] = {}
         for index, (row, number) in enumerate(self.owners):
-            places.setdefault(row, [-1] * len(row.streams))[number] = index
-        return places
+            indices.setdefault(row, [-1] * len(row.streams))[number] = index
+        return indices
 
     def by_row(self, output: Output) -> StepOutputs:
         """The outputs of the slots, by row."""
-        rows, logits = list(self._places), output.logits[:, -1]
+        rows, logits = list(self._indices), output.logits[:, -1]
         mass, uniform = output.mass, output.uniform
         if len(rows) == len(self.slots):  # one slot per row, in order
             return StepOutputs(rows, logits, logits[:0], mass, uniform)
-        first = [index for index, *_ in self._places.values()]
-        second = [index for _, *others in self._places.values() for index in others]
+        first = [indices[0] for indices in self._indices.values()]
+        second = [indices[1] for indices in self._indices.values() if len(indices) > 1]
         mass = None if mass is None else mass[first]
         uniform = None if uniform is None else uniform[first]
         return StepOutputs(rows, logits[first], logits[second], mass, uniform)
@@ -78,6 +79,7 @@ class _UnbatchedRow:
     """A row that runs without slots."""
 
     row: RowState
+    runner: Runner
     caches: list[Cache | None]  # of each stream, as the model makes it; None before the first pass
 
 
@@ -85,7 +87,7 @@ class Decoder:
     """Generates rows with one model; `shared` receives the keys and values of rows that share."""
 
     def __init__(
-        self, runner: Runner, stop_ids: frozenset[int], shared: SharedPrefixes | None = None
+        self, runner: RowRunner, stop_ids: frozenset[int], shared: SharedPrefixes | None = None
     ):
         self.runner, self.stop_ids, self.shared = runner, stop_ids, shared
         self.slots = runner.slots()
@@ -101,22 +103,23 @@ class Decoder:
     @torch.inference_mode()
     def admit(self, rows: Sequence[RowState]) -> list[RowState]:
         """Prefills rows and draws their first tokens; returns those that end with them."""
-        if not self.runner.batched:
+        runner = self.runner
+        if isinstance(runner, Runner) and not runner.batched:
             (state,) = rows
-            self._unbatched = _UnbatchedRow(state, [None] * len(state.streams))
+            self._unbatched = _UnbatchedRow(state, runner, [None] * len(state.streams))
             return self._advance_unbatched(self._unbatched)
         first = len(self._owners)
         ends = (state.row.longest + state.row.sampling.max_new_tokens for state in rows)
         self.slots.expect(first + sum(len(state.streams) for state in rows), max(ends))
         for state in rows:
             for number, stream in enumerate(state.streams):
-                state.forwarded += len(stream) - state.known_lengths[number]
-                known = state.known[number]
-                self.slots.open(known[0] if known else None, state.row.reusable_len(number))
-                for piece in known[1:]:
+                state.forwarded += len(stream) - state.reused_lengths[number]
+                pieces = state.reused[number]
+                self.slots.open(pieces[0] if pieces else None, state.row.reusable_len(number))
+                for piece in pieces[1:]:
                     self.slots.add(piece)
                 self._owners.append(_Owner(state, number))
-            state.drop_known()
+            state.drop_reused()
         self._step_group = None
         self._forward_beginnings(first)
         ended = self._advance(self._group(range(first, len(self._owners))))
@@ -175,9 +178,10 @@ class Decoder:
             return
         for number, slot in enumerate(self._slots_of(state)):
             count = state.row.reusable_len(number) or self.slots.lengths[slot]
-            read = partial(self.slots.computed, slot, count)
+            copy_from = partial(self.slots.computed, slot, count)
             length = self.slots.lengths[slot]
-            self.shared.keep(state.row.streams[number], tuple(state.token_ids), count, read, length)
+            stream, generated = state.row.streams[number], tuple(state.token_ids)
+            self.shared.keep(stream, generated, count, copy_from, length)
 
     def _group(self, slots: Sequence[int]) -> _SlotGroup:
         owners = [self._owners[slot] for slot in slots]
@@ -197,10 +201,10 @@ class Decoder:
             failed = self._fails_with(group, error)
         if failed:  # outside the handler, whose error keeps the pass alive
             self._close(failed)
-            left = range(group.slots[0], len(self._owners))
-            if not left:
+            other_slots = range(group.slots[0], len(self._owners))
+            if not other_slots:
                 return failed
-            group = self._group(left)
+            group = self._group(other_slots)
             output = self._forward(group)
         ended = self._draw(group.by_row(output))
         self._close(ended)
@@ -225,26 +229,27 @@ class Decoder:
     def _forward(self, group: _SlotGroup, *, commit: bool = True) -> Output:
         """Forwards the pending tokens of a group."""
         slots = group.slots
-        known = [self.slots.lengths[slot] for slot in slots]
+        lengths = [self.slots.lengths[slot] for slot in slots]
         output = self.runner.forward_slots(self.slots, slots, group.streams)
-        for (state, _), slot, count in zip(group.owners, slots, known, strict=True):
-            state.forwarded += count - self.slots.lengths[slot]  # what was computed anew
+        for (state, _), slot, length in zip(group.owners, slots, lengths, strict=True):
+            state.forwarded += length - self.slots.lengths[slot]  # what was computed anew
         if commit:
             self.slots.commit(slots, [len(owner.stream) for owner in group.owners])
         return output
 
     def _draw(self, step: StepOutputs) -> list[RowState]:
         """Draws a token for every row; returns the rows that end with it."""
-        logits, failed = process(step)
+        processed = process(step)
         if step.mass is not None and step.uniform is not None:
             for state, mass, uniform in zip(step.rows, step.mass, step.uniform, strict=True):
                 state.masses.append(TokenMass(mass, uniform))
-        constrained, without_next = constrain(step.rows, logits)
-        failed = without_next | failed
+        constrained = constrain(step.rows, processed.logits)
+        errors = constrained.errors | processed.errors
         samplings = [state.row.sampling for state in step.rows]
-        drawn = draw_or_fail(constrained, samplings, [state.next_number for state in step.rows])
-        tokens = [failed.get(number) or token for number, token in enumerate(drawn)]
-        _note_log_probabilities(step.rows, tokens, logits)
+        numbers = [state.next_number for state in step.rows]
+        drawn = draw_or_fail(constrained.logits, samplings, numbers)
+        tokens = [errors.get(number, token) for number, token in enumerate(drawn)]
+        _note_log_probabilities(step.rows, tokens, processed.logits)
         ended = []
         for state, token in zip(step.rows, tokens, strict=True):
             if reason := state.add(token, self.stop_ids):
@@ -255,15 +260,17 @@ class Decoder:
         return ended
 
     def _slots_of(self, state: RowState) -> list[int]:
-        mine = [slot for slot, (owner, _) in enumerate(self._owners) if owner is state]
-        return sorted(mine, key=lambda slot: self._owners[slot][1])
+        slots = [slot for slot, owner in enumerate(self._owners) if owner.row is state]
+        return sorted(slots, key=lambda slot: self._owners[slot].number)
 
     def _computed(self, state: RowState) -> tuple[KeysValues | None, ...]:
         """The keys and values of a row that a longer prompt with its reply can reuse."""
         if not self.runner.supports_chunked_prefill:
             return ()
-        slots = enumerate(self._slots_of(state))
-        return tuple(self.slots.computed(slot, state.row.reusable_len(n)) for n, slot in slots)
+        return tuple(
+            self.slots.computed(slot, state.row.reusable_len(number))
+            for number, slot in enumerate(self._slots_of(state))
+        )
 
     def _close(self, rows: Sequence[RowState]) -> None:
         for state in rows:
@@ -282,7 +289,7 @@ class Decoder:
         state, outputs = unbatched.row, list[Output]()
         try:
             for number, stream in enumerate(state.streams):
-                output = self.runner.forward_next(stream, unbatched.caches[number])
+                output = unbatched.runner.forward_next(stream, unbatched.caches[number])
                 unbatched.caches[number] = output.cache
                 state.forwarded += output.tokens
                 outputs.append(output)
@@ -300,18 +307,17 @@ def _note_log_probabilities(
     rows: Sequence[RowState], tokens: Sequence[DrawnToken], logits: Tensor
 ) -> None:
     """Records the log-probabilities of drawn tokens, for the rows that want them."""
-    wanted = [
-        (number, token, state.row.top_logprobs)
-        for number, (state, token) in enumerate(zip(rows, tokens, strict=True))
-        if state.row.top_logprobs is not None and not isinstance(token, Exception)
-    ]
-    if not wanted:
+    indices, token_ids, counts = list[int](), list[int](), list[int]()
+    for index, (state, token) in enumerate(zip(rows, tokens, strict=True)):
+        if state.row.top_logprobs is not None and not isinstance(token, Exception):
+            indices.append(index)
+            token_ids.append(token)
+            counts.append(state.row.top_logprobs)
+    if not indices:
         return
-    numbers, drawn, counts = zip(*wanted, strict=True)
-    for number, values in zip(
-        numbers, log_probabilities(logits[list(numbers)], drawn, counts), strict=True
-    ):
-        rows[number].log_probabilities.append(values)
+    values = log_probabilities(logits[indices], token_ids, counts)
+    for index, value in zip(indices, values, strict=True):
+        rows[index].log_probabilities.append(value)
 
 
 def _outputs_of(state: RowState, outputs: Sequence[Output]) -> StepOutputs:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,9 +17,39 @@ from holdfast.attention import EVERY_LENGTH
 from holdfast.methods.compiled import CompiledMethods
 
 
+class KeysValues(Protocol):
+    """Keys and values of a row's first tokens, which only slots of the same kind can read."""
+
+    @property
+    def tokens(self) -> int:
+        """How many first tokens of the row it covers."""
+
+    @property
+    def start(self) -> int:
+        """The first token included; those before are in another piece."""
+
+    @property
+    def least(self) -> int:
+        """Length of the shortest prefix that it can serve."""
+
+    @property
+    def rotary_lengths(self) -> range:
+        """The lengths of text that are read with the rotary factors of these keys."""
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+
+    def first(self, count: int) -> KeysValues:
+        """Those of the first `count` tokens."""
+
+    def copied(self) -> KeysValues:
+        """A copy in its own memory."""
+
+
 @dataclass(frozen=True)
-class KeysValues:
-    """Keys, values and states of the first tokens of one row."""
+class LayerKeysValues:
+    """Keys, values and states of the first tokens of one row, by layer."""
 
     tokens: int  # number of tokens
     # per layer, keys and values, [head, token, size]; () for a layer that keeps none
@@ -39,7 +70,7 @@ class KeysValues:
         tensors = sum(tensor.nbytes for layer in self.layers for tensor in layer)
         return tensors + sum(tensor.nbytes for states in self.states for tensor in states.values())
 
-    def first(self, count: int) -> KeysValues:
+    def first(self, count: int) -> LayerKeysValues:
         """The keys and values of the first `count` tokens, as views."""
         behind = self.tokens - count  # a windowed layer has fewer tokens, and the same last one
         views = tuple(
@@ -48,7 +79,7 @@ class KeysValues:
         )
         return replace(self, tokens=count, layers=views)
 
-    def copied(self) -> KeysValues:
+    def copied(self) -> LayerKeysValues:
         """A copy in its own memory; views would keep the original tensors alive."""
         layers = tuple(tuple(tensor.clone() for tensor in layer) for layer in self.layers)
         return replace(self, layers=layers)

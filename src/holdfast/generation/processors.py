@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from holdfast.generation.constraints import EditedLogits
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.rows import RowState
 from holdfast.methods.protocols import EditsLogits
@@ -24,26 +25,28 @@ class StepOutputs:
     uniform: Tensor | None  # that of uniform attention, [row, layer]; None unless traced
 
 
-def process(step: StepOutputs) -> tuple[Tensor, dict[int, Exception]]:
-    """Returns the logits to draw tokens from, and the errors of failed processors by row number."""
-    logits, failed = step.logits, dict[int, Exception]()
+def process(step: StepOutputs) -> EditedLogits:
+    """The logits as the processors of each row edit them; a row whose processor fails has an
+    error.
+    """
+    logits, errors = step.logits, dict[int, Exception]()
     paired = [number for number, state in enumerate(step.rows) if len(state.streams) > 1]
     second_of = {number: index for index, number in enumerate(paired)}
     for turn in range(max(len(state.row.processors) for state in step.rows)):
         numbers: dict[EditsLogits, list[int]] = {}
         for number, state in enumerate(step.rows):
-            if turn < len(state.row.processors) and number not in failed:
+            if turn < len(state.row.processors) and number not in errors:
                 numbers.setdefault(state.row.processors[turn], []).append(number)
-        for method, some in numbers.items():
-            second = step.second_logits[[second_of[number] for number in some]]
+        for method, of_method in numbers.items():
+            second = step.second_logits[[second_of[number] for number in of_method]]
             try:
-                combined = method.combine_logits(logits[some].float(), second)
+                combined = method.combine_logits(logits[of_method].float(), second)
             except Exception as error:
                 if ran_out_of_memory(error):
                     raise
-                failed |= dict.fromkeys(some, error)
+                errors |= dict.fromkeys(of_method, error)
             else:
                 wide = torch.promote_types(logits.dtype, combined.dtype)
                 logits = logits.to(wide, copy=True)
-                logits[some] = combined.to(wide)
-    return logits, failed
+                logits[of_method] = combined.to(wide)
+    return EditedLogits(logits, errors)

@@ -16,6 +16,7 @@ from holdfast.attention import RotaryLengths
 from holdfast.generation.batch import StreamGroup, batch_of
 from holdfast.generation.memory import in_memory
 from holdfast.generation.prefixes import KeysValues, Prefix, Reuse
+from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import Row, Stream, StreamState
 from holdfast.generation.runner import Runner
 
@@ -56,7 +57,7 @@ class ScoredRow:
 
 
 def score_rows(
-    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
+    runner: RowRunner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> list[ScoredRow]:
     """Scores several replies to each of several chats; halves the batch whenever memory runs out.
 
@@ -74,11 +75,12 @@ def score_rows(
 
 @torch.inference_mode()
 def _score_rows(
-    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
+    runner: RowRunner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> list[ScoredRow]:
-    if not (runner.batched and runner.supports_chunked_prefill):
+    continues = runner.batched and runner.supports_chunked_prefill
+    if isinstance(runner, Runner) and not continues:
         return [
-            _score_alone(runner, row, wanted) for row, wanted in zip(rows, replies, strict=True)
+            _score_alone(runner, row, of_row) for row, of_row in zip(rows, replies, strict=True)
         ]
     scored: list[ScoredRow] = []
     lengths = [sum(len(stream.token_ids) for stream in row.streams) for row in rows]
@@ -149,20 +151,21 @@ class _ForwardedRow:
             scores.append(score)
         count = sum(len(stream.token_ids) - stream.cached for stream in self.row.streams)
         count += sum(part.forwarded for part in chain(*chain(*passes)))
-        kept = [prompt.computed for prompt in self.prompts] if self.row.keep else []
-        computed = tuple(prompt for prompt in kept if prompt is not None)
-        return ScoredRow(_scored(self.replies, scores, count), computed)
+        computed: list[KeysValues] = []
+        if self.row.keep:
+            computed += [p.computed for p in self.prompts if p.computed is not None]
+        return ScoredRow(_scored(self.replies, scores, count), tuple(computed))
 
 
 def _score_some(
-    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
+    runner: RowRunner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> list[ScoredRow]:
     """Scores rows whose prompts are in memory together."""
     streams = [StreamState(stream) for row in rows for stream in row.streams]
-    read = iter(list(_forward_all(runner, streams, batch_size, _PASS_TOKENS, keep=True)))
+    prompts = iter(list(_forward_all(runner, streams, batch_size, _PASS_TOKENS, keep=True)))
     forwarded = [
-        _ForwardedRow(row, wanted, [next(read) for _ in row.streams])
-        for row, wanted in zip(rows, replies, strict=True)
+        _ForwardedRow(row, of_row, [next(prompts) for _ in row.streams])
+        for row, of_row in zip(rows, replies, strict=True)
     ]
     # per row, the passes of each reply
     passes = [
@@ -182,9 +185,9 @@ def _passes(rotary: RotaryLengths, stream: Stream, reply: TokenIds, first: int) 
     start, last = chat + first, chat + len(reply) - 1
     while start <= last:
         end = min(last, rotary.like(start)[-1])
-        known = stream.cached if end in rotary.like(chat) else 0
+        cached = stream.cached if end in rotary.like(chat) else 0
         state = StreamState(stream, list(reply[: end - chat]))
-        passes.append(_ReplyPass(state, end - start + 1, end - known))
+        passes.append(_ReplyPass(state, end - start + 1, end - cached))
         start = end + 1
     return passes
 
@@ -215,22 +218,25 @@ def _forward_whole(runner: Runner, state: StreamState, wanted: int) -> Tensor:
 
 
 def _forward_all(
-    runner: Runner, states: Sequence[StreamState], batch_size: int, limit: int, *, keep: bool
+    runner: RowRunner, states: Sequence[StreamState], batch_size: int, limit: int, *, keep: bool
 ) -> Iterator[_Forwarded]:
     """With `keep`, each stream's last logits, keys and values; else the logits of new tokens."""
     for group in _groups(states, batch_size, limit):
         slots = runner.slots()
         for state in group:
-            slots.open(state.stream.known)
-        every, starts = range(len(group)), list(slots.lengths)
+            slots.open(state.stream.cached_keys_values)
+        slot_numbers, starts = range(len(group)), list(slots.lengths)
         ends = [len(state) for state in group]
-        longest = max(end - start for start, end in zip(starts, ends, strict=True))
-        together, last = StreamGroup(group, runner.device), 1 if keep else longest
-        logits = runner.forward_slots(slots, every, together, last).logits
-        slots.commit(every, ends)
-        for slot, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            wanted = 1 if keep else end - start
-            yield _Forwarded(logits[slot, -wanted:], slots.computed(slot) if keep else None)
+        num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
+        num_logits = 1 if keep else max(num_new_tokens)
+        streams = StreamGroup(group, runner.device)
+        logits = runner.forward_slots(slots, slot_numbers, streams, num_logits).logits
+        slots.commit(slot_numbers, ends)
+        for slot, count in enumerate(num_new_tokens):
+            if keep:
+                yield _Forwarded(logits[slot, -1:], slots.computed(slot))
+            else:
+                yield _Forwarded(logits[slot, -count:], None)
 
 
 def _groups(
@@ -272,8 +278,8 @@ class _Score(NamedTuple):
 
 def _score(distributions: Tensor, token_ids: Sequence[int]) -> _Score:
     """The score of tokens under their distributions, [token, vocabulary]."""
-    chosen = torch.tensor(token_ids, device=distributions.device)[:, None]
-    total = float(distributions.gather(-1, chosen).double().sum())
+    ids = torch.tensor(token_ids, device=distributions.device)[:, None]
+    total = float(distributions.gather(-1, ids).double().sum())
     return _Score(total, distributions.argmax(-1).tolist() == list(token_ids))
 
 

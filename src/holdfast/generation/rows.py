@@ -61,7 +61,7 @@ class Stream:
         return self.reuse.count if self.reuse is not None and self.reuse.keys_values else 0
 
     @property
-    def known(self) -> KeysValues | None:
+    def cached_keys_values(self) -> KeysValues | None:
         """Keys and values of the cached tokens."""
         computed = None if self.reuse is None else self.reuse.keys_values
         return None if computed is None else computed.first(self.cached)
@@ -177,8 +177,9 @@ class RowState:
     token_counts: Counter[int] = field(default_factory=Counter)
     masses: list[TokenMass] = field(default_factory=list)  # on the span, if it is traced
     log_probabilities: list[LogProbability] = field(default_factory=list)  # if requested
-    # per stream, the computed pieces of its first tokens, in order, until they are in its slot
-    known: list[tuple[KeysValues, ...]] = field(default_factory=list)
+    # per stream, keys and values of its first tokens, in consecutive pieces, until they are in its
+    # slot
+    reused: list[tuple[KeysValues, ...]] = field(default_factory=list)
     cached: int = 0  # tokens of the first stream's prompt not forwarded; set when it runs
     forwarded: int = 0  # tokens that went through the model since it (re)started
     continuation: Continuation | None = None
@@ -222,26 +223,28 @@ class RowState:
         return uniforms(self.row.seed, self.row.sampling.max_new_tokens)
 
     @property
-    def known_lengths(self) -> list[int]:
+    def reused_lengths(self) -> list[int]:
         """Per stream, how many first tokens need no forwarding."""
-        return [pieces[-1].tokens if pieces else 0 for pieces in self.known]
+        return [pieces[-1].tokens if pieces else 0 for pieces in self.reused]
 
     @property
     def num_new_tokens(self) -> int:
         """The most tokens that one of its streams has to forward."""
-        pairs = zip(self.streams, self.known_lengths, strict=True)
-        return max(len(stream) - known for stream, known in pairs)
+        pairs = zip(self.streams, self.reused_lengths, strict=True)
+        return max(len(stream) - reused for stream, reused in pairs)
 
-    def start(self, known: Sequence[tuple[KeysValues, ...]]) -> None:
-        """Prepares the row for its first pass, after what is `known` of each stream."""
-        self.known = list(known)
-        self.cached = self.known_lengths[0]
+    def start(self, reused: Sequence[tuple[KeysValues, ...]]) -> None:
+        """Prepares the row for its first pass, after keys and values of each stream that are
+        reused.
+        """
+        self.reused = list(reused)
+        self.cached = self.reused_lengths[0]
         if self.matcher is not None:
             self.matcher.prepare(self.token_ids)
 
-    def drop_known(self) -> None:
+    def drop_reused(self) -> None:
         """Lets go of what was computed before, once it is in the row's slots."""
-        self.known = [()] * len(self.streams)
+        self.reused = [()] * len(self.streams)
         for stream in self.row.streams:
             if stream.reuse is not None:
                 stream.reuse.drop()
@@ -288,4 +291,5 @@ class RowState:
             del per_token[self._settled :]
         self.token_counts = Counter(self.token_ids)
         self.continuation = self.error = None
-        self.known, self.forwarded = [], 0
+        self.reused = []
+        self.forwarded = 0

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -109,9 +108,10 @@ class Runner:
         `end`. States would read padding, some layers take positions from the cache's length, and a
         pass has the rotary factors of its longest row.
         """
-        states = (start > 0, end - start) if self.recurrent else None
-        equal = self._equal_positions_from is not None and end >= self._equal_positions_from
-        return states, (start, end) if equal else None, self.rotary.like(end)
+        for_states = (start > 0, end - start) if self.recurrent else None
+        needs_equal = self._equal_positions_from is not None and end >= self._equal_positions_from
+        for_positions = (start, end) if needs_equal else None
+        return for_states, for_positions, self.rotary.like(end)
 
     def require_equal_positions(self) -> bool:
         """Notes that layers take positions from the cache's length; False if that was known."""
@@ -130,18 +130,16 @@ class Runner:
 
     @torch.inference_mode()
     def _reads(self, kind: str) -> bool:
+        """Whether a pass of several tokens changes if the states of a kind before it are others."""
+        ids = torch.arange(8, device=self.device)[None]
         logits = []
-        for moved in (False, True):
+        for change in (0, 1):
             cache = self._cache()
-            ids, positions = torch.arange(8, device=self.device).expand(2, 1, 8)
-            for some in (slice(0, 5), slice(5, 8)):
-                batch = Batch(ids[:, some], positions[:, some], True, 8)
-                output = self.forward(replace(batch, cache=cache))
-                layers = [layer for layer in cache.layers if type(layer) in RECURRENT]
-                every = [getattr(layer, f"{kind}_states").values() for layer in layers]
-                states = [state for state in chain(*every) if state is not None]
-                for state in states if moved else ():
-                    state.add_(1)
+            self.forward(Batch(ids[:, :5], ids[:, :5], True, 8, cache=cache))
+            states = _states_in(cache, kind)
+            for state in states:
+                state.add_(change)
+            output = self.forward(Batch(ids[:, 5:], ids[:, 5:], True, 8, cache=cache))
             logits.append(output.logits)
         return not states or not torch.equal(*logits)
 
@@ -255,15 +253,16 @@ class Runner:
         passes, outputs = self._sharing_passes(slots, which, ends), list[Output]()
         starts = [slots.lengths[slot] for slot in which]
         for indices in passes:
-            first, last = [starts[index] for index in indices], [ends[index] for index in indices]
+            pass_starts = [starts[index] for index in indices]
+            pass_ends = [ends[index] for index in indices]
             pass_slots, pass_group = which, group
             if len(passes) > 1:
                 pass_slots = [which[index] for index in indices]
-                some = [group.streams[index] for index in indices]
-                pass_group = StreamGroup(some, self.device)
-            batch = batch_of(pass_group, first, slots, logits)
-            with slots.writing(pass_slots, first, last) as kept:
-                outputs.append(self.forward(replace(batch, starts=kept)))
+                streams = [group.streams[index] for index in indices]
+                pass_group = StreamGroup(streams, self.device)
+            batch = batch_of(pass_group, pass_starts, slots, logits)
+            with slots.writing(pass_slots, pass_starts, pass_ends) as window_starts:
+                outputs.append(self.forward(replace(batch, starts=window_starts)))
             if slots.seq_length_read and not batch.level and self.require_equal_positions():
                 return self.forward_slots(slots, which, group, logits)
         return outputs[0] if len(passes) == 1 else _in_order(outputs, passes)
@@ -278,10 +277,10 @@ class Runner:
         """
         groups: dict[Hashable, list[int]] = {}
         for index, (slot, end) in enumerate(zip(which, ends, strict=True)):
-            anew = slots.lengths[slot] > 0 and end not in slots.rotary_lengths[slot]
-            if anew:
+            is_stale = slots.lengths[slot] > 0 and end not in slots.rotary_lengths[slot]
+            if is_stale:
                 slots.restart(slot)
-            key = slot if anew else None, self.batch_key(slots.lengths[slot], end)
+            key = slot if is_stale else None, self.batch_key(slots.lengths[slot], end)
             groups.setdefault(key, []).append(index)
         return list(groups.values())
 
@@ -299,11 +298,21 @@ class Runner:
         if batch.level or self._interface or not self._attends:
             return None
         keys = torch.arange(batch.columns, device=batch.positions.device)
-        seen = (keys <= batch.positions[:, :, None])[:, None]
+        visible = (keys <= batch.positions[:, :, None])[:, None]
         if not self._additive:
-            return seen
+            return visible
         dtype = self.hf_model.dtype
-        return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
+        return torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible, torch.finfo(dtype).min)
+
+
+def _states_in(cache: DynamicCache, kind: str) -> list[Tensor]:
+    """The states of a kind, "conv" or "recurrent", of all layers that have any."""
+    states: list[Tensor] = []
+    for layer in cache.layers:
+        if type(layer) in RECURRENT:
+            of_layer = getattr(layer, f"{kind}_states").values()
+            states += [state for state in of_layer if state is not None]
+    return states
 
 
 def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Output:
@@ -319,9 +328,10 @@ def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Out
         """Masses of all rows; 0 in rows whose pass was not traced, and None if no pass was."""
         if (like := next((mass for mass in masses if mass is not None), None)) is None:
             return None
-        pairs = zip(masses, groups, strict=True)
-        every = [like.new_zeros(len(g), *like.shape[1:]) if m is None else m for m, g in pairs]
-        return torch.cat(every)[order]
+        of_passes = []
+        for mass, group in zip(masses, groups, strict=True):
+            of_passes.append(like.new_zeros(len(group), *like.shape[1:]) if mass is None else mass)
+        return torch.cat(of_passes)[order]
 
     mass = joined([output.mass for output in outputs])
     uniform = joined([output.uniform for output in outputs])

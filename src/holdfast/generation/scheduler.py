@@ -16,8 +16,8 @@ from holdfast.errors import ModelError
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.memory import halved, ran_out_of_memory
 from holdfast.generation.row_errors import name_error
+from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import Continuation, Row, RowState
-from holdfast.generation.runner import Runner
 from holdfast.generation.shared_prefixes import SharedPrefixes, beginning
 
 # waiting rows join once there is more than one per this many running: a prefill costs ~1 step
@@ -55,13 +55,14 @@ class Scheduler:
 
     def __init__(
         self,
-        runner: Runner,
+        runner: RowRunner,
         stop_ids: frozenset[int],
         batch_size: int,
         serving: Serving | None = None,
     ):
         self.runner, self.stop_ids, self.batch_size = runner, stop_ids, batch_size
-        self.serving, self.shared = serving, serving.shared if serving is not None else None
+        self.serving = serving
+        self.shared = None if serving is None else serving.shared
         self.limit = batch_size if runner.batched else 1
         self.halvings: list[int] = []
         self._steps = self._steps_since_resize = 0  # in total, and since the limit last changed
@@ -109,25 +110,25 @@ class Scheduler:
 
     def step(self) -> list[RowState]:
         """Makes a pass, of joining rows or of all running ones; returns the rows that ended."""
-        ended, self._ended = self._ended, []
+        ended_before, self._ended = self._ended, []
         self._steps += 1
         joining = self._joining()
         try:
-            done = self._pass(joining)
+            ended = self._pass(joining)
         except Exception as error:
             if not ran_out_of_memory(error):
                 raise
-            done = None
-        if done is None:  # outside the handler, whose error keeps everything computed alive
-            return ended + self._make_room()
+            ended = None
+        if ended is None:  # outside the handler, whose error keeps everything computed alive
+            return ended_before + self._make_room()
         self._regrow()
         for state in self._running:
             state.settle()
-        for state in done:
+        for state in ended:
             self._running.remove(state)
             if state.error is not None and state.row.name:
                 name_error(state.error, state.row.name)
-        return ended + done
+        return ended_before + ended
 
     def _joining(self) -> list[RowState]:
         """The rows to admit now: first those that others wait for, each kind in order."""
@@ -171,8 +172,8 @@ class Scheduler:
             if self.shared is not None and state.row.shares:
                 state.start([self.shared.find(stream) for stream in state.row.streams])
             else:
-                computed = [stream.known for stream in state.row.streams]
-                state.start([() if known is None else (known,) for known in computed])
+                cached = [stream.cached_keys_values for stream in state.row.streams]
+                state.start([() if piece is None else (piece,) for piece in cached])
         ended = []
         for group in prefills(joining):
             ended += self._decoder.admit(group)
@@ -204,13 +205,10 @@ class Scheduler:
         if self.serving is None or not self.halvings or self.limit >= self.batch_size:
             return
         self._steps_since_resize += 1
-        if self._steps_since_resize >= self.serving.regrow << min(
-            len(self.halvings) - 1, _MAX_DOUBLINGS
-        ):
-            self.limit, self._steps_since_resize = (
-                min(self.batch_size, self.limit + self.limit // 4 + 1),
-                0,
-            )
+        doublings = min(len(self.halvings) - 1, _MAX_DOUBLINGS)
+        if self._steps_since_resize >= self.serving.regrow << doublings:
+            self.limit = min(self.batch_size, self.limit + self.limit // 4 + 1)
+            self._steps_since_resize = 0
 
 
 def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
@@ -224,10 +222,10 @@ def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
     for stop in range(1, len(ordered) + 1):
         costs, count, longest, tokens = [math.inf] * stop, 0, 0, 0
         for start in reversed(range(stop)):
-            known = ordered[start].known_lengths
-            count += len(known)
-            longest = max(longest, *known)
-            tokens += sum(known)
+            reused_lengths = ordered[start].reused_lengths
+            count += len(reused_lengths)
+            longest = max(longest, *reused_lengths)
+            tokens += sum(reused_lengths)
             padded = count * ordered[start].num_new_tokens
             fits = padded <= _PREFILL_TOKENS and count * longest <= max(
                 _PREFILL_COLUMNS, 4 * tokens

@@ -37,8 +37,8 @@ class _Segment:
     @property
     def pinned_len(self) -> int:
         """How many first tokens it must keep, because children build on them."""
-        needed = (child.first for child in self.children.values() if child.stands_on_parent)
-        return max(needed, default=self.first)
+        ends = (child.first for child in self.children.values() if child.stands_on_parent)
+        return max(ends, default=self.first)
 
     @property
     def stands_on_parent(self) -> bool:
@@ -78,11 +78,11 @@ class SharedPrefixes:
         stream: Stream,
         generated: tuple[int, ...],
         count: int,
-        read: Callable[[int], KeysValues | None],
+        copy_from: Callable[[int], KeysValues | None],
         length: int,
     ) -> None:
         """Keeps the new part of a stream's first `count` tokens, computed in a text of `length`
-        tokens; `read(start)` copies it.
+        tokens; `copy_from(start)` copies it.
         """
         if not self.limit:
             return
@@ -91,7 +91,7 @@ class SharedPrefixes:
         tokens = _tokens(stream, generated)[:count]
         path = _walk(root, tokens)
         parent, depth = path[-1] if path else (root, 0)
-        computed = read(depth if self.pieces else 0) if depth < count else None
+        computed = copy_from(depth if self.pieces else 0) if depth < count else None
         if computed is not None:
             segment = _Segment(parent, depth, tokens[depth:], computed)
             parent.children[depth, int(tokens[depth])] = segment
@@ -110,8 +110,8 @@ class SharedPrefixes:
         common = min(common_length(_tokens(stream), _tokens(other)), len(stream.token_ids) - 1)
         if not self.pieces and common < len(other.token_ids):
             return 0
-        known = self.find(stream)
-        return max(0, common - (known[-1].tokens if known else 0))
+        pieces = self.find(stream)
+        return max(0, common - (pieces[-1].tokens if pieces else 0))
 
     def _key(self, stream: Stream, length: int) -> Hashable:
         """The properties, apart from tokens, of prompts that may share keys and values."""

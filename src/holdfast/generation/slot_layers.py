@@ -59,11 +59,11 @@ class SlotPass:
     rows: slice | Tensor  # the slots read, in order
     width: int  # queries per row, padding included
     slots: Tensor  # the slot of each token written, [token]
-    every: LayerColumns  # columns of layers that keep all tokens
-    kept: LayerColumns  # columns of layers that keep a window
+    all_columns: LayerColumns  # of layers that keep all tokens
+    window_columns: LayerColumns  # of layers that keep a window
     sources: Sources | None  # None if every row writes one token
-    begun: bool  # whether the rows already have computed tokens
-    written: bool = False  # whether a layer has written
+    continues: bool  # whether the rows already have computed tokens
+    has_written: bool = False  # whether a layer has written
 
 
 @dataclass
@@ -83,13 +83,13 @@ class Window:
 
     def next_first(self, slot: int, end: int) -> int:
         """The first token to keep of a slot with `end`; its last one may be forwarded again."""
-        needed = min(end, self.reusable_lens[slot]) - self.width
-        return needed if needed - self.firsts[slot] > self.spare else self.firsts[slot]
+        first, needed_from = self.firsts[slot], min(end, self.reusable_lens[slot]) - self.width
+        return needed_from if needed_from - first > self.spare else first
 
     def cut(self, slot: int, end: int) -> int | None:
         """The first token to copy for reusing the first `end` ones; None if too few are left."""
-        first, seen = self.firsts[slot], max(0, end + 1 - self.width)
-        return None if first > seen else max(first, seen - self.spare)
+        first, visible_from = self.firsts[slot], max(0, end + 1 - self.width)
+        return None if first > visible_from else max(first, visible_from - self.spare)
 
     def least(self, cut: int) -> int:
         """The length of the shortest prefix that tokens kept from `cut` on can serve."""
@@ -139,7 +139,7 @@ class KeyLayer(DynamicLayer):
     @property
     def columns(self) -> LayerColumns:
         """The columns that this kind of layer reads."""
-        return self.shared.under_way.every
+        return self.shared.under_way.all_columns
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         """Copies of the keys and values of a row's tokens `start` to `length`."""
@@ -194,21 +194,21 @@ class KeyLayer(DynamicLayer):
     def _resize(self, rows: int, columns: int, old: Sequence[Tensor]) -> None:
         """Copies what fits into a store of another size; if memory runs out, nothing changes."""
         self.keys = self.values = None  # views would keep the old store alive
-        moved = []
+        resized = []
         for part in old:
-            larger = part.new_zeros(rows, part.shape[1], columns, part.shape[3])
-            both = min(rows, part.shape[0]), min(columns, part.shape[2])
-            larger[: both[0], :, : both[1]] = part[: both[0], :, : both[1]]
-            moved.append(larger)
+            other = part.new_zeros(rows, part.shape[1], columns, part.shape[3])
+            copied_rows, copied_columns = min(rows, part.shape[0]), min(columns, part.shape[2])
+            other[:copied_rows, :, :copied_columns] = part[:copied_rows, :, :copied_columns]
+            resized.append(other)
             self.shared.replaced |= part.numel() > 0
-        self.keys, self.values = self.store = moved
+        self.keys, self.values = self.store = resized
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
         """Writes the tokens of the pass, [row, head, query, size]; returns what its rows read."""
         current, columns = self.shared.under_way, self.columns
-        current.written = True
+        current.has_written = True
         self.reserve(len(self.shared.lengths), columns.count, (key_states, value_states))
         for store, new in zip(self.store, (key_states, value_states), strict=True):
             if current.sources is None:
@@ -225,7 +225,7 @@ class KeyLayer(DynamicLayer):
 
     def get_seq_length(self) -> int:
         """Tokens before the pass, if its rows are of equal length."""
-        return self.shared.under_way.every.count - self.shared.under_way.width
+        return self.shared.under_way.all_columns.count - self.shared.under_way.width
 
 
 class WindowLayer(KeyLayer):
@@ -236,7 +236,7 @@ class WindowLayer(KeyLayer):
     @property
     def columns(self) -> LayerColumns:
         """The columns of the tokens that are kept."""
-        return self.shared.under_way.kept
+        return self.shared.under_way.window_columns
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         """Copies of those keys and values of a row's first tokens that later tokens may need."""
@@ -250,27 +250,27 @@ class WindowLayer(KeyLayer):
 
     def shrink(self, rows: int, columns: int) -> None:
         """Releases memory if the tokens kept use less than a quarter of the store."""
-        every = zip(self.shared.lengths, self.shared.window.firsts, strict=True)
-        super().shrink(rows, max((length - first for length, first in every), default=0))
+        ranges = zip(self.shared.window.firsts, self.shared.lengths, strict=True)
+        super().shrink(rows, max((end - first for first, end in ranges), default=0))
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
         """As in any layer, except that several tokens of a row are written beside the slots."""
-        current, both = self.shared.under_way, (key_states, value_states)
+        current = self.shared.under_way
         if current.sources is None:
-            return super().update(*both)
-        current.written = True
-        self.reserve(len(self.shared.lengths), 1, both)
+            return super().update(key_states, value_states)
+        current.has_written = True
+        self.reserve(len(self.shared.lengths), 1, (key_states, value_states))
         rows, queries = current.sources
-        read = []
-        for store, new in zip(self.store, both, strict=True):
-            known = store[current.rows, :, : self.columns.count]
+        beside = []
+        for store, new in zip(self.store, (key_states, value_states), strict=True):
+            computed = store[current.rows, :, : self.columns.count]
             wide = new.new_zeros(*new.shape[:2], self.columns.count, new.shape[3])
-            wide[:, :, : known.shape[2]] = known
+            wide[:, :, : computed.shape[2]] = computed
             wide[rows, :, self.columns.written] = new[rows, :, queries]
-            read.append(wide)
-        self.keys, self.values = read
+            beside.append(wide)
+        self.keys, self.values = beside
         return self.keys, self.values
 
     def begin(self) -> None:
@@ -285,13 +285,13 @@ class WindowLayer(KeyLayer):
 
     def keep(self, beside: Sequence[Tensor], slots: Tensor, columns: Tensor) -> None:
         """Moves columns [n, column] to the front of `slots` [n], from `beside` if given."""
-        given = beside or self.store
-        if not given:
+        sources = beside or self.store
+        if not sources:
             return
         rows = torch.arange(len(slots), device=slots.device) if beside else slots
-        columns = columns.clamp(max=given[0].shape[2] - 1)
-        moved = [states[rows[:, None], :, columns] for states in given]
-        self.reserve(len(self.shared.lengths), columns.shape[1], given)
+        columns = columns.clamp(max=sources[0].shape[2] - 1)
+        copies = [states[rows[:, None], :, columns] for states in sources]
+        self.reserve(len(self.shared.lengths), columns.shape[1], sources)
         front = torch.arange(columns.shape[1], device=slots.device)
-        for store, states in zip(self.store, moved, strict=True):
+        for store, states in zip(self.store, copies, strict=True):
             store[slots[:, None], :, front] = states

@@ -20,7 +20,7 @@ from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
 from holdfast.generation.memory import release_freed_memory
-from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.prefixes import LayerKeysValues
 from holdfast.generation.slot_layers import (
     CacheLayer,
     LayerColumns,
@@ -49,7 +49,7 @@ class _Written(NamedTuple):
 
     slots: Tensor
     columns: Tensor  # in layers that keep all tokens
-    kept_columns: Tensor  # in layers that keep a window
+    window_columns: Tensor  # in layers that keep a window
     sources: Sources | None  # None if every row writes one token
 
 
@@ -90,10 +90,11 @@ class Slots(Cache):
         """Records how many slots there will be soon, and how many tokens the joining rows may have,
         so that room is made accordingly.
         """
-        others = self._shared.most_columns if self.lengths else 0
-        self._shared.most_rows, self._shared.most_columns = rows, max(columns, others)
+        columns_before = self._shared.most_columns if self.lengths else 0
+        self._shared.most_rows = rows
+        self._shared.most_columns = max(columns, columns_before)
 
-    def open(self, computed: KeysValues | None, reusable_len: int | None = None) -> None:
+    def open(self, computed: LayerKeysValues | None, reusable_len: int | None = None) -> None:
         """Opens the next slot for a row; `reusable_len` first tokens may be requested later."""
         slot, nothing = len(self.lengths), ((),) * len(self._layers)
         tensors = nothing if computed is None else computed.layers
@@ -107,7 +108,7 @@ class Slots(Cache):
             sys.maxsize if reusable_len is None else reusable_len
         )
 
-    def add(self, computed: KeysValues) -> None:
+    def add(self, computed: LayerKeysValues) -> None:
         """Appends further tokens to the last slot; for layers that keep every token."""
         slot = len(self.lengths) - 1
         for layer, tensor_pair in zip(self._layers, computed.layers, strict=True):
@@ -126,31 +127,35 @@ class Slots(Cache):
         the left (never with states); yields where windowed keys begin, if rows differ.
         """
         num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
-        together = isinstance(slots, range)
-        rows = slice(slots[0], slots[-1] + 1) if together else torch.tensor(slots).to(self.device)
+        rows: slice | Tensor
+        if isinstance(slots, range):
+            rows = slice(slots[0], slots[-1] + 1)
+        else:
+            rows = torch.tensor(slots).to(self.device)
         written = self._written(slots, starts, num_new_tokens)
-        every = LayerColumns(max(ends), 0, written.columns)
+        all_columns = LayerColumns(max(ends), 0, written.columns)
         firsts = [self._shared.window.firsts[slot] for slot in slots]
-        alike, count = len(set(firsts)) == 1, max(map(int.__sub__, ends, firsts))
-        if count == every.count and any(firsts):
+        is_level = len(set(firsts)) == 1
+        count = max(end - first for first, end in zip(firsts, ends, strict=True))
+        if count == all_columns.count and any(firsts):
             count += 1  # the two kinds of layers are distinguished by their number of keys
-        kept = LayerColumns(count, firsts[0] if alike else 0, written.kept_columns)
+        window_columns = LayerColumns(count, firsts[0] if is_level else 0, written.window_columns)
         self.seq_length_read = False
         self._shared.current = SlotPass(
             rows,
             max(num_new_tokens),
             written.slots,
-            every,
-            kept,
+            all_columns,
+            window_columns,
             written.sources,
-            begun=starts[0] > 0,
+            continues=starts[0] > 0,
         )
         try:
             for layer in self._recurrent:
                 layer.begin()
             for windowed in self._windowed:
                 windowed.begin()
-            if alike:
+            if is_level:
                 yield None
             else:
                 on_device = torch.tensor(firsts)[:, None].to(self.device)
@@ -208,13 +213,15 @@ class Slots(Cache):
         rows = torch.arange(len(slots)).repeat_interleave(counts)
         behind = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
         queries = behind + (widest - counts)[rows]
-        where, first, kept = torch.tensor([slots, lengths, firsts])[:, rows]
-        placed = torch.stack([where, first + behind, first + behind - kept, rows, queries]).to(
-            self.device
-        )
+        slot_of, length, first_kept = torch.tensor([slots, lengths, firsts])[:, rows]
+        column = length + behind
+        placed = torch.stack([slot_of, column, column - first_kept, rows, queries])
+        placed = placed.to(self.device)
         return _Written(placed[0], placed[1], placed[2], Sources(placed[3], placed[4]))
 
-    def computed(self, slot: int, count: int | None = None, start: int = 0) -> KeysValues | None:
+    def computed(
+        self, slot: int, count: int | None = None, start: int = 0
+    ) -> LayerKeysValues | None:
         """Copies of the keys, values and states of a row's first `count` tokens (None: all) from
         `start` on; None if states have read more tokens, or windows have moved on.
         """
@@ -222,7 +229,7 @@ class Slots(Cache):
         cut = self._shared.window.cut(slot, length)
         if cut is None or (self._recurrent and length < self.lengths[slot]):
             return None
-        return KeysValues(
+        return LayerKeysValues(
             length,
             tuple(layer.tensors(slot, length, start) for layer in self._layers),
             tuple(layer.states(slot) for layer in self._layers),
@@ -242,9 +249,9 @@ class Slots(Cache):
                 layer.move(last, slot, self.lengths[last])
         window = self._shared.window
         by_slot: list[list[Any]] = [self.lengths, self.rotary_lengths]
-        for known in (*by_slot, window.firsts, window.reusable_lens):
-            known[slot] = known[last]
-            known.pop()
+        for values in (*by_slot, window.firsts, window.reusable_lens):
+            values[slot] = values[last]
+            values.pop()
 
     def shrink(self) -> None:
         """Releases the memory of closed rows, and of columns that only they used."""
@@ -273,4 +280,4 @@ class Slots(Cache):
     def _note_query(self) -> None:
         """Masks are made before the first layer writes; later queries come from layers."""
         current = self._shared.current
-        self.seq_length_read |= current is not None and current.written
+        self.seq_length_read |= current is not None and current.has_written

@@ -41,42 +41,44 @@ class StateLayer(LinearAttentionLayer):
     def __init__(self, like: LinearAttentionCacheLayerMixin, shared: SlotState):
         super().__init__(number_of_states=like.number_of_states)
         self.shared = shared
-        self.kept: States = {}
+        self.stored: States = {}
 
     def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
         """Opens a slot for a row with these states; {} for a row without tokens."""
-        known = {name: state[None] for name, state in states.items()}
-        for name, like in {**self.kept, **known}.items():
-            had = self.kept.get(name, like.new_zeros(slot, *like.shape[1:]))[:slot]
-            new = known.get(name, like.new_zeros(1, *like.shape[1:]))
-            self.kept = {**self.kept, name: torch.cat([had, new])}
+        of_row = {name: state[None] for name, state in states.items()}
+        for name, like in {**self.stored, **of_row}.items():
+            earlier = self.stored.get(name, like.new_zeros(slot, *like.shape[1:]))[:slot]
+            new = of_row.get(name, like.new_zeros(1, *like.shape[1:]))
+            self.stored = {**self.stored, name: torch.cat([earlier, new])}
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         return ()
 
     def states(self, slot: int) -> States:
-        return {name: state[slot].clone() for name, state in self.kept.items()}
+        return {name: state[slot].clone() for name, state in self.stored.items()}
 
     def move(self, last: int, slot: int, length: int) -> None:
-        for state in self.kept.values():
+        for state in self.stored.values():
             if last < len(state):
                 state[slot] = state[last]
 
     def wipe(self, slot: int) -> None:
         """Zeroes a slot, which may not exist yet if its row failed in its first pass."""
-        for state in self.kept.values():
+        for state in self.stored.values():
             state[slot : slot + 1] = 0
 
     def shrink(self, rows: int, columns: int) -> None:
-        self.kept = {name: state[:rows].clone() for name, state in self.kept.items()}
+        self.stored = {name: state[:rows].clone() for name, state in self.stored.items()}
 
     def begin(self) -> None:
         """Gives the pass under way a copy of its rows' states."""
         current = self.shared.under_way
-        taken = {name: state[current.rows].clone() for name, state in self.kept.items()}
+        copies: States = {}
+        if current.continues:
+            copies = {name: state[current.rows].clone() for name, state in self.stored.items()}
         for number in range(self.number_of_states):
-            conv = taken.get((_CONV, number)) if current.begun else None
-            recurrent = taken.get((_RECURRENT, number)) if current.begun else None
+            conv = copies.get((_CONV, number))
+            recurrent = copies.get((_RECURRENT, number))
             self.conv_states[number], self.recurrent_states[number] = conv, recurrent
             self.is_conv_states_initialized[number] = conv is not None
             self.is_recurrent_states_initialized[number] = recurrent is not None
@@ -86,28 +88,31 @@ class StateLayer(LinearAttentionLayer):
 
     def end(self) -> States:
         """Returns the rows' states after the pass."""
-        self.shared.under_way.written = True
-        made: dict[tuple[str, int], Tensor] = {}
+        self.shared.under_way.has_written = True
+        states: dict[tuple[str, int], Tensor] = {}
         for number in range(self.number_of_states):
-            both = (_CONV, self.conv_states[number]), (_RECURRENT, self.recurrent_states[number])
-            made |= {(kind, number): state for kind, state in both if state is not None}
+            conv, recurrent = self.conv_states[number], self.recurrent_states[number]
+            if conv is not None:
+                states[_CONV, number] = conv
+            if recurrent is not None:
+                states[_RECURRENT, number] = recurrent
             self.conv_states[number] = self.recurrent_states[number] = None
-        return made
+        return states
 
-    def commit(self, made: Sequence[tuple[list[int], States]]) -> None:
-        """Replaces the states of some slots with those that passes made."""
-        opened = len(self.shared.lengths)
-        for slots, states in made:
+    def commit(self, results: Sequence[tuple[list[int], States]]) -> None:
+        """Replaces the states of some slots with those that passes have computed for them."""
+        num_slots = len(self.shared.lengths)
+        for slots, states in results:
             for name, state in states.items():
-                if slots == list(range(opened)):
-                    self.kept = {**self.kept, name: state}
+                if slots == list(range(num_slots)):
+                    self.stored = {**self.stored, name: state}
                     continue
-                had = self.kept.get(name)
-                if had is None:
-                    had = state.new_zeros(opened, *state.shape[1:])
-                new = had[:opened].clone()
+                earlier = self.stored.get(name)
+                if earlier is None:
+                    earlier = state.new_zeros(num_slots, *state.shape[1:])
+                new = earlier[:num_slots].clone()
                 new[slots] = state
-                self.kept = {**self.kept, name: new}
+                self.stored = {**self.stored, name: new}
 
 
 class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as theirs

@@ -94,7 +94,7 @@ class LayerTable:
         """Whether adding to the scores does everything."""
         return not (self.powers or self.floors)
 
-    def on(self, heads: Sequence[int] | None) -> LayerTable:
+    def for_heads(self, heads: Sequence[int] | None) -> LayerTable:
         """The same table for some heads of the layer; None: all."""
         if heads is None or self.numbers.shape[2] == 1:
             return self

@@ -5,18 +5,14 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from safetensors import SafetensorError, safe_open
 
 from holdfast.errors import ModelError, NoSuchModel, cut
 from holdfast.files import user_cache
 from holdfast.models.gguf import GGUF, read_gguf
-from holdfast.models.gguf_stand_in import standing_in
 from holdfast.models.model_names import endpoint_meant, is_url
 
 DEFAULT = "default"
@@ -43,15 +39,6 @@ class Source:
     def is_local(self) -> bool:
         """Whether the weights are in files here, not on the hub."""
         return os.path.exists(self.location)
-
-    @contextmanager
-    def opened(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Location and options for `from_pretrained`; a GGUF file's location is an empty folder."""
-        if self.gguf is None:
-            yield self.location, {}
-        else:
-            with TemporaryDirectory() as empty, standing_in(self.gguf.header):
-                yield empty, {"gguf_file": str(self.gguf.path.absolute())}
 
 
 def find_source(name: str) -> Source:

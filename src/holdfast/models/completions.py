@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.models.requests import Reply
@@ -48,21 +48,23 @@ def read_reply(answer: Fields) -> Reply:
     ending, message = _read_ending(choice.get("finish_reason")), choice.get("message")
     if not isinstance(message, dict):
         raise MalformedResponse("no message")
-    text, stop_reason, reasoning = _read_message(message, ending)
+    content = _read_message(message, ending)
     usage = as_fields(answer.get("usage"))
-    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    billed = (read, written) if isinstance(read, int) and isinstance(written, int) else None
+    prompt_tokens, reply_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
     cached = as_fields(usage.get("prompt_tokens_details")).get("cached_tokens")
-    forwarded = sum(billed) - (cached if isinstance(cached, int) else 0) if billed else 0
+    billed, forwarded = None, 0
+    if isinstance(prompt_tokens, int) and isinstance(reply_tokens, int):
+        billed = (prompt_tokens, reply_tokens)
+        forwarded = sum(billed) - (cached if isinstance(cached, int) else 0)
     masses = _read_masses(choice)
     reply = Reply(
-        text,
+        content.text,
         None,
-        stop_reason,
+        content.stop_reason,
         forwarded=forwarded,
         masses=masses,
         billed=billed,
-        reasoning=reasoning,
+        reasoning=content.reasoning,
     )
     return _as_read(reply)
 
@@ -95,14 +97,15 @@ class StreamReader:
         piece = delta.get("content")
         self._reasoning += _reasoning_in(delta)
         if isinstance(piece, list):
-            piece, thought = _read_parts(piece)
-            self._reasoning += thought
-        if isinstance(refused := delta.get("refusal"), str):
-            piece, self._content = refused, "refusal"
+            parts = _read_parts(piece)
+            piece = parts.text
+            self._reasoning += parts.reasoning
+        if isinstance(refusal := delta.get("refusal"), str):
+            piece, self._content = refusal, "refusal"
         elif delta.get("tool_calls") or delta.get("function_call"):
             self._content = "tool_calls"
-        if (more := _read_masses(choice)) is not None:
-            self._masses = (*(self._masses or ()), *more)
+        if (masses := _read_masses(choice)) is not None:
+            self._masses = (*(self._masses or ()), *masses)
         if (reason := choice.get("finish_reason")) is not None:
             self._ending = _read_ending(reason)
         if not isinstance(piece, str):
@@ -157,22 +160,36 @@ def _read_masses(choice: Fields) -> tuple[float, ...] | None:
     return numbers
 
 
-def _read_message(message: Fields, stop_reason: str) -> tuple[str, str, str]:
-    """The text, the stop reason and the reasoning of a message."""
+class _MessageContent(NamedTuple):
+    """The text of a message, its reasoning, and why it ended."""
+
+    text: str
+    stop_reason: str
+    reasoning: str
+
+
+class _Parts(NamedTuple):
+    """The parts of a message, each kind joined."""
+
+    text: str
+    reasoning: str
+
+
+def _read_message(message: Fields, stop_reason: str) -> _MessageContent:
     content, reasoning = message.get("content"), _reasoning_in(message)
     if isinstance(content, list):
-        content, thought = _read_parts(content)
-        reasoning = reasoning or thought
+        parts = _read_parts(content)
+        content, reasoning = parts.text, reasoning or parts.reasoning
     if content is not None and not isinstance(content, str):
         raise MalformedResponse("no text in the message")
     if message.get("tool_calls") or message.get("function_call"):
         stop_reason = "tool_calls"
     if not content and isinstance(refusal := message.get("refusal"), str) and refusal:
-        return refusal, "refusal", reasoning
-    return content or "", stop_reason, reasoning
+        return _MessageContent(refusal, "refusal", reasoning)
+    return _MessageContent(content or "", stop_reason, reasoning)
 
 
-def _read_parts(parts: Sequence[Any]) -> tuple[str, str]:
+def _read_parts(parts: Sequence[Any]) -> _Parts:
     """The text and the reasoning in a list of content parts, which Mistral sends."""
     text, reasoning = "", ""
     for part in map(as_fields, parts):
@@ -181,10 +198,10 @@ def _read_parts(parts: Sequence[Any]) -> tuple[str, str]:
         elif isinstance(thoughts := part.get("thinking"), str):
             reasoning += thoughts
         elif isinstance(thoughts, list):
-            reasoning += _read_parts(thoughts)[0]
+            reasoning += _read_parts(thoughts).text
         else:
             raise MalformedResponse("no text in a part of the message")
-    return text, reasoning
+    return _Parts(text, reasoning)
 
 
 def _reasoning_in(message: Fields) -> str:

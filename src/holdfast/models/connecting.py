@@ -20,7 +20,7 @@ from holdfast.models.endpoint import EndpointModel, warn_of_loss
 from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of, list_models
 from holdfast.models.endpoint_server import Server
-from holdfast.models.served import ask_served
+from holdfast.models.offered_steering import ask_steering
 from holdfast.validation import ranges
 
 if TYPE_CHECKING:
@@ -95,11 +95,11 @@ def connect(
     try:
         if model is None:
             endpoint = replace(endpoint, model=_find_model(client, endpoint))
-        served = ask_served(client, endpoint)
+        offered = ask_steering(client, endpoint)
     except BaseException:
         client.close()
         raise
-    server = Server(endpoint, client, access.open_async_client, concurrency, served)
+    server = Server(endpoint, client, access.open_async_client, concurrency, offered)
     weakref.finalize(server, client.close)  # closes connections with the last use
     return EndpointModel((server,), (endpoint.url,))
 
@@ -166,7 +166,7 @@ def _check_same(first: Server, other: Server) -> None:
             value=other_model,
             allowed=model,
         )
-    fingerprint, other_fingerprint = first.served.fingerprint, other.served.fingerprint
+    fingerprint, other_fingerprint = first.offered.fingerprint, other.offered.fingerprint
     if fingerprint != other_fingerprint:
         raise ModelError(
             f"{urls} report different fingerprints of their models ({fingerprint or 'none'} and"
@@ -175,9 +175,8 @@ def _check_same(first: Server, other: Server) -> None:
             value=other_fingerprint,
             allowed=fingerprint,
         )
-    methods, other_methods = (
-        ", ".join(server.served.methods) or "none" for server in (first, other)
-    )
+    methods = ", ".join(first.offered.methods) or "none"
+    other_methods = ", ".join(other.offered.methods) or "none"
     if methods != other_methods:
         raise ModelError(
             f"{urls} offer different steering ({methods} and {other_methods}); spread a run only"

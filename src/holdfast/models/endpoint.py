@@ -49,9 +49,13 @@ class EndpointModel(Generates):
         """The name, and what the server reports of its model; also the first address if the server
         does not identify its weights, since other servers may then have different ones.
         """
-        served = self.servers[0].served
-        identity = (self.name, served.identity)
-        return " ".join(filter(None, identity if served.fingerprint else (self.urls[0], *identity)))
+        offered = self.servers[0].offered
+        parts = [self.name]
+        if offered.fingerprint is None:
+            parts.insert(0, self.urls[0])
+        if offered.identity is not None:
+            parts.append(offered.identity)
+        return " ".join(parts)
 
     @property
     def about(self) -> dict[str, list[str]]:
@@ -66,12 +70,12 @@ class EndpointModel(Generates):
     @property
     def capabilities(self) -> frozenset[Ability]:
         """The abilities that methods can use: messages, and those that the server reports."""
-        return self.servers[0].served.capabilities
+        return self.servers[0].offered.capabilities
 
     @property
-    def default_steering(self) -> str:
+    def default_steering(self) -> str | None:
         """The server's methods for requests that name none; requests sent from here always do."""
-        return self.servers[0].served.default
+        return self.servers[0].offered.default
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that one of the endpoints cannot serve, with a `ModelError`."""
@@ -270,10 +274,14 @@ class EndpointSession:
     def _lose(self, server: Server, error: Unreachable) -> None:
         """Lets the conversations of a lost endpoint continue wherever there is room."""
         server.unavailable = error
-        kept = {name: where for name, where in self._server_of.items() if where is not server}
-        self._server_of = kept
-        left, self._waiting[server] = self._waiting[server], []
-        for waiting in left:
+        self._server_of = {
+            conversation: other
+            for conversation, other in self._server_of.items()
+            if other is not server
+        }
+        queue = self._waiting[server]
+        self._waiting[server] = []
+        for waiting in queue:
             self._queue(waiting)
         if self._all_unavailable():
             for waiting in self._waiting[None]:

@@ -16,8 +16,8 @@ from holdfast.methods.spec import NONE
 from holdfast.models.completions import Fields, as_fields
 from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of
+from holdfast.models.offered_steering import OfferedSteering
 from holdfast.models.requests import Request
-from holdfast.models.served import Served
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SEEDS = 2**31  # what every server can read
 
 
-def chat_fields(request: Request, served: Served) -> dict[str, Any]:
+def chat_fields(request: Request, offered: OfferedSteering) -> dict[str, Any]:
     """The messages of a request, its seed, and in `extra_body` the steering to request.
 
     Methods that edit messages are applied here, so that they draw as they do locally; text that
@@ -37,10 +37,12 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
         lambda messages: request.compiled.edit(messages, request.editing_seed),
     )
     tools = {"tools": list(request.tools), "tool_choice": "none"} if request.tools else {}
-    if served.wire_format != "holdfast":
+    if offered.wire_format != "holdfast":
         placed = _sendable(place_system(shown, request.system_as))
         fields = {"messages": placed, "seed": request.seed % _SEEDS, **tools}
-        return fields | _vllm_fields(request, shown, emphasis) if served.wire_format else fields
+        if offered.wire_format is None:
+            return fields
+        return fields | _vllm_fields(request, shown, emphasis)
     steering, trace = _steering(request, shown, emphasis)
     extra = WIRE_FORMATS["holdfast"](steering, emphasis, trace)
     if request.system_as != "role":

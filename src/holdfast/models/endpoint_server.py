@@ -27,8 +27,8 @@ from holdfast.models.endpoint_fields import (
     fetch_masses,
     traces_apart,
 )
+from holdfast.models.offered_steering import OfferedSteering, await_steering, check_offered
 from holdfast.models.requests import Reply, Request
-from holdfast.models.served import Served, ask_served, check_served
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -45,7 +45,7 @@ class Server:
     # opens a client for requests; one belongs to the event loop that it is first used in
     open_client: Callable[[], AsyncOpenAI] = field(repr=False)
     concurrency: int  # requests under way at once
-    served: Served  # the steering that it offers
+    offered: OfferedSteering  # its steering
     unavailable: Unreachable | None = None  # why it is no longer asked
     limit: str = "max_tokens"  # its field for the most new tokens
     refused: frozenset[str] = frozenset()  # fields that it does not accept
@@ -53,27 +53,30 @@ class Server:
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that it cannot serve, with an `Unsteerable` naming the first of them."""
-        served, url = self.served, self.endpoint.url
+        offered, url = self.offered, self.endpoint.url
+        described = f"the endpoint {url}"
+        if offered.obstacle is not None:
+            described += f" ({offered.obstacle})"
         check_requirements(
             methods,
-            served.capabilities,
-            f"the endpoint {url} ({served.obstacle})" if served.obstacle else f"the endpoint {url}",
+            offered.capabilities,
+            described,
             "use a prompt method such as repetition:probability=0.5, or load the model in"
             " this process",
         )
-        check_served(methods, served, url)
+        check_offered(methods, offered, url)
 
     def check_request(self, request: Request) -> None:
         """Refuses a request that it cannot serve; emphasis too, if attention is out of reach."""
         self.check(request.methods)
         require_free_reply(request, f"The endpoint {self.endpoint.url}")
-        if request.continue_final_message and self.served.wire_format != "holdfast":
+        if request.continue_final_message and self.offered.wire_format != "holdfast":
             raise ModelError(
                 f"The endpoint {self.endpoint.url} may answer a message of the assistant where it"
                 " should continue it; end with a message of the user, or load the model in"
                 " this process."
             )
-        if request.emphasis and Ability.LOG_ODDS not in self.served.capabilities:
+        if request.emphasis and Ability.LOG_ODDS not in self.offered.capabilities:
             number, first, last = request.emphasis[0]
             raise Unsteerable(
                 f"Emphasis ({request.messages[number]['content'][first:last][:60]!r}) needs"
@@ -83,8 +86,8 @@ class Server:
 
     def reach(self) -> None:
         """Asks the server again what it offers, if its first answer left that open."""
-        if self.served.obstacle:
-            self.served = ask_served(self.client, self.endpoint, patient=True)
+        if self.offered.obstacle is not None:
+            self.offered = await_steering(self.client, self.endpoint)
 
     def warn_of_seeds(self) -> None:
         """Warns once that the server accepts no seeds, if that is so."""
@@ -103,7 +106,7 @@ class Server:
             "model": self.endpoint.model,
             "temperature": request.sampling.temperature,
             "top_p": request.sampling.top_p,
-            **chat_fields(request, self.served),
+            **chat_fields(request, self.offered),
         }
 
     async def answer(self, client: AsyncOpenAI, request: Request) -> Reply:

@@ -32,8 +32,8 @@ _BESIDE = 1_500_000_000  # bytes of libraries, and of keys and values
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The wishes of a command for a model.
+class EngineNeeds:
+    """What a command needs of the engine of a model.
 
     Args:
         work: one chat, conversations that run together, or a server's requests.
@@ -76,21 +76,21 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Choice:
+class EngineChoice:
     """The engine that runs a model, and why in a sentence; "" if there was nothing to choose."""
 
     engine: Literal["torch", "llama"]
     sentence: str = ""
 
 
-def read_engine(given: Sequence[str] | None) -> tuple[str, list[str]]:
+def read_engine(words: Sequence[str] | None) -> tuple[str, list[str]]:
     """The engine that --engine names ("auto" if none), and the options of an engine.
 
     Raises:
         UsageError: an unknown engine, or several.
     """
-    options = [value for value in given or () if "=" in value]
-    names = [value for value in given or () if "=" not in value]
+    options = [value for value in words or () if "=" in value]
+    names = [value for value in words or () if "=" not in value]
     for name in names:
         if name not in ENGINES:
             raise UsageError(
@@ -108,15 +108,15 @@ def read_engine(given: Sequence[str] | None) -> tuple[str, list[str]]:
 
 
 def choose_engine(
-    name: str, gguf: GGUF | None, engine: str, wanted: Wanted, machine: Machine | None = None
-) -> Choice:
+    name: str, gguf: GGUF | None, engine: str, needs: EngineNeeds, machine: Machine | None = None
+) -> EngineChoice:
     """Chooses the engine of a model.
 
     Args:
         name: the model's, as the user wrote it.
         gguf: the header of its file; None if it is no GGUF file.
         engine: one of `ENGINES`.
-        wanted: what is asked of it.
+        needs: what is asked of it.
         machine: None: this one.
 
     Raises:
@@ -124,9 +124,9 @@ def choose_engine(
         ModelError: it is not installed.
     """
     if engine == "torch" or (engine == "auto" and gguf is None):
-        return Choice("torch")
+        return EngineChoice("torch")
     abilities = abilities_in("llama")  # None: it is not installed
-    why_not = _why_not(gguf, abilities, wanted)
+    why_not = _why_not(gguf, abilities, needs)
     if engine == "llama":  # rule 1
         if abilities is None and gguf is not None:
             raise ModelError(
@@ -141,27 +141,32 @@ def choose_engine(
                 option="engine",
                 value=engine,
             )
-        return Choice("llama")
+        return EngineChoice("llama")
     assert gguf is not None
     machine = machine or Machine.current()
     memory = _Memory.of(gguf, machine)
-    ours = f"{name} runs in Holdfast's own engine, dequantised to {megabytes(memory.dequantised)}"
-    theirs = f"{name} runs in llama.cpp, on its weights as they are ({megabytes(memory.on_disk)})"
+    in_torch = f"{name} runs in Holdfast's own engine, dequantised to"
+    in_torch += f" {megabytes(memory.dequantised)}"
+    in_llama = f"{name} runs in llama.cpp, on its weights as they are"
+    in_llama += f" ({megabytes(memory.on_disk)})"
     if abilities is None:  # rule 2
         cure = f"{INSTALL} runs them as they are ({megabytes(memory.on_disk)})"
-        sentence = "" if memory.fits else f"{ours}: {memory.shortage}; {cure}."
-        return Choice("torch", sentence)
+        if memory.fits:
+            return EngineChoice("torch")
+        return EngineChoice("torch", f"{in_torch}: {memory.shortage}; {cure}.")
     if why_not:
-        return Choice("torch", f"{ours}, as {why_not}.")
+        return EngineChoice("torch", f"{in_torch}, as {why_not}.")
     if not memory.fits:  # rule 3
-        return Choice("llama", f"{theirs}: {memory.shortage}; --engine torch tries it.")
+        return EngineChoice("llama", f"{in_llama}: {memory.shortage}; --engine torch tries it.")
     if memory.on_gpu:  # rule 4
-        return Choice("torch", f"{ours}, as there is a GPU; --engine llama chooses llama.cpp.")
-    if wanted.work == "chat":  # rule 5
-        why = "a single chat is answered faster there"
-        return Choice("llama", f"{theirs}: {why}; --engine torch chooses Holdfast's own engine.")
-    why = "many replies at a time are generated faster there"  # rule 6
-    return Choice("torch", f"{ours}: {why}; --engine llama needs less memory.")
+        why = "as there is a GPU; --engine llama chooses llama.cpp"
+        return EngineChoice("torch", f"{in_torch}, {why}.")
+    if needs.work == "chat":  # rule 5
+        why = "a single chat is answered faster there; --engine torch chooses Holdfast's own engine"
+        return EngineChoice("llama", f"{in_llama}: {why}.")
+    # rule 6
+    why = "many replies at a time are generated faster there; --engine llama needs less memory"
+    return EngineChoice("torch", f"{in_torch}: {why}.")
 
 
 @dataclass(frozen=True)
@@ -196,18 +201,18 @@ class _Memory:
         )
 
 
-def _why_not(gguf: GGUF | None, abilities: frozenset[Ability] | None, wanted: Wanted) -> str:
-    """Why llama.cpp cannot do what is wanted, as a clause; "" if it can."""
+def _why_not(gguf: GGUF | None, abilities: frozenset[Ability] | None, needs: EngineNeeds) -> str:
+    """Why llama.cpp cannot do what is needed, as a clause; "" if it can."""
     if gguf is None:
         return "it is no GGUF file"
-    if wanted.options:
-        option, value = next(iter(wanted.options.items()))
+    if needs.options:
+        option, value = next(iter(needs.options.items()))
         return f"{option} {value} is for Holdfast's own engine"
     if abilities is None:
         return ""
-    if lacking := wanted.abilities - abilities:
+    if lacking := needs.abilities - abilities:
         return f"the command needs {in_words(lacking)}, which llama.cpp does not offer"
-    for methods in wanted.methods:
+    for methods in needs.methods:
         try:
             check_requirements(methods, abilities, "llama.cpp", "")
         except ModelError as error:

@@ -43,8 +43,8 @@ def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> Cha
             f"{model} runs in {engine}, which `holdfast serve` does not serve; start the server of"
             " that engine, if it has one, or give a folder or a name on the hub."
         )
-    made: ChatModel = load(name, **options)
-    return made
+    chat_model: ChatModel = load(name, **options)
+    return chat_model
 
 
 def abilities_in(engine: str) -> frozenset[Ability] | None:
@@ -58,10 +58,10 @@ def abilities_in(engine: str) -> frozenset[Ability] | None:
     return None
 
 
-def read_options(given: Sequence[str]) -> Mapping[str, Any]:
+def read_options(words: Sequence[str]) -> Mapping[str, Any]:
     """An engine's own options, given as NAME=VALUE, with JSON or plain text as the value."""
     options: dict[str, Any] = {}
-    for option in given:
+    for option in words:
         name, equals, text = option.partition("=")
         if not equals or not name.isidentifier() or name in options:
             raise UsageError(

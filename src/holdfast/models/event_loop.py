@@ -78,9 +78,9 @@ async def _cancelled_by_interrupts(
             raise asyncio.CancelledError from None
 
     def task(loop: asyncio.AbstractEventLoop, inner: Any, **options: Any) -> asyncio.Task[Any]:
-        made = asyncio.Task(caught(inner), loop=loop, **options)
-        made.add_done_callback(lambda _: inner.close())  # it may be cancelled before it starts
-        return made
+        outer = asyncio.Task(caught(inner), loop=loop, **options)
+        outer.add_done_callback(lambda _: inner.close())  # it may be cancelled before it starts
+        return outer
 
     loop.set_task_factory(task)
     result: Result = await caught(coroutine)
@@ -93,8 +93,8 @@ def _cancelled_by_sigterm(interrupts: list[BaseException]) -> Iterator[None]:
     its exception is added to `interrupts`; asyncio does the same for SIGINT. An exception in the
     middle of another task would leave that task's error behind.
     """
-    before = signal.getsignal(signal.SIGTERM)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
+    handler = signal.getsignal(signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -104,7 +104,7 @@ def _cancelled_by_sigterm(interrupts: list[BaseException]) -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal has_raised
         try:
-            before(number, frame)
+            handler(number, frame)
         except BaseException as error:
             has_raised = True
             interrupts.append(error)
@@ -115,7 +115,7 @@ def _cancelled_by_sigterm(interrupts: list[BaseException]) -> Iterator[None]:
         yield
     finally:
         if not has_raised:  # else the handler may have chosen another for the next signal
-            signal.signal(signal.SIGTERM, before)
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _run_in_another_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:

@@ -88,9 +88,9 @@ class OutageWatch:
 
     def _outage(self, error: ModelError | None) -> ModelError:
         count = len(self._failed)
-        which = f"{count} {self.unit}s in a row" if count > 1 else f"a {self.unit}"
+        units = f"{count} {self.unit}s in a row" if count > 1 else f"a {self.unit}"
         return Unavailable(
-            f"Stopped, as requests of {which} failed (finished ones are kept; repeat the command to"
+            f"Stopped, as requests of {units} failed (finished ones are kept; repeat the command to"
             f" go on); the last failure was: {error}"
         )
 

@@ -120,13 +120,13 @@ def _tensors_of(module: torch.nn.Module) -> Iterator[Tensor]:
 
 def _few_values(tensors: Iterable[Tensor]) -> list[bytes]:
     """A few values of each tensor, in one transfer per device and dtype."""
-    few: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+    samples: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
     for tensor in tensors:
         if tensor.device.type != "meta":  # on disk until it is used
             values = tensor.detach().flatten()
             sample = values[:: max(1, values.numel() // _WATCHED)]
-            few.setdefault((tensor.device, tensor.dtype), []).append(sample)
-    return [torch.cat(values).float().cpu().numpy().tobytes() for values in few.values()]
+            samples.setdefault((tensor.device, tensor.dtype), []).append(sample)
+    return [torch.cat(values).float().cpu().numpy().tobytes() for values in samples.values()]
 
 
 def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
@@ -135,11 +135,11 @@ def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
     if split:
         from accelerate.utils import align_module_device
     for name, module in model.named_modules(remove_duplicate=False):
-        own: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {}
         # loads weights from disk only while they are sampled
         with align_module_device(module) if split else nullcontext():
-            module._save_to_state_dict(own, f"{name}." if name else "", False)
-            yield from own.items()
+            module._save_to_state_dict(tensors, f"{name}." if name else "", False)
+            yield from tensors.items()
 
 
 def _sample(tensor: Tensor) -> bytes:

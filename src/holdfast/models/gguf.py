@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ModelError, NoSuchModel
-from holdfast.models.gguf_header import Header, read_header
+from holdfast.models.gguf_header import ROTARY_FACTORS, Header, read_header
 
 if TYPE_CHECKING:
     import torch
@@ -93,14 +93,14 @@ class GGUF:
         return hashlib.sha256(f"{content} {dtype}".encode()).hexdigest()[:32]
 
     @property
-    def unknown_split(self) -> str:
-        """A warning if transformers may split text into other tokens than llama.cpp; else ""."""
+    def unknown_split(self) -> str | None:
+        """A warning if transformers may split text into other tokens than llama.cpp."""
         from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
 
         split = self.value("tokenizer.ggml.pre", "")
-        known = {*GGUF_PRE_TOKENIZER_SPLITS, *_SPLIT_AS_GPT2}
-        if self.value("tokenizer.ggml.model") != "gpt2" or split in known:
-            return ""
+        known_splits = {*GGUF_PRE_TOKENIZER_SPLITS, *_SPLIT_AS_GPT2}
+        if self.value("tokenizer.ggml.model") != "gpt2" or split in known_splits:
+            return None
         return (
             f"{self.path.name} splits text as {split!r}, which transformers does not know: it"
             " splits as GPT-2 does, so tokens may differ from llama.cpp's; the model's safetensors"
@@ -110,7 +110,7 @@ class GGUF:
     def scale_positions(self, config: PreTrainedConfig) -> None:
         """Adds the factors of the rotary frequencies, which transformers ignores."""
         tensors = self.header.tensors
-        factors = next((t.data.tolist() for t in tensors if t.name == "rope_freqs.weight"), None)
+        factors = next((t.data.tolist() for t in tensors if t.name == ROTARY_FACTORS), None)
         if factors is None:
             return
         config.rope_parameters = {

@@ -35,6 +35,8 @@ _FORMATS = {
     12: "d",
 }
 STRING, ARRAY = 8, 9
+TOKENS = "tokenizer.ggml.tokens"
+ROTARY_FACTORS = "rope_freqs.weight"  # a tensor that is no weight of the model
 _DEFAULT_ALIGNMENT = 32
 _COUNT = struct.Struct("<Q")
 _STORED: dict[str, type[np.generic]] = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
@@ -116,6 +118,12 @@ class Header:
     values: dict[str, Value]
     tensors: tuple[TensorInfo, ...]
     table_start: int  # of the table of tensors in the file, which follows the keys
+
+    @property
+    def architecture(self) -> str:
+        """The name of the model's architecture in llama.cpp."""
+        name: str = self.values["general.architecture"].content
+        return name
 
 
 def read_header(path: Path) -> Header:

@@ -1,57 +1,75 @@
-"""Keeps the tokenizers that transformers makes from GGUF files, in the user's cache.
+"""The tokenizer of a GGUF file, as transformers converts it.
 
-A vocabulary without merges, such as Gemma's, takes transformers seconds to convert. The result
-depends on the header and on the versions of the libraries only, which its name in the cache covers.
-It is kept as JSON with a digest: a file that is damaged, or was not written whole, is made again.
+A large vocabulary takes transformers a second to read, and one without merges, such as Gemma's,
+seconds to convert. The result depends on the header and on the versions of the libraries only, so
+it is kept in the user's cache under a name that covers these: as JSON, beside a record of its
+digest and of the options of the class around it. If either file is damaged, or was not written
+whole, both are made again.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import json
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
 
 from holdfast.errors import RecordsError
 from holdfast.files import user_cache, write_whole
-from holdfast.models.gguf_header import Header
+from holdfast.models.gguf_header import TOKENS, Header
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
 
-_FORMAT = 1  # of the files in the cache
-_TOKENS = "tokenizer.ggml.tokens"
+_FORMAT = 2  # of the files in the cache
 _LARGE = 20_000  # tokens; fewer are converted as fast as they are read
-_Convert = Callable[[str, dict[str, Any]], "tuple[Tokenizer, dict[str, Any]]"]
 
 
-def kept_in_cache(header: Header, convert: _Convert) -> _Convert:
-    """A function like `convert` that converts the tokenizer of a file once, and keeps it.
+class _Record(BaseModel):
+    """The file beside a tokenizer in the cache."""
 
-    Args:
-        header: the file's.
-        convert: `convert_gguf_tokenizer` of transformers, which takes an architecture and the
-            vocabulary, and returns a tokenizer, and options for the class around it; a tokenizer
-            with options is not kept.
-    """
+    digest: str  # of the tokenizer and the options
+    options: dict[str, Any]
 
-    def converted(architecture: str, vocabulary: dict[str, Any]) -> Any:
-        tokens = vocabulary["tokens"]
-        # another thread may be converting the tokenizer of another file
-        if len(tokens) < _LARGE or tokens != header.values[_TOKENS].content:
-            return convert(architecture, vocabulary)
-        path = cache_file(header)
-        if (kept := _read(path)) is not None:
-            return kept, {}
-        tokenizer, options = convert(architecture, vocabulary)
-        if not options:
-            with suppress(RecordsError):  # without a cache, it is converted again each time
-                write_whole(path, _with_digest(tokenizer.to_str()))
-        return tokenizer, options
 
-    return converted
+class ConvertedTokenizer(NamedTuple):
+    """A tokenizer, and the options of the class that transformers puts around it."""
+
+    tokenizer: Tokenizer
+    options: dict[str, Any]
+
+
+def read_tokenizer(header: Header) -> PreTrainedTokenizerFast:
+    """The tokenizer of a file; converted once if it is large."""
+    from transformers import PreTrainedTokenizerFast
+
+    kind: Any = PreTrainedTokenizerFast
+    tokens = header.values.get(TOKENS)
+    is_large = tokens is not None and len(tokens.raw) >= _LARGE
+    tokenizer: PreTrainedTokenizerFast
+    if is_large and (options := _kept_options(cache_file(header))) is not None:
+        tokenizer = kind(tokenizer_file=str(cache_file(header)), **options)
+        return tokenizer
+    converted = convert(header)
+    if is_large:
+        with suppress(RecordsError):  # without a cache, it is converted again each time
+            _keep(cache_file(header), converted)
+    tokenizer = kind(tokenizer_object=converted.tokenizer, **converted.options)
+    return tokenizer
+
+
+def convert(header: Header) -> ConvertedTokenizer:
+    """Has transformers read the file's vocabulary and make a tokenizer of it."""
+    from transformers.integrations.gguf import convert_gguf_tokenizer, get_gguf_tokenizer
+
+    architecture, vocabulary, options = get_gguf_tokenizer(str(header.path))
+    tokenizer, more_options = convert_gguf_tokenizer(architecture, vocabulary)
+    return ConvertedTokenizer(tokenizer, {**options, **more_options})
 
 
 def cache_file(header: Header) -> Path:
@@ -63,19 +81,27 @@ def cache_file(header: Header) -> Path:
     return user_cache() / "tokenizers" / f"{digest[:32]}.json"
 
 
-def _read(path: Path) -> Tokenizer | None:
-    """The tokenizer in a file; None if the file is missing or damaged."""
-    from tokenizers import Tokenizer
+def _keep(path: Path, converted: ConvertedTokenizer) -> None:
+    """Writes a tokenizer into the cache; raises a `RecordsError` if that is impossible."""
+    content, options = converted.tokenizer.to_str().encode(), converted.options
+    record = _Record(digest=_digest_of(content, options), options=options)
+    write_whole(path, content)
+    write_whole(_record_file(path), record.model_dump_json())
 
+
+def _kept_options(path: Path) -> dict[str, Any] | None:
+    """The options of the tokenizer in the cache; None if it is missing or damaged."""
     try:
         content = path.read_bytes()
-    except OSError:
+        record = _Record.model_validate_json(_record_file(path).read_bytes())
+    except (OSError, ValidationError):
         return None
-    text = content.partition(b"\n")[2].decode("utf-8", "replace")
-    return Tokenizer.from_str(text) if content == _with_digest(text) else None
+    return record.options if record.digest == _digest_of(content, record.options) else None
 
 
-def _with_digest(text: str) -> bytes:
-    """The content of a file in the cache: a digest of the text, and the text on the next line."""
-    content = text.encode()
-    return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+def _record_file(path: Path) -> Path:
+    return path.with_suffix(".record.json")
+
+
+def _digest_of(content: bytes, options: dict[str, Any]) -> str:
+    return hashlib.sha256(content + json.dumps(options).encode()).hexdigest()

@@ -1,25 +1,23 @@
 """Reads the weights of a GGUF file for a model of transformers, in threads.
 
-transformers dequantises tensor by tensor in one thread, and makes two copies of each in float32;
-it also builds the table of llama.cpp's names again for each module of the model. The weights here
-have the same bits: names, and what llama.cpp's converter changed, are those of transformers.
+transformers dequantises tensor by tensor in one thread, and makes two copies of each in float32.
+The weights here have the same bits: names, and what llama.cpp's converter changed, are those of
+transformers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
 
 from holdfast.generation.cpu_threads import one_thread
 from holdfast.models.gguf_blocks import UNPACK, dequantise
-from holdfast.models.gguf_header import Header, TensorInfo
+from holdfast.models.gguf_header import ROTARY_FACTORS, Header, TensorInfo
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -28,29 +26,22 @@ if TYPE_CHECKING:
 def read_weights(
     header: Header,
     model: PreTrainedModel,
-    config: Mapping[str, Any],
-    dtype: torch.dtype | None,
+    config_fields: Mapping[str, Any],
+    dtype: torch.dtype,
 ) -> dict[str, torch.Tensor]:
     """The weights by their names in the model, as transformers' `load_gguf_checkpoint` reads them.
 
     Args:
         model: may be on the meta device; only its names are used.
-        config: the configuration as transformers reads it from the file.
-        dtype: of the weights; None: float32.
+        config_fields: those of the configuration as transformers reads it from the file.
+        dtype: of the weights.
     """
-    import gguf
     from tqdm.auto import tqdm
-    from transformers.modeling_gguf_pytorch_utils import (
-        TENSOR_PROCESSORS,
-        TensorProcessor,
-        get_gguf_hf_weights_map,
-    )
+    from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor
 
-    architecture = header.values["general.architecture"].content
-    make_processor: Any = TENSOR_PROCESSORS.get(architecture, TensorProcessor)
-    processor = make_processor(config=config)
-    with patch("gguf.get_tensor_name_map", cache(gguf.get_tensor_name_map)):
-        names = get_gguf_hf_weights_map(model, processor)
+    make_processor: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
+    processor = make_processor(config=config_fields)
+    names = names_of(model, processor, [tensor.name for tensor in header.tensors])
     unchanged, changed = [], []
     for tensor in header.tensors:
         if not _is_unchanged(tensor.name, tensor.shape, processor, names):
@@ -75,6 +66,25 @@ def read_weights(
         for tensor, values in zip(unchanged, in_order, strict=True):
             weights[names[tensor.name]] = values
     return weights
+
+
+def names_of(model: PreTrainedModel, processor: Any, tensors: Collection[str]) -> dict[str, str]:
+    """The names of a model's weights by those of the tensors in a file.
+
+    transformers builds llama.cpp's table of names for the model and again for each of its modules,
+    which takes seconds. Only a few architectures name a weight after the module that it is in, so
+    it is first asked for the names in the model alone.
+    """
+    from transformers.modeling_gguf_pytorch_utils import get_gguf_hf_weights_map
+
+    map_names: Any = get_gguf_hf_weights_map
+    without_modules = SimpleNamespace(
+        config=model.config, state_dict=model.state_dict, named_children=lambda: ()
+    )
+    names: dict[str, str] = map_names(without_modules, processor)
+    if not names.keys() >= set(tensors) - {ROTARY_FACTORS}:
+        names = map_names(model, processor)
+    return names
 
 
 def _is_unchanged(

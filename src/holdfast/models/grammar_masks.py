@@ -37,19 +37,19 @@ class _Matcher:
     def __init__(self, matcher: Any, about: str):
         self._matcher, self._about = matcher, about
         self._consumed: list[int] = []
-        self._asked: list[int] = []
+        self._mask_after: list[int] = []  # the tokens that the latest mask comes after
         self._mask: Future[Tensor] | None = None
 
     def prepare(self, token_ids: Sequence[int]) -> None:
         """Begins to compute what may come after these tokens."""
         if self._mask is not None:
             self._mask.exception()  # one matcher computes one mask at a time
-        self._asked = list(token_ids)
-        self._mask = _WORKERS.submit(self._compute, self._asked)
+        self._mask_after = list(token_ids)
+        self._mask = _WORKERS.submit(self._compute, self._mask_after)
 
     def allowed(self, token_ids: Sequence[int]) -> Tensor:
         """Whether each token may come next, bool [vocabulary of the tokenizer]."""
-        if self._mask is None or self._asked != list(token_ids):
+        if self._mask is None or self._mask_after != list(token_ids):
             self.prepare(token_ids)
         assert self._mask is not None
         return self._mask.result()
@@ -97,9 +97,9 @@ class GrammarCompiler:
         from llguidance import LLMatcher
 
         with self._lock:
-            if (known := self._compiled.get(grammar)) is not None:
+            if (cached := self._compiled.get(grammar)) is not None:
                 self._compiled.move_to_end(grammar)
-                return known
+                return cached
         start = LLMatcher(self._tokenizer, LLMatcher.grammar_from_lark(grammar.source), log_level=0)
         if start.is_error():
             raise UsageError(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import warnings
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention import cache_of, install, layers_with_attention
 from holdfast.chat.templates import begin_with_bos, read_template
@@ -16,6 +17,10 @@ from holdfast.errors import ModelError
 from holdfast.generation.state_layers import ATTENDING, SLOT_LAYERS
 from holdfast.models.checkpoint import DEFAULT, Source, find_source, hub_silence
 from holdfast.models.fingerprint import Fingerprint, is_split
+from holdfast.models.gguf import GGUF
+from holdfast.models.gguf_config import config_of, read_config_fields, uses_newer_loader
+from holdfast.models.gguf_tokenizer import read_tokenizer
+from holdfast.models.gguf_weights import read_weights
 from holdfast.models.loading_errors import explained
 from holdfast.models.local import LocalModel
 from holdfast.models.packed_layers import pack_layers
@@ -109,14 +114,16 @@ def _read(
     silence = "" if source.is_local else hub_silence()
     # else each of several files is requested six times, which takes half a minute
     options = {"trust_remote_code": trust_remote_code, "local_files_only": bool(silence)}
-    with source.opened() as (location, file):
-        with explained(source, "tokenizer", silence):
-            tokenizer = _read_tokenizer(source, location, options | file)
-            tokenizer.chat_template = template or tokenizer.chat_template
-            if source.gguf is not None and source.gguf.begins_with_bos:
-                tokenizer.chat_template = begin_with_bos(tokenizer)
-        with explained(source, "model", silence), without_weight_bars():
-            model = _read_model(source, location, options | file, placement)
+    with explained(source, "tokenizer", silence):
+        tokenizer = _read_tokenizer(source, options)
+        tokenizer.chat_template = template or tokenizer.chat_template
+        if source.gguf is not None and source.gguf.begins_with_bos:
+            tokenizer.chat_template = begin_with_bos(tokenizer)
+    with explained(source, "model", silence), without_weight_bars():
+        if source.gguf is None:
+            model = _read_model(source, options, placement)
+        else:
+            model = _read_gguf_model(source, source.gguf, placement)
     if silence:
         why = f"The hub cannot be reached ({silence})"
         warnings.warn(f"{why}, so {source.name!r} is taken from its cache here.", stacklevel=3)
@@ -128,57 +135,95 @@ def _usual_batch_size(model: PreTrainedModel) -> int:
     return _LARGE_BATCH if large else LocalModel.batch_size
 
 
-def _read_tokenizer(
-    source: Source, location: str, options: dict[str, Any]
-) -> PreTrainedTokenizerFast:
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+def _read_tokenizer(source: Source, options: dict[str, Any]) -> PreTrainedTokenizerFast:
+    from transformers import AutoTokenizer
 
-    # for a GGUF, AutoTokenizer would read the whole header again to make the same tokenizer
-    kind = PreTrainedTokenizerFast if source.gguf else AutoTokenizer
-    tokenizer: Any = kind.from_pretrained(location, **options)
+    if source.gguf is None:
+        tokenizer: Any = AutoTokenizer.from_pretrained(source.location, **options)
+    else:
+        tokenizer = read_tokenizer(source.gguf.header)
+        tokenizer.name_or_path = source.name
+        if (warning := source.gguf.unknown_split) is not None:
+            warnings.warn(warning, stacklevel=4)
     if not tokenizer.is_fast:
         raise ModelError(
             f"{source.name} has no fast tokenizer, which finding spans needs; convert it to"
             " tokenizer.json."
         )
-    if source.gguf is not None:
-        tokenizer.name_or_path = source.name
-        if unknown := source.gguf.unknown_split:
-            warnings.warn(unknown, stacklevel=4)
-    read: PreTrainedTokenizerFast = tokenizer
-    return read
+    fast_tokenizer: PreTrainedTokenizerFast = tokenizer
+    return fast_tokenizer
 
 
-def _read_model(
-    source: Source, location: str, options: dict[str, Any], placement: Placement
-) -> PreTrainedModel:
+def _read_model(source: Source, options: dict[str, Any], placement: Placement) -> PreTrainedModel:
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    name = source.name
-    config = AutoConfig.from_pretrained(location, **options)
+    config = AutoConfig.from_pretrained(source.location, **options)
+    _prepare(config, source.name)
+    if placement.dtype is None:
+        code = {"trust_remote_code": options["trust_remote_code"]}
+        parameters = _without_weights(config, **code).num_parameters()
+        placement = placement.of_size(parameters, source.name)
+    options = {**options, "config": config}
+    return _load(source, placement, AutoModelForCausalLM, source.location, options)
+
+
+def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTrainedModel:
+    from transformers import AutoModelForCausalLM, GgufConfig
+
+    fields = read_config_fields(gguf.header)
+    config = config_of(fields)
+    _prepare(config, source.name)
+    without_weights = _without_weights(config)
+    placement = placement.of_size(without_weights.num_parameters(), source.name)
+    placement = placement.of_gguf(gguf)
+    gguf.scale_positions(config)
+    if uses_newer_loader(gguf.header):
+        options = {
+            "gguf_file": str(gguf.path.absolute()),
+            "quantization_config": GgufConfig(dequantize=True),
+            "config": config,
+        }
+        with TemporaryDirectory() as empty:  # so that no file beside the GGUF file is read
+            return _load(source, placement, AutoModelForCausalLM, empty, options)
+    assert isinstance(placement.dtype, torch.dtype), "that of a GGUF file is known by now"
+    weights = read_weights(gguf.header, without_weights, fields, placement.dtype)
+    options = {"config": config, "state_dict": weights}
+    # of the class itself, as the automatic one needs a location
+    return _load(source, placement, type(without_weights), None, options)
+
+
+def _prepare(config: PreTrainedConfig, name: str) -> None:
+    """Refuses a configuration of another kind of model, and any implementation that it names."""
     check_kind(name, config)
     # a config.json may name a kernel on a hub, which is code: we choose the implementations
     config._attn_implementation = config._experts_implementation = None
-    if placement.dtype is None:
-        code = {"trust_remote_code": options["trust_remote_code"]}
-        with torch.device("meta"):
-            parameters = AutoModelForCausalLM.from_config(config, **code).num_parameters()
-        placement = placement.of_size(parameters, name)
-    if source.gguf is not None:
-        from transformers import GgufConfig
 
-        placement = placement.of_gguf(source.gguf)
 
-        source.gguf.scale_positions(config)
-        options = {**options, "quantization_config": GgufConfig(dequantize=True)}
+def _without_weights(config: PreTrainedConfig, **options: bool) -> PreTrainedModel:
+    """The model on the meta device."""
+    from transformers import AutoModelForCausalLM
+
+    with torch.device("meta"):
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(config, **options)
+    return model
+
+
+def _load(
+    source: Source,
+    placement: Placement,
+    model_class: Any,
+    location: str | None,
+    options: dict[str, Any],
+) -> PreTrainedModel:
+    """Loads a model to where it is placed; see `load_whole`."""
     try:
-        model = load_whole(source, location, config=config, **options, **placement.options())
+        model = load_whole(source, model_class, location, **options, **placement.options())
     except torch.OutOfMemoryError as error:
-        raise placement.no_room(name, error) from error
+        raise placement.no_room(source.name, error) from error
     if model.device.type == "meta":
         raise ModelError(
-            f"The device map {placement.device_map!r} leaves the first weights of {name!r} on disk;"
-            " keep its embeddings on a device."
+            f"The device map {placement.device_map!r} leaves the first weights of"
+            f" {source.name!r} on disk; keep its embeddings on a device."
         )
     return model
 
@@ -217,7 +262,7 @@ def _makes_plain_cache(model: PreTrainedModel) -> bool:
         output = model(input_ids=token, use_cache=True)
     except ValueError:  # transformers cannot count tokens if it recognises no attention layer
         return False
-    made = cache_of(output)
-    if made is None:  # a model without attention, before transformers 5.24
-        made = getattr(output, "__dict__", {}).get("cache_params")
-    return type(made) is DynamicCache
+    cache = cache_of(output)
+    if cache is None:  # a model without attention, before transformers 5.24
+        cache = getattr(output, "__dict__", {}).get("cache_params")
+    return type(cache) is DynamicCache

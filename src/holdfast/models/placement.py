@@ -64,9 +64,9 @@ class Placement:
         dtype, why = torch.float32, "has no bfloat16 instructions, so that would be slower"
         if multiplies_bfloat16():
             dtype, why = torch.bfloat16, "has bfloat16 instructions; --dtype float32 is more exact"
-        chosen = str(dtype).removeprefix("torch.")
+        dtype_name = str(dtype).removeprefix("torch.")
         size = f"{parameters / 1e6:,.0f} million parameters"
-        warnings.warn(f"{name} ({size}) runs in {chosen}: this processor {why}.", stacklevel=5)
+        warnings.warn(f"{name} ({size}) runs in {dtype_name}: this processor {why}.", stacklevel=5)
         return replace(self, dtype=dtype)
 
     def move(self, model: PreTrainedModel, name: str) -> PreTrainedModel:
@@ -92,12 +92,12 @@ def placement_of(
     device: str | torch.device | None, dtype: str | torch.dtype | None, device_map: DeviceMap | None
 ) -> Placement:
     """Reads arguments of `load`; raises a `UsageError` for unknown or unavailable ones."""
-    wanted = _read_dtype(dtype)
+    torch_dtype = _read_dtype(dtype)
     if device_map is None:
-        chosen = _find_device(device)
+        torch_device = _find_device(device)
         # straight to the device if possible, without a copy on the CPU
-        direct = chosen.type != "cpu" and _has_accelerate()
-        return Placement(chosen, {"": chosen} if direct else None, wanted)
+        is_direct = torch_device.type != "cpu" and _has_accelerate()
+        return Placement(torch_device, {"": torch_device} if is_direct else None, torch_dtype)
     if device is not None:
         raise UsageError(
             f"A model has a device or a device map, not both ({device!r} and {device_map!r}); leave"
@@ -112,7 +112,7 @@ def placement_of(
             f"The device map {device_map!r} needs accelerate, which is not installed; run `pip"
             " install accelerate`, or give one device."
         )
-    return Placement(None, device_map, wanted)
+    return Placement(None, device_map, torch_dtype)
 
 
 def _read_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
@@ -138,7 +138,7 @@ def _find_device(device: str | torch.device | None) -> torch.device:
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        chosen = torch.device(device)
+        torch_device = torch.device(device)
     except (RuntimeError, TypeError, ValueError):
         raise UsageError(
             f"There is no device {device!r}; use cpu, cuda or cuda:0.",
@@ -147,12 +147,11 @@ def _find_device(device: str | torch.device | None) -> torch.device:
             allowed=["cpu", "cuda", "cuda:0"],
         ) from None
     try:
-        usable = torch.zeros(1, device=chosen).item() == 0 and not (
-            chosen.type == "cpu" and chosen.index
-        )
+        has_index_of_gpu = torch_device.type == "cpu" and bool(torch_device.index)
+        is_usable = torch.zeros(1, device=torch_device).item() == 0 and not has_index_of_gpu
     except Exception:  # each kind of device has its own error for being absent
-        usable = False
-    if not usable:
+        is_usable = False
+    if not is_usable:
         default = "cuda" if torch.cuda.is_available() else "cpu"
         raise UsageError(
             f"Device {str(device)!r} is not available here; use {default}.",
@@ -160,7 +159,7 @@ def _find_device(device: str | torch.device | None) -> torch.device:
             value=str(device),
             allowed=default,
         )
-    return chosen
+    return torch_device
 
 
 def _has_accelerate() -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, zip_longest
 
 from transformers import PreTrainedTokenizerFast
 
@@ -79,11 +79,13 @@ class Rendered:
         reply: str = "",
     ) -> tuple[CachedDialog, ...]:
         """The dialog with a reply; `computed` has the keys and values of each stream, or is ()."""
-        every = computed or [None] * len(self.prompts)
+        of_streams = computed or [None] * len(self.prompts)
         dialogs = []
-        for prompt, stream, known in zip(self.prompts, self.row.streams, every, strict=True):
+        for prompt, stream, keys_values in zip(
+            self.prompts, self.row.streams, of_streams, strict=True
+        ):
             span = stream.span + (False,) * len(token_ids)
-            prefix = Prefix(stream.token_ids + token_ids, span, stream.compiled, known)
+            prefix = Prefix(stream.token_ids + token_ids, span, stream.compiled, keys_values)
             dialogs.append(CachedDialog(prompt.text + reply, prompt.spans, prefix))
         return tuple(dialogs)
 
@@ -123,7 +125,7 @@ def render(
     for chat in chats:
         request = chat.request
         with errors_named(request.name):
-            texts.append([_text_of(request, read, tokenizer) for read in _chats(request)])
+            texts.append([_text_of(request, edited, tokenizer) for edited in _chats(request)])
             masks.append(_mask_token(tokenizer) if request.compiled.masks_span else None)
     prompts = iter(tokenize(list(chain(*texts)), tokenizer))
     return [
@@ -144,9 +146,9 @@ def _text_of(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) 
     """The text of a chat, up to where the model's reply continues it."""
     if request.plain:
         return _plain(chat.messages[0]["content"], chat.emphasis, tokenizer)
-    answered, begun = chat.messages, ""
+    answered, reply_start = chat.messages, ""
     if request.continue_final_message:  # as if the model had written the beginning of its reply
-        answered, begun = answered[:-1], answered[-1]["content"]
+        answered, reply_start = chat.messages[:-1], chat.messages[-1]["content"]
     emphasis = chat.emphasis and [part for part in chat.emphasis if part.message < len(answered)]
     text, spans = render_with_spans(
         answered,
@@ -158,7 +160,7 @@ def _text_of(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) 
     )
     in_reply = [part for part in chat.emphasis or () if part.message == len(answered)]
     spans += tuple((len(text) + part.first, len(text) + part.last) for part in in_reply)
-    return RenderedText(text + begun, spans)
+    return RenderedText(text + reply_start, spans)
 
 
 def _plain(
@@ -167,21 +169,22 @@ def _plain(
     """A prompt as it is, after the token that this tokenizer begins every text with."""
     first = tokenizer.bos_token_id
     begins = first is not None and list(tokenizer("").input_ids[:1]) == [first]
-    before = str(tokenizer.bos_token) if begins else ""
-    if not tokenizer(before + text, add_special_tokens=False).input_ids:
+    bos = str(tokenizer.bos_token) if begins else ""
+    if not tokenizer(bos + text, add_special_tokens=False).input_ids:
         raise PromptError(f"The prompt {text!r} has no tokens; give a text.")
-    spans = ((len(before) + start, len(before) + end) for _, start, end in emphasis or ())
-    return RenderedText(before + text, tuple(spans))
+    spans = ((len(bos) + start, len(bos) + end) for _, start, end in emphasis or ())
+    return RenderedText(bos + text, tuple(spans))
 
 
 def _row(
     chat: RequestInThread, prompts: Sequence[Prompt], mask: int | None, traces: bool
 ) -> Rendered:
     """The row of a chat, whose streams have these prompts; `mask` is the token of `_stream`."""
-    request, known = chat.request, [*chat.dialog, *[None] * len(prompts)]
-    streams = [_stream(prompts[0], known[0], request.compiled)]
-    for prompt, dialog in zip(prompts[1:], known[1:], strict=False):
-        streams.append(_stream(prompt, dialog, request.compiled, mask))
+    request = chat.request
+    streams: list[Stream] = []
+    for prompt, dialog in zip_longest(prompts, chat.dialog[: len(prompts)]):
+        mask_of_stream = mask if streams else None  # the first one reads its span
+        streams.append(_stream(prompt, dialog, request.compiled, mask_of_stream))
     row = Row(
         tuple(streams),
         request.compiled.processors,
@@ -210,32 +213,36 @@ def _mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
 
 def _stream(
     prompt: Prompt,
-    before: CachedDialog | None,
+    dialog: CachedDialog | None,
     compiled: CompiledMethods,
     mask: int | None = None,
 ) -> Stream:
     """The stream of a prompt, after the part already computed; `mask` replaces each span token."""
     token_ids, span = prompt.token_ids, prompt.span_mask
-    if before is not None and (continued := _continue(before, prompt)):
+    if dialog is not None and (continued := _continue(dialog, prompt)):
         token_ids, span = continued
     if mask is not None:
         pairs = zip(token_ids, span, strict=True)
         token_ids = tuple(mask if inside else token for token, inside in pairs)
-    prefix = None if before is None else before.prefix
+    prefix = None if dialog is None else dialog.prefix
     return Stream.after(prefix, token_ids, span, compiled)
 
 
 def _continue(
-    before: CachedDialog, prompt: Prompt
+    dialog: CachedDialog, prompt: Prompt
 ) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:
-    """The tokens and span of `prompt`, with known tokens kept as they were generated."""
-    # the text after them is taken from a tokenization of the whole, if a token starts there
-    boundary, known = len(before.text), before.prefix
-    earlier = tuple(span for span in prompt.spans if span[0] < boundary)
+    """The tokens and span of `prompt`, with those of the dialog kept as they were generated; None
+    if it does not continue the dialog.
+    """
+    # the text after it is taken from a tokenization of the whole, if a token starts there
+    boundary = len(dialog.text)
+    spans_before = tuple(span for span in prompt.spans if span[0] < boundary)
     first = token_at(prompt, boundary)
-    if first is None or before.spans != earlier or not prompt.text.startswith(before.text):
+    if first is None or dialog.spans != spans_before or not prompt.text.startswith(dialog.text):
         return None
-    return known.token_ids + prompt.token_ids[first:], known.span + prompt.span_mask[first:]
+    token_ids = dialog.prefix.token_ids + prompt.token_ids[first:]
+    span = dialog.prefix.span + prompt.span_mask[first:]
+    return token_ids, span
 
 
 def token_at(prompt: Prompt, character: int) -> int | None:
@@ -258,7 +265,7 @@ def _chats(request: Request) -> list[_Chat]:
 
 def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[CachedDialog, ...]:
     """A dialog whose replies come with their tokens, as a thread would have kept it."""
-    known: tuple[CachedDialog, ...] = ()
+    dialog: tuple[CachedDialog, ...] = ()
     for number, token_ids in request.reply_token_ids:
         reply = request.messages[number]["content"]
         text = str(tokenizer.decode(list(token_ids), skip_special_tokens=True))
@@ -279,8 +286,8 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
             reply_token_ids=(),
             continue_final_message=False,
         )
-        known = render_one(answered, tokenizer, known).as_dialog((), token_ids, reply)
-    return known
+        dialog = render_one(answered, tokenizer, dialog).as_dialog((), token_ids, reply)
+    return dialog
 
 
 def check_room(chat: Rendered, context: int | None, model: str) -> None:

@@ -270,17 +270,17 @@ class Request:
         )
         if not idle:
             return
-        before = f"{name}: " if name else ""
+        prefix = f"{name}: " if name else ""
         if idle.needs_system_prompt:
             raise UsageError(
-                f"{before}{idle.spec} needs a system prompt, and this chat has none; add a message"
+                f"{prefix}{idle.spec} needs a system prompt, and this chat has none; add a message"
                 " with the role 'system'.",
                 option="messages",
                 value=idle.spec,
                 allowed="a system prompt",
             )
         raise UsageError(
-            f"{before}{idle.spec} needs a system prompt or emphasis, and this chat has neither; add"
+            f"{prefix}{idle.spec} needs a system prompt or emphasis, and this chat has neither; add"
             " a message with the role 'system', or give emphasis.",
             option="messages",
             value=idle.spec,

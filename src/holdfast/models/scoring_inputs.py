@@ -87,9 +87,9 @@ def scoring_inputs(
     inputs = []
     for chat, options in zip(chats, replies, strict=True):
         with errors_named(chat.row.name):
-            given = ScoringInput(chat, _reply_token_ids(chat, options, tokenizer))
-            _check_fits(given, context, model)
-            inputs.append(given)
+            scoring = ScoringInput(chat, _reply_token_ids(chat, options, tokenizer))
+            _check_fits(scoring, context, model)
+            inputs.append(scoring)
     return inputs
 
 
@@ -100,21 +100,23 @@ def _reply_token_ids(
     if continues_text(tokenizer):
         replies = [f" {reply.lstrip()}" for reply in replies]
     text = chat.prompts[0].text
-    joined = tokenize([RenderedText(text + reply) for reply in replies], tokenizer)
+    prompts = tokenize([RenderedText(text + reply) for reply in replies], tokenizer)
     return tuple(
-        _tokens_after(text, reply, both, tokenizer)
-        for reply, both in zip(replies, joined, strict=True)
+        _tokens_after(text, reply, prompt, tokenizer)
+        for reply, prompt in zip(replies, prompts, strict=True)
     )
 
 
 def _tokens_after(
-    text: str, reply: str, joined: Prompt, tokenizer: PreTrainedTokenizerFast
+    text: str, reply: str, with_reply: Prompt, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[int, ...]:
     """The tokens of a reply in those of the text with it; of the reply alone if one spans both."""
-    first = token_at(joined, len(text))
+    first = token_at(with_reply, len(text))
     if first is None:
-        (joined,), first = tokenize([RenderedText(reply)], tokenizer), 0
-    token_ids = joined.token_ids[first:]
+        (alone,) = tokenize([RenderedText(reply)], tokenizer)
+        token_ids = alone.token_ids
+    else:
+        token_ids = with_reply.token_ids[first:]
     if not token_ids:  # some tokenizers drop whitespace and control characters
         raise PromptError(
             f"The reply {reply!r} has no tokens, and so no probability; give it a text.",
@@ -124,8 +126,8 @@ def _tokens_after(
     return token_ids
 
 
-def _check_fits(given: ScoringInput, context: int | None, model: str) -> None:
-    longest = given.chat.row.longest + max(map(len, given.replies))
+def _check_fits(scoring: ScoringInput, context: int | None, model: str) -> None:
+    longest = scoring.chat.row.longest + max(map(len, scoring.replies))
     if context and longest > context:
         raise PromptTooLong(
             f"A chat and its reply take {longest} tokens, and {model} sees {context}; use a"

@@ -26,6 +26,7 @@ from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.scoring_inputs import ScoringInput, check_replies, scoring_inputs
 from holdfast.models.session_model import SessionModel
 from holdfast.models.step_loop import StepLoop
+from holdfast.models.step_worker import StepWorker
 from holdfast.models.stepped_model import SteppedModel
 from holdfast.models.thread_cache import ThreadCache
 from holdfast.validation import ranges
@@ -38,18 +39,28 @@ class LocalSession:
     """An engine on a model in this process, which steps itself while tasks wait for replies.
 
     Requests of all tasks share forward passes, and rows join and leave the batch at any step. The
-    requests of a thread share prefixes; what was computed lives as long as the session. If
-    `long_lived`, requests without a thread share their common first tokens.
+    requests of a thread share prefixes; what was computed lives as long as the session.
+
+    Args:
+        model: computes the replies.
+        long_lived: whether requests without a thread share their common first tokens.
+        worker: of a server, makes the steps while the event loop goes on; None: they are made in
+            the event loop, once all of its tasks wait.
+
+    Attributes:
+        fingerprint: that of the model when the session was opened.
     """
 
-    def __init__(self, model: SessionModel, *, long_lived: bool = False):
+    def __init__(
+        self, model: SessionModel, *, long_lived: bool = False, worker: StepWorker | None = None
+    ):
         self.model = model
         self.threads = ThreadCache(model.prefix_bytes)
-        self.stepped = SteppedModel(model, self.threads, long_lived=long_lived)
+        self.stepped = SteppedModel(model, self.threads, long_lived=long_lived, worker=worker)
         self._rehearsals = Rehearsals()
         self._check = lru_cache(_MAX_CHECKED)(model.check)  # which may read the model's weights
-        self._loop = StepLoop(self.stepped)
-        self._fingerprint = model.fingerprint
+        self._loop = StepLoop(self.stepped, None if worker is None else worker.executor)
+        self.fingerprint = model.fingerprint
 
     async def __aenter__(self) -> Self:
         return self
@@ -84,9 +95,10 @@ class LocalSession:
             request: the chat; refused as in `render`.
             top_logprobs: as in `render`.
         """
-        return self._stream(self.render(request, top_logprobs))
+        return self.stream_rendered(self.render(request, top_logprobs))
 
-    async def _stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
+    async def stream_rendered(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
+        """As `stream`, for a request that `render` has returned as a chat."""
         resolved = await self.resolve(chat, self._loop.generate)
         async with aclosing(self._loop.stream(resolved)) as events:
             async for event in events:
@@ -108,10 +120,19 @@ class LocalSession:
             check_room(chat, self.model.context, self.model.name)
         return run_sync(generate_all(self._generate, chats))
 
+    def close(self, error: Exception) -> None:
+        """Makes no more steps; the tasks that wait for replies get this error."""
+        self._loop.close(error)
+
     @property
     def running(self) -> int:
         """Requests being forwarded; the other open ones wait."""
         return self.stepped.running
+
+    @property
+    def capacity(self) -> int:
+        """The most requests forwarded together, given the memory known to suffice."""
+        return self.stepped.capacity
 
     @property
     def rows_at_most(self) -> int | None:
@@ -124,10 +145,10 @@ class LocalSession:
 
     def _check_weights(self) -> None:
         """Raises a `ModelError` if the weights changed since the session was opened."""
-        if (now := self.model.fingerprint) != self._fingerprint:
+        if (now := self.model.fingerprint) != self.fingerprint:
             raise ModelError(
                 f"The weights, the configuration or the template of {self.model.name!r} changed"
-                f" since this session was opened (fingerprint {self._fingerprint[:12]}, now"
+                f" since this session was opened (fingerprint {self.fingerprint[:12]}, now"
                 f" {now[:12]}), and it has computed with the old ones; open a new session."
             )
 
@@ -171,11 +192,11 @@ class LocalSession:
 
     def _render(self, requests: Sequence[Request]) -> list[Rendered]:
         """The requests as rows that continue their threads; one that needs a rehearsal has it."""
-        known = [self._after_known_rehearsal(request) for request in requests]
-        rows = self._rows(known)
-        waiting = [n for n, request in enumerate(known) if request.compiled.rehearsed]
-        rehearsals = self._rows([rehearsal_of(known[n]) for n in waiting])
-        for n, rehearsal in zip(waiting, rehearsals, strict=True):
+        requests = [self._after_known_rehearsal(request) for request in requests]
+        rows = self._rows(requests)
+        rehearsed = [n for n, request in enumerate(requests) if request.compiled.rehearsed]
+        rehearsals = self._rows([rehearsal_of(requests[n]) for n in rehearsed])
+        for n, rehearsal in zip(rehearsed, rehearsals, strict=True):
             rows[n] = replace(rows[n], rehearsal=rehearsal)
         return rows
 
@@ -234,11 +255,11 @@ class LocalSession:
         inputs = await self.score_inputs(requests, replies)
         if not inputs:
             return []
-        chats = [given.chat for given in inputs]
+        chats = [scoring.chat for scoring in inputs]
         rows = score_rows(
             self.model.runner,
             [chat.row for chat in chats],
-            [given.replies for given in inputs],
+            [scoring.replies for scoring in inputs],
             self.model.batch_size,
         )
         for chat, row in zip(chats, rows, strict=True):

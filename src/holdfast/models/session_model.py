@@ -7,7 +7,7 @@ from typing import Protocol
 
 from transformers import PreTrainedTokenizerFast
 
-from holdfast.generation.runner import Runner
+from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.methods import Method
 
@@ -48,7 +48,7 @@ class SessionModel(Protocol):
         """Bytes of keys and values that a session keeps of its dialogs."""
 
     @property
-    def runner(self) -> Runner:
+    def runner(self) -> RowRunner:
         """The model as the engine sees it."""
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:

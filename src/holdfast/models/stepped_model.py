@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.rows import RowState, TokenMass
 from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.generation.shared_prefixes import SharedPrefixes
@@ -15,6 +17,7 @@ from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Token
 from holdfast.models.session_model import SessionModel
 from holdfast.models.step_loop import RowUpdate
+from holdfast.models.step_worker import StepWorker
 from holdfast.models.thread_cache import ThreadCache
 
 
@@ -33,14 +36,25 @@ class SteppedModel:
     Args:
         threads: where the dialogs of requests with `keep` are kept.
         long_lived: whether requests without a thread share their common first tokens.
+        worker: of a server, makes the steps; None: whoever calls `step`.
 
     Attributes:
         rows_at_most: the most requests forwarded together since memory ran out; None: it never did.
     """
 
-    def __init__(self, model: SessionModel, threads: ThreadCache, *, long_lived: bool = False):
+    def __init__(
+        self,
+        model: SessionModel,
+        threads: ThreadCache,
+        *,
+        long_lived: bool = False,
+        worker: StepWorker | None = None,
+    ):
         self.rows_at_most: int | None = None
-        self._model, self._threads, self._long_lived = model, threads, long_lived
+        self._model, self._threads = model, threads
+        self._long_lived, self._worker = long_lived, worker
+        # a small model leaves the other processors to the clients of its server
+        self._one_processor = worker is not None and model.runner.small
         self._scheduler = self._new_scheduler()
         self._open: dict[RowState, _OpenRequest] = {}
 
@@ -64,7 +78,13 @@ class SteppedModel:
         return self._scheduler.limit
 
     def submit(self, chat: Rendered, streamed: bool = False) -> RowState:
-        """Queues a chat; `step` answers it along with all others."""
+        """Queues a chat; `step` answers it along with all others.
+
+        Raises:
+            ModelError: its worker has failed for good, or was closed.
+        """
+        if self._worker is not None:
+            self._worker.check_running()
         shares = self._long_lived and chat.request.thread is None
         row = self._scheduler.submit(replace(chat.row, shares=shares))
         self._open[row] = _OpenRequest(chat, streamed)
@@ -73,14 +93,23 @@ class SteppedModel:
     def step(self) -> dict[RowState, RowUpdate]:
         """Makes a pass; reports the replies that have ended, and streamed ones with new tokens.
 
-        An error of the pass ends every open request.
+        An error of the pass ends every open request; of a `StepWorker`, it is a `ModelError`.
         """
         try:
-            ended = self._scheduler.step()
-        except BaseException:
+            with one_thread() if self._one_processor else nullcontext():
+                updates = self._advance()
+        except BaseException as error:
             self._open.clear()
             self._scheduler = self._new_scheduler()
-            raise
+            if self._worker is None:
+                raise
+            raise self._worker.note_failure(error) from error
+        if self._worker is not None and _have_reply(updates):
+            self._worker.note_reply()
+        return updates
+
+    def _advance(self) -> dict[RowState, RowUpdate]:
+        ended = self._scheduler.step()
         if self._scheduler.halvings:
             self.rows_at_most = self._scheduler.halvings[-1]
         tokens = _new_tokens(
@@ -110,9 +139,9 @@ class SteppedModel:
             return error
 
     def _reply(self, chat: Rendered, row: RowState) -> Reply:
-        done = row.result()
-        forwarded = done.forwarded + chat.rehearsed
-        if done.stop_reason == "context":
+        continuation = row.result()
+        forwarded = continuation.forwarded + chat.rehearsed
+        if continuation.stop_reason == "context":
             return Reply(
                 text="",
                 token_ids=(),
@@ -120,19 +149,24 @@ class SteppedModel:
                 forwarded=forwarded,
                 prompt_ids=chat.prompt_ids,
             )
-        ids = done.token_ids
+        ids = continuation.token_ids
         text = str(self._model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if chat.row.keep and chat.request.thread is not None:
-            self._threads.keep(chat.request.thread, chat.as_dialog(done.computed, ids, text))
+            dialog = chat.as_dialog(continuation.computed, ids, text)
+            self._threads.keep(chat.request.thread, dialog)
         return Reply(
             text=text,
             token_ids=ids,
-            stop_reason=done.stop_reason,
-            trace=done.trace,
+            stop_reason=continuation.stop_reason,
+            trace=continuation.trace,
             forwarded=forwarded,
             prompt_ids=chat.prompt_ids,
             cached=row.cached,
         )
+
+
+def _have_reply(updates: Mapping[RowState, RowUpdate]) -> bool:
+    return any(isinstance(update.outcome, Reply) for update in updates.values())
 
 
 def _new_tokens(rows: Mapping[RowState, int]) -> dict[RowState, list[Token]]:

@@ -24,12 +24,19 @@ def check_kind(name: str, config: PreTrainedConfig) -> None:
         )
 
 
-def load_whole(source: Source, location: str, **options: Any) -> PreTrainedModel:
-    """Loads a model; refuses missing weights, which transformers would initialise at random."""
-    from transformers import AutoModelForCausalLM
+def load_whole(
+    source: Source, model_class: Any, location: str | None, **options: Any
+) -> PreTrainedModel:
+    """Loads a model; refuses missing weights, which transformers would initialise at random.
 
+    Args:
+        source: names the model in errors.
+        model_class: the class of transformers whose `from_pretrained` makes it.
+        location: of the checkpoint; None: `options` have its `state_dict`.
+        options: of `from_pretrained`.
+    """
     with _no_report():
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = model_class.from_pretrained(
             location,
             output_loading_info=True,
             ignore_mismatched_sizes=True,

@@ -52,8 +52,8 @@ class AccessRules:
             )
         if not self.key or scope["path"] in self.open_paths:
             return
-        given = headers.get("authorization", "").encode("latin-1")
-        if not hmac.compare_digest(given, b"Bearer " + self.key.encode()):
+        authorization = headers.get("authorization", "").encode("latin-1")
+        if not hmac.compare_digest(authorization, b"Bearer " + self.key.encode()):
             raise Refusal(
                 "The API key is missing or wrong; send it as Authorization: Bearer KEY.",
                 code="invalid_api_key",

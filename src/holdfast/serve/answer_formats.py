@@ -85,26 +85,26 @@ class ReplyMessage(TypedDict):
     tool_calls: NotRequired[list[ParsedCall]]
 
 
-class _Choice(TypedDict):
+class _ChoiceFields(TypedDict):
     index: int
     logprobs: dict[str, Any] | None
     finish_reason: Finish | None
     holdfast: NotRequired[ChoiceDetails]
 
 
-class ChatChoice(_Choice):
+class ChatChoice(_ChoiceFields):
     """A reply to a chat."""
 
     message: ReplyMessage
 
 
-class ChatDelta(_Choice):
+class ChatDelta(_ChoiceFields):
     """A piece of a reply to a chat."""
 
     delta: dict[str, Any]
 
 
-class TextChoice(_Choice):
+class TextChoice(_ChoiceFields):
     """A continuation of a text, or a piece of one."""
 
     text: str
@@ -199,8 +199,10 @@ class CompletionShapes:
 Shapes = ChatShapes | CompletionShapes
 
 
-def _choice(index: int, delta: Delta, details: Details, logprobs: dict[str, Any] | None) -> _Choice:
-    choice = _Choice(index=index, logprobs=logprobs, finish_reason=delta.finish_reason)
+def _choice(
+    index: int, delta: Delta, details: Details, logprobs: dict[str, Any] | None
+) -> _ChoiceFields:
+    choice = _ChoiceFields(index=index, logprobs=logprobs, finish_reason=delta.finish_reason)
     about = ChoiceDetails()
     if details.trace:
         about["tokens"] = details.masses(delta.tokens)

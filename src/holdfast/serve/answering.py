@@ -40,7 +40,7 @@ async def answer(
         send: sends the answer.
     """
     seconds, body = service.limits.seconds, submission.body
-    choices = list[Choice]()
+    choices = list[PendingChoice]()
     try:
         async with (
             asyncio.timeout(seconds - (time.monotonic() - arrived)),
@@ -48,7 +48,7 @@ async def answer(
         ):
             for index, chat in enumerate(chats):
                 details = Details(service.model.tokenizer, body.likeliest, body.trace)
-                choices.append(Choice(index, chat, details, Stopwatch(arrived)))
+                choices.append(PendingChoice(index, chat, details, Stopwatch(arrived)))
             await write(Answer(service, submission, choices), send)
     except TimeoutError:
         raise too_slow(seconds) from None
@@ -94,7 +94,7 @@ async def _admitted(service: Service, submission: Submission) -> AsyncIterator[l
 
 
 @dataclass(frozen=True)
-class Choice:
+class PendingChoice:
     """A reply to generate."""
 
     index: int
@@ -109,9 +109,9 @@ class Answer:
 
     service: Service
     submission: Submission
-    choices: list[Choice]
+    choices: list[PendingChoice]
 
-    async def deltas(self, choice: Choice) -> AsyncGenerator[Delta]:
+    async def deltas(self, choice: PendingChoice) -> AsyncGenerator[Delta]:
         """A reply piece by piece; the last one has the tool calls of the whole text."""
         parser, text = self.submission.parser, ""
         stops = self.submission.body.stops
@@ -125,7 +125,9 @@ class Answer:
                     delta = self._with_calls(delta, text, choice, parser)
                 yield delta
 
-    def _with_calls(self, last: Delta, text: str, choice: Choice, parser: CallParser) -> Delta:
+    def _with_calls(
+        self, last: Delta, text: str, choice: PendingChoice, parser: CallParser
+    ) -> Delta:
         """The last piece of a reply with the tool calls of its text, or that they are unparsed."""
         request, prompt = choice.chat.request, choice.chat.prompts[0].text
         if last.finish_reason == "stop" and (calls := parser.parse(text, prompt, request.tools)):
@@ -160,7 +162,7 @@ def _head(answer: Answer, shapes: Shapes, kind: str) -> dict[str, Any]:
         "object": kind,
         "created": int(time.time()),
         "model": answer.service.name,
-        "system_fingerprint": f"fp_{answer.service.model.fingerprint[:12]}",
+        "system_fingerprint": f"fp_{answer.service.engine.fingerprint[:12]}",
     }
 
 
@@ -182,11 +184,13 @@ async def _send_events(answer: Answer, shapes: Shapes, send: Send) -> None:
     with_usage = options is not None and options.include_usage
     head = _head(answer, shapes, shapes.chunk) | ({"usage": None} if with_usage else {})
 
-    async def send_chunk(choice: Choice, delta: Delta, first: bool = False, **more: Any) -> None:
+    async def send_chunk(
+        choice: PendingChoice, delta: Delta, first: bool = False, **fields: Any
+    ) -> None:
         piece = shapes.chunk_choice(choice.index, delta, choice.details, first)
-        await send_event(send, head | {"choices": [piece]} | more)
+        await send_event(send, head | {"choices": [piece]} | fields)
 
-    async def send_reply(choice: Choice) -> None:
+    async def send_reply(choice: PendingChoice) -> None:
         async with aclosing(answer.deltas(choice)) as deltas:
             async for delta in deltas:
                 await send_chunk(choice, delta)
@@ -194,8 +198,8 @@ async def _send_events(answer: Answer, shapes: Shapes, send: Send) -> None:
     await start_events(send)
     for choice in answer.choices:
         # the very first chunk says how the answer is steered
-        more = {} if choice.index else {"holdfast": answer.steering}
-        await send_chunk(choice, Delta(), first=True, **more)
+        fields = {} if choice.index else {"holdfast": answer.steering}
+        await send_chunk(choice, Delta(), first=True, **fields)
     async with task_group() as group:
         for choice in answer.choices:
             group.create_task(send_reply(choice))
@@ -204,14 +208,14 @@ async def _send_events(answer: Answer, shapes: Shapes, send: Send) -> None:
     await end_events(send)
 
 
-def _usage(submission: Submission, choices: list[Choice]) -> Usage:
+def _usage(submission: Submission, choices: list[PendingChoice]) -> Usage:
     prompts = choices[:: submission.body.n]
-    read = sum(len(choice.chat.prompt_ids) for choice in prompts)
+    prompt_tokens = sum(len(choice.chat.prompt_ids) for choice in prompts)
     generated = sum(choice.stopwatch.tokens for choice in choices)
     cached = sum(choice.stopwatch.cached for choice in prompts)
     return Usage(
-        prompt_tokens=read,
+        prompt_tokens=prompt_tokens,
         completion_tokens=generated,
-        total_tokens=read + generated,
+        total_tokens=prompt_tokens + generated,
         prompt_tokens_details=Cached(cached_tokens=cached),
     )

@@ -81,10 +81,10 @@ class ChatFields(SpanFields):
     @model_validator(mode="after")
     def _check_generation_prompt(self) -> Self:
         if self.add_generation_prompt == self.continue_final_message:  # never for None
-            given = json.dumps(self.add_generation_prompt)
+            value = json.dumps(self.add_generation_prompt)
             raise refused_field(
                 "add_generation_prompt",
-                f"add_generation_prompt {given} and continue_final_message {given} exclude each"
+                f"add_generation_prompt {value} and continue_final_message {value} exclude each"
                 " other; leave add_generation_prompt out.",
             )
         return self
@@ -197,11 +197,11 @@ class GeneratingBody(SpanFields):
             "trace": bool(arguments.holdfast_trace),
         }
         for name, value in values.items():
-            given = getattr(self, name)
-            if given and value and given != value:
+            field = getattr(self, name)
+            if field and value and field != value:
                 raise refused_field(
                     "vllm_xargs",
-                    f"{name} is {shortened(given)}, and vllm_xargs gives {shortened(value)}; give"
+                    f"{name} is {shortened(field)}, and vllm_xargs gives {shortened(value)}; give"
                     " it once.",
                 )
         return self.model_copy(update={name: value for name, value in values.items() if value})
@@ -296,8 +296,9 @@ class ChatBody(GeneratingBody, ChatFields):
     @property
     def format_grammar(self) -> Grammar | None:
         """The grammar of its response format; None if a reply may be any text."""
-        given = self.response_format
-        return None if given is None else read_response_format(given.model_dump(by_alias=True))
+        if self.response_format is None:
+            return None
+        return read_response_format(self.response_format.model_dump(by_alias=True))
 
     @model_validator(mode="after")
     def _check_together(self) -> ChatBody:
@@ -320,12 +321,12 @@ class ChatBody(GeneratingBody, ChatFields):
         forced = self.tool_choice not in ("auto", "none")
         if forced and not self.forced_tools:
             declared = ", ".join(tool.function.name[:60] for tool in self.tools[:8])
-            given = "required"
+            choice = "required"
             if isinstance(self.tool_choice, NamedTool):
-                given = shortened(self.tool_choice.function.name)
+                choice = shortened(self.tool_choice.function.name)
             raise refused_field(
                 "tool_choice",
-                f"tool_choice asks for {given}, and the declared tools are {declared or 'none'};"
+                f"tool_choice asks for {choice}, and the declared tools are {declared or 'none'};"
                 " declare it in tools, or give auto.",
             )
         if self.parses_calls and not forced and not self.parallel_tool_calls:

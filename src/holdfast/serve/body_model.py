@@ -34,9 +34,9 @@ def _allow_null(schema: dict[str, Any]) -> None:
     """Lets every optional field be null, which is the same as leaving it out."""
     for name, field in schema.get("properties", {}).items():
         if name not in schema.get("required", ()) and None not in field.get("enum", ()):
-            kept = {key: field.pop(key) for key in ("description", "default") if key in field}
+            about = {key: field.pop(key) for key in ("description", "default") if key in field}
             field.pop("title", None)
-            schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **kept}
+            schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **about}
 
 
 class Body(StrictModel):

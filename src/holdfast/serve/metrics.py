@@ -69,17 +69,32 @@ class Metrics:
         def histogram(name: str, text: str, buckets: Any = _SECONDS, *labels: str) -> Histogram:
             return Histogram(f"holdfast_{name}", text, labels, buckets=buckets, registry=registry)
 
-        answered = "Requests answered, by path and status; 499: the client went away."
-        counted = "Tokens: of prompts, of them those that were not forwarded, and generated ones."
-        by = ("path", "status")
-        self.requests = Counter("holdfast_requests", answered, by, registry=registry)
-        self.tokens = Counter("holdfast_tokens", counted, ("kind",), registry=registry)
-        first, gap = "time_to_first_token_seconds", "time_per_token_seconds"
-        self._first = histogram(first, "From a request's arrival to its first token.")
-        self._gap = histogram(gap, "From one token of a reply to the next, mean of each reply.")
+        self.requests = Counter(
+            "holdfast_requests",
+            "Requests answered, by path and status; 499: the client went away.",
+            ("path", "status"),
+            registry=registry,
+        )
+        self.tokens = Counter(
+            "holdfast_tokens",
+            "Tokens: of prompts, of them those that were not forwarded, and generated ones.",
+            ("kind",),
+            registry=registry,
+        )
+        self._first = histogram(
+            "time_to_first_token_seconds", "From a request's arrival to its first token."
+        )
+        self._gap = histogram(
+            "time_per_token_seconds", "From one token of a reply to the next, mean of each reply."
+        )
         self.seconds = histogram("request_seconds", "From a request's arrival to its last token.")
-        by_round = "Attention mass on the prompt, mean of each traced reply, by round of a dialog."
-        self._mass = histogram("prompt_mass", by_round, _MASS, "round", "steered")
+        self._mass = histogram(
+            "prompt_mass",
+            "Attention mass on the prompt, mean of each traced reply, by round of a dialog.",
+            _MASS,
+            "round",
+            "steered",
+        )
         for name, description, count in (
             ("holdfast_running", "Rows that are being forwarded.", lambda: engine.running),
             ("holdfast_open", "Requests taken that have not ended.", lambda: engine.open),

@@ -188,12 +188,13 @@ def _text_position(message: OutputItem) -> Event:
 
 def _call_events(call: OutputItem, index: int) -> Iterator[Event]:
     """The events of a tool call, which is complete when it is sent."""
-    arguments, position = call["arguments"], {"item_id": call["id"], "output_index": index}
-    added = {**call, "arguments": "", "status": "in_progress"}
-    yield {"type": "response.output_item.added", "output_index": index, "item": added}
+    position = {"item_id": call["id"], "output_index": index}
+    name, arguments = call["name"], call["arguments"]
+    item = {**call, "arguments": "", "status": "in_progress"}
+    yield {"type": "response.output_item.added", "output_index": index, "item": item}
     yield {"type": "response.function_call_arguments.delta", **position, "delta": arguments}
-    done = {"arguments": arguments, "name": call["name"]}
-    yield {"type": "response.function_call_arguments.done", **position, **done}
+    whole = {"arguments": arguments, "name": name}
+    yield {"type": "response.function_call_arguments.done", **position, **whole}
     yield {"type": "response.output_item.done", "output_index": index, "item": call}
 
 

@@ -52,7 +52,7 @@ class InputItem(Body):
     )
 
     # by type, the fields that an item needs
-    _NEEDED: ClassVar[Mapping[str, tuple[str, ...]]] = {
+    _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "message": ("role", "content"),
         "function_call": ("call_id", "name", "arguments"),
         "function_call_output": ("call_id", "output"),
@@ -65,11 +65,11 @@ class InputItem(Body):
 
     @model_validator(mode="after")
     def _check_needed(self) -> Self:
-        needed = self._NEEDED[self.type]
-        for names in self._NEEDED.values():
+        needed_fields = self._FIELDS[self.type]
+        for names in self._FIELDS.values():
             for name in names:
-                if (getattr(self, name) is None) == (name in needed):
-                    verb = "needs" if name in needed else "takes no"
+                if (getattr(self, name) is None) == (name in needed_fields):
+                    verb = "needs" if name in needed_fields else "takes no"
                     raise refused_field(
                         "input", f"An item of input of the type {self.type} {verb} {name}."
                     )
@@ -171,9 +171,9 @@ class ResponsesBody(ChatFields):
 
     def chat_fields(self) -> dict[str, Any]:
         """The same request as the body of a chat."""
-        kept = "model emphasis marks system_as temperature top_p seed steering".split()
-        kept += ["continue_final_message", "add_generation_prompt"]
-        fields: dict[str, Any] = {name: getattr(self, name) for name in kept}
+        same_names = "model emphasis marks system_as temperature top_p seed steering".split()
+        same_names += ["continue_final_message", "add_generation_prompt"]
+        fields: dict[str, Any] = {name: getattr(self, name) for name in same_names}
         fields |= {
             "messages": self._messages(),
             "max_completion_tokens": self.max_output_tokens,
@@ -186,8 +186,8 @@ class ResponsesBody(ChatFields):
             "tool_choice": self.tool_choice,
         }
         if isinstance(self.tool_choice, ResponseToolChoice):
-            named = {"name": self.tool_choice.name}
-            fields["tool_choice"] = {"type": "function", "function": named}
+            function = {"name": self.tool_choice.name}
+            fields["tool_choice"] = {"type": "function", "function": function}
         if self.text is not None and (form := self.text.format) is not None:
             fields["response_format"] = {"type": form.type}
             if form.type == "json_schema":

@@ -11,12 +11,13 @@ from holdfast import methods
 from holdfast.errors import HoldfastError
 from holdfast.models.rendering import render_one
 from holdfast.models.requests import Request
+from holdfast.models.steering_answer import OfferedMethod, ServerLimits, SteeringAnswer
 from holdfast.serve.service import Service
 from holdfast.serve.wire import Json
 
 
 def add_routes(app: FastAPI, service: Service) -> None:
-    """Adds the routes that take no request body."""
+    """Adds these routes, which take no request body."""
     since = int(time.time())
 
     @app.get("/v1/models")
@@ -31,10 +32,10 @@ def add_routes(app: FastAPI, service: Service) -> None:
         }
         return {"object": "list", "data": [model]}
 
-    @app.get("/v1/steering")
-    async def steering() -> dict[str, Any]:
+    @app.get("/v1/steering", response_model=SteeringAnswer)
+    async def steering() -> Response:
         """The steering methods that the model supports, with their parameters as JSON Schema."""
-        return _steering(service)
+        return Json(_steering(service).as_json())
 
     @app.get("/version")
     async def version() -> dict[str, str]:
@@ -65,43 +66,48 @@ def add_routes(app: FastAPI, service: Service) -> None:
         return Response(service.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
 
-def _steering(service: Service) -> dict[str, Any]:
-    offered, limits = service.model.capabilities, service.limits
-    known = [
-        method
-        for method in methods.schema()
-        if all(methods.Ability(need) in offered for need in method["needs"])
-        and not method["needs_rules"]  # a request has no suite
+def _steering(service: Service) -> SteeringAnswer:
+    model, limits = service.model, service.limits
+    shape = _shape(service)
+    return SteeringAnswer(
+        model=service.name,
+        fingerprint=model.fingerprint,
+        default=methods.spec_of(service.default),
+        methods=_offered_methods(service),
+        attention=model.steerable,
+        layers=None if shape is None else shape.layers,
+        heads=None if shape is None else shape.heads,
+        prompts=service.prompts,
+        fitted=service.fitted,
+        limits=ServerLimits(
+            max_model_len=model.context,
+            max_tokens=limits.tokens,
+            seconds=limits.seconds,
+            body_bytes=limits.body_bytes,
+            messages=limits.messages,
+            n=limits.choices,
+            emphasis=limits.emphasis,
+            queue=service.engine.queue,
+        ),
+    )
+
+
+def _offered_methods(service: Service) -> list[OfferedMethod]:
+    """The methods that the model can apply to a request, which has no suite."""
+    abilities = {ability.value for ability in service.model.capabilities}
+    return [
+        OfferedMethod.model_validate(description)
+        for description in methods.schema()
+        if abilities.issuperset(description["needs"]) and not description["needs_rules"]
     ]
-    return {
-        "model": service.name,
-        "fingerprint": service.model.fingerprint,
-        "default": methods.spec_of(service.default),
-        "methods": known,
-        "attention": service.model.steerable,
-        **_shape(service),
-        "prompts": list(service.prompts),
-        "fitted": list(service.fitted),
-        "limits": {
-            "max_model_len": service.model.context,
-            "max_tokens": limits.tokens,
-            "seconds": limits.seconds,
-            "body_bytes": limits.body_bytes,
-            "messages": limits.messages,
-            "n": limits.choices,
-            "emphasis": limits.emphasis,
-            "queue": service.engine.queue,
-        },
-    }
 
 
-def _shape(service: Service) -> dict[str, int | None]:
-    """The numbers of layers and of heads per layer; null if the layers differ."""
+def _shape(service: Service) -> methods.Shape | None:
+    """The numbers of layers and of heads per layer; None if the layers differ."""
     try:
-        shape = service.model.shape
+        return service.model.shape
     except HoldfastError:
-        return {"layers": None, "heads": None}
-    return {"layers": shape.layers, "heads": shape.heads}
+        return None
 
 
 def tokens(service: Service, request: Request) -> dict[str, Any]:

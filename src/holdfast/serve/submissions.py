@@ -34,15 +34,15 @@ class Steering:
     """The methods of a reply."""
 
     methods: tuple[Method, ...]  # those that the request names, or the server's default
-    why: str = ""  # why there are none; "" if there are any
+    why: str | None = None  # why there are none; None if there are any
 
     def report(self, requests: Sequence[Request]) -> AppliedSteering:
         """Reports the steering of these requests, for their answer.
 
         Methods that edit messages may leave this chat as it is; if all did, nothing was applied.
         """
-        report = AppliedSteering(steering=spec_of(self.methods), applied=not self.why)
-        if self.why:
+        report = AppliedSteering(steering=spec_of(self.methods), applied=self.why is None)
+        if self.why is not None:
             return {**report, "why": self.why}
         editing = compile_methods(self.methods).messages
         if not editing:
@@ -105,10 +105,12 @@ def _grammar(body: ChatBody, parser: CallParser) -> Grammar | None:
     if not body.forced_tools and not body.strict_tools:
         return body.format_grammar
     if (form := parser.form) is None:
-        field, given = ("tool_choice", "required") if body.forced_tools else ("tools", "strict")
+        field, value = "tools", "strict"
+        if body.forced_tools:
+            field, value = "tool_choice", "required"
         raise refused_field(
             field,
-            f"{given} cannot be enforced, because the template of {parser.name!r} writes no calls"
+            f"{value} cannot be enforced, because the template of {parser.name!r} writes no calls"
             " with JSON arguments that can be read back; leave it out.",
             "no_call_form",
         )
@@ -207,10 +209,10 @@ def _choose_methods(
         if idle.needs_system_prompt:
             return Steering((), f"{idle.spec} needs a system prompt, and there is none")
         return Steering((), "there is no system prompt and no emphasis to steer towards")
-    chosen = read_spec(body.steering)
-    if not chosen:
+    methods = read_spec(body.steering)
+    if not methods:
         return Steering((), "the request asks for none")
-    compiled = compile_methods(chosen)
+    compiled = compile_methods(methods)
     if idle := compiled.without_target(prompted=prompted, emphasised=emphasised):
         message = (
             f"steering {idle.spec} needs a system prompt or emphasis, and there is neither; add"
@@ -222,7 +224,7 @@ def _choose_methods(
                 " for steering none."
             )
         raise refused_field("steering", message, "nothing_to_hold")
-    return Steering(chosen)
+    return Steering(methods)
 
 
 def _edited(request: Request) -> list[int]:
@@ -288,10 +290,10 @@ def _seed(body: GeneratingBody) -> int:
 
 
 def _text_of(ids: list[int], tokenizer: PreTrainedTokenizerFast) -> str:
-    text = str(tokenizer.decode(ids)) if max(ids) < len(tokenizer) else ""
-    for known in (text, text.removeprefix(str(tokenizer.bos_token))):
-        if known and list(tokenizer(known).input_ids) == ids:
-            return known
+    decoded = str(tokenizer.decode(ids)) if max(ids) < len(tokenizer) else ""
+    for text in (decoded, decoded.removeprefix(str(tokenizer.bos_token))):
+        if text and list(tokenizer(text).input_ids) == ids:
+            return text
     raise refused_field(
         "prompt",
         f"The prompt's {len(ids)} token ids are not those that their text is tokenized to; send the"

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typing_extensions import TypedDict
 
@@ -33,6 +33,20 @@ class ParsedCall(TypedDict):
     id: str
     type: str
     function: dict[str, str]
+
+
+class _WrittenCall(NamedTuple):
+    """A call of the example's tool, as a chat template writes it."""
+
+    prompt: str
+    reply: str
+
+
+class _ReplyParts(NamedTuple):
+    """A reply as a response template reads it."""
+
+    other_fields: Message  # other than its calls, such as text and reasoning
+    functions: list[dict[str, Any]]  # of each call, with its name, and its arguments as an object
 
 
 @dataclass(frozen=True)
@@ -63,11 +77,11 @@ class CallParser:
             tools: declare the types of arguments.
         """
         calls = []
-        for function in self._read(text, prompt, tools)[1]:
-            arguments = json.dumps(function["arguments"], ensure_ascii=False)
-            called = {"name": function["name"], "arguments": arguments}
-            # an id in the form that Mistral's templates require
-            calls.append(ParsedCall(id=secrets.token_hex(8)[:9], type="function", function=called))
+        for call in self._read(text, prompt, tools).functions:
+            arguments = json.dumps(call["arguments"], ensure_ascii=False)
+            function = {"name": call["name"], "arguments": arguments}
+            name = secrets.token_hex(8)[:9]  # in the form that Mistral's templates require
+            calls.append(ParsedCall(id=name, type="function", function=function))
         return calls
 
     def is_unparsed(self, text: str) -> bool:
@@ -80,50 +94,53 @@ class CallParser:
         """How the chat template writes a call; None unless its arguments are a JSON object and the
         response template reads it back.
         """
-        written = self._written_example()
-        if written is None:
+        example = self._example()
+        if example is None:
             return None
-        prompt, reply = written
-        arguments = re.search(r'\{\s*"holdfast_key"\s*:\s*"holdfast_value"\s*\}', reply)
+        arguments = re.search(r'\{\s*"holdfast_key"\s*:\s*"holdfast_value"\s*\}', example.reply)
         if arguments is None:
             return None
-        before = reply[: arguments.start()]
-        after = self._until_stop(reply[arguments.end() :])
-        read_back = self._read(before + json.dumps(_ARGUMENTS) + after, prompt, [_TOOL])[1]
-        if read_back != [_EXAMPLE]:
+        start = example.reply[: arguments.start()]
+        end = self._until_stop(example.reply[arguments.end() :])
+        reply = start + json.dumps(_ARGUMENTS) + end
+        if self._read(reply, example.prompt, [_TOOL]).functions != [_EXAMPLE]:
             return None
-        space = before[: len(before) - len(before.lstrip())]
-        before = before.lstrip()
+        without_space = start.lstrip()
+        space = start.removesuffix(without_space)
         # up to the first line break, or the end of the first tag or bracket
-        opening = re.split(r"\n|(?<=>)|(?<=\])", before, maxsplit=1)[0]
-        return CallForm(space, before, after, _NAME, opening, self._added(before + after))
+        opening = re.split(r"\n|(?<=>)|(?<=\])", without_space, maxsplit=1)[0]
+        added = self._added(without_space + end)
+        return CallForm(space, without_space, end, _NAME, opening, added)
 
-    def _written_example(self) -> tuple[str, str] | None:
-        """A prompt, and a reply that calls a tool, as the chat template writes them; None if it
-        writes no such reply, or another prompt in front of it.
+    def _example(self) -> _WrittenCall | None:
+        """A call as the chat template writes it; None if it writes none, or another prompt in front
+        of it.
         """
         question: list[Message] = [{"role": "user", "content": "?"}]
         call = {"id": _CALL_ID, "type": "function", "function": _EXAMPLE}
-        called = [*question, {"role": "assistant", "content": "", "tool_calls": [call]}]
+        answer = {"role": "assistant", "content": "", "tool_calls": [call]}
         try:
             prompt = self._rendered(question, add_generation_prompt=True)
-            rendered = self._rendered(called)
+            dialog = self._rendered([*question, answer])
         except Exception:  # whatever a template raises
             return None
-        # a reply may begin otherwise, such as with reasoning
-        return (prompt, rendered.removeprefix(prompt)) if rendered.startswith(prompt) else None
+        if not dialog.startswith(prompt):  # a reply may begin otherwise, such as with reasoning
+            return None
+        return _WrittenCall(prompt, dialog.removeprefix(prompt))
 
     def _until_stop(self, text: str) -> str:
         """A text up to the first token that ends a reply."""
         decoded = (str(self.model.tokenizer.decode([token])) for token in self.model.stop_ids)
         ends = list(filter(None, decoded))  # an id that the tokenizer lacks is no text
-        return re.split("|".join(map(re.escape, ends)), text)[0] if ends else text
+        if not ends:
+            return text
+        return re.split("|".join(map(re.escape, ends)), text)[0]
 
-    def _rendered(self, messages: Sequence[Message], **more: Any) -> str:
+    def _rendered(self, messages: Sequence[Message], **options: Any) -> str:
         """The chat with the example's tool, as the chat template writes it."""
         return str(
             self.model.tokenizer.apply_chat_template(
-                list(messages), tools=[_TOOL], tokenize=False, **more
+                list(messages), tools=[_TOOL], tokenize=False, **options
             )
         )
 
@@ -140,16 +157,13 @@ class CallParser:
         """A message of the assistant whose content has no calls that `tool_calls` has too."""
         if not message.get("tool_calls") or not message["content"] or self.template is None:
             return message
-        beside, functions = self._read(message["content"], "", tools)
-        same = functions == [call["function"] for call in message["tool_calls"]]
-        return {**message, "content": "", **beside} if same else message
+        parts = self._read(message["content"], "", tools)
+        if parts.functions != [call["function"] for call in message["tool_calls"]]:
+            return message
+        return {**message, "content": "", **parts.other_fields}
 
-    def _read(
-        self, text: str, prompt: str, tools: Sequence[Tool]
-    ) -> tuple[Message, list[dict[str, Any]]]:
-        """The fields of a reply other than its calls, such as text and reasoning, and the function
-        of each call, with its name, and its arguments as an object; {} and [] if a call lacks one.
-        """
+    def _read(self, text: str, prompt: str, tools: Sequence[Tool]) -> _ReplyParts:
+        """The parts of a reply; none if a call lacks its name or its arguments."""
         template = self.template or {}
         begins = re.search(_pattern(template, "start_anchor"), prompt, re.DOTALL)
         prefix = prompt if begins else ""
@@ -162,11 +176,15 @@ class CallParser:
                 isinstance(function["name"], str) and isinstance(function["arguments"], dict)
                 for function in functions
             ):
-                others = ("role", "tool_calls")
-                return {name: message[name] for name in message if name not in others}, functions
+                other_fields = {
+                    name: value
+                    for name, value in message.items()
+                    if name not in ("role", "tool_calls")
+                }
+                return _ReplyParts(other_fields, functions)
         except (ValueError, KeyError, TypeError):  # the model wrote something else there
             pass
-        return {}, []
+        return _ReplyParts({}, [])
 
 
 def _pattern(part: Mapping[str, Any], name: str) -> str:

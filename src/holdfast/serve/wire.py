@@ -75,14 +75,15 @@ async def read_json(request: Request, limits: Limits) -> Any:
 
 async def _read_bytes(request: Request, most: int) -> bytes:
     length = request.headers.get("content-length", "0")
-    size, parts, more = int(length[:20]) if length.isdecimal() else 0, list[bytes](), True
-    while more and size <= most:
+    size = int(length[:20]) if length.isdecimal() else 0
+    parts, is_whole = list[bytes](), False
+    while not is_whole and size <= most:
         message = await request.receive()
         if message["type"] == "http.disconnect":
             raise ClientLeft
         parts.append(message.get("body", b""))
         size = max(size, sum(map(len, parts)))
-        more = message.get("more_body", False)
+        is_whole = not message.get("more_body", False)
     if size <= most:
         return b"".join(parts)
     raise Refusal(

@@ -23,8 +23,8 @@ from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import FailedRequest, OutageWatch
+from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel, facts_about
-from holdfast.models.served import same_served
 from holdfast.records.folder import refuse_other_command
 from holdfast.records.identity import SweepIdentity
 from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
@@ -45,7 +45,7 @@ def _wider(recorded: Sequence[Any], given: Sequence[Any]) -> list[Any] | None:
 
 COMPATIBILITY = records.Compatibility(
     defaults={"plan": Plan().identity, **OF_DRIFT.defaults},
-    joins={"model_fingerprint": same_served, "methods": records.superset, "sweeps": _wider},
+    joins={"model_fingerprint": same_fingerprint, "methods": records.superset, "sweeps": _wider},
     reasons={
         "settings.conversations": "the questions are divided among the conversations",
         "plan.draws": "the questions are divided among the conversations",

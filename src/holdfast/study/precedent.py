@@ -24,8 +24,8 @@ from holdfast.errors import RequestFailed, UsageError
 from holdfast.methods import Method, Methods, read_methods
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.failures import FailedRequest, OutageWatch
+from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel, facts_about
-from holdfast.models.served import same_served
 from holdfast.study.precedent_chats import PrecedentChats
 from holdfast.study.precedent_subjects import (
     BROKEN,
@@ -78,7 +78,7 @@ def run(
     about = {"command": "precedent", "argv": running.command, **facts_about(model)}
     compatibility = records.Compatibility(
         joins={
-            "model_fingerprint": same_served,
+            "model_fingerprint": same_fingerprint,
             "methods": records.union,
             "settings.conversations": max,
         }

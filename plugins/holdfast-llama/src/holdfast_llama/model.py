@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
@@ -26,6 +26,7 @@ from holdfast.methods import (
 )
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
 from holdfast.models.checkpoint import find_source
+from holdfast.models.gguf_tokenizer import read_tokenizer
 from holdfast.models.loading_errors import explained
 from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
@@ -38,9 +39,6 @@ from holdfast_llama.weights import SteeredRow
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-    from holdfast.generation.runner import Runner
-    from holdfast.models.session_model import SessionModel
 
 _CONTEXT = 4096  # default tokens per row for models that were trained on more
 _ROWS = 32
@@ -125,13 +123,11 @@ class LlamaModel(Generates):
 
     def session(self, *, long_lived: bool = False) -> LocalSession:
         """Opens a session; see `LocalModel.session`."""
-        model = cast("SessionModel", self)  # its runner has the parts of `Runner` the engine uses
-        return LocalSession(model, long_lived=long_lived)
+        return LocalSession(self, long_lived=long_lived)
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:
         """A new scheduler for this model, without rows."""
-        runner = cast("Runner", self.runner)
-        return Scheduler(runner, self.stop_ids, self.batch_size, serving)
+        return Scheduler(self.runner, self.stop_ids, self.batch_size, serving)
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given."""
@@ -241,8 +237,8 @@ def load(
             f"{name} was trained on {native.trained_context:,} tokens, fewer than context={tokens};"
             " give at most that."
         )
-    with source.opened() as (location, file), explained(source, "tokenizer"):
-        tokenizer = _read_tokenizer(location, file)
+    with explained(source, "tokenizer"):
+        tokenizer = read_tokenizer(source.gguf.header)
     _check_tokens(native, tokenizer, name)
     threads = ranges.whole_number("a model", "threads", threads or torch.get_num_threads(), 1)
     runner = LlamaRunner(Pool(native, rows, tokens, threads, cache), f"llama:{name}")
@@ -261,14 +257,6 @@ def load(
 
 
 load.capabilities = _CAPABILITIES  # type: ignore[attr-defined]  # `abilities_in` reads it
-
-
-def _read_tokenizer(location: str, file: dict[str, str]) -> PreTrainedTokenizerFast:
-    from transformers import PreTrainedTokenizerFast
-
-    kind: Any = PreTrainedTokenizerFast
-    tokenizer: PreTrainedTokenizerFast = kind.from_pretrained(location, **file)
-    return tokenizer
 
 
 def _check_tokens(native: NativeModel, tokenizer: PreTrainedTokenizerFast, name: str) -> None:

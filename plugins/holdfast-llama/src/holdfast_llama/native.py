@@ -137,10 +137,10 @@ class NativeModel:
 
     def tokenize(self, text: str) -> list[int]:
         """Tokenises a text that may contain special tokens; adds none."""
-        given = text.encode()
-        room = len(given) + 8
+        encoded = text.encode()
+        room = len(encoded) + 8
         tokens = (llama_cpp.llama_token * room)()
-        arguments = self.vocab, given, len(given), tokens, room, False, True
+        arguments = self.vocab, encoded, len(encoded), tokens, room, False, True
         return list(tokens[: llama_cpp.llama_tokenize(*arguments)])
 
 
@@ -273,7 +273,7 @@ class NativeContext:
             Exception: whatever was raised while rewriting weights; the streams are left unchanged.
             ModelError: llama.cpp cannot run the pass, or computes attention in an unexpected way.
         """
-        counts = [len(given) for given in tokens]
+        counts = [len(row_tokens) for row_tokens in tokens]
         longest = max(counts)
         if len(rows) > 1 and longest * len(rows) > max(CHUNK, self.rows):
             raise ModelError(
@@ -281,7 +281,7 @@ class NativeContext:
                 " apart."
             )
         shape = len(rows), logits, self.model.vocabulary
-        wanted = np.zeros(shape, np.float32)
+        last_logits = np.zeros(shape, np.float32)
         chunk = CHUNK if logits == 1 else _OUTPUTS
         try:
             start = 0
@@ -292,8 +292,8 @@ class NativeContext:
                     for position in range(max(start, count - logits), min(stop, count)):
                         at = number * (stop - start) + position - start
                         pointer = llama_cpp.llama_get_logits_ith(self.pointer, at)
-                        read = np.ctypeslib.as_array(pointer, (self.model.vocabulary,))
-                        wanted[number, position - count + logits] = read
+                        row_logits = np.ctypeslib.as_array(pointer, (self.model.vocabulary,))
+                        last_logits[number, position - count + logits] = row_logits
                 start = stop
             for row, count in zip(rows, counts, strict=True):
                 if count < longest:
@@ -302,7 +302,7 @@ class NativeContext:
             for row in rows:
                 self.crop(row.stream, row.start)
             raise
-        return Passed(wanted, self.weights.mass, self.weights.uniform)
+        return Passed(last_logits, self.weights.mass, self.weights.uniform)
 
     def _pass(
         self,
@@ -314,16 +314,16 @@ class NativeContext:
     ) -> None:
         """Forwards the tokens [start, stop) of each row, and the first token as padding."""
         batch, width = self._batch, stop - start
-        for number, (row, given) in enumerate(zip(rows, tokens, strict=True)):
+        for number, (row, row_tokens) in enumerate(zip(rows, tokens, strict=True)):
             for position in range(start, stop):
-                at, inside = number * width + position - start, position < len(given)
-                batch.token[at] = given[position if inside else 0]
+                at, inside = number * width + position - start, position < len(row_tokens)
+                batch.token[at] = row_tokens[position if inside else 0]
                 batch.pos[at] = row.start + position
                 batch.n_seq_id[at], batch.seq_id[at][0] = 1, row.stream
-                batch.logits[at] = inside and position >= len(given) - logits
+                batch.logits[at] = inside and position >= len(row_tokens) - logits
         batch.n_tokens = width * len(rows)
         if self.steers:
-            stops = [min(stop, len(given)) for given in tokens]
+            stops = [min(stop, len(row_tokens)) for row_tokens in tokens]
             ends = [row.start + end for row, end in zip(rows, stops, strict=True)]
             self.weights.begin(rows, ends, [end - start - 1 for end in stops])
         with signals_after() if self.steers else contextlib.nullcontext():

@@ -32,7 +32,7 @@ _PADDING_PER_PASS = 16  # tokens that cost about as much as the fixed part of a 
 
 @dataclass(frozen=True, eq=False)
 class SavedStream:
-    """Keys and values of a row's first tokens, as the engine's `KeysValues`.
+    """Keys and values of a row's first tokens.
 
     Args:
         tokens: how many of the saved tokens are used.
@@ -136,7 +136,7 @@ class Pool:
         # on the CPU flash attention is no faster; of a float32 cache it would read float16
         steers = steers or not self.model.gpu_layers or self.cache == "f32"
         contexts = self._contexts[steers]
-        streams = next((some for some in contexts if len(some.used) < self.rows), None)
+        streams = next((entry for entry in contexts if len(entry.used) < self.rows), None)
         if streams is not None and not streams.used and streams.context.columns < columns:
             contexts.remove(streams)
             streams = None  # frees its memory before the longer one is made
@@ -193,6 +193,10 @@ class Slots:
         self._natives.append(None)
         self.lengths.append(0 if computed is None else computed.tokens)
 
+    def add(self, computed: SavedStream) -> None:
+        """Refused: a saved stream begins with the row's first token, so none continues another."""
+        raise NotImplementedError
+
     def native(self, slot: int, *, steers: bool, columns: int) -> _NativeStream:
         """The stream of a row, with room for `columns` tokens; chosen at the row's first pass. A
         steered or traced row cannot continue from keys and values of a context with flash
@@ -248,7 +252,7 @@ class Slots:
 
 
 class LlamaRunner:
-    """A model in llama.cpp, as `holdfast.generation` uses a `Runner`.
+    """A model in llama.cpp, as a `RowRunner` of `holdfast.generation`.
 
     Args:
         pool: the model's contexts.
@@ -292,7 +296,7 @@ class LlamaRunner:
         states = group.streams
         traced = any(state.trace for state in states)
         shape = len(which), logits, self.pool.model.vocabulary
-        wanted = np.zeros(shape, np.float32)
+        last_logits = np.zeros(shape, np.float32)
         mass = np.zeros((len(which), self.layers, self.heads), np.float32)
         uniform = np.zeros((len(which), self.layers), np.float32)
         with self._lock:
@@ -304,13 +308,13 @@ class LlamaRunner:
                 tokens = [rows[number].tokens for number in numbers]
                 steered = [rows[number].steered for number in numbers]
                 passed = rows[numbers[0]].native.context.decode(steered, tokens, logits)
-                wanted[numbers] = passed.logits
+                last_logits[numbers] = passed.logits
                 if passed.mass.size:
                     mass[numbers], uniform[numbers] = passed.mass, passed.uniform
                 for number in numbers:
                     rows[number].native.tokens = rows[number].end
         return Output(
-            torch.from_numpy(wanted),
+            torch.from_numpy(last_logits),
             torch.from_numpy(mass) if traced else None,
             None,
             torch.from_numpy(uniform) if traced else None,

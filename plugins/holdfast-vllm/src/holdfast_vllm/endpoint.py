@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import Gauge
 
 from holdfast.methods import schema
+from holdfast.models.steering_answer import OfferedMethod, SteeringAnswer
 from holdfast_vllm import __version__
 from holdfast_vllm.frontend import ask, refusal_of
 from holdfast_vllm.status import fingerprint_of
@@ -56,15 +57,19 @@ async def state(request: HttpRequest) -> JSONResponse:
 async def steering(request: HttpRequest) -> JSONResponse:
     """Answers `holdfast.connect`: the methods, how to request them, the model's fingerprint."""
     if refusal := await _refusal(request):
-        return JSONResponse({"spelling": "vllm", "methods": [], "refusal": refusal})
+        refused = SteeringAnswer(wire_format="vllm", methods=[], refusal=refusal)
+        return JSONResponse(refused.as_json())
     client = request.app.state.engine_client
     template = getattr(request.app.state.args, "chat_template", None)
     if template is None:
         template = getattr(client.renderer.tokenizer, "chat_template", None)
     ranks = await client.collective_rpc("holdfast_fingerprint", args=(str(template),))
-    return JSONResponse(
-        {"spelling": "vllm", "fingerprint": fingerprint_of(ranks), "methods": _methods()}
+    answer = SteeringAnswer(
+        wire_format="vllm",
+        fingerprint=fingerprint_of(ranks),
+        methods=[OfferedMethod.model_validate(method) for method in _methods()],
     )
+    return JSONResponse(answer.as_json())
 
 
 async def _refusal(request: HttpRequest) -> str:

@@ -13,34 +13,34 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from holdfast.attention.rules import ListRule, LogOddsRule, method_groups
+from holdfast.attention.layer_shifts import LayerShift, MethodSequence, method_groups
 from holdfast.methods import HeadSet, ShiftsAttention, compile_methods
 from holdfast.methods.compiled import head_tables
 from holdfast.methods.heads import with_heads
 from holdfast.methods.table import LayerTable, layer_table
 from holdfast_vllm.moves import Sight
 
-_KEPT = 1024  # layer rules, to be reused by later passes
+_MAX_CACHED = 1024  # layers' shifts, to be reused by later passes
 Methods = tuple[ShiftsAttention, ...]
 
 
 def move_weights(
-    scores: Tensor, seen: Sight, rule: LogOddsRule, notes: bool
+    scores: Tensor, seen: Sight, shift: LayerShift, notes: bool
 ) -> tuple[Tensor, Tensor | None]:
     """The moved weights, and the mass on the span.
 
     Args:
         scores: float32 [row, head, query, key], scaled; any finite value for invisible keys.
-        seen: two groups, or three with a `ListRule`.
-        rule: of the rows, in this layer.
+        seen: two groups, or three with a `MethodSequence`.
+        shift: of the rows, in this layer.
         notes: whether the mass is wanted.
 
     Returns:
         Weights like `scores`, and the mass, float32 [row, head, query]; None if it is neither
         wanted nor needed.
     """
-    if isinstance(rule, LayerTable) and rule.only_adds and not notes:
-        bias = rule.numbers[0, :, :, None, None]
+    if isinstance(shift, LayerTable) and shift.only_adds and not notes:
+        bias = shift.numbers[0, :, :, None, None]
         return torch.addcmul(scores + seen.hidden, bias, seen.first).softmax(-1), None
     grouped = scores + seen.bias
     weights = grouped.softmax(-1)
@@ -49,25 +49,25 @@ def move_weights(
     unseen = seen.unseen
     if len(grouped) == 3:
         lse = lse if unseen is None else lse.masked_fill_(unseen, -torch.inf)
-        return _move_three(weights, lse, rule)
+        return _move_three(weights, lse, shift)
     log_odds = lse[0] - lse[1]
     if unseen is not None:
         log_odds.masked_fill_(unseen[1], torch.inf).masked_fill_(unseen[0], -torch.inf)
-    mass = rule.mass(log_odds)
+    mass = shift.mass(log_odds)
     return torch.lerp(weights[1], weights[0], mass.unsqueeze(-1)), mass
 
 
-def _move_three(weights: Tensor, lse: Tensor, rule: LogOddsRule) -> tuple[Tensor, Tensor]:
+def _move_three(weights: Tensor, lse: Tensor, shift: LayerShift) -> tuple[Tensor, Tensor]:
     """The same with three groups: span, generated tokens and rest."""
-    assert isinstance(rule, ListRule)
-    span, generated = rule.shift_groups(*lse)
+    assert isinstance(shift, MethodSequence)
+    span, generated = shift.shift_log_masses(*lse)
     shares = torch.stack([span, generated, lse[2]]).softmax(0)
     return (weights * shares.unsqueeze(-1)).sum(0), shares[0]
 
 
-@lru_cache(_KEPT)
-def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> LogOddsRule:
-    """The rule for each row's methods in a layer of `heads` heads.
+@lru_cache(_MAX_CACHED)
+def shift_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> LayerShift:
+    """How each row's methods shift the log-odds in a layer of `heads` heads.
 
     Lists that three numbers cannot express, and rows with three groups, apply their methods one
     after another.
@@ -76,7 +76,7 @@ def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> L
     tables = head_tables(compiled)
     if tables is not None and not three:
         return layer_table(tables, layer, heads, torch.float32)
-    return ListRule(method_groups(compiled, "cpu"), layer, heads)
+    return MethodSequence(method_groups(compiled, "cpu"), layer, heads)
 
 
 def touches(rows: Sequence[Methods], layer: int) -> bool:
@@ -88,7 +88,7 @@ def touches(rows: Sequence[Methods], layer: int) -> bool:
     )
 
 
-@lru_cache(_KEPT)
+@lru_cache(_MAX_CACHED)
 def on_rank(methods: Methods, first: int, heads: int) -> Methods:
     """The methods restricted to a tensor-parallel rank's heads, under the rank's own numbers.
 

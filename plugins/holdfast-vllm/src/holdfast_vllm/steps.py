@@ -14,17 +14,17 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from holdfast.attention.rules import ListRule, LogOddsRule
+from holdfast.attention.layer_shifts import LayerShift, MethodSequence
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moved_weights import Methods, move_weights, on_rank, rule_of, touches
+from holdfast_vllm.moved_weights import Methods, move_weights, on_rank, shift_of, touches
 from holdfast_vllm.moves import Move, Sight, members, needs_three, sees_both
 from holdfast_vllm.pages import in_order
 from holdfast_vllm.row_copies import RowCopies, SlotPool, refill
 from holdfast_vllm.wire import Admitted
 
 _SCORES = 2**21  # computed at a time; a chunk with more is split into runs of queries
-_NEUTRAL = ListRule((), -1, 0)
+_NEUTRAL = MethodSequence((), -1, 0)
 
 
 @dataclass(frozen=True)
@@ -35,21 +35,21 @@ class Cohort:
         rows: what they asked for.
         methods: of each row, on the heads of this rank.
         groups: bool [group, row, key].
-        rules: by layer; None where nothing is moved.
+        shifts: by layer; None where nothing is moved.
     """
 
     rows: tuple[Admitted, ...]
     methods: tuple[Methods, ...]
     groups: Tensor
-    rules: dict[int, LogOddsRule | None] = field(default_factory=dict)
+    shifts: dict[int, LayerShift | None] = field(default_factory=dict)
 
-    def rule(self, layer: int, heads: int) -> LogOddsRule | None:
-        """The rule for the rows' methods in a layer of `heads` heads."""
-        if layer not in self.rules:
+    def shift(self, layer: int, heads: int) -> LayerShift | None:
+        """How the rows' methods shift the log-odds in a layer of `heads` heads."""
+        if layer not in self.shifts:
             three = len(self.groups) == 3
             moved = touches(self.methods, layer)
-            self.rules[layer] = rule_of(self.methods, layer, heads, three) if moved else None
-        return self.rules[layer]
+            self.shifts[layer] = shift_of(self.methods, layer, heads, three) if moved else None
+        return self.shifts[layer]
 
 
 @lru_cache(64)
@@ -127,13 +127,13 @@ class Steps:
 
     def moves_layer(self, layer: int, heads: int) -> bool:
         """Whether this layer's outputs are written."""
-        return self.cohort.rule(layer, heads) is not None and self.writes
+        return self.cohort.shift(layer, heads) is not None and self.writes
 
     def run(self, states: LayerPass, masses: Masses) -> None:
         """Writes the moved outputs, and notes the mass of each row's last query."""
-        rule = self.cohort.rule(states.number, states.query.shape[1])
+        shift = self.cohort.shift(states.number, states.query.shape[1])
         notes = any(moved.notes for moved in self.moves)
-        if not notes and (rule is None or not self.writes):
+        if not notes and (shift is None or not self.writes):
             return
         keys, values = self._keys_and_values(states)
         queries = states.query[self.queries].float()  # [row, query, head, size]
@@ -143,8 +143,8 @@ class Steps:
             run = slice(start, start + most)
             seen = self.seen or Sight(self.groups, self.positions[:, run])
             scores = _scores(queries[:, run], keys, states.scaling)
-            weights, mass = move_weights(scores, seen, rule or _NEUTRAL, notes)
-            if rule is not None and self.writes:
+            weights, mass = move_weights(scores, seen, shift or _NEUTRAL, notes)
+            if shift is not None and self.writes:
                 mixed = _mixed(weights, values).flatten(0, 1)
                 states.output[self.queries[:, run].flatten()] = mixed.to(states.output.dtype)
         for row, moved in enumerate(self.moves):

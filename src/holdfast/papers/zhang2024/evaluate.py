@@ -14,8 +14,8 @@ from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import supports
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import FailedRequest, OutageWatch
+from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel, facts_about
-from holdfast.models.served import same_served
 from holdfast.papers.zhang2024.data import Data, Sample, Task
 from holdfast.papers.zhang2024.task_batches import TaskBatch, ask_batch
 from holdfast.papers.zhang2024.task_samples import (
@@ -29,7 +29,7 @@ from holdfast.papers.zhang2024.task_settings import CATALOGUE, TaskSettings, Var
 COMPATIBILITY = records.Compatibility(
     defaults={"settings": dataclasses.asdict(TaskSettings())},
     joins={
-        "model_fingerprint": same_served,
+        "model_fingerprint": same_fingerprint,
         "variants": records.union,
         "settings.tasks": records.union,
         "settings.baselines": records.union,

@@ -1,5 +1,5 @@
-"""How the methods of a batch change log-odds in one layer: a steering table or, for methods that no
-table can express, a rule that applies them one after another.
+"""How the methods of a batch shift the log-odds of one layer: a steering table or, for methods that
+no table can express, the methods one after another.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from holdfast.methods.table import LayerTable
 
 @dataclass(frozen=True)
 class MethodGroup:
-    """Rows with the same methods; `rows` is None if these are all rows."""
+    """Rows with the same methods."""
 
     methods: tuple[ShiftsAttention, ...]
-    rows: Tensor | None
+    rows: Tensor | slice  # int64 [row of the group]; a slice if these are all rows
 
 
 def method_groups(rows: Sequence[CompiledMethods], device: torch.device | str) -> list[MethodGroup]:
@@ -30,14 +30,17 @@ def method_groups(rows: Sequence[CompiledMethods], device: torch.device | str) -
     for row, compiled in enumerate(rows):
         if compiled.attention:
             rows_of.setdefault(compiled.attention, []).append(row)
-    return [
-        MethodGroup(methods, None if len(some) == len(rows) else torch.tensor(some, device=device))
-        for methods, some in rows_of.items()
-    ]
+    groups = []
+    for methods, members in rows_of.items():
+        if len(members) == len(rows):
+            groups.append(MethodGroup(methods, slice(None)))
+        else:
+            groups.append(MethodGroup(methods, torch.tensor(members, device=device)))
+    return groups
 
 
 @dataclass(frozen=True)
-class ListRule:
+class MethodSequence:
     """Methods applied one after another: custom ones, or lists that no table can express."""
 
     groups: Sequence[MethodGroup]  # rows grouped by their methods; rows without any are in none
@@ -46,54 +49,56 @@ class ListRule:
     heads: Sequence[int] | None = None  # those whose log-odds are given; None: all
 
     def mass(self, log_odds: Tensor) -> Tensor:
-        """The moved mass on the span."""
+        """The shifted mass on the span."""
         return self.shift(log_odds).sigmoid()
 
     def log_rest(self, log_odds: Tensor) -> Tensor:
         """The logarithm of the mass left for the rest."""
         return softplus(self.shift(log_odds)).neg()
 
-    def on(self, heads: Sequence[int] | None) -> ListRule:
-        """The same rule for some heads of the layer; None: all."""
-        return ListRule(self.groups, self.layer, self.num_heads, heads)
+    def for_heads(self, heads: Sequence[int] | None) -> MethodSequence:
+        """The same for some heads of the layer; None: all."""
+        return MethodSequence(self.groups, self.layer, self.num_heads, heads)
 
     def shift(self, log_odds: Tensor) -> Tensor:
-        """The moved log-odds; methods see those of all heads of the layer."""
+        """The shifted log-odds; methods see those of all heads of the layer."""
         if self.heads is None:
-            return self._shift(log_odds)
-        every = log_odds.new_zeros(log_odds.shape[0], self.num_heads, log_odds.shape[2])
-        every[:, self.heads] = log_odds
-        return self._shift(every)[:, self.heads]
+            return self._shift_all_heads(log_odds)
+        of_all_heads = log_odds.new_zeros(log_odds.shape[0], self.num_heads, log_odds.shape[2])
+        of_all_heads[:, self.heads] = log_odds
+        return self._shift_all_heads(of_all_heads)[:, self.heads]
 
-    def _shift(self, log_odds: Tensor) -> Tensor:
+    def _shift_all_heads(self, log_odds: Tensor) -> Tensor:
         shifted = log_odds.clone()
         for group in self.groups:
-            moved = log_odds if group.rows is None else log_odds[group.rows]
+            of_group = log_odds[group.rows]
             for method in group.methods:
-                moved = method.shift(moved, self.layer)
-            if group.rows is None:
-                return moved
-            shifted[group.rows] = moved
+                of_group = method.shift(of_group, self.layer)
+            shifted[group.rows] = of_group
         return shifted
 
-    def shift_groups(self, span: Tensor, generated: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
-        """The moved log-masses [row, head, query] of span and generated tokens; the rest stays.
+    def shift_log_masses(
+        self, span: Tensor, generated: Tensor, rest: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The shifted log-masses [row, head, query] of span and generated tokens; the rest stays.
 
         A method whose span includes generated tokens moves the two against the rest; any other
         method moves the span against both.
         """
-        moved = span.clone(), generated.clone()
+        shifted_span, shifted_generated = span.clone(), generated.clone()
         for group in self.groups:
-            where = slice(None) if group.rows is None else group.rows
-            both = span[where], generated[where]
+            group_span, group_generated = span[group.rows], generated[group.rows]
             for method in group.methods:
-                both = _shift_one(method, self.layer, *both, rest[where])
-            moved[0][where], moved[1][where] = both
-        return moved
+                group_span, group_generated = _shift_one(
+                    method, self.layer, group_span, group_generated, rest[group.rows]
+                )
+            shifted_span[group.rows] = group_span
+            shifted_generated[group.rows] = group_generated
+        return shifted_span, shifted_generated
 
 
-# of log-odds [row, head, query], each gives the moved `mass` and the `log_rest`
-LogOddsRule = LayerTable | ListRule
+# of log-odds [row, head, query], both give the shifted `mass` and the `log_rest`
+LayerShift = LayerTable | MethodSequence
 
 
 def _shift_one(
@@ -107,4 +112,6 @@ def _shift_one(
     finite = log_odds.isfinite()
     log_odds = log_odds.masked_fill(~finite, 0.0)  # else the branch not taken has a gradient of NaN
     change = torch.where(finite, method.shift(log_odds, layer) - log_odds, 0.0)
-    return span + change, generated + change if method.span_includes_generated else generated
+    if method.span_includes_generated:
+        generated = generated + change
+    return span + change, generated
