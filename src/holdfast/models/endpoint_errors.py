@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, RequestFailed, Unavailable, Unreachable, cut, reason_of
-from holdfast.models.completions import BrokenOff, MalformedResponse
+from holdfast.models.completions import BrokenOff
 from holdfast.models.endpoint_address import Endpoint
 
 if TYPE_CHECKING:

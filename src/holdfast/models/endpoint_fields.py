@@ -13,11 +13,11 @@ from holdfast.client import WIRE_FORMATS
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import spec_of
 from holdfast.methods.spec import NONE
-from holdfast.models.completions import Fields, as_fields
 from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of
 from holdfast.models.requests import Request
 from holdfast.models.served import Served
+from holdfast.validation.json_values import fields_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -85,12 +85,10 @@ def traces_apart(body: Mapping[str, Any]) -> bool:
     return bool(body.get("extra_body", {}).get("vllm_xargs", {}).get("holdfast_trace"))
 
 
-def check_applied(answer: Fields, body: Mapping[str, Any], url: str) -> None:
+def check_applied(answer: Mapping[str, Any], body: Mapping[str, Any], url: str) -> None:
     """Refuses an answer that was not steered as requested, with a `ModelError`."""
-    requested, reported = (
-        body.get("extra_body", {}).get("steering"),
-        as_fields(answer.get("holdfast")),
-    )
+    requested = body.get("extra_body", {}).get("steering")
+    reported = fields_of(answer.get("holdfast"))
     applied, why = reported.get("steering"), reported.get("why")
     if not isinstance(applied, str):
         if requested in (None, NONE):

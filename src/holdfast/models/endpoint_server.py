@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, RequestFailed, Unreachable, Unsteerable
 from holdfast.methods import Ability, Method
 from holdfast.models import completions
@@ -130,7 +131,7 @@ class Server:
                 return await self._with_masses(client, reply, answer.get("id"), body)
             except completions.FilteredReply:
                 raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-            except completions.MalformedResponse as error:
+            except MalformedResponse as error:
                 if attempt >= self.endpoint.max_retries:
                     raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
             await asyncio.sleep(min(0.5 * 2**attempt, _LONGEST_WAIT))
@@ -159,10 +160,10 @@ class Server:
             raise failure_of(error, self.endpoint) from None
         except completions.FilteredReply:
             raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-        except completions.MalformedResponse as error:
+        except MalformedResponse as error:
             raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
         except ValueError:  # of the client, which reads the events
-            why = completions.MalformedResponse("a piece that is not JSON")
+            why = MalformedResponse("a piece that is not JSON")
             raise RequestFailed(explain_answer(why, text, self.endpoint)) from None
         yield await self._with_masses(client, reply, reader.name, body)
 
