@@ -74,7 +74,7 @@ class AssistantMessage:
         return text
 
     def _content_of(self, content: object) -> _Content:
-        """The text and the reasoning in a content: a text, null, or the parts that Mistral sends."""
+        """The text and the reasoning in a content: text, null, or a list of parts (Mistral's)."""
         if isinstance(content, list):
             parts = [self._content_of_part(part) for part in content]
             text = "".join(part.text for part in parts)
