@@ -8,7 +8,7 @@ from holdfast.drift.cases import Case, Persona, Rule, Suite
 from holdfast.drift.recorded_dialogs import Dialogs, RecordedDialog
 from holdfast.drift.resolved_settings import user_prompt_of
 from holdfast.drift.settings import Settings
-from holdfast.drift.user_scripts import Script, UserTurns
+from holdfast.drift.user_scripts import Script, UserSource, UserTurns
 from holdfast.errors import UsageError
 from holdfast.seeds import seed_of
 
@@ -89,15 +89,15 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
 
 
 def draw(
-    suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, number: int
+    suite: Suite, settings: Settings, user_source: UserSource | None, number: int
 ) -> Pairing:
     """The conversation `number` of a run: a replayed dialog, a script, or two models."""
-    if given is None:
+    if user_source is None:
         pairing = draw_pairing(suite, settings, number)
-    elif isinstance(given, UserTurns):
-        pairing = _draw_scripted(suite, settings, given, number)
+    elif isinstance(user_source, UserTurns):
+        pairing = _draw_scripted(suite, settings, user_source, number)
     else:
-        pairing = _draw_replay(suite, settings, given, number)
+        pairing = _draw_replay(suite, settings, user_source, number)
     if settings.recall:
         pairing = replace(pairing, recall=_recall_probes(pairing.agent))
     return _with_canary(pairing, settings.seed) if settings.canary else pairing
