@@ -75,7 +75,7 @@ async def converse(
         tasks: dict[int, asyncio.Task[None]] = {}
         cut_watch = CutWatch(settings.sampling.max_new_tokens)
 
-        def stop_some() -> None:
+        def stop_where_asked() -> None:
             for number, task in tasks.items():
                 if not task.done() and should_stop(number):
                     task.cancel()
@@ -83,11 +83,11 @@ async def converse(
         async def stop_while_waiting() -> None:
             while True:  # until it is cancelled
                 await asyncio.sleep(_SECONDS_BETWEEN_STOPS)
-                stop_some()
+                stop_where_asked()
 
         def report_and_stop(replies: int, tokens: int = 0) -> None:
             progress(replies, tokens)
-            stop_some()
+            stop_where_asked()
 
         async def run_one(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
@@ -113,12 +113,13 @@ async def converse_once(
 ) -> None:
     """Runs one conversation, for callers that keep its record themselves; it has no judges."""
     pairing = dialog.pairing
-    for rule in (rule for probe in pairing.probes_of(1, 1) for rule in probe.rules):
-        if rule.measure.judged:
-            raise UsageError(
-                f"The judge of {pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
-                " is asked only by `holdfast drift`; take a suite without judges here."
-            )
+    for probe in pairing.probes_of(1, 1):
+        for rule in probe.rules:
+            if rule.measure.judged:
+                raise UsageError(
+                    f"The judge of {pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
+                    " is asked only by `holdfast drift`; take a suite without judges here."
+                )
     watch = OutageWatch(lambda dialog: None, "conversation")
     replies = ReplyProgress(replies_in(pairing, settings), ignored)
     cut_watch = CutWatch(settings.sampling.max_new_tokens)
@@ -136,7 +137,8 @@ async def _run_dialog(
 ) -> None:
     """Runs a conversation to its end: a self-chat, or the replay of a recorded dialog."""
     requests = DialogRequests(engine, dialog, tuple(methods), settings, watch, progress, cut_watch)
-    if (recorded := dialog.pairing.dialog) is None:
+    recorded = dialog.pairing.dialog
+    if recorded is None:
         await self_chat(requests)
     else:
         await replay(requests, recorded)
@@ -215,15 +217,16 @@ async def model_turn(requests: DialogRequests, speaker: Speaker, number: int) ->
     last_round_seen = number if speaker == AGENT_VIEW else number - 1
     view = agent_view if speaker == AGENT_VIEW else user_view
 
-    def chat(shown: ShownRounds) -> list[Message]:
-        return with_summary(view(dialog, shown=shown), shown)
+    def chat(rounds: ShownRounds) -> list[Message]:
+        return with_summary(view(dialog, rounds=rounds), rounds)
 
     try:
         answer = await requests.ask(speaker, (number, speaker), chat, last_round_seen)
     except RequestFailed as error:
         dialog.ended = Ended(round=number, why=error.why, reason=str(error))
         raise
-    reply, dialog.shown[speaker] = answer.reply, answer.shown
+    reply = answer.reply
+    dialog.rounds_shown[speaker] = answer.rounds
     if reply.stop_reason == "context":
         if number == 1:
             raise _prompt_too_long_error(dialog)
@@ -245,9 +248,9 @@ async def ask_probe(
     """
     dialog = requests.dialog
 
-    def chat(shown: ShownRounds) -> list[Message]:
+    def chat(rounds: ShownRounds) -> list[Message]:
         message: Message = {"role": "user", "content": probe.question}
-        return with_summary([*agent_view(dialog, before, shown), message], shown)
+        return with_summary([*agent_view(dialog, before, rounds), message], rounds)
 
     names = (number, *probe.names)
     least_tokens = RECALL_TOKENS if probe.kind == "recall" else 1

@@ -33,13 +33,13 @@ class ShownRounds:
 ALL_ROUNDS = ShownRounds()
 
 
-def with_summary(messages: Sequence[Message], shown: ShownRounds) -> list[Message]:
+def with_summary(messages: Sequence[Message], rounds: ShownRounds) -> list[Message]:
     """The chat with a summary before its first message, or in place of the system prompt."""
-    if not shown.summary:
+    if not rounds.summary:
         return list(messages)
-    summary = f"{_LEAD} {shown.summary}"
+    summary = f"{_LEAD} {rounds.summary}"
     position = next(at for at, message in enumerate(messages) if message["role"] != "system")
-    if shown.compacts:
+    if rounds.compacts:
         return [{"role": "system", "content": summary}, *messages[position:]]
     first = messages[position]
     content = f"{summary}\n\n{first['content']}"
@@ -47,12 +47,12 @@ def with_summary(messages: Sequence[Message], shown: ShownRounds) -> list[Messag
 
 
 def to_summarise(
-    prompt: str, turns: Sequence[Turn], shown: ShownRounds, before: int, system: str = ""
+    prompt: str, turns: Sequence[Turn], rounds: ShownRounds, before: int, system: str = ""
 ) -> list[Message]:
     """The chat that asks for a summary of the rounds before `before`, with any earlier summary."""
-    earlier = [f"System: {system}"] if system and not shown.compacts else []
-    earlier += [f"{_LEAD} {shown.summary}"] if shown.summary else []
-    lines = [_spoken(turn) for turn in turns if shown.first <= turn.round < before]
+    earlier = [f"System: {system}"] if system and not rounds.compacts else []
+    earlier += [f"{_LEAD} {rounds.summary}"] if rounds.summary else []
+    lines = [_spoken(turn) for turn in turns if rounds.first <= turn.round < before]
     return [{"role": "user", "content": "\n\n".join([prompt, *earlier, *lines])}]
 
 
