@@ -38,7 +38,8 @@ def with_summary(messages: Sequence[Message], rounds: ShownRounds) -> list[Messa
     if not rounds.summary:
         return list(messages)
     summary = f"{_LEAD} {rounds.summary}"
-    position = next(at for at, message in enumerate(messages) if message["role"] != "system")
+    others = (n for n, message in enumerate(messages) if message["role"] != "system")
+    position = next(others)
     if rounds.compacts:
         return [{"role": "system", "content": summary}, *messages[position:]]
     first = messages[position]
@@ -58,11 +59,12 @@ def to_summarise(
 
 def _spoken(turn: Turn) -> str:
     """A turn as text to summarise, with the tool calls of a replayed one."""
-    parts: list[tuple[str, str]] = [(turn.speaker, turn.text)]
-    if turn.messages:
-        parts = []
-        for message in turn.messages:
-            speaker = "tool" if message["role"] == "tool" else "agent"
-            calls = [json.dumps(call["function"]) for call in message.get("tool_calls", ())]
-            parts.append((speaker, "\n".join(filter(None, [message["content"], *calls]))))
-    return "\n\n".join(f"{_SPEAKERS[speaker]}: {text}" for speaker, text in parts)
+    if not turn.messages:
+        return f"{_SPEAKERS[turn.speaker]}: {turn.text}"
+    parts = []
+    for message in turn.messages:
+        speaker = "tool" if message["role"] == "tool" else "agent"
+        calls = [json.dumps(call["function"]) for call in message.get("tool_calls", ())]
+        text = "\n".join(filter(None, [message["content"], *calls]))
+        parts.append(f"{_SPEAKERS[speaker]}: {text}")
+    return "\n\n".join(parts)

@@ -68,11 +68,13 @@ def parse_suite(
             case = _case(entry, number, where, allow_code)
             cases.append(case)
             for index, rule in enumerate(case.rules):
-                path = ("cases", number, "rules", index) if entry.rules else ("cases", number)
+                place = where("cases", number)
+                if entry.rules:
+                    place = where("cases", number, "rules", index)
                 if probed:
-                    check_probed(rule, where(*path))
+                    check_probed(rule, place)
                 if check:
-                    check_examples(rule, where(*path))
+                    check_examples(rule, place)
     return Suite(
         name=document.name or name,
         cases=tuple(cases),
