@@ -20,8 +20,9 @@ class ReplyProgress:
     def answered(self, forwarded: int) -> None:
         """Reports one more reply, after so many tokens of the dialog."""
         self.replies_left -= 1
-        self.report(1, forwarded - self.tokens_reported)
+        tokens = forwarded - self.tokens_reported
         self.tokens_reported = forwarded
+        self.report(1, tokens)
 
     def ended(self) -> None:
         """Reports the replies that the dialog no longer needs, as it is over."""
