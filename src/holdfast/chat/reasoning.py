@@ -113,20 +113,21 @@ def split_reasoning(text: str) -> SplitReply:
         return _split_harmony(text)
     if dropped := _HARMONY_WITHOUT_TOKENS.match(text):
         return SplitReply(dropped["reasoning"].strip(), text[dropped.end() :].lstrip())
-    blocks, rest = _leading_blocks(text)
+    blocks = _leading_blocks(text)
     if not blocks:
         return _split_at_closing(text)
-    reasoning = "\n\n".join(block for block in blocks if block)
-    return SplitReply(reasoning, _without_response_tokens(rest))
+    reasoning = "\n\n".join(block.reasoning for block in blocks if block.reasoning)
+    return SplitReply(reasoning, _without_response_tokens(blocks[-1].reply))
 
 
-def _leading_blocks(text: str) -> tuple[list[str], str]:
-    """The blocks at the beginning of `text`, without markers, and what follows the last one."""
-    blocks, rest = [], text
+def _leading_blocks(text: str) -> list[SplitReply]:
+    """The blocks at the beginning of `text`, without markers, each with the text after it."""
+    blocks: list[SplitReply] = []
+    rest = text
     while block := _leading_block(rest):
-        blocks.append(block.reasoning)
+        blocks.append(block)
         rest = block.reply
-    return blocks, rest
+    return blocks
 
 
 def _leading_block(text: str) -> SplitReply | None:
