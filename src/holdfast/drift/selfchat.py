@@ -11,6 +11,7 @@ each in a copy of the dialog up to that round.
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.chat.messages import Message, uses_tools
@@ -72,27 +73,17 @@ async def converse(
     async with task_group() as held_back:
         watch = OutageWatch(lambda dialog: held_back.create_task(save(dialog)), "conversation")
         room = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
-        tasks: dict[int, asyncio.Task[None]] = {}
+        stops = _Stops(should_stop)
         cut_watch = CutWatch(settings.sampling.max_new_tokens)
 
-        def stop_where_asked() -> None:
-            for number, task in tasks.items():
-                if not task.done() and should_stop(number):
-                    task.cancel()
-
-        async def stop_while_waiting() -> None:
-            while True:  # until it is cancelled
-                await asyncio.sleep(_SECONDS_BETWEEN_STOPS)
-                stop_where_asked()
-
-        def report_and_stop(replies: int, tokens: int = 0) -> None:
+        def report(replies: int, tokens: int = 0) -> None:
             progress(replies, tokens)
-            stop_where_asked()
+            stops.check()
 
         async def run_one(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
             async with room:
-                replies = ReplyProgress(replies_in(pairing, settings), report_and_stop)
+                replies = ReplyProgress(replies_in(pairing, settings), report)
                 await _run_dialog(engine, dialog, methods, settings, watch, replies, cut_watch)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget((view, pairing.number))
@@ -100,12 +91,32 @@ async def converse(
                 await save(dialog)
             replies.ended()
 
-        waiting = held_back.create_task(stop_while_waiting())
+        checking = held_back.create_task(stops.keep_checking())
         async with task_group() as conversations:
             for pairing in pairings:
-                tasks[pairing.number] = conversations.create_task(run_one(pairing))
-        waiting.cancel()
+                stops.tasks[pairing.number] = conversations.create_task(run_one(pairing))
+        checking.cancel()
         await watch.finish(engine)
+
+
+@dataclass
+class _Stops:
+    """Gives up the conversations that are to stop."""
+
+    should_stop: Callable[[int], bool]
+    tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)  # by conversation
+
+    def check(self) -> None:
+        """Cancels those that are to stop now."""
+        for number, task in self.tasks.items():
+            if not task.done() and self.should_stop(number):
+                task.cancel()
+
+    async def keep_checking(self) -> None:
+        """Checks every second, until it is cancelled."""
+        while True:
+            await asyncio.sleep(_SECONDS_BETWEEN_STOPS)
+            self.check()
 
 
 async def converse_once(
