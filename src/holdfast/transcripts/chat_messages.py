@@ -9,7 +9,7 @@ not collide.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.chat.messages import Tool
 from holdfast.errors import shortened
@@ -28,7 +28,7 @@ from holdfast.transcripts.content_blocks import (
     text_of,
 )
 from holdfast.transcripts.transcript import Event, Kind, Malformed, message_events
-from holdfast.validation.json_values import fields_of
+from holdfast.validation.json_values import fields_of, text_or_empty
 
 # the roles of OpenAI, Anthropic, Gemini, LangChain and ShareGPT; case is ignored
 _ROLES = {
@@ -187,9 +187,35 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
         return
     if is_strict and (unread := first_unread(content)) is not None:
         raise Malformed(f"{shortened(unread)} is not a text")
+    parts = _read_content(content)
+    yield from parts.others
+    text = parts.text or _text_beside_content(item)
+    calls = _calls_of(item, in_content=parts.calls)
+    for block in _invocations(item):
+        if isinstance(block, ToolCall) and block.id not in {call.id for call in calls}:
+            calls.append(block)
+        elif isinstance(block, ToolResult):
+            yield from message_events("tool", block.text, call_id=block.call_id)
+    if role != "assistant":
+        calls = []  # in Vercel's SDK, a tool's result repeats the call, which is the assistant's
+    if is_strict and content is None and not (text or calls):
+        raise Malformed("it has neither text nor tool calls")
+    if text or calls or not parts.others:
+        yield from message_events(role, text, calls=calls, call_id=id_of(item), is_cut=is_cut(item))
+
+
+class _Content(NamedTuple):
+    """The content of a message."""
+
+    text: str
+    calls: list[ToolCall]
+    others: list[Event]  # the summaries and the tool results in it
+
+
+def _read_content(content: Any) -> _Content:
     texts: list[str] = []
     calls: list[ToolCall] = []
-    has_others = False
+    others: list[Event] = []
     for block in blocks_of(content):
         match block:
             case TextBlock(text, goes_on):
@@ -200,34 +226,21 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
             case ToolCall():
                 calls.append(block)
             case Summary(text):
-                has_others = True
-                yield Event(Kind.COMPACTION, text)
+                others.append(Event(Kind.COMPACTION, text))
             case ToolResult(text, call_id):
-                has_others = True
-                yield from message_events("tool", text, call_id=call_id)
-    text = "\n".join(texts)
-    if not text and isinstance(item.get("refusal"), str):  # OpenAI's, in place of a content
-        text = item["refusal"]
-    spoken = fields_of(item.get("audio")).get("transcript")
-    if not text and isinstance(spoken, str):
-        text = spoken
-    calls = _calls_of(item, in_content=calls)
-    for block in _invocations(item):
-        if isinstance(block, ToolCall) and block.id not in {call.id for call in calls}:
-            calls.append(block)
-        elif isinstance(block, ToolResult):
-            yield from message_events("tool", block.text, call_id=block.call_id)
-    if role != "assistant":
-        calls = []  # in Vercel's SDK, a tool's result repeats the call, which is the assistant's
-    if is_strict and content is None and not (text or calls or has_others):
-        raise Malformed("it has neither text nor tool calls")
-    if text or calls or not has_others:
-        yield from message_events(role, text, calls=calls, call_id=id_of(item), is_cut=is_cut(item))
+                others += message_events("tool", text, call_id=call_id)
+    return _Content("\n".join(texts), calls, others)
+
+
+def _text_beside_content(item: Mapping[str, Any]) -> str:
+    """OpenAI's refusal, in place of a content, or the transcript of a spoken one."""
+    refusal = text_or_empty(item.get("refusal"))
+    return refusal or text_or_empty(fields_of(item.get("audio")).get("transcript"))
 
 
 def _role_of(item: Mapping[str, Any]) -> str:
     speaker = first_of(item, "role", "from")
-    name = speaker.lower() if isinstance(speaker, str) else ""
+    name = text_or_empty(speaker).lower()
     langchain = _LANGCHAIN_CLASS.fullmatch(name)
     role = _ROLES.get(langchain[1] if langchain else name)
     if role is None and item.get("tool_call_id"):
@@ -235,8 +248,8 @@ def _role_of(item: Mapping[str, Any]) -> str:
     if speaker is None and "type" in item:
         raise Malformed(f"its type {shortened(item['type'])} is not known, and it has no role")
     if role is None:
-        known = ", ".join(_ROLES)
-        raise Malformed(f"it has the role {shortened(speaker)}; the known roles are {known}")
+        roles = ", ".join(_ROLES)
+        raise Malformed(f"it has the role {shortened(speaker)}; the known roles are {roles}")
     return role
 
 
