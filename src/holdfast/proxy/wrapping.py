@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LENGTH = b"content-length"
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 Client = TypeVar("Client", bound="OpenAI | AsyncOpenAI")
 
 
@@ -134,7 +134,7 @@ class _BlockingSender:
     async def close(self, response: httpx2.Response) -> None:
         response.close()
 
-    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return function(*arguments)
 
 
@@ -156,16 +156,16 @@ class _AsyncSender:
     async def close(self, response: httpx2.Response) -> None:
         await response.aclose()
 
-    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return await to_thread.run_sync(function, *arguments)
 
 
-def _finished(coroutine: Coroutine[Any, Any, T]) -> T:
+def _finished(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """The result of a coroutine that never waits."""
     try:
         coroutine.send(None)
     except StopIteration as end:
-        result: T = end.value
+        result: Result = end.value
         return result
     raise AssertionError("a blocking client was waited for")
 
