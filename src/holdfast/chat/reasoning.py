@@ -147,7 +147,8 @@ def _end_of_block(text: str, start: int, markers: _Markers) -> tuple[int, int]:
     Blocks may be nested. Markers that the reasoning only mentions do not count. If no closing is
     left for the block, the first one ends it.
     """
-    depth, first = 1, None
+    depth = 1
+    first: tuple[int, int] | None = None  # where the first closing is
     mentions = _Mentions(text, start)
     for marker in markers.inside.finditer(text, start):
         if not marker["opening"] and not mentions.is_quoted(*marker.span()):
@@ -186,8 +187,10 @@ class _Mentions:
 
     def is_mention(self, begin: int, end: int) -> bool:
         """Whether the marker at these positions is quoted, in code, or a word of a sentence."""
-        text, line = self._text, self._line_start(begin)
-        if self._count("```", self._start, begin) % 2 or self._count("`", line, begin) % 2:
+        text = self._text
+        is_in_block = self._count("```", self._start, begin) % 2
+        is_in_code = self._count("`", self._line_start(begin), begin) % 2
+        if is_in_block or is_in_code:
             return True
         if self.is_quoted(begin, end):
             return True

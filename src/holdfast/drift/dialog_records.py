@@ -200,9 +200,13 @@ def participant_of(user: Case | Persona | None) -> Participant:
 
 def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:
     """Tokens to forward if each is forwarded once: the nodes of the prefix trees of the views."""
-    total, last_view = 0, ""
+    total = 0
+    last_view = ""
     last_ids: tuple[int, ...] = ()
     for view, ids in sorted(sequences):
-        total += len(ids) - (common_length(ids, last_ids) if view == last_view else 0)
-        last_view, last_ids = view, ids
+        total += len(ids)
+        if view == last_view:
+            total -= common_length(ids, last_ids)
+        last_view = view
+        last_ids = ids
     return total

@@ -128,7 +128,8 @@ class Forwarding:
         try:
             response = await self._upstream.send(request)
             async with aclosing(response):
-                answer.status, answer.headers = response.status_code, response.headers
+                answer.status = response.status_code
+                answer.headers = response.headers
                 _log_status(request, response.status_code)
                 await download.start(response.status_code, response.headers)
                 async for part in self._parts(response, started):
@@ -200,7 +201,8 @@ class Forwarding:
         started = time.monotonic()
         response = await self._upstream.send(request)
         async with aclosing(response):
-            answer.status, answer.headers = response.status_code, response.headers
+            answer.status = response.status_code
+            answer.headers = response.headers
             _log_status(request, response.status_code)
             async for part in self._parts(response, started):
                 if not answer.is_held and download is not None:
