@@ -83,6 +83,18 @@ def test_consecutive_messages_of_one_speaker_become_one_turn(tmp_path):
     assert spoken(dialog) == [("Look\nhere\n\nplease", "Yes?")] and dialog.system == "Be kind."
 
 
+def test_messages_with_parts_are_read(tmp_path):
+    """As Vercel's AI SDK and Gemini's API write them."""
+    answer = [{"type": "step-start"}, {"type": "text", "text": "Yes?"}]
+    messages = [{"role": "user", "parts": [{"text": "Hi."}]}, {"role": "model", "parts": answer}]
+    (dialog,) = read_dialogs(write(tmp_path / "one.jsonl", messages)).dialogs
+    assert spoken(dialog) == [("Hi.", "Yes?")]
+    image = {"type": "file", "mediaType": "image/png", "url": "x"}
+    messages[0]["parts"].append(image)
+    with pytest.raises(UsageError, match=r"message 1: .*'image/png'.* is not a text"):
+        read_dialogs(write(tmp_path / "two.jsonl", messages))
+
+
 def as_openai(messages):
     """As in logs: the arguments of calls are text, and a call may have no content."""
     said = [dict(message) for message in messages]
