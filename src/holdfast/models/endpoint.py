@@ -252,7 +252,8 @@ class EndpointSession:
         """Gives an endpoint a request, if it has room for one and one waits for it."""
         if server.unavailable or self._under_way[server] >= server.concurrency:
             return False
-        if (waiting := self._next_of(server)) is None:
+        waiting = self._next_of(server)
+        if waiting is None:
             return False
         self._under_way[server] += 1
         waiting.server.set_result(server)
@@ -279,9 +280,9 @@ class EndpointSession:
             for conversation, other in self._server_of.items()
             if other is not server
         }
-        queue = self._waiting[server]
+        abandoned = self._waiting[server]
         self._waiting[server] = []
-        for waiting in queue:
+        for waiting in abandoned:
             self._queue(waiting)
         if self._all_unavailable():
             for waiting in self._waiting[None]:

@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.transcript import Malformed
+from holdfast.validation.json_values import fields_of
 
 # types of tool calls: items of the Responses API, and blocks of Anthropic's
 CALL_TYPES = (
@@ -27,6 +28,7 @@ HIDDEN_TYPES = (
     "thinking",
     "redacted_thinking",
     "think",
+    "step-start",  # of Vercel's AI SDK
     # items of the Responses API about the dialog itself, and about tools that its server runs
     "item_reference",
     "compaction",
@@ -86,12 +88,28 @@ def blocks_of(content: Any) -> Iterator[Block]:
     was_cited = False
     for part in _parts_of(content):
         is_cited = isinstance(part, Mapping) and bool(part.get("citations"))  # Anthropic's
-        for block in _blocks_in(part):
+        for block in _blocks_in(part) or ():
             if isinstance(block, TextBlock):
                 yield TextBlock(block.text, goes_on=is_cited or was_cited)
             else:
                 yield block
         was_cited = is_cited
+
+
+def first_unread(content: Any) -> Any:
+    """The first part of a content, or of a tool's result in it, that is left out by `blocks_of`,
+    such as an image; None if there is none.
+
+    Raises:
+        Malformed: a part cannot be read.
+    """
+    for part in _parts_of(content):
+        if _blocks_in(part) is None:
+            return part
+        nested = fields_of(part).get("content")
+        if isinstance(nested, list) and (unread := first_unread(nested)) is not None:
+            return unread
+    return None
 
 
 def text_of(content: Any) -> str:
@@ -178,14 +196,17 @@ def _text_in(part: Any) -> str | None:
     return text if isinstance(text, str) and part.get("type") not in HIDDEN_TYPES else None
 
 
-def _blocks_in(part: Any) -> list[Block]:
+def _blocks_in(part: Any) -> list[Block] | None:
+    """The blocks of a part; None if it is something else, such as an image."""
     if isinstance(part, Mapping):
         for read in _READERS:
             blocks = read(part)
             if blocks is not None:
                 return blocks
+        if part.get("type") in HIDDEN_TYPES:
+            return []
     text = _text_in(part)
-    return [] if text is None else [TextBlock(text)]
+    return None if text is None else [TextBlock(text)]
 
 
 # Readers of single parts: their blocks, or None if a part has another form
@@ -234,22 +255,17 @@ def _read_opentelemetry(part: Mapping[str, Any]) -> list[Block] | None:
         case "tool_call_response":
             return [ToolResult(_as_text(first_of(part, "response", "result")), id_of(part))]
         case "server_tool_call":
-            details = _fields_in(part, "server_tool_call")
+            details = fields_of(part.get("server_tool_call"))
             arguments = first_of(details, "arguments", "input", default=_untyped(details))
             name = first_of(part, "name", default=details.get("type"))
             return [read_call({"name": name, "id": id_of(part), "input": arguments})]
         case "server_tool_call_response":
-            details = _fields_in(part, "server_tool_call_response")
+            details = fields_of(part.get("server_tool_call_response"))
             result = first_of(details, "response", "output", "content", default=_untyped(details))
             return [ToolResult(_as_text(result), id_of(part))]
         case "text" if "text" not in part and isinstance(part.get("content"), str):
             return [TextBlock(part["content"])]
     return None
-
-
-def _fields_in(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    fields = part.get(name)
-    return fields if isinstance(fields, Mapping) else {}
 
 
 def _untyped(details: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,7 +278,7 @@ def _read_openinference(part: Mapping[str, Any]) -> list[Block] | None:
     if "message_content" not in part or not isinstance(part.get("tool_call"), Mapping):
         return None
     call = part["tool_call"]
-    return [read_call({**_fields_in(call, "function"), "id": id_of(call)})]
+    return [read_call({**fields_of(call.get("function")), "id": id_of(call)})]
 
 
 def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
@@ -293,7 +309,7 @@ def _read_inspect(part: Mapping[str, Any]) -> list[Block] | None:
         result = part.get("error") or part.get("result") or ""
         return [read_call(part), ToolResult(_as_text(result), id_of(part))]
     if kind == "data":
-        compacted = _fields_in(_fields_in(part, "data"), "compaction_metadata")
+        compacted = fields_of(fields_of(part.get("data")).get("compaction_metadata"))
         if isinstance(compacted.get("content"), str):
             return [Summary(compacted["content"])]
     return None

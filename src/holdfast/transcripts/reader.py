@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import is_message
 from holdfast.transcripts.transcript import Event, Malformed, Transcript, linear
+from holdfast.validation.json_values import fields_of
 
 
 class Located(NamedTuple):
@@ -92,11 +93,6 @@ def objects(values: Values) -> tuple[list[tuple[str, Mapping[str, Any]]], list[U
         if not isinstance(value, Mapping)
     ]
     return listed, others
-
-
-def fields_of(value: Any) -> Mapping[str, Any]:
-    """A value's fields; none if it is not an object."""
-    return value if isinstance(value, Mapping) else {}
 
 
 def has_messages(value: Any) -> bool:

@@ -19,7 +19,6 @@ from holdfast.transcripts.reader import (
     at,
     entries,
     field_of,
-    fields_of,
     mapping,
 )
 from holdfast.transcripts.transcript import (
@@ -30,6 +29,7 @@ from holdfast.transcripts.transcript import (
     linear,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 

@@ -24,7 +24,6 @@ from holdfast.transcripts.reader import (
     Values,
     at,
     entries,
-    fields_of,
     file_of,
     mapping,
 )
@@ -36,6 +35,7 @@ from holdfast.transcripts.transcript import (
     linear,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _INJECTED = (
     *("environment_details", "file_content", "folder_content", "url_content", "hook_context"),

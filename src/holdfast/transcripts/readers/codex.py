@@ -19,7 +19,6 @@ from holdfast.transcripts.reader import (
     Unread,
     Values,
     at,
-    fields_of,
     file_of,
     mapping,
     objects,
@@ -35,6 +34,7 @@ from holdfast.transcripts.readers.codex_user_messages import (
     without_whitespace,
 )
 from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, Tree
+from holdfast.validation.json_values import fields_of
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")

@@ -14,7 +14,6 @@ from holdfast.transcripts.reader import (
     at,
     entries,
     field_of,
-    fields_of,
     file_of,
     mapping,
     objects,
@@ -27,6 +26,7 @@ from holdfast.transcripts.transcript import (
     linear,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _KINDS = ("thread.", "turn.", "item.")
 

@@ -15,7 +15,6 @@ from holdfast.transcripts.reader import (
     at,
     entries,
     field_of,
-    fields_of,
     file_of,
     mapping,
     objects,
@@ -28,6 +27,7 @@ from holdfast.transcripts.transcript import (
     Tree,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 # what an event's type begins with, of events outside the dialog: progress, usage, permissions
 _BOOKKEEPING = (

@@ -22,7 +22,6 @@ from holdfast.transcripts.reader import (
     at,
     decoded,
     entries,
-    fields_of,
     file_of,
     mapping,
 )
@@ -34,6 +33,7 @@ from holdfast.transcripts.transcript import (
     linear,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _EXPORT = re.compile(r"\A\s*# [^\n]*\n_Exported on [^\n]* from Cursor \([^\n]*\)_\s*\n")
 _SPEAKER = re.compile(r"^---\n\n\*\*(User|Cursor)\*\*\n\n", re.MULTILINE)

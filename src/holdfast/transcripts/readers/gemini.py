@@ -5,8 +5,9 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import output_messages, system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.reader import Format, at, dialog_per_value, field_of, fields_of, mapping
+from holdfast.transcripts.reader import Format, at, dialog_per_value, field_of, mapping
 from holdfast.transcripts.transcript import Event
+from holdfast.validation.json_values import fields_of
 
 
 def _recognises(value: Any) -> bool:

@@ -18,7 +18,6 @@ from holdfast.transcripts.reader import (
     Values,
     at,
     entries,
-    fields_of,
     file_of,
     mapping,
     objects,
@@ -32,6 +31,7 @@ from holdfast.transcripts.transcript import (
     linear,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _ROLES = {"user": "user", "gemini": "assistant"}
 _FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compression")

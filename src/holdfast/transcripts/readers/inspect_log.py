@@ -13,10 +13,10 @@ from holdfast.transcripts.reader import (
     at,
     entries,
     field_of,
-    fields_of,
     mapping,
 )
 from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear
+from holdfast.validation.json_values import fields_of
 
 _VERSIONS = (1, 2)
 _ATTACHMENT = "attachment://"

@@ -13,10 +13,10 @@ from holdfast.transcripts.reader import (
     decoded,
     entries,
     field_of,
-    fields_of,
     mapping,
 )
 from holdfast.transcripts.transcript import Event, Malformed
+from holdfast.validation.json_values import fields_of
 
 TYPES = ("GENERATION", "SPAN", "EVENT")  # of observations
 

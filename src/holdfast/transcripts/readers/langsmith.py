@@ -7,7 +7,8 @@ from typing import Any
 from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.reader import Format, at, decoded, entries, fields_of, mapping
+from holdfast.transcripts.reader import Format, at, decoded, entries, mapping
+from holdfast.validation.json_values import fields_of
 
 
 def _recognises(value: Any) -> bool:

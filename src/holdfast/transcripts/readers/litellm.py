@@ -10,11 +10,11 @@ from holdfast.transcripts.reader import (
     at,
     decoded,
     field_of,
-    fields_of,
     has_messages,
     mapping,
 )
 from holdfast.transcripts.transcript import Malformed
+from holdfast.validation.json_values import fields_of
 
 _ANSWERS = ("response", "completion", "choices")  # the answer beside a request's messages
 

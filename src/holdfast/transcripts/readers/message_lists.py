@@ -13,13 +13,13 @@ from holdfast.transcripts.reader import (
     Format,
     dialog_per_value,
     field_of,
-    fields_of,
     first_message,
     has_messages,
     is_item,
     is_message_list,
 )
 from holdfast.transcripts.transcript import Event
+from holdfast.validation.json_values import fields_of
 
 
 def _read(value: Any) -> list[Event]:

@@ -12,7 +12,6 @@ from holdfast.transcripts.reader import (
     Located,
     Unread,
     field_of,
-    fields_of,
     is_item,
     is_message_list,
 )
@@ -24,6 +23,7 @@ from holdfast.transcripts.transcript import (
     linear,
     path_to,
 )
+from holdfast.validation.json_values import fields_of
 
 
 def _recognises(value: Any) -> bool:

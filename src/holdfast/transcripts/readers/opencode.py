@@ -23,7 +23,6 @@ from holdfast.transcripts.reader import (
     decoded,
     entries,
     field_of,
-    fields_of,
     mapping,
 )
 from holdfast.transcripts.readers.opencode_v2 import in_version_1, is_of_version_2
@@ -35,6 +34,7 @@ from holdfast.transcripts.transcript import (
     branched,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 # the types of parts
 _OF_DIALOG = ("text", "tool", "subtask", "compaction")

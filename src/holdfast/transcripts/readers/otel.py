@@ -8,9 +8,10 @@ from typing import Any
 from holdfast.transcripts.call_messages import input_messages, output_messages, system_prompt
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.reader import Format, at, decoded, fields_of, mapping
+from holdfast.transcripts.reader import Format, at, decoded, mapping
 from holdfast.transcripts.spans import is_gen_ai, session_of, span_of, unflattened
 from holdfast.transcripts.transcript import Malformed
+from holdfast.validation.json_values import fields_of
 
 CHOICE = "gen_ai.choice"  # the event that is a call's answer
 _EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")

@@ -15,12 +15,12 @@ from holdfast.transcripts.reader import (
     Unread,
     entries,
     field_of,
-    fields_of,
     mapping,
 )
 from holdfast.transcripts.readers import otel, phoenix
 from holdfast.transcripts.spans import is_gen_ai
 from holdfast.transcripts.transcript import Malformed
+from holdfast.validation.json_values import fields_of
 
 # as today's exporters write it, and as those before version 0.15 of the protocol
 _SPANS = ("scopeSpans", "instrumentationLibrarySpans")

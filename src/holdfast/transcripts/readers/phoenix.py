@@ -5,8 +5,9 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import output_messages, request_messages
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.reader import Format, at, fields_of, mapping
+from holdfast.transcripts.reader import Format, at, mapping
 from holdfast.transcripts.spans import is_gen_ai, session_of, span_of, unflattened
+from holdfast.validation.json_values import fields_of
 
 
 def _recognises(value: Any) -> bool:

@@ -16,7 +16,6 @@ from holdfast.transcripts.reader import (
     at,
     decoded,
     entries,
-    fields_of,
     file_of,
     objects,
 )
@@ -28,6 +27,7 @@ from holdfast.transcripts.transcript import (
     branched,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _PROGRAMS = ("SillyTavern System", "System", "Note")  # the names of what no model was asked for
 

@@ -19,7 +19,6 @@ from holdfast.transcripts.reader import (
     at,
     entries,
     field_of,
-    fields_of,
     file_of,
     has_messages,
     mapping,
@@ -32,6 +31,7 @@ from holdfast.transcripts.transcript import (
     branched,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _VERSIONS = (1, 2, 3)
 _INITIAL, _SET, _PUSH, _DELETE = range(4)  # the kinds of changes

@@ -11,13 +11,14 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.content_blocks import CALL_BLOCK_TYPES
-from holdfast.transcripts.reader import Format, Unread, Values, fields_of, objects
+from holdfast.transcripts.reader import Format, Unread, Values, objects
 from holdfast.transcripts.readers import langfuse
 from holdfast.transcripts.readers.claude_code.distinct_lines import distinct_lines
 from holdfast.transcripts.readers.claude_code.session_events import events_of
 from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES
 from holdfast.transcripts.readers.claude_code.session_tree import session_trees
 from holdfast.transcripts.transcript import Transcript
+from holdfast.validation.json_values import fields_of
 
 _TYPES = ("user", "assistant", "system", "summary", "progress", "attachment")
 _OF_DIALOG = (

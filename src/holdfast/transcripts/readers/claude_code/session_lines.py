@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from holdfast.transcripts.reader import at, fields_of
+from holdfast.transcripts.reader import at
+from holdfast.validation.json_values import fields_of
 
 BOUNDARY = "compact_boundary"
 MICRO_BOUNDARY = "microcompact_boundary"
