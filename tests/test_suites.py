@@ -9,7 +9,7 @@ import pytest
 from measure_rows import rows_of
 
 from holdfast.drift.cases import Case, Persona, Rule
-from holdfast.drift.rule_kinds import KINDS, POLARITIES, Polarity, RuleKind
+from holdfast.measures.rule_kinds import KINDS, POLARITIES, Polarity, RuleKind
 from holdfast.drift.suite_entries import CaseEntry, SuiteDocument
 from holdfast.drift.suites import load_suite
 from holdfast.drift.user_scripts import PRESSURES, Pressure

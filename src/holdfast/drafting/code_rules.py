@@ -22,7 +22,7 @@ from holdfast.drafting.forms import CODE, any_words, forms, one_of, whole_match,
 from holdfast.drafting.instructions import WRITE, Instruction, Modality, compared, instruction_of
 from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
-from holdfast.drift.rule_kinds import Polarity
+from holdfast.measures.rule_kinds import Polarity
 
 _WORDS = frozenset(  # names of tokens that need no backticks
     "semicolons tabs enums emojis emoji todos em-dashes console.log console.logs innerhtml commonjs"

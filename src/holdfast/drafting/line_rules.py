@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from holdfast.drafting.after_change_rules import heads_commands, run_after
 from holdfast.drafting.asking_rules import ask_rule
 from holdfast.drafting.attribution_rules import commit_trailer, no_attribution, signed_off
-from holdfast.drafting.bot_rules import bot_rules
+from holdfast.drafting.bot_rules import agent_reply_rule, bot_rules
 from holdfast.drafting.clauses import Clause, clauses_of
 from holdfast.drafting.code_layout_rules import file_begins, indentation, line_length, style_list
 from holdfast.drafting.code_rules import code_rule
@@ -54,13 +54,6 @@ from holdfast.drafting.prohibited_statements import (
     with_prohibition,
 )
 from holdfast.drafting.pull_request_rules import pr_body, pr_state, pr_title
-from holdfast.drafting.reply_rules import (
-    reply_emojis,
-    reply_language,
-    reply_length,
-    reply_never,
-    reply_words,
-)
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drafting.suppression_rules import not_silenced
 
@@ -157,14 +150,16 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return NEEDS_A_JUDGE
     if of_bot:
         statement = with_prohibition(statement)
-        if (found := bot_rules(statement)) is not None:
-            return found
+        of_replies = bot_rules(statement)
+        if of_replies is not None:
+            return of_replies
     statement = as_order(statement)
     clauses = list(clauses_of(statement))
     is_below_not = is_prohibited(statement)
-    for reader in (reader for reader in _READERS if not (of_bot and reader in _OF_REPLIES)):
-        if found := _read_by(reader, clauses, statement, is_below_not):
-            return found
+    readers = _READERS if of_bot else (agent_reply_rule, *_READERS)
+    for reader in readers:
+        if rules := _read_by(reader, clauses, statement, is_below_not):
+            return rules
     if of_bot and _OCCASION.match(statement.text):
         return ON_OCCASION
     return _why_not(statement)
@@ -181,8 +176,8 @@ def _read_by(
     for clause in clauses:
         if any(clause.text in whole for whole in read):
             continue  # a part of a clause that was read as a whole
-        said = reader(clause.text, statement, is_below_not)
-        if said is None:
+        rules = reader(clause.text, statement, is_below_not)
+        if rules is None:
             continue
         read.append(clause.text)
         if not _reads_conditions(reader, statement):
@@ -193,7 +188,7 @@ def _read_by(
             following = _ONLY_FIRST.sub("", following)
         if any(map(_names_exception, others)) or _EXCEPTION_AFTER.search(following):
             return AN_EXCEPTION
-        drafts += [rule for rule in said if rule not in drafts]
+        drafts += [rule for rule in rules if rule not in drafts]
     return drafts
 
 
@@ -282,11 +277,6 @@ _READERS: tuple[Reader, ...] = (
     commit_form,
     commit_prefix,
     not_committed,
-    reply_language,
-    reply_length,
-    reply_emojis,
-    reply_words,
-    reply_never,
     package_manager,
     style_list,
     code_rule,
@@ -298,10 +288,6 @@ _READERS: tuple[Reader, ...] = (
     file_begins,
     change_together,
     run_after,
-)
-# in bots' prompts, `bot_rules` reads these and more
-_OF_REPLIES: tuple[Reader, ...] = (
-    *(reply_language, reply_length, reply_emojis, reply_words, reply_never),
 )
 # these read a condition, or what takes something out, as a part of the rule
 _READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_after, change_together, pr_state)

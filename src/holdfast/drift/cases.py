@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Self
 
-from holdfast.drift.rule_kinds import Polarity, RuleKind
+from holdfast.measures.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import asset
 from holdfast.measures import as_measure

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Protocol, Self
 
 from holdfast.drift.cases import Case, Rule
-from holdfast.drift.rule_kinds import KINDS
+from holdfast.measures.rule_kinds import KINDS
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures.patterns import searches_end_within
