@@ -71,16 +71,17 @@ def clauses_of(statement: Statement) -> Iterator[Clause]:
     """Each clause of a statement; first the whole of it, or most."""
     text = _NOT_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
     text = _CALLS_ATTENTION.sub("", text)
-    hidden = _without_code_and_quotations(text)
+    masked = _without_code_and_quotations(text)
     if _FORBIDS.match(statement.label):  # "**Never amend commits**: make new ones"
         yield Clause(statement.label, [text])
     if _CODES_IN_BRACKETS.search(text):  # they say what is meant
         yield Clause(text.strip(_MARKS), [])
-    if reason := _REASON_OR_CURE.search(hidden):
+    if reason := _REASON_OR_CURE.search(masked):
         yield Clause(text[: reason.start()].strip(_MARKS), [text[reason.start() :]])
     pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
-    cuts = list(islice(pattern.finditer(hidden), _MOST_CUTS))
-    starts, ends = [0, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), len(text)]
+    cuts = list(islice(pattern.finditer(masked), _MOST_CUTS))
+    starts = [0, *(cut.end() for cut in cuts)]
+    ends = [*(cut.start() for cut in cuts), len(text)]
     pieces = [text[start:end].strip(_MARKS) for start, end in zip(starts, ends, strict=True)]
     pieces = [piece for piece in pieces if piece]
     asides = [text[cut.start(1) : cut.end(1)] for cut in cuts if cut[1] is not None]
@@ -96,8 +97,8 @@ def clauses_of(statement: Statement) -> Iterator[Clause]:
 
 def _without_code_and_quotations(text: str) -> str:
     """A text of the same length in which code spans and quotations cannot be cut."""
-    hidden = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
-    return _QUOTATION.sub(lambda match: f'"{"x" * (len(match[0]) - 2)}"', hidden)
+    without_code = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
+    return _QUOTATION.sub(lambda match: f'"{"x" * (len(match[0]) - 2)}"', without_code)
 
 
 # a code span, or a word that is no conjunction
@@ -117,5 +118,6 @@ def codes_in(text: str) -> list[str]:
 
 def all_known(values: Sequence[T | None]) -> list[T] | None:
     """The values of a list of which each is known; None if one is not, or if there is none."""
-    known = [value for value in values if value is not None]
-    return known if known and len(known) == len(values) else None
+    if not values or None in values:
+        return None
+    return [value for value in values if value is not None]

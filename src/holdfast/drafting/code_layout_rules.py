@@ -105,13 +105,14 @@ def style_list(clause: str, statement: Statement, prohibits: bool) -> list[Draft
         return None
     if is_about_commit_style(statement):
         return None
-    drafts: list[Draft] = []
-    for part in parts:
-        said = indentation(part, statement, False) or line_length(part, statement, False) or []
-        if re.fullmatch(r"no \w+", part, re.I) and is_named_word(part[3:]):
-            said = code_rule(part, statement, False) or []
-        drafts += said
-    return drafts or None
+    return [rule for part in parts for rule in _style(part, statement)] or None
+
+
+def _style(part: str, statement: Statement) -> list[Draft]:
+    """The rules of a part of a list of styles; none if it is about something else."""
+    if re.fullmatch(r"no \w+", part, re.I) and is_named_word(part[3:]):
+        return code_rule(part, statement, False) or []
+    return indentation(part, statement, False) or line_length(part, statement, False) or []
 
 
 _FIRST_LINES = forms(

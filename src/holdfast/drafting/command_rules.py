@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.clauses import names_in
+from holdfast.drafting.clauses import all_known, names_in
 from holdfast.drafting.commands import (
     any_of,
     command_pattern,
@@ -40,12 +40,12 @@ def commands_in(objects: str, is_run: bool = False) -> list[str] | None:
         is_run: whether the text says that they are run, so that any program may be meant.
     """
     names = names_in(objects)
-    commands = [
-        name
-        for name, is_code in names
-        if (is_command(name) or (is_run and _may_be_run(name)) if is_code else is_tool(name))
-    ]
-    return commands if commands and len(commands) == len(names) else None
+    for name, is_code in names:
+        if is_code and not (is_command(name) or (is_run and _may_be_run(name))):
+            return None
+        if not is_code and not is_tool(name):
+            return None
+    return [name for name, _ in names] or None
 
 
 def _may_be_run(code: str) -> bool:
@@ -166,9 +166,8 @@ def _managers_not_used(instruction: Instruction) -> list[Draft] | None:
     match = whole_match(_COMMANDS, instruction.object)
     if match is None or not _OF_INSTALLS.fullmatch(purpose):
         return None
-    installs = [installs_of(name) for name, _ in names_in(match["commands"])]
-    known = [pattern for pattern in installs if pattern]
-    return not_matched(any_of(known)) if known and len(known) == len(installs) else None
+    installs = all_known([installs_of(name) for name, _ in names_in(match["commands"])])
+    return not_matched(any_of(installs)) if installs else None
 
 
 # the heading of a list of commands, or its end
@@ -232,9 +231,9 @@ def instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft
         or not (whole_match(_WANTED, instruction.object) or "`" in against)
     ):
         return None
-    words = [word for word, _ in instruction.tails]
-    after = instruction.tails[next(n for n, word in enumerate(words) if word in _AGAINST) :]
-    purposes = [text for word, text in after if word in ("for", "in", "with", "via")]
+    comparisons = [number for number, (word, _) in enumerate(instruction.tails) if word in _AGAINST]
+    behind = instruction.tails[comparisons[0] :]
+    purposes = [text for word, text in behind if word in ("for", "in", "with", "via")]
     match = whole_match(_NOT_WANTED, _BEFORE_COMMANDS.sub("", against))
     commands = commands_in(match["commands"]) if match else None
     if not commands or not all(map(_PURPOSE.fullmatch, purposes)):

@@ -162,8 +162,9 @@ def _pattern_behind(words: Sequence[str], before: tuple[str, ...]) -> str:
             if same:
                 options += rf"(?=.* {same}{_ENDS})"
             elif letters and positional[0] == "rm":
-                found = (_OF_RM.get(name, rf"(?=.* -\w*{name})") for name in letters[1])
-                options += "".join(found)
+                options += "".join(
+                    _OF_RM.get(letter, rf"(?=.* -\w*{letter})") for letter in letters[1]
+                )
             else:
                 options += rf"(?=.* {_escaped(word)}(?:=|{_ENDS}))"
         else:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.clauses import names_in
+from holdfast.drafting.clauses import all_known, names_in
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
     CODE,
@@ -78,17 +78,18 @@ _BARE_FILE = re.compile(
 
 def globs_in(objects: str) -> list[str] | None:
     """The globs of a list of paths; None if something in it may be none."""
-    names = [
-        name if is_code or _BARE_FILE.fullmatch(name) else "" for name, is_code in names_in(objects)
-    ]
-    globs = [path_glob(name) if name else None for name in names]
-    return [glob for glob in globs if glob] if globs and all(globs) else None
+    names = names_in(objects)
+    if not all(is_code or _BARE_FILE.fullmatch(name) for name, is_code in names):
+        return None
+    return all_known([path_glob(name) for name, _ in names])
 
 
 def _untouched(globs: Sequence[str] | None) -> list[Draft] | None:
     """A rule for each glob, that no file of it is changed; None for None."""
-    specs = [{"name": "file_not_touched", "path": glob} for glob in dict.fromkeys(globs or ())]
-    return [Draft("file", "prohibition", spec) for spec in specs] or None
+    if globs is None:
+        return None
+    specs = [{"name": "file_not_touched", "path": glob} for glob in dict.fromkeys(globs)]
+    return [Draft("file", "prohibition", spec) for spec in specs]
 
 
 def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -181,9 +182,9 @@ def file_is_generated(clause: str, statement: Statement, prohibits: bool) -> lis
     match = _FILES_FIRST.match(statement.text)
     if match is None or not statement.text.startswith(clause[:12]):
         return None
-    said = re.split(r"[—–;:(,]|\s-\s|, (?=\w)|\. ", statement.text[match.end("files") :])
-    said += re.split(r"[;—–]|\. |, (?=\w)", statement.following)[:1]
-    if not any(whole_match(_NOT_EDITED, piece.strip(" .!,:)")) for piece in said):
+    pieces = re.split(r"[—–;:(,]|\s-\s|, (?=\w)|\. ", statement.text[match.end("files") :])
+    pieces += re.split(r"[;—–]|\. |, (?=\w)", statement.following)[:1]
+    if not any(whole_match(_NOT_EDITED, piece.strip(" .!,:)")) for piece in pieces):
         return None
     return _untouched(globs_in(match["files"]))
 

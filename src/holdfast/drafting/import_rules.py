@@ -87,8 +87,8 @@ def module_token(code: str) -> CodeToken | None:
     module = _MODULE.fullmatch(code)
     if module is None or _FILE.search(code):
         return None
-    if known := library_token(module["name"]):
-        return known
+    if library := library_token(module["name"]):
+        return library
     if module["quote"] or "/" in module["name"]:  # also in the lists of imports of Go
         name = f"(?:[\\w.@~-]+/)*{_escaped(module['name'])}"
         return CodeToken(f"{_QUOTES}{name}[\"'/]", _ANY_CODE)

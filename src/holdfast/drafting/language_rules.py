@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from holdfast.drafting.bot_prompts import QUOTE, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import Form, forms, one_of, whole_match
-from holdfast.measures.language_names import CODES, any_language
+from holdfast.measures.language_names import ANY_NAME, CODES
 
 # "plain English", "auf gut Deutsch"
 _VARIETY = one_of(
@@ -15,7 +15,7 @@ _VARIETY = one_of(
     *"polite professional correct friendly fluent polite,".split(),
     *("Brazilian", "auf", "auf gut"),
 )
-_LANGUAGE = rf"(?:{_VARIETY} )*(?P<name>{any_language()})"
+_LANGUAGE = rf"(?:{_VARIETY} )*(?P<name>{ANY_NAME})"
 _VERB = one_of(
     *"reply respond answer write speak communicate talk converse chat do".split(),
     *"responde respondes escribe escribes escribas contesta hablas habla".split(),

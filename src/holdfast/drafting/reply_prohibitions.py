@@ -10,7 +10,7 @@ from holdfast.drafting.bot_prompts import QUOTES, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import Forms, any_words, first_match, forms, one_of
 from holdfast.measures.rule_kinds import RuleKind
-from holdfast.measures.arguments import NAMES
+from holdfast.measures.language_names import ANY_NAME, CODES
 
 # "never", "you must not ever", "avoid"; behind it, a verb in the infinitive or with -ing
 _NEVER = (
@@ -54,7 +54,7 @@ _END_OF_ALL = (
     r"| and (?:never|always|do|don't|keep|use|reply|answer|write|be|avoid|end|begin)\b))"
 )
 
-_NAME = one_of(any_language())
+_NAME = one_of(ANY_NAME)
 _NEXT_NAME = rf"(?:,? (?:or|nor|and)|,|/) ?(?:in )?{_NAME}"
 _LANGUAGE_LIST = rf"(?P<names>{_NAME}(?:{_NEXT_NAME})*)(?!{_NEXT_NAME})"
 _TALK = one_of(

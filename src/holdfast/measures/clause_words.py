@@ -25,7 +25,7 @@ _STOP_BETWEEN = re.compile(r"[.!?;]\s|\n\s*(?:[-*•>#]|\d+[.)]|\n)")
 @lru_cache(maxsize=4096)
 def without_markup(text: str) -> str:
     """A text without Markdown's marks, tags, line numbers and escapes."""
-    text = _ESCAPED.sub(lambda found: "\n" if found[0] in (r"\n", r"\r") else " ", text)
+    text = _ESCAPED.sub(lambda escape: "\n" if escape[0] in (r"\n", r"\r") else " ", text)
     return _MARKUP.sub("", _TAG.sub("\n", _LINE_NUMBER.sub("", text)))
 
 
@@ -42,11 +42,12 @@ def numbered_words(text: str) -> tuple[tuple[str, int], ...]:
     """
     plain = _folded(text)
     words: list[tuple[str, int]] = []
-    index, end = 0, 0
-    for found in WORD.finditer(plain):
-        index += words != [] and _STOP_BETWEEN.search(plain, end, found.start()) is not None
-        words.append((found[0], index))
-        end = found.end()
+    index = end = 0
+    for word in WORD.finditer(plain):
+        if words and _STOP_BETWEEN.search(plain, end, word.start()):
+            index += 1
+        words.append((word[0], index))
+        end = word.end()
     return tuple(words)
 
 
@@ -146,8 +147,8 @@ def signed_words(clause: str) -> Signed:
     return frozenset({(word, True) for word in asked} | {(word, False) for word in forbidden})
 
 
-def _without_negation(found: re.Match[str]) -> str:
-    return re.sub(r"\boff[ -]limits\b", "", found[0])
+def _without_negation(negation: re.Match[str]) -> str:
+    return re.sub(r"\boff[ -]limits\b", "", negation[0])
 
 
 def is_negated(clause: str) -> bool:
@@ -165,8 +166,8 @@ _NAMED = re.compile(
 
 def anchors(sentence: str) -> set[str]:
     """The words that a paraphrase does not replace: numbers, names, paths, and what is quoted."""
-    named: set[str] = set()
-    for found in _NAMED.finditer(sentence):
-        named |= _content(fold(next(filter(None, found.groups()))))
-    words = {stem(word) for word in WORD.findall(fold(sentence))}
-    return named | {word for word in words if word.isdecimal()}
+    words: set[str] = set()
+    for name in _NAMED.finditer(sentence):
+        words |= _content(fold(next(filter(None, name.groups()))))
+    stems_of_all = {stem(word) for word in WORD.findall(fold(sentence))}
+    return words | {word for word in stems_of_all if word.isdecimal()}

@@ -27,8 +27,5 @@ def names_of(code: str) -> tuple[str, ...]:
 
 
 CODES = {name: code for code in NAMES for name in names_of(code)}
-
-
-def any_language() -> str:
-    """A pattern of the names of all languages, the longest first, for any case of letters."""
-    return "|".join(sorted(map(re.escape, CODES), key=len, reverse=True))
+# a pattern of the names of all languages, for any case of letters
+ANY_NAME = "|".join(sorted(map(re.escape, CODES), key=len, reverse=True))
