@@ -471,6 +471,13 @@ RULES = [  # a line, a turn that follows it, one that breaks it
      said("That is a good thought, thank you.")),
     ("Responda sempre em português.", said("Esta é uma boa ideia, muito obrigado por ela."),
      said("That is a good thought, thank you.")),
+    ("Use German for all replies.", said("Das ist ein guter Gedanke, danke dafür."),
+     said("That is a good thought, thank you.")),
+    ("Replies must be in Simplified Chinese.", said("今天天气很好，我们去公园散步吧。"),
+     said("That is a good thought, thank you.")),
+    ("Never use exclamation marks in your replies.", said("Done."), said("Done!")),
+    ("End every reply with a question.", said("Done. What next?"), said("Done.")),
+    ("No emojis in chat.", said("Done."), said("Done 🎉")),
 ]  # fmt: skip
 
 
@@ -557,6 +564,13 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ("# Never run `git push`", "heading"),
         ("Answer in the user's language.", "judge"),
         ("Answer in German or English.", "judge"),
+        ("The server must answer in at most 2 lines.", "judge"),
+        ("API responses must be in English.", "judge"),
+        ("## API\n\n- Responses must be in English.", "judge"),
+        ("Keep error messages under 10 words.", "judge"),
+        ("Write user-facing messages in English.", ""),
+        ('Never write "simply" in documentation.', "judge"),
+        ("When the user asks, reply in at most 2 sentences.", "condition"),
         ("Never use `sed` to edit files.", "measure"),
         ("Do not use `any` when the type is known.", "condition"),
         ("Update the snapshots after changes.", "judge"),

@@ -121,7 +121,7 @@ _LIST_AFTER = forms(
         ),
     }
 )
-_LISTED = forms(
+_COMMAND_ITEM = forms(
     {
         "Run `make lint` for the style": (
             rf"(?:{_RUN} ?)?(?P<codes>{CODES})\)?"
@@ -151,7 +151,7 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
             commands = codes_in(codes) if codes else list(statement.block)
             return _runs_after(commands, _changed(match))
     heading = whole_match(_LIST_AFTER, statement.under[-1]) if statement.under else None
-    item = whole_match(_LISTED, clause) if heading else None
+    item = whole_match(_COMMAND_ITEM, clause) if heading else None
     if heading is None or item is None or not statement.text.startswith(clause[:20]):
         return None
     if joined_by_or(item["codes"]) or OPTIONAL.search(f"{statement.label} {statement.text}"):

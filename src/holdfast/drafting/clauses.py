@@ -105,10 +105,19 @@ def _without_code_and_quotations(text: str) -> str:
 _LISTED = re.compile(r"`([^`]+)`|(?:(?<=^)|(?<=[\s/,]))(?!(?:or|and|nor)\b)([\w.@:+-]+)")
 
 
-def names_in(objects: str) -> list[tuple[str, bool]]:
-    """The things of a list, and whether each is in backticks."""
-    listed = _LISTED.findall(objects)
-    return [(without_placeholder(code) or word, bool(code)) for code, word in listed]
+class ListedName(NamedTuple):
+    """A thing of a list, and whether it is in backticks."""
+
+    text: str
+    is_code: bool
+
+
+def names_in(objects: str) -> list[ListedName]:
+    """The things of a list such as "npm, `yarn` or pnpm"."""
+    return [
+        ListedName(without_placeholder(code) or word, bool(code))
+        for code, word in _LISTED.findall(objects)
+    ]
 
 
 def codes_in(text: str) -> list[str]:

@@ -118,7 +118,7 @@ def _style(part: str, statement: Statement) -> list[Draft]:
 _FIRST_LINES = forms(
     {
         "Every Python file must start with `from __future__ import annotations`": (
-            r"(?:all|every|each)(?: new)? (?P<what>[\w#+.` ]+?|`[^`]+`)(?: source)?"
+            r"(?:all|every|each)(?: new)? (?P<files>[\w#+.` ]+?|`[^`]+`)(?: source)?"
             r" (?:files?|modules?) (?:must |should )?"
             r"(?:start|begin|have|include|starts|begins)s?"
             r"(?: with)? `(?P<code>[^`]+)`(?: at the top| (?:on|as) the first line| header)?"
@@ -126,7 +126,7 @@ _FIRST_LINES = forms(
         "Put `'use strict'` at the top of every JavaScript file": (
             r"(?:use|add|include|put) `(?P<code>[^`]+)`"
             r" (?:at the top of|in|to|as the first line of)"
-            r" (?:all|every|each)(?: new)? (?P<what>[\w#+. ]+?) (?:files?|modules?)"
+            r" (?:all|every|each)(?: new)? (?P<files>[\w#+. ]+?) (?:files?|modules?)"
         ),
     }
 )
@@ -135,7 +135,7 @@ _FIRST_LINES = forms(
 def file_begins(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Every Python file begins with `from __future__ import annotations`."""
     match = whole_match(_FIRST_LINES, clause)
-    files = files_of_language(match["what"]) if match else []
+    files = files_of_language(match["files"]) if match else []
     if match is None or not files or prohibits or re.search(r"\.\.\.|…|<", match["code"]):
         return None
     pattern = re.escape(match["code"]).replace(r"\ ", " ")

@@ -117,21 +117,21 @@ def _forbidden_objects(instruction: Instruction, clause: str) -> str | None:
     against = compared(instruction)
     if instruction.modality is Modality.NEVER:
         narrowing: tuple[str, ...] = ()
-        if _FOR_ALL.fullmatch(instruction.tail("for") or ""):
+        if _FOR_ALL.fullmatch(instruction.behind("for") or ""):
             narrowing += ("for",)
-        if _TO_SILENCE.fullmatch(instruction.tail("to") or ""):
+        if _TO_SILENCE.fullmatch(instruction.behind("to") or ""):
             narrowing += ("to",)
         if not instruction.has_only(*_PLACES, "except", *narrowing) or against:
             return None
-        return instruction.object or instruction.tail("to") or ""
+        return instruction.object or instruction.behind("to") or ""
     if instruction.modality is not Modality.MUST or not against or against.startswith("`."):
         return None
-    named = [word for word, _ in instruction.tails]
+    named = [word for word, _ in instruction.circumstances]
     most = max(1, clause.count("`") // 4)  # comparisons: one for two pieces of code
     if (
         not instruction.does(("use", "call", "import", "write", "declare", "define"))
         or not instruction.has_only(*_PLACES, *_AGAINST, "from", "for")
-        or not _PURPOSE.fullmatch(instruction.tail("for") or "logging")
+        or not _PURPOSE.fullmatch(instruction.behind("for") or "logging")
         or "to" in named
         or sum(word in _AGAINST for word in named) > most
     ):
@@ -165,7 +165,7 @@ _GENERAL_LABEL = re.compile(
 _BEFORE_TOKENS = re.compile(
     r"^(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native) ", re.I
 )
-_NAMED_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
+_CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
 _OF_A_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
 _KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native) )?"
 _TOKENS = forms(
@@ -184,7 +184,7 @@ _TOKENS = forms(
 def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
     """The tokens of a list of code; None if something in it may be none."""
     plain = _BEFORE_TOKENS.sub("", objects)
-    named = _NAMED_IN_BRACKETS.fullmatch(plain)
+    named = _CODE_IN_BRACKETS.fullmatch(plain)
     plain = named[1] if named else _OF_A_LIBRARY.sub("", plain)
     listed = whole_match(_TOKENS, plain)
     first, *others = re.split(r",? or |,? nor |, ", plain)
@@ -269,7 +269,7 @@ def files_of_places(instruction: Instruction, statement: Statement) -> list[str]
     """The globs that a circumstance names; [] without one, None for one that is no set of files."""
     globs: list[str] = []
     before = ""
-    for word, place in instruction.tails:
+    for word, place in instruction.circumstances:
         is_exception, before = before == "except", word
         if is_exception and whole_match(_IN_TESTS, place):
             globs += [f"!{glob}" for glob in TESTS]

@@ -30,7 +30,7 @@ _SHAPE_BELOW = forms(  # in the first line of a code block
         )
     }
 )
-_SHAPED = forms(
+_SHAPE_RULES = forms(
     {
         "Commit messages must follow the format `[scope] Summary`": (
             r"(?:all )?commit messages? (?:must |should )?(?:follow|use|have)(?: the)?"
@@ -65,7 +65,7 @@ def commit_format(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     shape = ""
     if statement.block and whole_match(_SHAPE_BELOW, clause):
         shape = statement.block[0].strip()
-    elif match := whole_match(_SHAPED, clause):
+    elif match := whole_match(_SHAPE_RULES, clause):
         about = " ".join((clause, statement.label, *statement.under[-1:])).lower()
         shape = match[1] if "commit" in about else ""
     pattern = message_shape(shape) if shape else None

@@ -78,7 +78,7 @@ _NAMES_ALONE = forms(  # behind such a label, or below such a heading
         )
     }
 )
-_NAMED = forms(
+_NAMING_RULES = forms(
     {
         "Branch names must start with `feature/`": (
             r"(?:all |new |git |feature )*branch(?:es| names)?"
@@ -115,7 +115,7 @@ def branch_names(clause: str, statement: Statement, prohibits: bool) -> list[Dra
         return None
     above = (statement.label, *statement.under[-1:])
     is_labelled = any(whole_match(_NAMES_LABEL, name.strip(" :.")) for name in above)
-    match = whole_match(_NAMED + (_NAMES_ALONE if is_labelled else ()), clause)
+    match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), clause)
     if match is None:
         return None
     return _named_branches(codes_in(match["names"]))

@@ -175,14 +175,14 @@ def _is_of_the_network(objects: str, instruction: Instruction) -> bool:
 def _forbidden_modules(instruction: Instruction) -> str | None:
     """The words for what is not imported; None if nothing is forbidden, or only at times."""
     against = compared(instruction)
-    source = instruction.tail("from")
+    source = instruction.behind("from")
     if instruction.modality is Modality.NEVER:
         if against or not instruction.has_only(*_PLACES, "from"):
             return None
         if source is None:
             return instruction.object
         return None if instruction.object else source  # "never import `a` from `b`" is of `a`
-    words = [word for word, _ in instruction.tails]
+    words = [word for word, _ in instruction.circumstances]
     if instruction.modality is not Modality.MUST or not against:
         return None
     if not instruction.has_only(*_PLACES, *_AGAINST) or words[-1] == "from":

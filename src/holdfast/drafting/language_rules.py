@@ -55,7 +55,7 @@ _LANGUAGES = forms(
             rf"(?= (?:with|only|to|in|at|for {REPLY})\b|$|,)"
         ),
         "your replies must always be in German": (
-            rf"\b{REPLY}:?(?: {_OF_REPLIES})* in {_LANGUAGE}\b"
+            rf"\b{REPLY}(?: {_OF_REPLIES})* in {_LANGUAGE}\b"
         ),
         "all of them in German": rf"\ball of them in {_LANGUAGE}\b",
         "comunicarás con los clientes siempre en español": (

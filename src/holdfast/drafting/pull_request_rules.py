@@ -185,7 +185,7 @@ _IN_BODY = rf"(?:in|to|of|at the (?:top|end|bottom) of) (?:the )?{_BODY}"
 _NOT_IN_BODY = forms(
     {
         'Do not add a "Test plan" section to the PR body': (
-            rf"{NEVER} (?:add|include|put|write|use)(?: an?| any| the)? (?P<what>.+?)"
+            rf"{NEVER} (?:add|include|put|write|use)(?: an?| any| the)? (?P<texts>.+?)"
             rf"(?: (?:section|heading|checklist|footer|line)s?)? {_IN_BODY}"
         )
     }
@@ -224,8 +224,8 @@ _SHORTEST = 3  # characters of a text that is worth finding
 
 def pr_body(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Include `Fixes #` in the PR body; PR descriptions have "Summary" and "Test plan"."""
-    if no := whole_match(_NOT_IN_BODY, clause):
-        return _without(no["what"])
+    if unwanted := whole_match(_NOT_IN_BODY, clause):
+        return _without(unwanted["texts"])
     if prohibits:
         return None
     match = whole_match(_LABEL_INCLUDED, clause)

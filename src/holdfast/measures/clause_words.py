@@ -5,12 +5,27 @@ whether the clause asks for it or forbids it.
 import re
 import unicodedata
 from functools import lru_cache
+from typing import NamedTuple
 
 from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.rule_words import PHRASES, stem
 from holdfast.measures.text import fold
 
-Signed = frozenset[tuple[str, bool]]  # content words, and whether they are asked for
+class SignedWord(NamedTuple):
+    """A content word of a clause, without its ending, and whether the clause asks for it."""
+
+    stem: str
+    is_wanted: bool
+
+
+Signed = frozenset[SignedWord]
+
+
+class PlacedWord(NamedTuple):
+    """A word of a text, and the number of its sentence."""
+
+    word: str
+    sentence: int
 
 
 # a line of a file as tools show it, with its number
@@ -36,17 +51,15 @@ def _folded(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def numbered_words(text: str) -> tuple[tuple[str, int], ...]:
-    """The words of a text without case, contractions and punctuation, each with the number of its
-    sentence.
-    """
+def placed_words(text: str) -> tuple[PlacedWord, ...]:
+    """The words of a text without case, contractions and punctuation."""
     plain = _folded(text)
-    words: list[tuple[str, int]] = []
-    index = end = 0
+    words: list[PlacedWord] = []
+    sentence = end = 0
     for word in WORD.finditer(plain):
         if words and _STOP_BETWEEN.search(plain, end, word.start()):
-            index += 1
-        words.append((word[0], index))
+            sentence += 1
+        words.append(PlacedWord(word[0], sentence))
         end = word.end()
     return tuple(words)
 
@@ -139,12 +152,13 @@ def signed_words(clause: str) -> Signed:
     """The content words of a clause, each with whether it is asked for."""
     if _NEGATES_CLAUSE.search(clause):
         rest = _NEGATES_CLAUSE.sub(_without_negation, clause)
-        return frozenset((word, False) for word in _content(rest))
+        return frozenset(SignedWord(word, False) for word in _content(rest))
     negation = _NEGATES_REST.search(clause)
     if negation is None:
-        return frozenset((word, True) for word in _content(clause))
-    asked, forbidden = _content(clause[: negation.start()]), _content(clause[negation.end() :])
-    return frozenset({(word, True) for word in asked} | {(word, False) for word in forbidden})
+        return frozenset(SignedWord(word, True) for word in _content(clause))
+    wanted = {SignedWord(word, True) for word in _content(clause[: negation.start()])}
+    unwanted = {SignedWord(word, False) for word in _content(clause[negation.end() :])}
+    return frozenset(wanted | unwanted)
 
 
 def _without_negation(negation: re.Match[str]) -> str:

@@ -14,9 +14,11 @@ from functools import cached_property
 from holdfast.errors import cut
 from holdfast.measures.clause_words import (
     IN_CONTRACTIONS,
+    PlacedWord,
     Signed,
+    SignedWord,
     anchors,
-    numbered_words,
+    placed_words,
     stems,
     without_markup,
 )
@@ -56,7 +58,7 @@ class RuleText:
         Args:
             exactly: whether only its own words count.
         """
-        if self._may_have_words(text) and self._is_said_word_for_word(numbered_words(text)):
+        if self._may_have_words(text) and self._is_said_word_for_word(placed_words(text)):
             return Passage(cut(" ".join(self.text.split()), QUOTED), self._place_in(text))
         if exactly or not self._may_say(text):
             return None
@@ -82,7 +84,7 @@ class RuleText:
 
     @cached_property
     def _words(self) -> str:
-        return " ".join(word for word, _ in numbered_words(self.text))
+        return " ".join(word for word, _ in placed_words(self.text))
 
     @cached_property
     def _written_words(self) -> tuple[str, ...]:
@@ -105,7 +107,7 @@ class RuleText:
         parts = [_RuleSentence(sentence) for sentence in sentences_of(without_markup(self.text))]
         return tuple(part for part in parts if part.signed)
 
-    def _is_said_word_for_word(self, words: tuple[tuple[str, int], ...]) -> bool:
+    def _is_said_word_for_word(self, words: tuple[PlacedWord, ...]) -> bool:
         """Whether the rule's words stand in a row, and what precedes them in their sentence does
         not take them back.
         """
@@ -126,7 +128,7 @@ class RuleText:
         begins = f" {' '.join(self._words.split()[:3])} "
         sentences = read_sentences(text)
         for sentence in reversed(sentences):
-            words = " ".join(word for word, _ in numbered_words(sentence.text))
+            words = " ".join(word for word, _ in placed_words(sentence.text))
             if begins in f" {words} ":
                 return sentence.index
         return 0
@@ -182,7 +184,8 @@ class _RuleSentence:
         if forbidden and wanted:  # "use this, not that": an order for that
             has_forbidden = len(forbidden & ordered) >= max(share, SHARE_OF_CHOICE) * len(forbidden)
             return for_good if has_forbidden and not wanted <= ordered else None
-        opposite = {(word, not is_wanted) for word, is_wanted in self.signed} & sentence.ordered
+        against = {SignedWord(word, not is_wanted) for word, is_wanted in self.signed}
+        opposite = against & sentence.ordered
         has_enough = self._is_enough({word for word, _ in opposite}, len(opposite), share)
         if not has_enough or len(opposite) < min(2, len(self.signed)):
             return None
@@ -190,7 +193,7 @@ class _RuleSentence:
 
 
 def _without_light_words(signed: Signed) -> Signed:
-    return frozenset((word, is_wanted) for word, is_wanted in signed if word not in _LIGHT)
+    return frozenset(item for item in signed if item.stem not in _LIGHT)
 
 
 def _last(part: _RuleSentence, sentences: tuple[Sentence, ...]) -> Passage | None:
