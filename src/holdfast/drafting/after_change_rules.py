@@ -24,6 +24,7 @@ from holdfast.drafting.forms import (
     whole_match,
 )
 from holdfast.drafting.order_rules import MOST_COMMANDS, OPTIONAL, joined_by_or
+from holdfast.drafting.path_globs import glob_argument
 from holdfast.drafting.rules_file import Statement
 
 _A_CHANGE = (
@@ -150,9 +151,11 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
             codes = match.groupdict().get("codes")
             commands = codes_in(codes) if codes else list(statement.block)
             return _runs_after(commands, _changed(match))
-    heading = whole_match(_LIST_AFTER, statement.under[-1]) if statement.under else None
-    item = whole_match(_COMMAND_ITEM, clause) if heading else None
-    if heading is None or item is None or not statement.text.startswith(clause[:20]):
+    if not statement.under or not statement.text.startswith(clause[:20]):
+        return None
+    heading = whole_match(_LIST_AFTER, statement.under[-1])
+    item = whole_match(_COMMAND_ITEM, clause)
+    if heading is None or item is None:
         return None
     if joined_by_or(item["codes"]) or OPTIONAL.search(f"{statement.label} {statement.text}"):
         return None
@@ -174,7 +177,9 @@ def _changed(match: re.Match[str]) -> list[str] | None:
     """The globs of what a match says is changed: of everything where it is the end of the work."""
     groups = match.groupdict()
     words = next(filter(None, map(groups.get, ("object", "noun", "object2", "object3"))), None)
-    return ["*"] if groups.get("end") or words is None else globs_of_change(words)
+    if groups.get("end") or words is None:
+        return ["*"]
+    return globs_of_change(words)
 
 
 def _runs_after(commands: Sequence[str], globs: Sequence[str] | None) -> list[Draft] | None:
@@ -182,7 +187,7 @@ def _runs_after(commands: Sequence[str], globs: Sequence[str] | None) -> list[Dr
     parts = [part for part in parts if not re.match(r"(?:cd|source|export) ", part)]
     if not globs or not 1 <= len(parts) <= MOST_COMMANDS or not all(map(_is_command, parts)):
         return None
-    changed = globs[0] if len(globs) == 1 else list(globs)
+    changed = glob_argument(globs)
     return [
         Draft("command", "requirement", {"name": "runs_after", "changed": changed, "run": run})
         for run in dict.fromkeys(map(required_pattern, parts))

@@ -19,7 +19,7 @@ from holdfast.drafting.forms import (
     whole_match,
 )
 from holdfast.drafting.named_acts import act_of
-from holdfast.drafting.path_globs import path_glob
+from holdfast.drafting.path_globs import glob_argument, path_glob
 from holdfast.drafting.rules_file import Statement
 
 _BEFORE_ASKED = any_words(
@@ -109,7 +109,9 @@ _ASK_FIRST = forms(
 
 def ask_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Do not push unless asked; ask before adding dependencies."""
-    ways = _NEVER_WITHOUT_ASKING + (_WITHOUT_ASKING_BELOW if prohibits else ()) + _ASK_BEFORE
+    ways = _NEVER_WITHOUT_ASKING + _ASK_BEFORE
+    if prohibits:
+        ways += _WITHOUT_ASKING_BELOW
     match = whole_match(ways, clause)
     if match is None and not any(map(_is_ask_first, (statement.label, *statement.under[-1:]))):
         return None
@@ -148,7 +150,7 @@ def _edits(acts: str) -> list[Draft] | None:
         return None
     stems = [re.escape(name.strip("/*.").rpartition("/")[2].partition(".")[0]) for name in names]
     word = "|".join([r"\b(?:edit|modif|chang|touch|updat|delet|remov)", *filter(None, stems)])
-    return [_asks({"changed": globs[0] if len(globs) == 1 else globs}, word)]
+    return [_asks({"changed": glob_argument(globs)}, word)]
 
 
 _SUCH_AS = forms(

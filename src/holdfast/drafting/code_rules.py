@@ -20,7 +20,7 @@ from holdfast.drafting.commands import any_of
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODE, any_words, forms, one_of, whole_match, word_pattern
 from holdfast.drafting.instructions import WRITE, Instruction, Modality, compared, instruction_of
-from holdfast.drafting.path_globs import path_glob
+from holdfast.drafting.path_globs import glob_argument, path_glob
 from holdfast.drafting.rules_file import Statement
 from holdfast.measures.rule_kinds import Polarity
 
@@ -342,5 +342,5 @@ def code_draft(
     polarity: Polarity = "requirement",
     **more: bool,
 ) -> Draft:
-    globs = files[0] if len(files) == 1 else list(files)
-    return Draft("code", polarity, {"name": measure, "pattern": pattern, "files": globs, **more})
+    spec = {"name": measure, "pattern": pattern, "files": glob_argument(files), **more}
+    return Draft("code", polarity, spec)

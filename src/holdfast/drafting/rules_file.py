@@ -152,7 +152,7 @@ def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[
             text,
             label=label,
             under=under,
-            following=" ".join([*rest, *([nested] if nested else [])]),
+            following=" ".join(filter(None, [*rest, nested])),
             opening=_plain(pieces[0][1]) if block.is_item and index else "",
             block=tuple(block.code) if is_last else (),
         )
@@ -187,7 +187,9 @@ def _labelled(text: str) -> tuple[str, str]:
     if match is None:
         text = _plain(text)
         match = _PLAIN_LABEL.match(text)
-    return (match[1].strip(), _plain(text[match.end() :])) if match else ("", _plain(text))
+    if match is None:
+        return "", _plain(text)
+    return match[1].strip(), _plain(text[match.end() :])
 
 
 # a code span, which is kept, or a link, of which the text is kept
