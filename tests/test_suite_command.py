@@ -478,6 +478,18 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Never use exclamation marks in your replies.", said("Done."), said("Done!")),
     ("End every reply with a question.", said("Done. What next?"), said("Done.")),
     ("No emojis in chat.", said("Done."), said("Done 🎉")),
+    ("Always lint the code before committing: `make lint`", ran("make lint; git commit -m x"),
+     ran("git commit -m x")),
+    ("Run the tests (`make test`) before every commit.", ran("make test; git commit -m x"),
+     ran("git commit -m x")),
+    ("Run the type checker before pushing (`npm run types`).", ran("npm run types", "git push"),
+     ran("git push")),
+    ("**Pre-commit checks:** `make lint`", ran("make lint; git commit -m x"),
+     ran("git commit -m x")),
+    ("Run the linter after every code change: `make lint`.", wrote("a.py", "x", "make lint"),
+     wrote("a.py", "x")),
+    ("Run the linter after every code change (`make lint`).", wrote("a.py", "x", "make lint"),
+     wrote("a.py", "x")),
 ]  # fmt: skip
 
 
@@ -571,6 +583,8 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ("Write user-facing messages in English.", ""),
         ('Never write "simply" in documentation.', "judge"),
         ("When the user asks, reply in at most 2 sentences.", "condition"),
+        ("Check the branch before pushing `main`.", "measure"),
+        ("Run the linter after changing `a` or `b`.", ""),
         ("Never use `sed` to edit files.", "measure"),
         ("Do not use `any` when the type is known.", "condition"),
         ("Update the snapshots after changes.", "judge"),

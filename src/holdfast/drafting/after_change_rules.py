@@ -97,6 +97,9 @@ _RUN_AFTER = forms(
             r"(?:every|each|any|all) (?:code )?changes? (?:must|should) pass[\w ]{0,20}?"
             rf" (?P<end>{_END_OF_WORK})"
         ),
+        "Run the linter after every code change: `make lint`": (
+            rf"{_RUN},? {_AFTER}(?::|,|,? (?:with|using|via|by running)| [-–—]) (?P<codes>{CODES})"
+        ),
         "`make lint` must pass after any change": (
             rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to)"
             rf" (?:pass|succeed|be run|be clean|be green),? {_AFTER}"
@@ -131,6 +134,7 @@ _COMMAND_ITEM = forms(
         )
     }
 )
+_CODES_IN_BRACKETS = re.compile(rf" \(({CODES})\)")
 _PLACE = re.compile(r"\b(?:from|in|inside|under|at) $")  # after which code is no command
 
 
@@ -143,9 +147,10 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     """Run `make gen` after editing `api.proto`."""
     if prohibits or re.search(r"` \(or\b", statement.text):
         return None
-    labelled = f"{statement.label}, {clause}" if statement.label else clause
-    labelled = re.sub(r"\s*\([^()`]*\)", "", re.sub(r"(?<=\w): (?=`)", ", ", labelled))
-    for text in dict.fromkeys((clause, labelled)):
+    clause = _CODES_IN_BRACKETS.sub(r", \1", clause)
+    whole = f"{statement.label}, {clause}" if statement.label else clause
+    whole = re.sub(r"\s*\([^()`]*\)", "", re.sub(r"(?<=\w): (?=`)", ", ", whole))
+    for text in dict.fromkeys((clause, whole)):
         matches = filter(None, (way.pattern.fullmatch(text) for way in _RUN_AFTER))
         if match := next(filter(_is_about_a_change, matches), None):
             codes = match.groupdict().get("codes")

@@ -116,24 +116,25 @@ def _forbidden_objects(instruction: Instruction, clause: str) -> str | None:
         return None
     against = compared(instruction)
     if instruction.modality is Modality.NEVER:
-        narrowing: tuple[str, ...] = ()
+        harmless = [*_PLACES, "except"]
         if _FOR_ALL.fullmatch(instruction.behind("for") or ""):
-            narrowing += ("for",)
+            harmless.append("for")
         if _TO_SILENCE.fullmatch(instruction.behind("to") or ""):
-            narrowing += ("to",)
-        if not instruction.has_only(*_PLACES, "except", *narrowing) or against:
+            harmless.append("to")
+        if not instruction.has_only(*harmless) or against:
             return None
         return instruction.object or instruction.behind("to") or ""
     if instruction.modality is not Modality.MUST or not against or against.startswith("`."):
         return None
-    named = [word for word, _ in instruction.circumstances]
-    most = max(1, clause.count("`") // 4)  # comparisons: one for two pieces of code
+    words = [word for word, _ in instruction.circumstances]
+    comparisons = sum(word in _AGAINST for word in words)
+    purpose = instruction.behind("for")
     if (
         not instruction.does(("use", "call", "import", "write", "declare", "define"))
         or not instruction.has_only(*_PLACES, *_AGAINST, "from", "for")
-        or not _PURPOSE.fullmatch(instruction.behind("for") or "logging")
-        or "to" in named
-        or sum(word in _AGAINST for word in named) > most
+        or (purpose and not _PURPOSE.fullmatch(purpose))
+        or "to" in words
+        or comparisons > max(1, clause.count("`") // 4)  # one for two pieces of code
     ):
         return None
     return against
@@ -184,30 +185,34 @@ _TOKENS = forms(
 def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
     """The tokens of a list of code; None if something in it may be none."""
     plain = _BEFORE_TOKENS.sub("", objects)
-    named = _CODE_IN_BRACKETS.fullmatch(plain)
-    plain = named[1] if named else _OF_A_LIBRARY.sub("", plain)
-    listed = whole_match(_TOKENS, plain)
+    if bracketed := _CODE_IN_BRACKETS.fullmatch(plain):
+        plain = bracketed[1]
+    else:
+        plain = _OF_A_LIBRARY.sub("", plain)
+    if spans := whole_match(_TOKENS, plain):
+        kind = spans["nouns"].strip()
+        return all_known(
+            [
+                _token_beside(code, statement.text) or token_of_kind(code, kind)
+                for code in codes_in(spans["codes"])
+            ]
+        )
     first, *others = re.split(r",? or |,? nor |, ", plain)
-    if listed is None and others and "`" not in plain:  # "TODOs, placeholders or gaps"
+    if others and "`" not in plain:  # "TODOs, placeholders or gaps"
         plain = first
-    if listed is None:
-        words = re.sub(r"^typescript ", "", plain.replace("`", "").lower())
-        token = named_token(words) if " " in words or is_named_word(words) else None
-        return [token] if token and _may_be_of(token, statement) else None
-    return all_known(
-        [
-            _token_beside(code, statement.text) or token_of_kind(code, listed["nouns"].strip())
-            for code in codes_in(listed["codes"])
-        ]
-    )
+    words = re.sub(r"^typescript ", "", plain.replace("`", "").lower())
+    if " " not in words and not is_named_word(words):
+        return None
+    token = named_token(words)
+    return [token] if token and _may_be_of(token, statement) else None
 
 
 def _literals(objects: str) -> list[CodeToken] | None:
     """The value that must not be hardcoded, as it is written: `/opt/homebrew`."""
-    listed = whole_match(_TOKENS, objects)
-    if listed is None or re.search(r"\.\.\.|…|<", listed["codes"]):
+    spans = whole_match(_TOKENS, objects)
+    if spans is None or re.search(r"\.\.\.|…|<", spans["codes"]):
         return None
-    return [CodeToken(re.escape(code)) for code in codes_in(listed["codes"])]
+    return [CodeToken(re.escape(code)) for code in codes_in(spans["codes"])]
 
 
 def is_named_word(word: str) -> bool:
