@@ -143,7 +143,7 @@ def heads_commands(heading: str) -> bool:
     return whole_match(_LIST_AFTER, heading) is not None
 
 
-def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def run_after_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Run `make gen` after editing `api.proto`."""
     if prohibits or re.search(r"` \(or\b", statement.text):
         return None

@@ -122,7 +122,7 @@ _OF_INSTALLS = re.compile(
 )
 
 
-def command_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def forbidden_command_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never run `git push --force`."""
     if match := whole_match(_NEVER_RUN, clause):
         commands = commands_in(match["commands"])
@@ -185,7 +185,7 @@ _RUN_NONE = re.compile(
 _RUN_NO_SUCH = forms({"NEVER USE THIS": rf"{NEVER} (?:use|run) (?:this|it)"})
 
 
-def command_below(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def command_item_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """An item `pnpm new` below "Never run these commands", or `x` - NEVER USE THIS."""
     first, *others = re.split(r"\s[—–-]+\s", statement.text)
     code = re.fullmatch(r"`([^`]+)`", first.strip())
@@ -212,7 +212,7 @@ _ANY_VERB_NOT = forms(
 )
 
 
-def instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def replacement_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Use pnpm, not npm or yarn."""
     if prohibits:
         return None
@@ -281,7 +281,7 @@ _WITH_OPTION = forms(
 )
 
 
-def with_option(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def option_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Always run `uv run` with `--frozen`."""
     match = None if prohibits else whole_match(_WITH_OPTION, clause)
     command = match["command"].strip("`") if match else ""
@@ -306,7 +306,7 @@ _PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
 )
 
 
-def preferred(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def preference_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Prefer `rg` over `grep`."""
     manager = whole_match(_PREFERRED_MANAGER, clause) or _PREFERRED_OVER.match(statement.text)
     if manager and (beside := managers_beside(manager["name"].lower())) and not prohibits:
@@ -383,7 +383,7 @@ _OF_A_PART = re.compile(
 _MANAGER_BELOW = forms({"use pnpm": rf"(?:always |only )?use {_MANAGER}{TAIL}"})
 
 
-def package_manager(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def package_manager_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Use pnpm as the package manager."""
     if prohibits or any(map(_OF_A_PART.search, statement.under)):
         return None

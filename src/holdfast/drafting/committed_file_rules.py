@@ -64,7 +64,7 @@ _NOT_THEM = forms(
 _ENVIRONMENT = (".env", ".env*")  # files, where `path_glob` takes such a name for a folder too
 
 
-def not_committed(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def committed_file_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never commit `.env`."""
     match = _COMMITTING.match(clause, prohibits) or whole_match(_CANNOT_BE_COMMITTED, clause)
     match = match or whole_match(_SUCH_AS, statement.text.strip(" .!"))

@@ -92,7 +92,7 @@ def _untouched(globs: Sequence[str] | None) -> list[Draft] | None:
     return [Draft("file", "prohibition", spec) for spec in specs]
 
 
-def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def protected_file_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Do not edit files in `vendor/`."""
     if listed := whole_match(_FILES_IN_BRACKETS, statement.text.strip(" .")):
         return _untouched(globs_in(listed["files"].replace(" any ", " ")))
@@ -169,7 +169,7 @@ _NOT_EDITED = forms(
 )
 
 
-def file_is_generated(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def generated_file_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """`src/gen/` is generated - do not edit."""
     whole = statement.text.strip(" .")
     if clause not in statement.text and clause != whole:
@@ -227,7 +227,7 @@ _MAY_BE_EDITED = re.compile(
 )
 
 
-def file_below(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def file_item_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """An item `src/gen/` below "Never edit these files"."""
     if _MAY_BE_EDITED.search(statement.text):
         return None

@@ -50,7 +50,7 @@ _INSTEAD_OF_PUSHING = forms(
 _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
 
 
-def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def push_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never push to `main`."""
     match = _PUSHING.match(clause, prohibits)
     if match is None and not prohibits and not re.match("prefer|consider", clause, re.I):
@@ -109,7 +109,7 @@ def branches_below(statement: Statement) -> list[Draft] | None:
     return _named_branches([statement.block[0].strip()])
 
 
-def branch_names(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def branch_name_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Branch names: `feature/description`, `fix/description`."""
     if prohibits:
         return None
@@ -216,7 +216,7 @@ _FORCED_TO = _git_act(
 _PUSH_DIRECTLY = re.compile(r"\bpush directly\b", re.I)
 
 
-def git_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def git_act_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never force-push."""
     if _PUSH_DIRECTLY.search(clause):
         return None

@@ -118,7 +118,7 @@ _BELOW_TOP = CodeToken(INLINE_IMPORT, ("*.py",))
 _NOT_PYTHON = re.compile(r"type[ -]?script|java|\bgo\b|rust|react|\bjs\b|swift|kotlin", re.I)
 
 
-def imports_on_top(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def import_place_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """All imports at the top of the file, as only Python can have them elsewhere."""
     if prohibits or whole_match(_ON_TOP, clause) is None:
         return None
@@ -144,7 +144,7 @@ _PLACES = ("in", "inside", "within", "outside", "outside of")
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never", "over", "from", "for")
 
 
-def not_imported(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def import_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """No jQuery; use dayjs, not moment; never import from `lodash`."""
     instruction = instruction_of(clause, prohibits)
     if instruction is None or not instruction.does(_VERBS):

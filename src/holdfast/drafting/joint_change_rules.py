@@ -69,7 +69,7 @@ _IN_SYNC = forms(
 )
 
 
-def change_together(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def joint_change_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """When you change `src/api/`, update `docs/api.md`."""
     if prohibits:
         return None

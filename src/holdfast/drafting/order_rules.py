@@ -146,7 +146,7 @@ _AFTER_CHANGES = re.compile(
 )
 
 
-def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def run_before_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Run `make test` before committing; run `make gen` before `make test`."""
     if prohibits or re.search(r"` \(or\b", statement.text):
         return None

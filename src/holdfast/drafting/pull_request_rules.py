@@ -85,7 +85,7 @@ _LOWER_CASE_TITLE = forms(
 _SHAPE_ALONE = forms({"`[scope] Summary` format": r"`([^`]+)`(?: format)?"})  # behind such a label
 
 
-def pr_title(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def pr_title_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """PR titles follow Conventional Commits."""
     if prohibits:
         return None
@@ -165,7 +165,7 @@ _NO_DRAFTS = forms(
 )
 
 
-def pr_state(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def pr_state_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """PRs target `develop`; open pull requests as drafts."""
     if prohibits:
         return None
@@ -222,7 +222,7 @@ _NO_HEADING = re.compile(r"<|\{|#?\d|#N\b|#X")  # where the text of an example b
 _SHORTEST = 3  # characters of a text that is worth finding
 
 
-def pr_body(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def pr_body_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Include `Fixes #` in the PR body; PR descriptions have "Summary" and "Test plan"."""
     if unwanted := whole_match(_NOT_IN_BODY, clause):
         return _without(unwanted["texts"])
