@@ -582,7 +582,7 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ("Keep error messages under 10 words.", "judge"),
         ("Write user-facing messages in English.", ""),
         ('Never write "simply" in documentation.', "judge"),
-        ("When the user asks, reply in at most 2 sentences.", "condition"),
+        ("When the user asks, reply in at most 2 sentences.", ""),
         ("Check the branch before pushing `main`.", "measure"),
         ("Run the linter after changing `a` or `b`.", ""),
         ("Never use `sed` to edit files.", "measure"),

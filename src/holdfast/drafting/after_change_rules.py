@@ -147,10 +147,10 @@ def run_after_rule(clause: str, statement: Statement, prohibits: bool) -> list[D
     """Run `make gen` after editing `api.proto`."""
     if prohibits or re.search(r"` \(or\b", statement.text):
         return None
-    clause = _CODES_IN_BRACKETS.sub(r", \1", clause)
-    whole = f"{statement.label}, {clause}" if statement.label else clause
+    plain = _CODES_IN_BRACKETS.sub(r", \1", clause)
+    whole = f"{statement.label}, {plain}" if statement.label else plain
     whole = re.sub(r"\s*\([^()`]*\)", "", re.sub(r"(?<=\w): (?=`)", ", ", whole))
-    for text in dict.fromkeys((clause, whole)):
+    for text in dict.fromkeys((plain, whole)):
         matches = filter(None, (way.pattern.fullmatch(text) for way in _RUN_AFTER))
         if match := next(filter(_is_about_a_change, matches), None):
             codes = match.groupdict().get("codes")

@@ -107,7 +107,9 @@ _WORDS_OR_EMOJIS = one_of(
 # the agent has to be the one who replies: "the server must answer in 2 lines" is no such rule
 _AGENT_REPLIES = re.compile(
     rf"{ADVERBS}(?:{NEVER} )?(?:only )?"
-    + one_of(rf"{_TO_REPLY}\b", rf"{_REPLIES}\b", rf"{_TO_WRITE} .*\b{_REPLIES}\b", _WORDS_OR_EMOJIS),
+    + one_of(
+        rf"{_TO_REPLY}\b", rf"{_REPLIES}\b", rf"{_TO_WRITE} .*\b{_REPLIES}\b", _WORDS_OR_EMOJIS
+    ),
     re.I,
 )
 _OF_OTHER_TEXTS = word_pattern(

@@ -112,7 +112,9 @@ def _style(part: str, statement: Statement) -> list[Draft]:
     """The rules of a part of a list of styles; none if it is about something else."""
     if re.fullmatch(r"no \w+", part, re.I) and is_named_word(part[3:]):
         return code_rule(part, statement, False) or []
-    return indentation_rule(part, statement, False) or line_length_rule(part, statement, False) or []
+    return (
+        indentation_rule(part, statement, False) or line_length_rule(part, statement, False) or []
+    )
 
 
 _FIRST_LINES = forms(

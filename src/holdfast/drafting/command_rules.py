@@ -122,7 +122,9 @@ _OF_INSTALLS = re.compile(
 )
 
 
-def forbidden_command_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def forbidden_command_rule(
+    clause: str, statement: Statement, prohibits: bool
+) -> list[Draft] | None:
     """Never run `git push --force`."""
     if match := whole_match(_NEVER_RUN, clause):
         commands = commands_in(match["commands"])
@@ -236,7 +238,9 @@ def replacement_rule(clause: str, statement: Statement, prohibits: bool) -> list
         or not (whole_match(_WANTED_COMMAND, instruction.object) or "`" in against)
     ):
         return None
-    comparisons = [number for number, (word, _) in enumerate(instruction.circumstances) if word in _AGAINST]
+    comparisons = [
+        number for number, (word, _) in enumerate(instruction.circumstances) if word in _AGAINST
+    ]
     behind = instruction.circumstances[comparisons[0] :]
     purposes = [text for word, text in behind if word in ("for", "in", "with", "via")]
     unwanted = whole_match(_UNWANTED_COMMANDS, _BEFORE_COMMANDS.sub("", against))

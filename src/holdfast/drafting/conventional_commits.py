@@ -83,7 +83,9 @@ _ADJECTIVE = re.compile(r"\ba (?:lightweight|simple|loose) (?=conv)", re.I)
 _ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
 
 
-def conventional_commit_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def conventional_commit_rule(
+    clause: str, statement: Statement, prohibits: bool
+) -> list[Draft] | None:
     """Commit messages follow Conventional Commits."""
     if prohibits or is_of_something_else(clause):
         return None

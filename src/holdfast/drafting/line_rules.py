@@ -11,23 +11,28 @@ from collections.abc import Callable, Sequence
 
 from holdfast.drafting.after_change_rules import heads_commands, run_after_rule
 from holdfast.drafting.asking_rules import ask_rule
-from holdfast.drafting.attribution_rules import trailer_rule, attribution_rule, sign_off_rule
+from holdfast.drafting.attribution_rules import attribution_rule, sign_off_rule, trailer_rule
 from holdfast.drafting.bot_rules import agent_reply_rule, bot_rules
 from holdfast.drafting.clauses import Clause, clauses_of
-from holdfast.drafting.code_layout_rules import first_line_rule, indentation_rule, line_length_rule, style_list_rule
+from holdfast.drafting.code_layout_rules import (
+    first_line_rule,
+    indentation_rule,
+    line_length_rule,
+    style_list_rule,
+)
 from holdfast.drafting.code_rules import code_rule
 from holdfast.drafting.command_rules import (
     command_item_rule,
     forbidden_command_rule,
-    replacement_rule,
+    option_rule,
     package_manager_rule,
     preference_rule,
-    option_rule,
+    replacement_rule,
 )
 from holdfast.drafting.commit_form_rules import commit_form_rule
 from holdfast.drafting.commit_format_rules import commit_format_rule, commit_prefix_rule
 from holdfast.drafting.committed_file_rules import committed_file_rule
-from holdfast.drafting.conventional_commits import conventional_commit_rule, commit_type_rule
+from holdfast.drafting.conventional_commits import commit_type_rule, conventional_commit_rule
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
     AN_EXCEPTION,

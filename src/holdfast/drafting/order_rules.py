@@ -151,13 +151,12 @@ def run_before_rule(clause: str, statement: Statement, prohibits: bool) -> list[
     if prohibits or re.search(r"` \(or\b", statement.text):
         return None
     clause = _AFTER_CHANGES.sub("", re.sub(r"\bprior to\b", "before", clause, flags=re.I))
-    clause = _CODES_IN_BRACKETS.sub(r": \1", clause)
     if match := whole_match(_PRE_COMMIT, clause):
         return gates(["pre-commit run"], _command_of(match["event"]))
     match = whole_match(_BARE_TOOL, clause)
     if match and is_command(match["tool"]):
         return gates([match["tool"]], _command_of(match["event"]))
-    if match := whole_match(_GATES, clause):
+    if match := whole_match(_GATES, _CODES_IN_BRACKETS.sub(r": \1", clause)):
         return _gates_in(match["codes"], _command_of(match["event"]))
     return (
         _before_a_command(clause)

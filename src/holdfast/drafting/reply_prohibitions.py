@@ -9,8 +9,8 @@ import re
 from holdfast.drafting.bot_prompts import QUOTES, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import Forms, any_words, first_match, forms, one_of
-from holdfast.measures.rule_kinds import RuleKind
 from holdfast.measures.language_names import ANY_NAME, CODES
+from holdfast.measures.rule_kinds import RuleKind
 
 # "never", "you must not ever", "avoid"; behind it, a verb in the infinitive or with -ing
 _NEVER = (

@@ -11,6 +11,7 @@ from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.rule_words import PHRASES, stem
 from holdfast.measures.text import fold
 
+
 class SignedWord(NamedTuple):
     """A content word of a clause, without its ending, and whether the clause asks for it."""
 

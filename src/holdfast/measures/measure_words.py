@@ -287,7 +287,9 @@ _OF_WORDS = {
     "ends_with": MeasureWords(
         lambda arguments: _asked(_any_of(arguments["word"]), _ENDS),
         lambda arguments: Cues(demanded=f"{_any_of(arguments['word'])}|{_CLOSING}"),
-        proposal=Proposal("closing", "requirement", "a reply ends with `word`", ("word",), _REPLIES),
+        proposal=Proposal(
+            "closing", "requirement", "a reply ends with `word`", ("word",), _REPLIES
+        ),
     ),
     "asks_back": MeasureWords(
         lambda _: _asked(r"\bquestions?\b", _ENDS_ALWAYS),

@@ -184,9 +184,7 @@ def _by_api(words: Sequence[str]) -> PullRequest | None:
     body: str | None = values.get("body", "")
     if body.startswith("@"):  # from a file
         body = None
-    return PullRequest(
-        values.get("title"), body, values.get("draft") == "true", values.get("base")
-    )
+    return PullRequest(values.get("title"), body, values.get("draft") == "true", values.get("base"))
 
 
 def _by_tool(call: ToolCall) -> PullRequest | None:
