@@ -490,6 +490,18 @@ RULES = [  # a line, a turn that follows it, one that breaks it
      wrote("a.py", "x")),
     ("Run the linter after every code change (`make lint`).", wrote("a.py", "x", "make lint"),
      wrote("a.py", "x")),
+    ("Never merge to `main` yourself — wait for explicit human approval.",
+     asked("Merge it.", "gh pr merge 7"), asked("Fix it.", "gh pr merge 7")),
+    ("After edits, verify with `pnpm lint` before reporting done.",
+     wrote("a.ts", "x", "pnpm lint"), wrote("a.ts", "x")),
+    ("After making changes, run the type checker (`tsc --noEmit` or equivalent) before considering"
+     " the task done.", wrote("a.ts", "x", "npx tsc --noEmit"), wrote("a.ts", "x")),
+    ("Commits carry no co-author trailer.", ran("git commit -m 'fix: it'"),
+     ran("git commit -m 'fix: it\n\nCo-Authored-By: A <a@b.c>'")),
+    ("Do not directly import or call `encoding/json`.", wrote("a.go", 'import "fmt"'),
+     wrote("a.go", 'import "encoding/json"')),
+    ("**PR titles must be a valid Conventional Commit** — a check of CI rejects others.",
+     ran("gh pr create -t 'fix: it' -b y"), ran("gh pr create -t 'Fix it' -b y")),
 ]  # fmt: skip
 
 
@@ -584,6 +596,9 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ('Never write "simply" in documentation.', "judge"),
         ("When the user asks, reply in at most 2 sentences.", ""),
         ("Check the branch before pushing `main`.", "measure"),
+        ("After edits, verify with `pnpm lint`.", ""),  # of what?
+        ("Never guess, ask the user.", "judge"),
+        ("**Tests must pass** — `git push` is then safe.", ""),
         ("Run the linter after changing `a` or `b`.", ""),
         ("Never use `sed` to edit files.", "measure"),
         ("Do not use `any` when the type is known.", "condition"),

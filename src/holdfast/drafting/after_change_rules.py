@@ -74,6 +74,10 @@ _RUN = (
     )
     + r"\b[^`]{0,60}?)"
 )
+_BEFORE_THE_END = (
+    r"before (?:finaliz|finalis|finish|complet|committ|submitt|report|consider|declar|mark|call"
+    r"|claim)ing.+"
+)
 _THESE = r"(?: (?:these|the following|all|both)[\w ]*)?"
 _WORK = r"(?:a |any |the |your )?(?:tasks?|work|changes?|it|anything)?"
 _RUN_AFTER = forms(
@@ -81,7 +85,7 @@ _RUN_AFTER = forms(
         "After changing `api.proto`, run `make gen` to regenerate the client": (
             rf"{ADVERBS}{_AFTER},? {_RUN} ?(?P<codes>{CODES})(?: to .+| from .+| in .+"
             r"| and (?:fix|commit|check|make sure|ensure|verify|confirm).+"
-            r"| before (?:finaliz|finalis|finish|complet|committ|submitt|report)ing.+| again)?"
+            rf"| (?P<close>{_BEFORE_THE_END})| again)?"
         ),
         "Run `make lint` after every code change": (
             rf"{_RUN} ?(?P<codes>{CODES})(?: to [\w\s-]+?| and [\w\s-]+?| from [\w\s-]+?)?,?"
@@ -134,7 +138,7 @@ _COMMAND_ITEM = forms(
         )
     }
 )
-_CODES_IN_BRACKETS = re.compile(rf" \(({CODES})\)")
+_CODES_IN_BRACKETS = re.compile(rf" \(({CODES})(?: or (?:equivalent|similar))?\)")
 _PLACE = re.compile(r"\b(?:from|in|inside|under|at) $")  # after which code is no command
 
 
@@ -173,6 +177,8 @@ def _is_about_a_change(match: re.Match[str]) -> bool:
     codes = groups.get("codes") or ""
     if codes and (joined_by_or(codes) or _PLACE.search(match.string[: match.start("codes")])):
         return False
+    if groups.get("close"):  # "after edits, run `make lint` before reporting done"
+        return True
     if (groups.get("noun") or "").lower() in ("changes", "edits"):
         return False  # of what, the line does not say
     return _changed(match) is not None

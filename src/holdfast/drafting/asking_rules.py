@@ -83,6 +83,10 @@ _ASK_BEFORE = forms(
             r"(?:approval|permission|confirmation|consent)"
         ),
         "no pushing unless asked": rf"no (?P<acts>.+?) (?:unless|without) {_ASKED}",
+        "never push yourself, wait for explicit approval": (
+            rf"{ADVERBS}{NEVER} (?P<acts>.+?){_BY_ITSELF}(?:[,;]| -| –| —)"
+            rf" (?:but |always )*{_ASKING}"
+        ),
     }
 )
 _WARNING_SIGN = r"\W*(?:⚠️ ?)?"
@@ -188,8 +192,6 @@ def _commands(acts: str) -> list[Draft] | None:
         if act := act_of(part):
             command = act.command
             if branch := re.search(r"\bto `?(main|master|develop)`?", part):
-                if not command.startswith("git push"):
-                    return None
                 to_branch = rf"git push(?=.*[ :]{branch[1]}(?!\S))"
                 command = command.replace("git push", to_branch)
             drafts.append(_asks({"command": command}, act.word))

@@ -154,7 +154,8 @@ _CREDITS = rf"{_AGENT}[- ]?(?:{_CREDIT}(?:,? (?:or |and )?)?)+"
 # "`Co-Authored-By: Claude` lines"
 _CO_AUTHOR = (
     r"(?:(?:an?|any|the|claude|AI|agent|`?claude`? as|yourself as(?: an?)?) )*"
-    r"[`\"“]?co-?authored-?by:?(?: [\w<>@. ]+)?[`\"”]?"
+    r"[`\"“]?(?:co-?authored-?by:?(?: [\w<>@. ]+)?|co-?authors?(?= (?:line|trailer|tag|footer)))"
+    r"[`\"”]?"
     r"(?: (?:lines?|trailers?|tags?|footers?|attributions?|agents?|headers?"
     r"|(?:for |naming |with )(?:claude|AI|an AI|agents?)(?: agents?| tools?)?))*"
 )

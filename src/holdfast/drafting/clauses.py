@@ -30,7 +30,8 @@ _NOT_IN_BRACKETS = re.compile(
 )
 # "(`x`)", "(e.g. `x`, `y`, etc.)"
 _CODES_IN_BRACKETS = re.compile(
-    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |/){CODE})*(?:,? etc\.?)?\)"
+    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |/){CODE})*"
+    r"(?:,? etc\.?| or (?:equivalent|similar))?\)"
 )
 _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
 _QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
@@ -64,7 +65,7 @@ _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
 _MARKS = " .!,:"
 _MOST_CUTS = 50  # of a statement, so that a long one takes time in proportion to its length
-_FORBIDS = re.compile(rf"{NEVER} \S+ \S", re.I)
+_IS_ORDER = re.compile(rf"^{NEVER} \S+ \S|\b(?:must|should|always) \S", re.I)  # of a label
 
 
 def clauses_of(statement: Statement) -> Iterator[Clause]:
@@ -72,7 +73,7 @@ def clauses_of(statement: Statement) -> Iterator[Clause]:
     text = _NOT_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
     text = _CALLS_ATTENTION.sub("", text)
     masked = _without_code_and_quotations(text)
-    if _FORBIDS.match(statement.label):  # "**Never amend commits**: make new ones"
+    if _IS_ORDER.search(statement.label):  # "**Never amend commits**: make new ones"
         yield Clause(statement.label, [text])
     if _CODES_IN_BRACKETS.search(text):  # they say what is meant
         yield Clause(text.strip(_MARKS), [])

@@ -147,7 +147,7 @@ _AGAINST = ("instead of", "in place of", "rather than", "not", "never", "over", 
 def import_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """No jQuery; use dayjs, not moment; never import from `lodash`."""
     instruction = instruction_of(clause, prohibits)
-    if instruction is None or not instruction.does(_VERBS):
+    if instruction is None or not instruction.does((*_VERBS, "call")) or instruction.does(["call"]):
         return None
     objects = _forbidden_modules(instruction)
     files = files_of_places(instruction, statement)

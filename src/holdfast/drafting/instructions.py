@@ -142,6 +142,7 @@ _LEAD = re.compile(
     + ")+",
     re.I,
 )
+_BEFORE_VERB = re.compile(rf"(?:{_LEAD.pattern})?(?:(?:ever|directly|manually) )?", re.I)
 _PREFER = re.compile(r"^prefer(?:red)?(?::)? (?:to (?:use |run )|using |running |the )?", re.I)
 # "`any` and `as any` are strictly forbidden"
 _FORBIDDEN = re.compile(
@@ -192,7 +193,7 @@ def instruction_of(clause: str, prohibits: bool = False) -> Instruction | None:
     text = _LEAD.sub("", text)
     modality = Modality.NEVER if prohibits else Modality.MUST
     if match := re.match(rf"(?:only )?{NEVER} ", text, re.I):
-        modality, text = Modality.NEVER, _LEAD.sub("", text[match.end() :])
+        modality, text = Modality.NEVER, _BEFORE_VERB.sub("", text[match.end() :])
     elif match := re.match(r"no (?:more )?(?=[`a-z])", text, re.I):
         return _parts(Modality.NEVER, ("use",), text[match.end() :])
     elif match := _PREFER.match(text):

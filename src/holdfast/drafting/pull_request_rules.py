@@ -35,7 +35,7 @@ _ABOUT_PRS = re.compile(r"\bPRs?\b|pull", re.I)
 _NAMES_TITLE = re.compile(_TITLE, re.I)
 _BEFORE_CONVENTIONAL = (
     rf"(?:{_TITLE} {_MUST}|{ADVERBS}(?:use|follow|write) |{ADVERBS})?"
-    r"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)*"
+    r"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)*(?: an?)?(?: valid)?"
 )
 _CONVENTIONAL_TITLES = forms(
     {
@@ -107,10 +107,10 @@ def pr_title_rule(clause: str, statement: Statement, prohibits: bool) -> list[Dr
 
 def _is_about_titles(statement: Statement) -> bool:
     """Whether the label of a statement, or what it stands under, is about titles of PRs."""
-    above = (statement.label, *statement.under[-1:])
+    above = (statement.label, *statement.under[-2:])
     if not any(whole_match(_TITLE_LABEL, name) for name in above):
         return False
-    return any(map(_ABOUT_PRS.search, (*above, *statement.under[-2:])))
+    return any(map(_ABOUT_PRS.search, above))
 
 
 # --- The base branch, and whether it is a draft
