@@ -181,9 +181,8 @@ def _by_api(words: Sequence[str]) -> PullRequest | None:
     path = next(iter(options.rest), "")
     if not re.search(r"repos/[^/]+/[^/]+/pulls\Z", path) or "head" not in values:
         return None
-    body: str | None = values.get("body", "")
-    if body.startswith("@"):  # from a file
-        body = None
+    text = values.get("body", "")
+    body = None if text.startswith("@") else text  # from a file
     return PullRequest(values.get("title"), body, values.get("draft") == "true", values.get("base"))
 
 
