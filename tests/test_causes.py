@@ -14,6 +14,8 @@ from holdfast.drift.rule_texts import sentence_of, text_of
 from holdfast.logs import read_logs, score_logs
 from holdfast.measures import build
 from holdfast.measures.breaking_orders import breaking_orders
+from holdfast.measures.measure_words import MEASURE_WORDS
+from holdfast.measures.registry import REGISTRY
 from holdfast.measures.rule_statements import stated_in
 from holdfast.measures.rule_text import RuleText
 from holdfast.records import LogDialog, read_run, to_line
@@ -177,6 +179,8 @@ BREAKING = [  # the measure, the user's words, whether the order lasts; None if 
     (GERMAN, "I read that book in English.", None),
     (NO_FRENCH, "En français, s'il te plaît: in French please.", False),
     (NO_FRENCH, "Reply in German please.", None),
+    (GERMAN, "Reply in Hebrew please.", False),
+    (GERMAN, "Draw a man with a gun.", None),
     (MIGRATIONS, "Add the index in a new migration.", False),
     (MIGRATIONS, "What is in the last migration?", None),
 ]
@@ -211,6 +215,7 @@ STATED = [  # the measure, a text, whether it states what the measure demands
     ({"name": "at_most_words", "count": 50}, "Do it in 50 words or fewer.", True),
     ({"name": "asks_back"}, "Have it end with a question.", True),
     ({"name": "language", "code": "fr"}, "Have it in French please: always reply in French.", True),
+    ({"name": "language", "code": "he"}, "Always reply in Hebrew.", True),
     ({"name": "asks_back"}, "Does it end with a question?", False),
     ({"name": "at_most_words", "count": 50}, "Do it in at most 50 words?", False),
 ]
@@ -219,6 +224,14 @@ STATED = [  # the measure, a text, whether it states what the measure demands
 @pytest.mark.parametrize(("spec", "text", "states"), STATED)
 def test_a_text_states_a_measure_in_words_that_its_rule_need_not_have(spec, text, states):
     assert (stated_in(text, build(spec)) is not None) == states
+
+
+@pytest.mark.parametrize("name", MEASURE_WORDS)
+def test_words_are_of_a_measure_and_a_proposal_has_its_arguments(name):
+    entry, proposal = REGISTRY[name], MEASURE_WORDS[name].proposal
+    if proposal is not None:
+        required = {key for key, argument in entry.arguments.items() if argument.is_required()}
+        assert required <= {*proposal.arguments} <= entry.arguments.keys()
 
 
 def test_synonyms_and_passives_say_a_rule_and_weaker_words_do_not():

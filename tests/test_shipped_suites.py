@@ -15,10 +15,10 @@ import holdfast
 from holdfast import drift
 from holdfast.drift.cases import CATEGORIES, Case, Rule, Suite
 from holdfast.drift.families import family_of, half_of, halves
-from holdfast.drift.rule_kinds import KINDS, POLARITIES
 from holdfast.drift.suites import load_suite
 from holdfast.drift.user_scripts import PRESSURES, read_user_turns
 from holdfast.errors import UsageError
+from holdfast.measures.rule_kinds import KINDS, POLARITIES
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import screen

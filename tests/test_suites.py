@@ -9,12 +9,12 @@ import pytest
 from measure_rows import rows_of
 
 from holdfast.drift.cases import Case, Persona, Rule
-from holdfast.drift.rule_kinds import KINDS, POLARITIES, Polarity, RuleKind
 from holdfast.drift.suite_entries import CaseEntry, SuiteDocument
 from holdfast.drift.suites import load_suite
 from holdfast.drift.user_scripts import PRESSURES, Pressure
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.measures import build
+from holdfast.measures.rule_kinds import KINDS, POLARITIES, Polarity, RuleKind
 
 CORE = load_suite("core")
 BOT = """

@@ -9,7 +9,7 @@ from tabled.reading import RESULTS, markdown
 from holdfast.analysis.loss_map import Grouping, LossRow
 from holdfast.analysis.loss_results import ModelLoss
 from holdfast.analysis.statistics import Estimate
-from holdfast.drift.rule_kinds import KINDS
+from holdfast.measures.rule_kinds import KINDS
 
 FOLDER = RESULTS / "loss"
 

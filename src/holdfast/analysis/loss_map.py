@@ -19,8 +19,8 @@ from holdfast.analysis.outcome import MATTERS
 from holdfast.analysis.series import Series, pooled, probe_means, read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate, row_means
 from holdfast.analysis.verdicts import SUPPORTED, verdict_on, within
-from holdfast.drift.rule_kinds import Polarity
 from holdfast.errors import UsageError
+from holdfast.measures.rule_kinds import Polarity
 from holdfast.records import Conversation, Probe, Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.model import Optional, RecordModel

@@ -24,6 +24,7 @@ from holdfast.drafting.forms import (
     whole_match,
 )
 from holdfast.drafting.order_rules import MOST_COMMANDS, OPTIONAL, joined_by_or
+from holdfast.drafting.path_globs import glob_argument
 from holdfast.drafting.rules_file import Statement
 
 _A_CHANGE = (
@@ -73,6 +74,10 @@ _RUN = (
     )
     + r"\b[^`]{0,60}?)"
 )
+_BEFORE_THE_END = (
+    r"before (?:finaliz|finalis|finish|complet|committ|submitt|report|consider|declar|mark|call"
+    r"|claim)ing.+"
+)
 _THESE = r"(?: (?:these|the following|all|both)[\w ]*)?"
 _WORK = r"(?:a |any |the |your )?(?:tasks?|work|changes?|it|anything)?"
 _RUN_AFTER = forms(
@@ -80,7 +85,7 @@ _RUN_AFTER = forms(
         "After changing `api.proto`, run `make gen` to regenerate the client": (
             rf"{ADVERBS}{_AFTER},? {_RUN} ?(?P<codes>{CODES})(?: to .+| from .+| in .+"
             r"| and (?:fix|commit|check|make sure|ensure|verify|confirm).+"
-            r"| before (?:finaliz|finalis|finish|complet|committ|submitt|report)ing.+| again)?"
+            rf"| (?P<close>{_BEFORE_THE_END})| again)?"
         ),
         "Run `make lint` after every code change": (
             rf"{_RUN} ?(?P<codes>{CODES})(?: to [\w\s-]+?| and [\w\s-]+?| from [\w\s-]+?)?,?"
@@ -95,6 +100,9 @@ _RUN_AFTER = forms(
         "Every change must pass before claiming complete": (  # and a code block
             r"(?:every|each|any|all) (?:code )?changes? (?:must|should) pass[\w ]{0,20}?"
             rf" (?P<end>{_END_OF_WORK})"
+        ),
+        "Run the linter after every code change: `make lint`": (
+            rf"{_RUN},? {_AFTER}(?::|,|,? (?:with|using|via|by running)| [-–—]) (?P<codes>{CODES})"
         ),
         "`make lint` must pass after any change": (
             rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to)"
@@ -121,7 +129,7 @@ _LIST_AFTER = forms(
         ),
     }
 )
-_LISTED = forms(
+_COMMAND_ITEM = forms(
     {
         "Run `make lint` for the style": (
             rf"(?:{_RUN} ?)?(?P<codes>{CODES})\)?"
@@ -130,6 +138,7 @@ _LISTED = forms(
         )
     }
 )
+_CODES_IN_BRACKETS = re.compile(rf" \(({CODES})(?: or (?:equivalent|similar))?\)")
 _PLACE = re.compile(r"\b(?:from|in|inside|under|at) $")  # after which code is no command
 
 
@@ -138,21 +147,24 @@ def heads_commands(heading: str) -> bool:
     return whole_match(_LIST_AFTER, heading) is not None
 
 
-def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def run_after_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Run `make gen` after editing `api.proto`."""
     if prohibits or re.search(r"` \(or\b", statement.text):
         return None
-    labelled = f"{statement.label}, {clause}" if statement.label else clause
-    labelled = re.sub(r"\s*\([^()`]*\)", "", re.sub(r"(?<=\w): (?=`)", ", ", labelled))
-    for text in dict.fromkeys((clause, labelled)):
+    plain = _CODES_IN_BRACKETS.sub(r", \1", clause)
+    whole = f"{statement.label}, {plain}" if statement.label else plain
+    whole = re.sub(r"\s*\([^()`]*\)", "", re.sub(r"(?<=\w): (?=`)", ", ", whole))
+    for text in dict.fromkeys((plain, whole)):
         matches = filter(None, (way.pattern.fullmatch(text) for way in _RUN_AFTER))
         if match := next(filter(_is_about_a_change, matches), None):
             codes = match.groupdict().get("codes")
             commands = codes_in(codes) if codes else list(statement.block)
             return _runs_after(commands, _changed(match))
-    heading = whole_match(_LIST_AFTER, statement.under[-1]) if statement.under else None
-    item = whole_match(_LISTED, clause) if heading else None
-    if heading is None or item is None or not statement.text.startswith(clause[:20]):
+    if not statement.under or not statement.text.startswith(clause[:20]):
+        return None
+    heading = whole_match(_LIST_AFTER, statement.under[-1])
+    item = whole_match(_COMMAND_ITEM, clause)
+    if heading is None or item is None:
         return None
     if joined_by_or(item["codes"]) or OPTIONAL.search(f"{statement.label} {statement.text}"):
         return None
@@ -165,6 +177,8 @@ def _is_about_a_change(match: re.Match[str]) -> bool:
     codes = groups.get("codes") or ""
     if codes and (joined_by_or(codes) or _PLACE.search(match.string[: match.start("codes")])):
         return False
+    if groups.get("close"):  # "after edits, run `make lint` before reporting done"
+        return True
     if (groups.get("noun") or "").lower() in ("changes", "edits"):
         return False  # of what, the line does not say
     return _changed(match) is not None
@@ -174,7 +188,9 @@ def _changed(match: re.Match[str]) -> list[str] | None:
     """The globs of what a match says is changed: of everything where it is the end of the work."""
     groups = match.groupdict()
     words = next(filter(None, map(groups.get, ("object", "noun", "object2", "object3"))), None)
-    return ["*"] if groups.get("end") or words is None else globs_of_change(words)
+    if groups.get("end") or words is None:
+        return ["*"]
+    return globs_of_change(words)
 
 
 def _runs_after(commands: Sequence[str], globs: Sequence[str] | None) -> list[Draft] | None:
@@ -182,7 +198,7 @@ def _runs_after(commands: Sequence[str], globs: Sequence[str] | None) -> list[Dr
     parts = [part for part in parts if not re.match(r"(?:cd|source|export) ", part)]
     if not globs or not 1 <= len(parts) <= MOST_COMMANDS or not all(map(_is_command, parts)):
         return None
-    changed = globs[0] if len(globs) == 1 else list(globs)
+    changed = glob_argument(globs)
     return [
         Draft("command", "requirement", {"name": "runs_after", "changed": changed, "run": run})
         for run in dict.fromkeys(map(required_pattern, parts))

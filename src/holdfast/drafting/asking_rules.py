@@ -19,7 +19,7 @@ from holdfast.drafting.forms import (
     whole_match,
 )
 from holdfast.drafting.named_acts import act_of
-from holdfast.drafting.path_globs import path_glob
+from holdfast.drafting.path_globs import glob_argument, path_glob
 from holdfast.drafting.rules_file import Statement
 
 _BEFORE_ASKED = any_words(
@@ -83,6 +83,10 @@ _ASK_BEFORE = forms(
             r"(?:approval|permission|confirmation|consent)"
         ),
         "no pushing unless asked": rf"no (?P<acts>.+?) (?:unless|without) {_ASKED}",
+        "never push yourself, wait for explicit approval": (
+            rf"{ADVERBS}{NEVER} (?P<acts>.+?){_BY_ITSELF}(?:[,;]| -| –| —)"
+            rf" (?:but |always )*{_ASKING}"
+        ),
     }
 )
 _WARNING_SIGN = r"\W*(?:⚠️ ?)?"
@@ -109,7 +113,9 @@ _ASK_FIRST = forms(
 
 def ask_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Do not push unless asked; ask before adding dependencies."""
-    ways = _NEVER_WITHOUT_ASKING + (_WITHOUT_ASKING_BELOW if prohibits else ()) + _ASK_BEFORE
+    ways = _NEVER_WITHOUT_ASKING + _ASK_BEFORE
+    if prohibits:
+        ways += _WITHOUT_ASKING_BELOW
     match = whole_match(ways, clause)
     if match is None and not any(map(_is_ask_first, (statement.label, *statement.under[-1:]))):
         return None
@@ -148,7 +154,7 @@ def _edits(acts: str) -> list[Draft] | None:
         return None
     stems = [re.escape(name.strip("/*.").rpartition("/")[2].partition(".")[0]) for name in names]
     word = "|".join([r"\b(?:edit|modif|chang|touch|updat|delet|remov)", *filter(None, stems)])
-    return [_asks({"changed": globs[0] if len(globs) == 1 else globs}, word)]
+    return [_asks({"changed": glob_argument(globs)}, word)]
 
 
 _SUCH_AS = forms(
@@ -179,20 +185,19 @@ def _commands(acts: str) -> list[Draft] | None:
     """Running commands, or acts that have one; None if one of them is not understood."""
     if introduction := first_match(_SUCH_AS, acts):
         acts = acts[introduction.end() :]
-    drafts = []
+    drafts: list[Draft] = []
     parts = [acts.strip()] if act_of(acts.strip()) else _joined_acts(acts)
     for part in parts:
+        code = whole_match(_CODE_ACT, part)
         if act := act_of(part):
-            branch = re.search(r"\bto `?(main|master|develop)`?", part)
-            if branch and not act.command.startswith("git push"):
-                return None
-            to = rf"(?=.*[ :]{branch[1]}(?!\S))" if branch else ""
-            command = act.command.replace("git push", f"git push{to}")
+            command = act.command
+            if branch := re.search(r"\bto `?(main|master|develop)`?", part):
+                to_branch = rf"git push(?=.*[ :]{branch[1]}(?!\S))"
+                command = command.replace("git push", to_branch)
             drafts.append(_asks({"command": command}, act.word))
-        elif (code := whole_match(_CODE_ACT, part)) and _is_run(code):
-            drafts.append(
-                _asks({"command": command_pattern(code["code"])}, _word_for(code["code"]))
-            )
+        elif code and _is_run(code):
+            command = command_pattern(code["code"])
+            drafts.append(_asks({"command": command}, _word_for(code["code"])))
         elif not (_OTHER_ACT.match(part) or (drafts and _FURTHER_OBJECT.fullmatch(part))):
             return None
     return drafts or None
@@ -200,15 +205,19 @@ def _commands(acts: str) -> list[Draft] | None:
 
 def _joined_acts(acts: str) -> list[str]:
     """The acts of a list, which is not cut within code spans."""
-    hidden = re.sub(r"`[^`]*`", lambda match: "\x00" * len(match[0]), acts)
-    cuts = [0, *(position for match in _JOINT.finditer(hidden) for position in match.span())]
-    parts = [acts[a:b].strip() for a, b in zip(cuts[::2], [*cuts[1::2], len(acts)], strict=True)]
+    without_code = re.sub(r"`[^`]*`", lambda match: "\x00" * len(match[0]), acts)
+    parts: list[str] = []
+    start = 0
+    for joint in _JOINT.finditer(without_code):
+        parts.append(acts[start : joint.start()].strip())
+        start = joint.end()
+    parts.append(acts[start:].strip())
     return [part for part in parts if part]
 
 
 def _is_run(match: re.Match[str]) -> bool:
-    is_said_to_run = (match["runs"] or "").startswith(("run", "execut"))
-    return is_command(match["code"]) or (is_said_to_run and is_runnable(match["code"]))
+    names_running = (match["runs"] or "").startswith(("run", "execut"))
+    return is_command(match["code"]) or (names_running and is_runnable(match["code"]))
 
 
 def _word_for(command: str) -> str:

@@ -94,7 +94,7 @@ _SIGNING_OFF = forbidden(
 _KIND_OF_AGENT = re.compile(r"^(?:AI|coding|automated) (?=(?:agents?|assistants?)\b)", re.I)
 
 
-def signed_off(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def sign_off_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Sign off every commit (`git commit -s`); never add `Signed-off-by` lines."""
     trailer = "(?i)^Signed-off-by:"
     if _SIGNING_OFF.match(_KIND_OF_AGENT.sub("", clause), prohibits):
@@ -129,7 +129,7 @@ _TRAILER_REQUIRED = forms(
 )
 
 
-def commit_trailer(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def trailer_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Commits carry an `Assisted-by:` trailer."""
     match = whole_match(_TRAILER_REQUIRED, clause)
     if match is None or prohibits:
@@ -154,7 +154,8 @@ _CREDITS = rf"{_AGENT}[- ]?(?:{_CREDIT}(?:,? (?:or |and )?)?)+"
 # "`Co-Authored-By: Claude` lines"
 _CO_AUTHOR = (
     r"(?:(?:an?|any|the|claude|AI|agent|`?claude`? as|yourself as(?: an?)?) )*"
-    r"[`\"“]?co-?authored-?by:?(?: [\w<>@. ]+)?[`\"”]?"
+    r"[`\"“]?(?:co-?authored-?by:?(?: [\w<>@. ]+)?|co-?authors?(?= (?:line|trailer|tag|footer)))"
+    r"[`\"”]?"
     r"(?: (?:lines?|trailers?|tags?|footers?|attributions?|agents?|headers?"
     r"|(?:for |naming |with )(?:claude|AI|an AI|agents?)(?: agents?| tools?)?))*"
 )
@@ -209,7 +210,7 @@ _CREDITS_PATTERN = (
 )
 
 
-def no_attribution(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def attribution_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Do not add Co-Authored-By lines, or AI attribution, to commits."""
     if _CO_AUTHORS.match(clause, prohibits) or whole_match(_HAVE_NO_CO_AUTHOR, clause):
         named = r"[^\n]*(?:claude|anthropic)" if re.search("claude", clause, re.I) else ""

@@ -1,14 +1,17 @@
-"""The rules that a sentence of a chat bot's prompt says, by theme."""
+"""The rules about replies that a sentence says, by theme: in the prompt of a chat bot, where they
+stand anywhere in a sentence, and in the rules file of a coding agent, where they are few.
+"""
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from holdfast.drafting.bot_prompts import BotClause, clauses_of_bot
 from holdfast.drafting.drafts import A_PREFERENCE, NEEDS_A_JUDGE, ON_OCCASION, Draft, Undrafted
 from holdfast.drafting.format_rules import format_rules
-from holdfast.drafting.forms import word_pattern
+from holdfast.drafting.forms import ADVERBS, NEVER, any_words, one_of, word_pattern
 from holdfast.drafting.identity_rules import identity_rules
-from holdfast.drafting.language_rules import language_rules
+from holdfast.drafting.language_rules import code_in_itself, language_rules
 from holdfast.drafting.length_rules import length_rules
 from holdfast.drafting.negation import affirmed
 from holdfast.drafting.reply_prohibitions import reply_prohibitions
@@ -80,3 +83,51 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted | None:
         else:
             drafts += [rule for rule in rules if rule not in drafts]
     return drafts or reason
+
+
+# --- The replies of a coding agent
+
+_REPLIES = any_words(*"all your every each any the a an of".split()) + one_of(
+    *("repl(?:y|ies)", "responses?", "answers?", "messages? to (?:me|the user|users)")
+)
+_TO_REPLY = one_of(
+    *("reply(?:ing)?", "respond(?:ing)?", "answer(?:ing)?", "communicat(?:e|ing)"),
+    *("speak(?:ing)?", "talk(?:ing)?", "chat", "converse", "say(?:ing)?"),
+)
+# verbs whose object is the reply: "limit answers to", "end every response with"
+_TO_WRITE = one_of(
+    *"write use give provide keep limit restrict cap start begin open end finish close".split(),
+    *"add include put avoid refrain".split(),
+)
+_WORDS_OR_EMOJIS = one_of(
+    r"(?:use|write) (?:the )?(?:words?|phrases?) [\"“]",
+    rf"(?:(?:use|add|include|write|no) )?(?:any )?emojis?(?: in (?:{_REPLIES}|(?:any )?"
+    r"(?:output|chat|conversations?))| at all| ever| anywhere)*$",
+)
+# the agent has to be the one who replies: "the server must answer in 2 lines" is no such rule
+_AGENT_REPLIES = re.compile(
+    rf"{ADVERBS}(?:{NEVER} )?(?:only )?"
+    + one_of(
+        rf"{_TO_REPLY}\b", rf"{_REPLIES}\b", rf"{_TO_WRITE} .*\b{_REPLIES}\b", _WORDS_OR_EMOJIS
+    ),
+    re.I,
+)
+_OF_OTHER_TEXTS = word_pattern(
+    *"APIs? HTTP servers? endpoints? logs? errors? commits? PRs? reviews? issues?".split(),
+    *"code comments? docstrings? docs? documentation READMEs? files? tests? UI strings?".split(),
+    *"prompts? tools? titles? changelogs? branch(?:es)?".split(),
+    "pull requests?",
+)
+
+
+def agent_reply_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Always answer in German; never use emojis; end every reply with "Ciao!"."""
+    text = f"never {clause[:1].lower()}{clause[1:]}" if prohibits else clause
+    if not (_AGENT_REPLIES.match(text) or code_in_itself(text)):
+        return None
+    if any(map(_OF_OTHER_TEXTS.search, (text, statement.label, *statement.under[-1:]))):
+        return None
+    clauses = list(clauses_of_bot(replace(statement, label="", text=text)))
+    if len(clauses) != 1 or clauses[0].limits or clauses[0].is_soft:
+        return None
+    return [rule for theme in _THEMES for rule in affirmed(theme, clauses[0])] or None

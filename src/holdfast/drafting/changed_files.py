@@ -35,7 +35,7 @@ _ANY_CHANGE = forms(
         )
     }
 )
-_KNOWN = (
+_USUAL_FILES = (
     (
         forms(
             {
@@ -64,8 +64,8 @@ _OF_ONE_LANGUAGE = re.compile(r"\S+(?: (?:code|files?|changes?|sources?|source f
 
 def globs_of_change(text: str) -> list[str] | None:
     """The globs of what is changed; None if the words name no files."""
-    plain = _BEFORE_NAMES.sub("", text.strip(" ,."))
-    plain = plain or text.strip(" ,.")
+    text = text.strip(" ,.")
+    plain = _BEFORE_NAMES.sub("", text) or text
     parts = re.split(r",? or (?:any |the )?|,? and (?:any |the )?|, ", plain)
     if len(parts) > 1 and not _CODES_OF_FILES.fullmatch(plain):
         of_parts = all_known([globs_of_change(part) for part in parts])
@@ -81,8 +81,9 @@ def globs_of_change(text: str) -> list[str] | None:
         return _CODE_FILES
     if whole_match(_ANY_CHANGE, plain):
         return ["*"]
-    for ways, known in _KNOWN:
+    for ways, globs in _USUAL_FILES:
         if whole_match(ways, plain):
-            return known
-    named = files_of_language(plain)
-    return named if named and _OF_ONE_LANGUAGE.fullmatch(plain) else None
+            return globs
+    if not _OF_ONE_LANGUAGE.fullmatch(plain):
+        return None
+    return files_of_language(plain) or None

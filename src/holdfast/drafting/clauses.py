@@ -30,7 +30,8 @@ _NOT_IN_BRACKETS = re.compile(
 )
 # "(`x`)", "(e.g. `x`, `y`, etc.)"
 _CODES_IN_BRACKETS = re.compile(
-    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |/){CODE})*(?:,? etc\.?)?\)"
+    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |/){CODE})*"
+    r"(?:,? etc\.?| or (?:equivalent|similar))?\)"
 )
 _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
 _QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
@@ -64,23 +65,24 @@ _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
 _MARKS = " .!,:"
 _MOST_CUTS = 50  # of a statement, so that a long one takes time in proportion to its length
-_FORBIDS = re.compile(rf"{NEVER} \S+ \S", re.I)
+_IS_ORDER = re.compile(rf"^{NEVER} \S+ \S|\b(?:must|should|always) \S", re.I)  # of a label
 
 
 def clauses_of(statement: Statement) -> Iterator[Clause]:
     """Each clause of a statement; first the whole of it, or most."""
     text = _NOT_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
     text = _CALLS_ATTENTION.sub("", text)
-    hidden = _without_code_and_quotations(text)
-    if _FORBIDS.match(statement.label):  # "**Never amend commits**: make new ones"
+    masked = _without_code_and_quotations(text)
+    if _IS_ORDER.search(statement.label):  # "**Never amend commits**: make new ones"
         yield Clause(statement.label, [text])
     if _CODES_IN_BRACKETS.search(text):  # they say what is meant
         yield Clause(text.strip(_MARKS), [])
-    if reason := _REASON_OR_CURE.search(hidden):
+    if reason := _REASON_OR_CURE.search(masked):
         yield Clause(text[: reason.start()].strip(_MARKS), [text[reason.start() :]])
     pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
-    cuts = list(islice(pattern.finditer(hidden), _MOST_CUTS))
-    starts, ends = [0, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), len(text)]
+    cuts = list(islice(pattern.finditer(masked), _MOST_CUTS))
+    starts = [0, *(cut.end() for cut in cuts)]
+    ends = [*(cut.start() for cut in cuts), len(text)]
     pieces = [text[start:end].strip(_MARKS) for start, end in zip(starts, ends, strict=True)]
     pieces = [piece for piece in pieces if piece]
     asides = [text[cut.start(1) : cut.end(1)] for cut in cuts if cut[1] is not None]
@@ -96,18 +98,27 @@ def clauses_of(statement: Statement) -> Iterator[Clause]:
 
 def _without_code_and_quotations(text: str) -> str:
     """A text of the same length in which code spans and quotations cannot be cut."""
-    hidden = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
-    return _QUOTATION.sub(lambda match: f'"{"x" * (len(match[0]) - 2)}"', hidden)
+    without_code = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
+    return _QUOTATION.sub(lambda match: f'"{"x" * (len(match[0]) - 2)}"', without_code)
 
 
 # a code span, or a word that is no conjunction
 _LISTED = re.compile(r"`([^`]+)`|(?:(?<=^)|(?<=[\s/,]))(?!(?:or|and|nor)\b)([\w.@:+-]+)")
 
 
-def names_in(objects: str) -> list[tuple[str, bool]]:
-    """The things of a list, and whether each is in backticks."""
-    listed = _LISTED.findall(objects)
-    return [(without_placeholder(code) or word, bool(code)) for code, word in listed]
+class ListedName(NamedTuple):
+    """A thing of a list, and whether it is in backticks."""
+
+    text: str
+    is_code: bool
+
+
+def names_in(objects: str) -> list[ListedName]:
+    """The things of a list such as "npm, `yarn` or pnpm"."""
+    return [
+        ListedName(without_placeholder(code) or word, bool(code))
+        for code, word in _LISTED.findall(objects)
+    ]
 
 
 def codes_in(text: str) -> list[str]:
@@ -117,5 +128,6 @@ def codes_in(text: str) -> list[str]:
 
 def all_known(values: Sequence[T | None]) -> list[T] | None:
     """The values of a list of which each is known; None if one is not, or if there is none."""
-    known = [value for value in values if value is not None]
-    return known if known and len(known) == len(values) else None
+    if not values or None in values:
+        return None
+    return [value for value in values if value is not None]

@@ -38,7 +38,7 @@ _LENGTH_ALONE = forms({"max 100": rf"(?:max(?:imum)? |≤ ?|under |up to )?{_COU
 _OF_A_MESSAGE = re.compile(r"commit|subject|body|docstring|comment", re.I)
 
 
-def line_length(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def line_length_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Lines have at most 100 characters."""
     text = re.sub(r"[`*]", "", clause)
     match = whole_match(_LINE_LENGTHS, text)
@@ -83,7 +83,7 @@ _SPACES = forms(
 )
 
 
-def indentation(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def indentation_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Tabs for indentation; 2-space indentation, of which only a tab is found to break it."""
     uses_tabs = whole_match(_TABS, clause) is not None
     if prohibits or not (uses_tabs or whole_match(_SPACES, clause)):
@@ -98,26 +98,29 @@ def indentation(clause: str, statement: Statement, prohibits: bool) -> list[Draf
 _LONGEST_PART = 5  # words of a part of a list of styles
 
 
-def style_list(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def style_list_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """No semicolons, single quotes, 2-space indent, print width 80."""
     parts = re.split(r"[,;] (?:and )?", re.sub(r"\s*[—–].*$", "", clause))
     if prohibits or len(parts) == 1 or len(parts[0].split()) > _LONGEST_PART:
         return None
     if is_about_commit_style(statement):
         return None
-    drafts: list[Draft] = []
-    for part in parts:
-        said = indentation(part, statement, False) or line_length(part, statement, False) or []
-        if re.fullmatch(r"no \w+", part, re.I) and is_named_word(part[3:]):
-            said = code_rule(part, statement, False) or []
-        drafts += said
-    return drafts or None
+    return [rule for part in parts for rule in _style(part, statement)] or None
+
+
+def _style(part: str, statement: Statement) -> list[Draft]:
+    """The rules of a part of a list of styles; none if it is about something else."""
+    if re.fullmatch(r"no \w+", part, re.I) and is_named_word(part[3:]):
+        return code_rule(part, statement, False) or []
+    return (
+        indentation_rule(part, statement, False) or line_length_rule(part, statement, False) or []
+    )
 
 
 _FIRST_LINES = forms(
     {
         "Every Python file must start with `from __future__ import annotations`": (
-            r"(?:all|every|each)(?: new)? (?P<what>[\w#+.` ]+?|`[^`]+`)(?: source)?"
+            r"(?:all|every|each)(?: new)? (?P<files>[\w#+.` ]+?|`[^`]+`)(?: source)?"
             r" (?:files?|modules?) (?:must |should )?"
             r"(?:start|begin|have|include|starts|begins)s?"
             r"(?: with)? `(?P<code>[^`]+)`(?: at the top| (?:on|as) the first line| header)?"
@@ -125,16 +128,16 @@ _FIRST_LINES = forms(
         "Put `'use strict'` at the top of every JavaScript file": (
             r"(?:use|add|include|put) `(?P<code>[^`]+)`"
             r" (?:at the top of|in|to|as the first line of)"
-            r" (?:all|every|each)(?: new)? (?P<what>[\w#+. ]+?) (?:files?|modules?)"
+            r" (?:all|every|each)(?: new)? (?P<files>[\w#+. ]+?) (?:files?|modules?)"
         ),
     }
 )
 
 
-def file_begins(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def first_line_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Every Python file begins with `from __future__ import annotations`."""
     match = whole_match(_FIRST_LINES, clause)
-    files = files_of_language(match["what"]) if match else []
+    files = files_of_language(match["files"]) if match else []
     if match is None or not files or prohibits or re.search(r"\.\.\.|…|<", match["code"]):
         return None
     pattern = re.escape(match["code"]).replace(r"\ ", " ")

@@ -20,9 +20,9 @@ from holdfast.drafting.commands import any_of
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODE, any_words, forms, one_of, whole_match, word_pattern
 from holdfast.drafting.instructions import WRITE, Instruction, Modality, compared, instruction_of
-from holdfast.drafting.path_globs import path_glob
+from holdfast.drafting.path_globs import glob_argument, path_glob
 from holdfast.drafting.rules_file import Statement
-from holdfast.drift.rule_kinds import Polarity
+from holdfast.measures.rule_kinds import Polarity
 
 _WORDS = frozenset(  # names of tokens that need no backticks
     "semicolons tabs enums emojis emoji todos em-dashes console.log console.logs innerhtml commonjs"
@@ -116,24 +116,25 @@ def _forbidden_objects(instruction: Instruction, clause: str) -> str | None:
         return None
     against = compared(instruction)
     if instruction.modality is Modality.NEVER:
-        narrowing: tuple[str, ...] = ()
-        if _FOR_ALL.fullmatch(instruction.tail("for") or ""):
-            narrowing += ("for",)
-        if _TO_SILENCE.fullmatch(instruction.tail("to") or ""):
-            narrowing += ("to",)
-        if not instruction.has_only(*_PLACES, "except", *narrowing) or against:
+        harmless = [*_PLACES, "except"]
+        if _FOR_ALL.fullmatch(instruction.behind("for") or ""):
+            harmless.append("for")
+        if _TO_SILENCE.fullmatch(instruction.behind("to") or ""):
+            harmless.append("to")
+        if not instruction.has_only(*harmless) or against:
             return None
-        return instruction.object or instruction.tail("to") or ""
+        return instruction.object or instruction.behind("to") or ""
     if instruction.modality is not Modality.MUST or not against or against.startswith("`."):
         return None
-    named = [word for word, _ in instruction.tails]
-    most = max(1, clause.count("`") // 4)  # comparisons: one for two pieces of code
+    words = [word for word, _ in instruction.circumstances]
+    comparisons = sum(word in _AGAINST for word in words)
+    purpose = instruction.behind("for")
     if (
         not instruction.does(("use", "call", "import", "write", "declare", "define"))
         or not instruction.has_only(*_PLACES, *_AGAINST, "from", "for")
-        or not _PURPOSE.fullmatch(instruction.tail("for") or "logging")
-        or "to" in named
-        or sum(word in _AGAINST for word in named) > most
+        or (purpose and not _PURPOSE.fullmatch(purpose))
+        or "to" in words
+        or comparisons > max(1, clause.count("`") // 4)  # one for two pieces of code
     ):
         return None
     return against
@@ -165,7 +166,7 @@ _GENERAL_LABEL = re.compile(
 _BEFORE_TOKENS = re.compile(
     r"^(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native) ", re.I
 )
-_NAMED_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
+_CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
 _OF_A_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
 _KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native) )?"
 _TOKENS = forms(
@@ -184,30 +185,34 @@ _TOKENS = forms(
 def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
     """The tokens of a list of code; None if something in it may be none."""
     plain = _BEFORE_TOKENS.sub("", objects)
-    named = _NAMED_IN_BRACKETS.fullmatch(plain)
-    plain = named[1] if named else _OF_A_LIBRARY.sub("", plain)
-    listed = whole_match(_TOKENS, plain)
+    if bracketed := _CODE_IN_BRACKETS.fullmatch(plain):
+        plain = bracketed[1]
+    else:
+        plain = _OF_A_LIBRARY.sub("", plain)
+    if spans := whole_match(_TOKENS, plain):
+        kind = spans["nouns"].strip()
+        return all_known(
+            [
+                _token_beside(code, statement.text) or token_of_kind(code, kind)
+                for code in codes_in(spans["codes"])
+            ]
+        )
     first, *others = re.split(r",? or |,? nor |, ", plain)
-    if listed is None and others and "`" not in plain:  # "TODOs, placeholders or gaps"
+    if others and "`" not in plain:  # "TODOs, placeholders or gaps"
         plain = first
-    if listed is None:
-        words = re.sub(r"^typescript ", "", plain.replace("`", "").lower())
-        token = named_token(words) if " " in words or is_named_word(words) else None
-        return [token] if token and _may_be_of(token, statement) else None
-    return all_known(
-        [
-            _token_beside(code, statement.text) or token_of_kind(code, listed["nouns"].strip())
-            for code in codes_in(listed["codes"])
-        ]
-    )
+    words = re.sub(r"^typescript ", "", plain.replace("`", "").lower())
+    if " " not in words and not is_named_word(words):
+        return None
+    token = named_token(words)
+    return [token] if token and _may_be_of(token, statement) else None
 
 
 def _literals(objects: str) -> list[CodeToken] | None:
     """The value that must not be hardcoded, as it is written: `/opt/homebrew`."""
-    listed = whole_match(_TOKENS, objects)
-    if listed is None or re.search(r"\.\.\.|…|<", listed["codes"]):
+    spans = whole_match(_TOKENS, objects)
+    if spans is None or re.search(r"\.\.\.|…|<", spans["codes"]):
         return None
-    return [CodeToken(re.escape(code)) for code in codes_in(listed["codes"])]
+    return [CodeToken(re.escape(code)) for code in codes_in(spans["codes"])]
 
 
 def is_named_word(word: str) -> bool:
@@ -269,7 +274,7 @@ def files_of_places(instruction: Instruction, statement: Statement) -> list[str]
     """The globs that a circumstance names; [] without one, None for one that is no set of files."""
     globs: list[str] = []
     before = ""
-    for word, place in instruction.tails:
+    for word, place in instruction.circumstances:
         is_exception, before = before == "except", word
         if is_exception and whole_match(_IN_TESTS, place):
             globs += [f"!{glob}" for glob in TESTS]
@@ -342,5 +347,5 @@ def code_draft(
     polarity: Polarity = "requirement",
     **more: bool,
 ) -> Draft:
-    globs = files[0] if len(files) == 1 else list(files)
-    return Draft("code", polarity, {"name": measure, "pattern": pattern, "files": globs, **more})
+    spec = {"name": measure, "pattern": pattern, "files": glob_argument(files), **more}
+    return Draft("code", polarity, spec)

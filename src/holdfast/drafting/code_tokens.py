@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from holdfast.drafting.commands import is_command
+from holdfast.drafting.emoji_patterns import EMOJI_SIGNS
 from holdfast.drafting.path_globs import path_glob
 
 
@@ -149,7 +150,7 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("semicolons", "trailing semicolons"), r";[ \t]*$", SCRIPT),
     (("tabs",), r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile")),
     (("spaces",), r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}")),
-    (("emojis", "emoji"), r"[\p{Emoji_Presentation}\uFE0F\u20E3]", ("*",)),
+    (("emojis", "emoji"), f"[{EMOJI_SIGNS}]", ("*",)),
     (("em dashes", "em-dashes", "em dash", "en dash", "en dashes"), "[–—]", ("*",)),
     (("async",), r"\basync\b", SCRIPT),
     (("await",), r"\bawait\b", SCRIPT),

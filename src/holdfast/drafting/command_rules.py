@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.clauses import names_in
+from holdfast.drafting.clauses import all_known, names_in
 from holdfast.drafting.commands import (
     any_of,
     command_pattern,
@@ -40,12 +40,12 @@ def commands_in(objects: str, is_run: bool = False) -> list[str] | None:
         is_run: whether the text says that they are run, so that any program may be meant.
     """
     names = names_in(objects)
-    commands = [
-        name
-        for name, is_code in names
-        if (is_command(name) or (is_run and _may_be_run(name)) if is_code else is_tool(name))
-    ]
-    return commands if commands and len(commands) == len(names) else None
+    for name, is_code in names:
+        if is_code and not (is_command(name) or (is_run and _may_be_run(name))):
+            return None
+        if not is_code and not is_tool(name):
+            return None
+    return [name for name, _ in names] or None
 
 
 def _may_be_run(code: str) -> bool:
@@ -66,7 +66,7 @@ def not_matched(pattern: str) -> list[Draft]:
 
 _IN_THIS_PROJECT = re.compile(r"(?:this|the) (?:project|repo|repository)", re.I)
 _ALWAYS_NEVER = f"{any_words('always', 'please')}{NEVER}"
-_NAMED = forms(
+_NEVER_RUN = forms(
     {
         "never bare `python`": rf"never (?:bare|plain|raw) (?P<commands>{OBJECTS})",
         "Do not use other servers (e.g. `python -m http.server`, etc.)": (
@@ -122,9 +122,11 @@ _OF_INSTALLS = re.compile(
 )
 
 
-def command_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def forbidden_command_rule(
+    clause: str, statement: Statement, prohibits: bool
+) -> list[Draft] | None:
     """Never run `git push --force`."""
-    if match := whole_match(_NAMED, clause):
+    if match := whole_match(_NEVER_RUN, clause):
         commands = commands_in(match["commands"])
         return not_run(commands) if commands else None
     if _STARTING_SERVERS.match(clause, prohibits):
@@ -139,22 +141,27 @@ def command_never(clause: str, statement: Statement, prohibits: bool) -> list[Dr
         return None
     if manager := _managers_not_used(instruction):
         return manager
-    purpose = instruction.tail("for") or "this project"
+    purpose = instruction.behind("for") or "this project"
     if not instruction.has_only("for") or not _IN_THIS_PROJECT.fullmatch(purpose):
         return None
     script = _SCRIPT.fullmatch(instruction.object)
     if script and "run" in instruction.verbs:
         return not_matched(rf"(?:npm|pnpm|yarn|bun)(?: run)? {re.escape(script[1])}(?!\S)")
-    match = whole_match(_COMMANDS, instruction.object)
-    is_run = instruction.does(("run", "execute"))
+    commands = _forbidden_commands(instruction.object, instruction.does(("run", "execute")))
+    return not_run(commands) if commands else None
+
+
+def _forbidden_commands(text: str, is_run: bool) -> list[str] | None:
+    """The commands that a text names; None if it may name something else."""
+    match = whole_match(_COMMANDS, text)
     commands = commands_in(match["commands"], is_run) if match else None
     if commands:
-        return not_run(commands)
-    if whole_match(_ALL_OF_GIT, instruction.object):
-        return not_run(["git"])
-    bare = whole_match(_BARE_COMMAND, instruction.object)
+        return commands
+    if whole_match(_ALL_OF_GIT, text):
+        return ["git"]
+    bare = whole_match(_BARE_COMMAND, text)
     if bare and not _THINGS_OF_TOOLS.search(bare["command"]):
-        return not_run([bare["command"]])
+        return [bare["command"]]
     return None
 
 
@@ -162,13 +169,12 @@ def _managers_not_used(instruction: Instruction) -> list[Draft] | None:
     """Never use npm or yarn to install packages: what they run otherwise is allowed."""
     if not (instruction.has_only("for") or instruction.has_only("to")):
         return None
-    purpose = instruction.tail("for") or instruction.tail("to") or ""
+    purpose = instruction.behind("for") or instruction.behind("to") or ""
     match = whole_match(_COMMANDS, instruction.object)
     if match is None or not _OF_INSTALLS.fullmatch(purpose):
         return None
-    installs = [installs_of(name) for name, _ in names_in(match["commands"])]
-    known = [pattern for pattern in installs if pattern]
-    return not_matched(any_of(known)) if known and len(known) == len(installs) else None
+    installs = all_known([installs_of(name) for name, _ in names_in(match["commands"])])
+    return not_matched(any_of(installs)) if installs else None
 
 
 # the heading of a list of commands, or its end
@@ -181,7 +187,7 @@ _RUN_NONE = re.compile(
 _RUN_NO_SUCH = forms({"NEVER USE THIS": rf"{NEVER} (?:use|run) (?:this|it)"})
 
 
-def command_below(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def command_item_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """An item `pnpm new` below "Never run these commands", or `x` - NEVER USE THIS."""
     first, *others = re.split(r"\s[—–-]+\s", statement.text)
     code = re.fullmatch(r"`([^`]+)`", first.strip())
@@ -198,9 +204,9 @@ _PURPOSE = re.compile(
 )
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never")
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
-_WANTED = forms({"`rg` only": rf"(?:{CODE}|[\w.-]+)(?: \w+)?"})
+_WANTED_COMMAND = forms({"`rg` only": rf"(?:{CODE}|[\w.-]+)(?: \w+)?"})
 _BEFORE_COMMANDS = re.compile(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+")
-_NOT_WANTED = forms(
+_UNWANTED_COMMANDS = forms(
     {"npm or `yarn` directly": rf"(?P<commands>{OBJECTS})(?: commands?| directly| CLI)?{TAIL}"}
 )
 _ANY_VERB_NOT = forms(
@@ -208,7 +214,7 @@ _ANY_VERB_NOT = forms(
 )
 
 
-def instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def replacement_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Use pnpm, not npm or yarn."""
     if prohibits:
         return None
@@ -222,21 +228,23 @@ def instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft
             return not_run(commands)
     plain = re.sub(r"^uses ", "use ", clause, flags=re.I)
     instruction = instruction_of(re.sub(r"(?<=[`\w]) (?:only|exclusively)(?=[, ])", "", plain))
-    against = instruction.tail(*_AGAINST) if instruction else None
+    against = instruction.behind(*_AGAINST) if instruction else None
     if (
         instruction is None
         or against is None
         or instruction.modality is not Modality.MUST
         or not instruction.has_only(*_AGAINST, "as", "for", "via", "with", "in")
         or not instruction.does(("use", "run", "call", "edit", "add", "update"))
-        or not (whole_match(_WANTED, instruction.object) or "`" in against)
+        or not (whole_match(_WANTED_COMMAND, instruction.object) or "`" in against)
     ):
         return None
-    words = [word for word, _ in instruction.tails]
-    after = instruction.tails[next(n for n, word in enumerate(words) if word in _AGAINST) :]
-    purposes = [text for word, text in after if word in ("for", "in", "with", "via")]
-    match = whole_match(_NOT_WANTED, _BEFORE_COMMANDS.sub("", against))
-    commands = commands_in(match["commands"]) if match else None
+    comparisons = [
+        number for number, (word, _) in enumerate(instruction.circumstances) if word in _AGAINST
+    ]
+    behind = instruction.circumstances[comparisons[0] :]
+    purposes = [text for word, text in behind if word in ("for", "in", "with", "via")]
+    unwanted = whole_match(_UNWANTED_COMMANDS, _BEFORE_COMMANDS.sub("", against))
+    commands = commands_in(unwanted["commands"]) if unwanted else None
     if not commands or not all(map(_PURPOSE.fullmatch, purposes)):
         return None
     wanted = instruction.object.strip("`")
@@ -277,7 +285,7 @@ _WITH_OPTION = forms(
 )
 
 
-def with_option(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def option_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Always run `uv run` with `--frozen`."""
     match = None if prohibits else whole_match(_WITH_OPTION, clause)
     command = match["command"].strip("`") if match else ""
@@ -288,7 +296,7 @@ def with_option(clause: str, statement: Statement, prohibits: bool) -> list[Draf
 
 
 _OVER = ("over", "to", "instead of", "rather than")
-_PREFERRED = forms({"`rg` commands": rf"(?P<commands>{OBJECTS})(?: commands?| directly)?"})
+_COMMAND_LIST = forms({"`rg` commands": rf"(?P<commands>{OBJECTS})(?: commands?| directly)?"})
 _PREFERRED_MANAGER = forms(
     {
         "Use `bun` as the preferred package manager": (
@@ -302,7 +310,7 @@ _PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
 )
 
 
-def preferred(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def preference_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Prefer `rg` over `grep`."""
     manager = whole_match(_PREFERRED_MANAGER, clause) or _PREFERRED_OVER.match(statement.text)
     if manager and (beside := managers_beside(manager["name"].lower())) and not prohibits:
@@ -310,21 +318,30 @@ def preferred(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     instruction = instruction_of(clause)
     if instruction is None or prohibits or instruction.modality is not Modality.PREFER:
         return None
-    against = instruction.tail(*_OVER)
+    against = instruction.behind(*_OVER)
     if against is None or not instruction.has_only(*_OVER):
         return None
-    plain = re.sub(r"^(?:using|running|plain|raw|bare|the|direct) ", "", against)
-    wanted, others = whole_match(_PREFERRED, instruction.object), whole_match(_PREFERRED, plain)
-    use = commands_in(wanted["commands"]) if wanted else None
-    rather_than = commands_in(others["commands"]) if others else None
+    use = _commands_of_list(instruction.object)
+    rather_than = _commands_of_list(
+        re.sub(r"^(?:using|running|plain|raw|bare|the|direct) ", "", against)
+    )
     if not use or not rather_than or set(use) & set(rather_than):
         return None
     return _prefers(use, rather_than)
 
 
+def _commands_of_list(text: str) -> list[str] | None:
+    """The commands of "`rg` or `fd` commands"; None if it may be about something else."""
+    match = whole_match(_COMMAND_LIST, text)
+    return commands_in(match["commands"]) if match else None
+
+
 def _prefers(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
-    patterns = [any_of(map(command_pattern, commands)) for commands in (use, rather_than)]
-    spec = {"name": "prefers", "use": patterns[0], "rather_than": patterns[1]}
+    spec = {
+        "name": "prefers",
+        "use": any_of(map(command_pattern, use)),
+        "rather_than": any_of(map(command_pattern, rather_than)),
+    }
     return [Draft("command", "requirement", spec)]
 
 
@@ -370,7 +387,7 @@ _OF_A_PART = re.compile(
 _MANAGER_BELOW = forms({"use pnpm": rf"(?:always |only )?use {_MANAGER}{TAIL}"})
 
 
-def package_manager(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def package_manager_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Use pnpm as the package manager."""
     if prohibits or any(map(_OF_A_PART.search, statement.under)):
         return None

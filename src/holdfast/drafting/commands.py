@@ -149,27 +149,28 @@ def required_pattern(text: str) -> str:
 
 
 def _pattern_behind(words: Sequence[str], before: tuple[str, ...]) -> str:
-    """The pattern of the words after a program; an option may stand anywhere after it."""
-    pattern, options = "", ""
-    positional = list(before)
+    """The pattern of the words behind a program, of which options may stand anywhere."""
+    if not words:
+        return ""
     flags = [word.startswith("-") and word != "--" for word in words]
     if any(flags) and not all(flags[flags.index(True) :]):  # an option with an argument
         return "".join(f" {_escaped(word)}" for word in words) + _ENDS
-    for word in words:
-        if word.startswith("-") and word != "--":
-            same = _SAME.get((positional[0], positional[-1], word))
-            letters = re.fullmatch("-([a-zA-Z]{2,3})", word)
-            if same:
-                options += rf"(?=.* {same}{_ENDS})"
-            elif letters and positional[0] == "rm":
-                found = (_OF_RM.get(name, rf"(?=.* -\w*{name})") for name in letters[1])
-                options += "".join(found)
-            else:
-                options += rf"(?=.* {_escaped(word)}(?:=|{_ENDS}))"
-        else:
-            pattern += " " + _escaped(word)
-            positional.append(word)
-    return pattern + options + ("" if options.endswith(_ENDS) else _ENDS) if words else ""
+    positional = [word for word, is_flag in zip(words, flags, strict=True) if not is_flag]
+    pattern = "".join(f" {_escaped(word)}" for word in positional)
+    subcommand = (*before, *positional)
+    for option in words[len(positional) :]:
+        pattern += _pattern_of_option(option, subcommand[0], subcommand[-1])
+    return pattern + _ENDS
+
+
+def _pattern_of_option(option: str, program: str, subcommand: str) -> str:
+    """The pattern of an option that may stand anywhere, in each way to write it."""
+    if same := _SAME.get((program, subcommand, option)):
+        return rf"(?=.* {same}{_ENDS})"
+    letters = re.fullmatch("-([a-zA-Z]{2,3})", option)
+    if letters and program == "rm":
+        return "".join(_OF_RM.get(letter, rf"(?=.* -\w*{letter})") for letter in letters[1])
+    return rf"(?=.* {_escaped(option)}(?:=|{_ENDS}))"
 
 
 def _escaped(word: str) -> str:

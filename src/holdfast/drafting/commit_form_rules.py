@@ -16,7 +16,7 @@ _PART_END = re.compile(r", (?:and |with )?")
 _TITLES = re.compile(r"\btitles?\b")
 
 
-def commit_form(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def commit_form_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Commit messages: imperative, at most 72 characters, no full stop."""
     about = " ".join([clause, statement.label, *statement.under[-3:]]).lower()
     if prohibits or "commit" not in about:

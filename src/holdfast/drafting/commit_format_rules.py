@@ -30,7 +30,7 @@ _SHAPE_BELOW = forms(  # in the first line of a code block
         )
     }
 )
-_SHAPED = forms(
+_SHAPE_RULES = forms(
     {
         "Commit messages must follow the format `[scope] Summary`": (
             r"(?:all )?commit messages? (?:must |should )?(?:follow|use|have)(?: the)?"
@@ -58,14 +58,14 @@ def message_shape(shape: str) -> str | None:
     return rf"\A{first}{scope}{parts['colon'] or ''} \S"
 
 
-def commit_format(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def commit_format_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Commit messages follow the format `[scope] Summary`."""
     if prohibits:
         return None
     shape = ""
     if statement.block and whole_match(_SHAPE_BELOW, clause):
         shape = statement.block[0].strip()
-    elif match := whole_match(_SHAPED, clause):
+    elif match := whole_match(_SHAPE_RULES, clause):
         about = " ".join((clause, statement.label, *statement.under[-1:])).lower()
         shape = match[1] if "commit" in about else ""
     pattern = message_shape(shape) if shape else None
@@ -118,7 +118,7 @@ _IN_BRACKETS = re.compile(r"\[([\w<> -]+)\]")
 _SHORT_TAG = 3  # letters; a longer word in brackets stands for any: `[area]`
 
 
-def commit_prefix(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def commit_prefix_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Prefix commit messages with `[area]`; do not use prefixes such as `feat:`."""
     about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause, re.I)
     if prohibits or not about or is_of_something_else(_AND_TITLES.sub("", clause)):

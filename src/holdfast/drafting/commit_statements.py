@@ -5,7 +5,7 @@ import re
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import forms, one_of, whole_match, word_pattern
 from holdfast.drafting.rules_file import Statement
-from holdfast.drift.rule_kinds import Polarity
+from holdfast.measures.rule_kinds import Polarity
 
 MESSAGES = r"commits?(?: messages?)?"
 

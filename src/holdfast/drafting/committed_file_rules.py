@@ -14,7 +14,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
-from holdfast.drafting.path_globs import path_glob
+from holdfast.drafting.path_globs import glob_argument, path_glob
 from holdfast.drafting.rules_file import Statement
 
 _COMMIT = "(?:commit|check in|stage)"
@@ -64,7 +64,7 @@ _NOT_THEM = forms(
 _ENVIRONMENT = (".env", ".env*")  # files, where `path_glob` takes such a name for a folder too
 
 
-def not_committed(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def committed_file_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never commit `.env`."""
     match = _COMMITTING.match(clause, prohibits) or whole_match(_CANNOT_BE_COMMITTED, clause)
     match = match or whole_match(_SUCH_AS, statement.text.strip(" .!"))
@@ -76,5 +76,5 @@ def not_committed(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     paths = all_known([name if name in _ENVIRONMENT else path_glob(name) for name in names])
     if paths is None:
         return None
-    spec = {"name": "commit_excludes", "paths": paths[0] if len(paths) == 1 else paths}
+    spec = {"name": "commit_excludes", "paths": glob_argument(paths)}
     return [Draft("commit", "prohibition", spec)]

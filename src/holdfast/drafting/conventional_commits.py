@@ -83,7 +83,9 @@ _ADJECTIVE = re.compile(r"\ba (?:lightweight|simple|loose) (?=conv)", re.I)
 _ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
 
 
-def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def conventional_commit_rule(
+    clause: str, statement: Statement, prohibits: bool
+) -> list[Draft] | None:
     """Commit messages follow Conventional Commits."""
     if prohibits or is_of_something_else(clause):
         return None
@@ -152,7 +154,7 @@ _LIST_HEADING = re.compile(rf"\bcommit\b.*\b{_KIND_OF_LIST}\b|\bcommit-konventio
 _FIRST_ITEM = forms({"`feat:` - New feature": r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?"})
 
 
-def listed_types(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def commit_type_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Commit messages: use the prefixes `feat:`, `fix:` and `docs:`."""
     heading = statement.under[-1] if statement.under else ""
     if _LIST_HEADING.search(heading) and whole_match(_FIRST_ITEM, clause):

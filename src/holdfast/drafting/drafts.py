@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.drift.rule_kinds import Polarity, RuleKind
+from holdfast.measures.rule_kinds import Polarity, RuleKind
 
 Spec = dict[str, Any]
 

@@ -50,7 +50,7 @@ _INSTEAD_OF_PUSHING = forms(
 _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
 
 
-def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def push_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never push to `main`."""
     match = _PUSHING.match(clause, prohibits)
     if match is None and not prohibits and not re.match("prefer|consider", clause, re.I):
@@ -78,7 +78,7 @@ _NAMES_ALONE = forms(  # behind such a label, or below such a heading
         )
     }
 )
-_NAMED = forms(
+_NAMING_RULES = forms(
     {
         "Branch names must start with `feature/`": (
             r"(?:all |new |git |feature )*branch(?:es| names)?"
@@ -109,13 +109,13 @@ def branches_below(statement: Statement) -> list[Draft] | None:
     return _named_branches([statement.block[0].strip()])
 
 
-def branch_names(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def branch_name_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Branch names: `feature/description`, `fix/description`."""
     if prohibits:
         return None
     above = (statement.label, *statement.under[-1:])
     is_labelled = any(whole_match(_NAMES_LABEL, name.strip(" :.")) for name in above)
-    match = whole_match(_NAMED + (_NAMES_ALONE if is_labelled else ()), clause)
+    match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), clause)
     if match is None:
         return None
     return _named_branches(codes_in(match["names"]))
@@ -216,7 +216,7 @@ _FORCED_TO = _git_act(
 _PUSH_DIRECTLY = re.compile(r"\bpush directly\b", re.I)
 
 
-def git_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def git_act_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never force-push."""
     if _PUSH_DIRECTLY.search(clause):
         return None

@@ -94,14 +94,18 @@ def identity_rules(clause: BotClause) -> list[Draft]:
             continue
         if not _ROLES.search(_SUFFIX.sub("", match["name"])):
             (name,) = clause.quoted(match["name"]) or (match["name"],)
-            name = name.strip(" ,.")
-            plain = unicodedata.normalize("NFD", name)
-            plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
-            # "I'm Luna" also names Luna AI
-            words = list(dict.fromkeys(_SUFFIX.sub("", word) for word in (name, plain)))
-            spec: Spec = {"name": "contains", "words": words}
-            if len(words) > 1:  # with its accents or without
-                spec["all"] = False
-            when = {"user": WHEN_ASKED}
-            return [Draft("identity", "requirement", spec, when, ASKED)]
+            spec = _says_name(name.strip(" ,."))
+            return [Draft("identity", "requirement", spec, {"user": WHEN_ASKED}, ASKED)]
     return []
+
+
+def _says_name(name: str) -> Spec:
+    """The measure of a reply that says a name, with its accents or without; "I'm Luna" also names
+    Luna AI.
+    """
+    name = _SUFFIX.sub("", name)
+    signs = unicodedata.normalize("NFD", name)
+    plain = "".join(sign for sign in signs if not unicodedata.combining(sign))
+    if plain == name:
+        return {"name": "contains", "words": [name]}
+    return {"name": "contains", "words": [name, plain], "all": False}

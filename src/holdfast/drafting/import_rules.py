@@ -87,8 +87,8 @@ def module_token(code: str) -> CodeToken | None:
     module = _MODULE.fullmatch(code)
     if module is None or _FILE.search(code):
         return None
-    if known := library_token(module["name"]):
-        return known
+    if library := library_token(module["name"]):
+        return library
     if module["quote"] or "/" in module["name"]:  # also in the lists of imports of Go
         name = f"(?:[\\w.@~-]+/)*{_escaped(module['name'])}"
         return CodeToken(f"{_QUOTES}{name}[\"'/]", _ANY_CODE)
@@ -118,7 +118,7 @@ _BELOW_TOP = CodeToken(INLINE_IMPORT, ("*.py",))
 _NOT_PYTHON = re.compile(r"type[ -]?script|java|\bgo\b|rust|react|\bjs\b|swift|kotlin", re.I)
 
 
-def imports_on_top(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def import_place_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """All imports at the top of the file, as only Python can have them elsewhere."""
     if prohibits or whole_match(_ON_TOP, clause) is None:
         return None
@@ -144,10 +144,10 @@ _PLACES = ("in", "inside", "within", "outside", "outside of")
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never", "over", "from", "for")
 
 
-def not_imported(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def import_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """No jQuery; use dayjs, not moment; never import from `lodash`."""
     instruction = instruction_of(clause, prohibits)
-    if instruction is None or not instruction.does(_VERBS):
+    if instruction is None or not instruction.does((*_VERBS, "call")) or instruction.does(["call"]):
         return None
     objects = _forbidden_modules(instruction)
     files = files_of_places(instruction, statement)
@@ -175,14 +175,14 @@ def _is_of_the_network(objects: str, instruction: Instruction) -> bool:
 def _forbidden_modules(instruction: Instruction) -> str | None:
     """The words for what is not imported; None if nothing is forbidden, or only at times."""
     against = compared(instruction)
-    source = instruction.tail("from")
+    source = instruction.behind("from")
     if instruction.modality is Modality.NEVER:
         if against or not instruction.has_only(*_PLACES, "from"):
             return None
         if source is None:
             return instruction.object
         return None if instruction.object else source  # "never import `a` from `b`" is of `a`
-    words = [word for word, _ in instruction.tails]
+    words = [word for word, _ in instruction.circumstances]
     if instruction.modality is not Modality.MUST or not against:
         return None
     if not instruction.has_only(*_PLACES, *_AGAINST) or words[-1] == "from":

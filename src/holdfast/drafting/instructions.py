@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import NamedTuple
 
 from holdfast.drafting.forms import NEVER, one_of
 
@@ -22,6 +23,18 @@ class Modality(Enum):
     PREFER = "prefer"
 
 
+class Circumstance(NamedTuple):
+    """A circumstance of an instruction: "in tests".
+
+    Args:
+        word: that begins it, in lower case.
+        text: what follows that.
+    """
+
+    word: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Instruction:
     """A clause by its parts.
@@ -29,26 +42,26 @@ class Instruction:
     Args:
         verbs: what to do, in the infinitive; ("use",) where a clause has only an object.
         object: the words up to the first circumstance.
-        tails: each circumstance: its word in lower case, and what follows it.
     """
 
     modality: Modality
     verbs: tuple[str, ...]
     object: str
-    tails: tuple[tuple[str, str], ...]
+    circumstances: tuple[Circumstance, ...]
 
-    def tail(self, *words: str) -> str | None:
-        """The words after the first of some circumstances that the clause has."""
-        return next((text for word, text in self.tails if word in words), None)
+    def behind(self, *words: str) -> str | None:
+        """The text behind the first of some words that begin a circumstance of the clause."""
+        return next((text for word, text in self.circumstances if word in words), None)
 
     def has_only(self, *words: str) -> bool:
         """Whether all circumstances are among these, or give a reason or an alternative.
 
         The purpose of a prohibition narrows it: "never use `sed` to edit files".
         """
-        narrowing = {"to"} if self.modality is Modality.NEVER else set()
-        harmless = _HARMLESS - narrowing
-        return all(word in words or word in harmless for word, _ in self.tails)
+        harmless = _HARMLESS
+        if self.modality is Modality.NEVER:
+            harmless = _HARMLESS - {"to"}
+        return all(word in words or word in harmless for word, _ in self.circumstances)
 
     def does(self, verbs: Iterable[str]) -> bool:
         """Whether every verb is among these."""
@@ -129,6 +142,7 @@ _LEAD = re.compile(
     + ")+",
     re.I,
 )
+_BEFORE_VERB = re.compile(rf"(?:{_LEAD.pattern})?(?:(?:ever|directly|manually) )?", re.I)
 _PREFER = re.compile(r"^prefer(?:red)?(?::)? (?:to (?:use |run )|using |running |the )?", re.I)
 # "`any` and `as any` are strictly forbidden"
 _FORBIDDEN = re.compile(
@@ -152,7 +166,7 @@ _CIRCUMSTANCE = one_of(
 _CURE = one_of(
     *"use prefer instead run always put import then they it this that which these".split()
 )
-_TAIL = re.compile(
+_CUT = re.compile(
     rf",? (?:and |but )?(?P<comparison>{_COMPARISON})"  # "instead of using"
     r"(?: (?:to )?(?:use|using|run|running))?(?= |$)"
     rf"|,? (?P<circumstance>{_CIRCUMSTANCE})(?= |$)"  # "in tests"
@@ -167,7 +181,7 @@ _HARMLESS = frozenset(
 
 def compared(instruction: Instruction) -> str | None:
     """The thing that an instruction is against: `B` of "use `A` instead of `B`"."""
-    return instruction.tail(*_COMPARED)
+    return instruction.behind(*_COMPARED)
 
 
 @lru_cache(maxsize=4096)
@@ -179,7 +193,7 @@ def instruction_of(clause: str, prohibits: bool = False) -> Instruction | None:
     text = _LEAD.sub("", text)
     modality = Modality.NEVER if prohibits else Modality.MUST
     if match := re.match(rf"(?:only )?{NEVER} ", text, re.I):
-        modality, text = Modality.NEVER, _LEAD.sub("", text[match.end() :])
+        modality, text = Modality.NEVER, _BEFORE_VERB.sub("", text[match.end() :])
     elif match := re.match(r"no (?:more )?(?=[`a-z])", text, re.I):
         return _parts(Modality.NEVER, ("use",), text[match.end() :])
     elif match := _PREFER.match(text):
@@ -198,20 +212,24 @@ def instruction_of(clause: str, prohibits: bool = False) -> Instruction | None:
 
 def _parts(modality: Modality, verbs: tuple[str, ...], text: str) -> Instruction:
     """An instruction whose text behind the verbs is cut at its circumstances."""
-    hidden = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "\x00" * len(match[0]), " " + text)
-    cuts = list(_TAIL.finditer(hidden))
-    cures = [index for index, cut in enumerate(cuts) if cut["cure"]]
-    if cures:  # from ", use it" on, the sentence says what to do instead
-        cuts, text = cuts[: cures[0]], text[: cuts[cures[0]].start() - 1]
     text = " " + text
-    ends = [*(cut.start() for cut in cuts), len(text)][1:]
-    tails = tuple(
-        (
+    without_code = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "\x00" * len(match[0]), text)
+    cuts: list[re.Match[str]] = []
+    end = len(text)
+    for cut in _CUT.finditer(without_code):
+        if cut["cure"]:  # from ", use it" on, the sentence says what to do instead
+            end = cut.start()
+            break
+        cuts.append(cut)
+    text = text[:end]
+    ends = [*(cut.start() for cut in cuts), end]
+    circumstances = tuple(
+        Circumstance(
             (cut["comparison"] or cut["circumstance"]).lower(),
-            text[cut.end() : end].strip(" ,").rstrip("."),
+            text[cut.end() : next_start].strip(" ,").rstrip("."),
         )
-        for cut, end in zip(cuts, ends, strict=True)
+        for cut, next_start in zip(cuts, ends[1:], strict=True)
     )
-    head = text[: cuts[0].start()] if cuts else text
-    head = re.sub(r"^(?:the |any |a |an |these |those |all )+", "", head.strip(" ,."), flags=re.I)
-    return Instruction(modality, verbs, head, tails)
+    head = text[: ends[0]].strip(" ,.")
+    head = re.sub(r"^(?:the |any |a |an |these |those |all )+", "", head, flags=re.I)
+    return Instruction(modality, verbs, head, circumstances)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from holdfast.drafting.changed_files import CHANGING, SOMEBODY, globs_of_change
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import ADVERBS, CODE, CODES, any_words, forms, one_of, whole_match
-from holdfast.drafting.path_globs import path_glob
+from holdfast.drafting.path_globs import glob_argument, path_glob
 from holdfast.drafting.rules_file import Statement
 
 _UPDATE = (
@@ -69,13 +69,15 @@ _IN_SYNC = forms(
 )
 
 
-def change_together(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def joint_change_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """When you change `src/api/`, update `docs/api.md`."""
     if prohibits:
         return None
     if match := whole_match(_WITH_EVERY_CHANGE, clause):
         name = match["also"].strip("`")
-        glob = path_glob("CHANGELOG.md" if name.lower() == "changelog" else name)
+        if name.lower() == "changelog":
+            name = "CHANGELOG.md"
+        glob = path_glob(name)
         return [_together(["*"], [glob])] if glob else None
     for match in filter(None, (way.pattern.fullmatch(clause) for way in _WITH_A_CHANGE)):
         groups = match.groupdict("")
@@ -97,7 +99,7 @@ def change_together(clause: str, statement: Statement, prohibits: bool) -> list[
 def _together(changed: Sequence[str], also: Sequence[str]) -> Draft:
     spec = {
         "name": "changes_together",
-        "changed": changed[0] if len(changed) == 1 else list(changed),
-        "also": also[0] if len(also) == 1 else list(also),
+        "changed": glob_argument(changed),
+        "also": glob_argument(also),
     }
     return Draft("file", "requirement", spec)

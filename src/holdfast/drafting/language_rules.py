@@ -6,19 +6,16 @@ from dataclasses import dataclass
 from holdfast.drafting.bot_prompts import QUOTE, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import Form, forms, one_of, whole_match
-from holdfast.measures.arguments import NAMES
+from holdfast.measures.language_names import ANY_NAME, CODES
 
-_CODES = {name.lower(): code for code, name in NAMES.items()} | {
-    **dict(deutsch="de", français="fr", español="es", castellano="es", italiano="it"),
-}
-_LONGEST_FIRST = sorted(map(re.escape, _CODES), key=len, reverse=True)
 # "plain English", "auf gut Deutsch"
 _VARIETY = one_of(
     *"simple plain clear natural standard British American US UK formal modern good".split(),
+    *"simplified traditional".split(),
     *"polite professional correct friendly fluent polite,".split(),
     *("Brazilian", "auf", "auf gut"),
 )
-_LANGUAGE = rf"(?:{_VARIETY} )*(?P<name>{'|'.join(_LONGEST_FIRST)})"
+_LANGUAGE = rf"(?:{_VARIETY} )*(?P<name>{ANY_NAME})"
 _VERB = one_of(
     *"reply respond answer write speak communicate talk converse chat do".split(),
     *"responde respondes escribe escribes escribas contesta hablas habla".split(),
@@ -55,7 +52,7 @@ _LANGUAGES = forms(
         ),
         "use only German": (
             rf"{_SUBJECT}(?:speak|use) (?:only )?{_LANGUAGE}(?: only)?"
-            r"(?= (?:with|only|to|in|at)\b|$|,)"
+            rf"(?= (?:with|only|to|in|at|for {REPLY})\b|$|,)"
         ),
         "your replies must always be in German": (
             rf"\b{REPLY}(?: {_OF_REPLIES})* in {_LANGUAGE}\b"
@@ -219,7 +216,7 @@ def _language(clause: BotClause) -> list[Draft]:
         return []
     for form in _LANGUAGES:
         if name := _language_in(form, clause.text):
-            spec = {"name": "language", "code": _CODES[name.lower()]}
+            spec = {"name": "language", "code": CODES[name.lower()]}
             return [Draft("language", "requirement", spec)]
     if code := code_in_itself(clause.text):
         return [Draft("language", "requirement", {"name": "language", "code": code})]

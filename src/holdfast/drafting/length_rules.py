@@ -40,12 +40,12 @@ _ADJECTIVE = one_of(
 )
 _UNIT = one_of(*(f"(?P<{unit}>{words})" for unit, words in _UNITS.items()))
 # "50 words", "2 to 3 short sentences"
-AMOUNT = (
+_AMOUNT = (
     rf"(?:(?P<least>{NUMBER})(?: ?[-–] ?| to | or ))?"
     rf"(?P<count>{NUMBER})[- ]?(?:{_ADJECTIVE},? ){{0,3}}{_UNIT}\b"
 )
-LIMIT = r"(?:limit|keep|restrict|confine|cap|hold)"  # "limit replies to"
-_AMOUNTS = re.compile(AMOUNT, re.I)
+_LIMIT = r"(?:limit|keep|restrict|confine|cap|hold)"  # "limit replies to"
+_AMOUNTS = re.compile(_AMOUNT, re.I)
 
 # Limits before the amount. A negation turns a limit round, up to a comma or the next verb:
 # "no more than" is an upper limit, and "no fewer than" a lower one.
@@ -54,7 +54,7 @@ _NOT_BEFORE = rf"{_NOT}(?:(?! (?:and|but|so) )[^,.:;]){{0,40}}"
 _BELOW = r"\b(?:under|below|less than|fewer than|unter|weniger als|menos de)"
 _ABOVE = r"\b(?:more than|longer than|mehr als)"
 _LIMITED_TO = one_of(
-    rf"\b{LIMIT} (?:{REPLY}|it|them|everything|yourself) (?:down )?(?:to|at)(?: a)?",
+    rf"\b{_LIMIT} (?:{REPLY}|it|them|everything|yourself) (?:down )?(?:to|at)(?: a)?",
     r"\b(?:limited|restricted|confined|capped) (?:to|at)",
 )
 _IS_BELOW = re.compile(rf"{_BELOW}$", re.I)
@@ -202,7 +202,7 @@ def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
         or (names_replies and (is_range or _IS_AFTER_BRIEF.search(before)))
         or (count == 1 and _IN_ONE.search(before))
     )
-    return at_most(match, is_below=is_below is not None) if is_limit else None
+    return _at_most(match, is_below=is_below is not None) if is_limit else None
 
 
 def _is_of_another_text(before: str, after: str) -> bool:
@@ -216,11 +216,11 @@ def _is_of_another_text(before: str, after: str) -> bool:
     return bool(_OF_OTHER_TEXTS.search(nearest) or _OF_OTHER_TEXTS_AFTER.match(after))
 
 
-def at_most(amount: re.Match[str], is_below: bool) -> Spec | None:
+def _at_most(amount: re.Match[str], is_below: bool) -> Spec | None:
     """The measure that allows at most an amount, or less than it; None if there is none.
 
     Args:
-        amount: a match of `AMOUNT`.
+        amount: a match of `_AMOUNT`.
     """
     unit = next(unit for unit in _UNITS if amount[unit])
     count = number_value(amount["count"]) - is_below

@@ -9,25 +9,30 @@ then answers with the reason. A line that no reader knows is never guessed at.
 import re
 from collections.abc import Callable, Sequence
 
-from holdfast.drafting.after_change_rules import heads_commands, run_after
+from holdfast.drafting.after_change_rules import heads_commands, run_after_rule
 from holdfast.drafting.asking_rules import ask_rule
-from holdfast.drafting.attribution_rules import commit_trailer, no_attribution, signed_off
-from holdfast.drafting.bot_rules import bot_rules
+from holdfast.drafting.attribution_rules import attribution_rule, sign_off_rule, trailer_rule
+from holdfast.drafting.bot_rules import agent_reply_rule, bot_rules
 from holdfast.drafting.clauses import Clause, clauses_of
-from holdfast.drafting.code_layout_rules import file_begins, indentation, line_length, style_list
+from holdfast.drafting.code_layout_rules import (
+    first_line_rule,
+    indentation_rule,
+    line_length_rule,
+    style_list_rule,
+)
 from holdfast.drafting.code_rules import code_rule
 from holdfast.drafting.command_rules import (
-    command_below,
-    command_never,
-    instead_of,
-    package_manager,
-    preferred,
-    with_option,
+    command_item_rule,
+    forbidden_command_rule,
+    option_rule,
+    package_manager_rule,
+    preference_rule,
+    replacement_rule,
 )
-from holdfast.drafting.commit_form_rules import commit_form
-from holdfast.drafting.commit_format_rules import commit_format, commit_prefix
-from holdfast.drafting.committed_file_rules import not_committed
-from holdfast.drafting.conventional_commits import conventional, listed_types
+from holdfast.drafting.commit_form_rules import commit_form_rule
+from holdfast.drafting.commit_format_rules import commit_format_rule, commit_prefix_rule
+from holdfast.drafting.committed_file_rules import committed_file_rule
+from holdfast.drafting.conventional_commits import commit_type_rule, conventional_commit_rule
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
     AN_EXCEPTION,
@@ -39,12 +44,12 @@ from holdfast.drafting.drafts import (
     Draft,
     Undrafted,
 )
-from holdfast.drafting.file_rules import file_below, file_is_generated, file_never
+from holdfast.drafting.file_rules import file_item_rule, generated_file_rule, protected_file_rule
 from holdfast.drafting.forms import one_of, word_pattern
-from holdfast.drafting.git_rules import branch_names, branches_below, git_never, push_to
-from holdfast.drafting.import_rules import imports_on_top, not_imported
-from holdfast.drafting.joint_change_rules import change_together
-from holdfast.drafting.order_rules import UNCONDITIONAL, heading_before, run_before
+from holdfast.drafting.git_rules import branch_name_rule, branches_below, git_act_rule, push_rule
+from holdfast.drafting.import_rules import import_place_rule, import_rule
+from holdfast.drafting.joint_change_rules import joint_change_rule
+from holdfast.drafting.order_rules import UNCONDITIONAL, heading_before, run_before_rule
 from holdfast.drafting.prohibited_statements import (
     NEVER_FIRST,
     as_order,
@@ -53,16 +58,9 @@ from holdfast.drafting.prohibited_statements import (
     prohibits,
     with_prohibition,
 )
-from holdfast.drafting.pull_request_rules import pr_body, pr_state, pr_title
-from holdfast.drafting.reply_rules import (
-    reply_emojis,
-    reply_language,
-    reply_length,
-    reply_never,
-    reply_words,
-)
+from holdfast.drafting.pull_request_rules import pr_body_rule, pr_state_rule, pr_title_rule
 from holdfast.drafting.rules_file import Part, Statement
-from holdfast.drafting.suppression_rules import not_silenced
+from holdfast.drafting.suppression_rules import suppression_rule
 
 _SOFT = word_pattern(
     *"avoid prefer preferably consider generally usually typically ideally".split(),
@@ -157,14 +155,16 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return NEEDS_A_JUDGE
     if of_bot:
         statement = with_prohibition(statement)
-        if (found := bot_rules(statement)) is not None:
-            return found
+        of_replies = bot_rules(statement)
+        if of_replies is not None:
+            return of_replies
     statement = as_order(statement)
     clauses = list(clauses_of(statement))
     is_below_not = is_prohibited(statement)
-    for reader in (reader for reader in _READERS if not (of_bot and reader in _OF_REPLIES)):
-        if found := _read_by(reader, clauses, statement, is_below_not):
-            return found
+    readers = _READERS if of_bot else (agent_reply_rule, *_READERS)
+    for reader in readers:
+        if rules := _read_by(reader, clauses, statement, is_below_not):
+            return rules
     if of_bot and _OCCASION.match(statement.text):
         return ON_OCCASION
     return _why_not(statement)
@@ -181,8 +181,8 @@ def _read_by(
     for clause in clauses:
         if any(clause.text in whole for whole in read):
             continue  # a part of a clause that was read as a whole
-        said = reader(clause.text, statement, is_below_not)
-        if said is None:
+        rules = reader(clause.text, statement, is_below_not)
+        if rules is None:
             continue
         read.append(clause.text)
         if not _reads_conditions(reader, statement):
@@ -193,7 +193,7 @@ def _read_by(
             following = _ONLY_FIRST.sub("", following)
         if any(map(_names_exception, others)) or _EXCEPTION_AFTER.search(following):
             return AN_EXCEPTION
-        drafts += [rule for rule in said if rule not in drafts]
+        drafts += [rule for rule in rules if rule not in drafts]
     return drafts
 
 
@@ -207,10 +207,10 @@ def _reads_conditions(reader: Reader, statement: Statement) -> bool:
         for name in (statement.label, *statement.under)
         if not UNCONDITIONAL.search(name) and _CONDITION.search(name)
     ]
-    if reader is run_after:  # reads a heading such as "When you change `api/`, run:"
+    if reader is run_after_rule:  # reads a heading such as "When you change `api/`, run:"
         read = statement.under[-1:]
         conditions = [name for name in conditions if name not in read or not heads_commands(name)]
-    if reader is file_never:
+    if reader is protected_file_rule:
         conditions = [name for name in conditions if not _WHEN_EDITING.fullmatch(name)]
     label = statement.label
     if _KIND_OF_CHANGE.search(label) and not NEVER_FIRST.match(label):
@@ -258,50 +258,41 @@ def _names_exception(text: str) -> bool:
 
 _READERS: tuple[Reader, ...] = (
     ask_rule,
-    run_before,
-    instead_of,
-    preferred,
-    signed_off,
-    command_never,
-    command_below,
-    push_to,
-    git_never,
-    branch_names,
-    with_option,
-    file_never,
-    file_is_generated,
-    file_below,
-    pr_title,
-    pr_state,
-    pr_body,
-    conventional,
-    listed_types,
-    commit_format,
-    no_attribution,
-    commit_trailer,
-    commit_form,
-    commit_prefix,
-    not_committed,
-    reply_language,
-    reply_length,
-    reply_emojis,
-    reply_words,
-    reply_never,
-    package_manager,
-    style_list,
+    run_before_rule,
+    replacement_rule,
+    preference_rule,
+    sign_off_rule,
+    forbidden_command_rule,
+    command_item_rule,
+    push_rule,
+    git_act_rule,
+    branch_name_rule,
+    option_rule,
+    protected_file_rule,
+    generated_file_rule,
+    file_item_rule,
+    pr_title_rule,
+    pr_state_rule,
+    pr_body_rule,
+    conventional_commit_rule,
+    commit_type_rule,
+    commit_format_rule,
+    attribution_rule,
+    trailer_rule,
+    commit_form_rule,
+    commit_prefix_rule,
+    committed_file_rule,
+    package_manager_rule,
+    style_list_rule,
     code_rule,
-    not_imported,
-    imports_on_top,
-    not_silenced,
-    line_length,
-    indentation,
-    file_begins,
-    change_together,
-    run_after,
-)
-# in bots' prompts, `bot_rules` reads these and more
-_OF_REPLIES: tuple[Reader, ...] = (
-    *(reply_language, reply_length, reply_emojis, reply_words, reply_never),
+    import_rule,
+    import_place_rule,
+    suppression_rule,
+    line_length_rule,
+    indentation_rule,
+    first_line_rule,
+    joint_change_rule,
+    run_after_rule,
 )
 # these read a condition, or what takes something out, as a part of the rule
-_READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_after, change_together, pr_state)
+_READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_after_rule, joint_change_rule, pr_state_rule)

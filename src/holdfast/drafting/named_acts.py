@@ -114,7 +114,14 @@ ACTS = (
     _act(
         "merge the branch into main",
         rf"merg(?:e|ing){_NEW}(?: PRs?| pull requests?| branch(?:es)?)?"
-        r"(?: (?:in)?to `?(?:main|master)`?)?",
+        r" (?:in)?to `?(?:main|master|develop)`?",
+        # `git merge main` brings another branch up to date
+        command=rf"(?:gh pr merge|glab mr merge){_ENDS}",
+        word=r"\bmerg",
+    ),
+    _act(
+        "merge pull requests",
+        rf"merg(?:e|ing){_NEW}(?: PRs?| pull requests?| branch(?:es)?)?",
         command=rf"(?:git merge|gh pr merge){_ENDS}",
         word=r"\bmerg",
     ),

@@ -64,18 +64,18 @@ _BOUNDARY = re.compile(r"([,;:]| but (?!also)| and (?!/))")
 
 def affirmed(rules_of: RulesOf, clause: BotClause) -> list[Draft]:
     """The rules of a clause without those whose opposite it says."""
-    found = rules_of(clause)
-    if found and _NEVER_WITHOUT.search(clause.text):
+    rules = rules_of(clause)
+    if rules and _NEVER_WITHOUT.search(clause.text):
         beside = _measures(rules_of, clause, _NEVER_WITHOUT.sub("", clause.text))
-        found = [rule for rule in found if rule.polarity != "prohibition" or rule.measure in beside]
-    if not found or not _NEGATION.search(clause.text):
-        return found
+        rules = [rule for rule in rules if rule.polarity != "prohibition" or rule.measure in beside]
+    if not rules or not _NEGATION.search(clause.text):
+        return rules
     parts = _BOUNDARY.split(clause.text)
     positive_parts = "".join(part for part in parts if not _NEGATION.search(part))
     elsewhere = _measures(rules_of, clause, positive_parts)
     affirmative = " ".join(_NEGATION.sub("", clause.text).split())
     opposite = _measures(rules_of, clause, affirmative)
-    return [rule for rule in found if rule.measure in elsewhere or rule.measure not in opposite]
+    return [rule for rule in rules if rule.measure in elsewhere or rule.measure not in opposite]
 
 
 def _measures(rules_of: RulesOf, clause: BotClause, text: str) -> list[object]:

@@ -68,6 +68,8 @@ _RUN = one_of(
     + one_of(*"run format lint check test validate verify type-?check".split())
     + r"\b[\w\s'/-]{1,40}? (?:with|using|via|by running)",
 )
+_CHECK = one_of(*"format lint check test validate verify type-?check build compile".split())
+_BEHIND = r"(?::|,|,? (?:with|using|via|by running)| [-–—])"  # before what is run
 _ENSURE = r"(?:ensure|make sure|verify|check|confirm)"
 _PASSES = r"(?:passes|pass|succeeds?|is clean|is green|exits 0)"
 _WAS_RUN = r"(?:(?:is|are|was|were|has been|have been) run)"
@@ -109,6 +111,10 @@ _GATES = forms(
                 rf"{_RUN} (?P<codes>{CODES})"
                 rf"(?: and [\w\s-]{{1,40}}| as (?:the|a) (?:last|final) step)?,? before {_EVENT}"
             ),
+            "Always lint the code before committing: `make lint`": (
+                rf"(?:{_RUN}|{_PLEASE}{_CHECK}\b){_UP_TO_FIVE_WORDS},? before {_EVENT}{_BEHIND}"
+                rf" (?P<codes>{CODES})"
+            ),
             "Before every commit, format the code with `make fmt`": (
                 rf"before {_EVENT},? {_RUN} (?P<codes>{CODES})"
             ),
@@ -119,6 +125,7 @@ _GATES = forms(
         }.items()
     }
 )
+_CODES_IN_BRACKETS = re.compile(rf" \(({CODES})\)")
 _PRE_COMMIT = forms(
     {
         "Run pre-commit hooks before pushing": (
@@ -139,7 +146,7 @@ _AFTER_CHANGES = re.compile(
 )
 
 
-def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def run_before_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Run `make test` before committing; run `make gen` before `make test`."""
     if prohibits or re.search(r"` \(or\b", statement.text):
         return None
@@ -149,7 +156,7 @@ def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     match = whole_match(_BARE_TOOL, clause)
     if match and is_command(match["tool"]):
         return gates([match["tool"]], _command_of(match["event"]))
-    if match := whole_match(_GATES, clause):
+    if match := whole_match(_GATES, _CODES_IN_BRACKETS.sub(r": \1", clause)):
         return _gates_in(match["codes"], _command_of(match["event"]))
     return (
         _before_a_command(clause)
@@ -239,20 +246,15 @@ _COMMANDS_ALONE = forms({"run `make lint` and `make test`": rf"(?:{_RUN} )?{CODE
 
 def _labelled_before(clause: str, statement: Statement) -> list[Draft] | None:
     """Before committing: `make test`."""
-    label = whole_match(_LABEL_BEFORE, statement.label or statement.opening.strip(" .:"))
+    name = statement.label or statement.opening.strip(" .:")
+    label = whole_match(_LABEL_BEFORE + _CHECKLISTS, name)
     if label is None or not whole_match(_COMMANDS_ALONE, clause):
         return None
     return _gates_in(clause, _command_of(label["event"]))
 
 
-_HEADINGS = forms(
+_CHECKLISTS = forms(
     {
-        "Before committing, always:": (
-            rf"\W*(?:required |mandatory )?{_WHENEVER_CODE_CHANGES}before {_EVENT}\b[^`]*"
-        ),
-        "Commands to run before a commit:": (
-            rf"\W*{_WHENEVER_CODE_CHANGES}[^`]*\b(?:run|execute)\b[^`]* before {_EVENT}[:.]*"
-        ),
         "PR checklist:": (
             r"\W*(?P<event>PR|pull request)s? (?:checklist|requirements?|checks?)[\s:*.]*"
         ),
@@ -264,6 +266,16 @@ _HEADINGS = forms(
                 *("commands", "quality checks", "gates?"),
             )
             + r")+(?: \((?:required|mandatory|must pass)\))?[\s:*.]*"
+        ),
+    }
+)
+_HEADINGS = _CHECKLISTS + forms(
+    {
+        "Before committing, always:": (
+            rf"\W*(?:required |mandatory )?{_WHENEVER_CODE_CHANGES}before {_EVENT}\b[^`]*"
+        ),
+        "Commands to run before a commit:": (
+            rf"\W*{_WHENEVER_CODE_CHANGES}[^`]*\b(?:run|execute)\b[^`]* before {_EVENT}[:.]*"
         ),
     }
 )

@@ -1,6 +1,7 @@
 """Paths as rules files write them, and the globs that measures take."""
 
 import re
+from collections.abc import Sequence
 
 _OF_THE_SYSTEM = r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)"
 # endings of files that a span such as `.js` names all of
@@ -14,6 +15,11 @@ _NAMES = frozenset(
     Justfile justfile LICENSE NOTICE CODEOWNERS AUTHORS VERSION BUILD WORKSPACE node_modules vendor
     third_party __pycache__ __snapshots__ __generated__""".split()
 )
+
+
+def glob_argument(globs: Sequence[str]) -> str | list[str]:
+    """Globs as the argument of a measure: a single one as it is, or a list."""
+    return globs[0] if len(globs) == 1 else list(globs)
 
 
 def path_glob(text: str) -> str | None:

@@ -72,11 +72,15 @@ _IS_NO_VERB = re.compile(
 
 def as_said(statement: Statement) -> Statement:
     """A statement as it is meant: with the "never" or "avoid" of what it stands below."""
-    said = with_prohibition(statement)
-    if said != statement and _IS_NO_VERB.match(said.text):
-        said = replace(said, text=said.text.replace("Never", "Avoid", 1))
-    is_below = any(map(prohibits, statement.under[-1:]))
-    return replace(said, under=said.under[:-1]) if said != statement and is_below else said
+    prohibition = with_prohibition(statement)
+    if prohibition == statement:
+        return statement
+    text, under = prohibition.text, prohibition.under
+    if _IS_NO_VERB.match(text):
+        text = text.replace("Never", "Avoid", 1)
+    if any(map(prohibits, under[-1:])):
+        under = under[:-1]
+    return replace(prohibition, text=text, under=under)
 
 
 def with_prohibition(statement: Statement) -> Statement:
@@ -91,7 +95,7 @@ def with_prohibition(statement: Statement) -> Statement:
 
 
 _OFF_LIMITS = re.compile(
-    r"(?P<what>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
+    r"(?P<thing>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
     r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
     re.I,
 )
@@ -107,20 +111,19 @@ def as_order(statement: Statement) -> Statement:
     """A statement such as "`vendor/` is off limits" as "Never edit `vendor/`", "pushing to `main`
     is forbidden" as "Never push to `main`", and an item below "Never use" with these words.
     """
-    act = ""
+    text = statement.text
     if statement.under and whole_match(_NOT_USED, statement.under[-1]):
-        text = (
-            statement.text if NEVER_FIRST.match(statement.text) else f"Never use {statement.text}"
-        )
-        return replace(statement, text=text, under=statement.under[:-1])
-    if match := _OFF_LIMITS.match(statement.text):
-        what = match["what"][0].lower() + match["what"][1:]
-        act = f"{_verb_for(match['code'])} {what}"
-    elif match := _FORBIDDEN_ACT.match(statement.text):
-        act = infinitive_first(match["act"]) or ""
-    if match is None or not act:
-        return statement
-    return replace(statement, text=f"Never {act}{statement.text[match.end() :]}")
+        order = text if NEVER_FIRST.match(text) else f"Never use {text}"
+        return replace(statement, text=order, under=statement.under[:-1])
+    if match := _OFF_LIMITS.match(text):
+        thing = match["thing"][0].lower() + match["thing"][1:]
+        order = f"Never {_verb_for(match['code'])} {thing}{text[match.end() :]}"
+        return replace(statement, text=order)
+    if match := _FORBIDDEN_ACT.match(text):
+        act = infinitive_first(match["act"])
+        if act is not None:
+            return replace(statement, text=f"Never {act}{text[match.end() :]}")
+    return statement
 
 
 def _verb_for(code: str) -> str:

@@ -7,21 +7,20 @@ example as the model labelled it. Whether the examples are right, only a reader 
 
 import json
 import re
-import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 from holdfast.drafting.drafted_files import DraftedFile, DraftedRule, UndraftedLine
 from holdfast.drafting.drafts import NEEDS_A_JUDGE, NO_MEASURE, Draft, Undrafted
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement
 from holdfast.drafting.suite_text import sentence_of
-from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.drift.suite_entries import TurnEntry
 from holdfast.errors import RequestFailed, UsageError, cut
 from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
+from holdfast.measures.measure_words import MEASURE_WORDS
 from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.scores import FOLLOWED, Score
 from holdfast.models.event_loop import run_sync, task_group
@@ -29,102 +28,13 @@ from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
 
-Example = str | dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """A measure that a model may propose.
-
-    Args:
-        arguments: the JSON Schema of each.
-        says: its meaning, and what its examples are, for the model.
-        example: a text that the model wrote as `follows` and `breaks` of a suite have it.
-    """
-
-    kind: RuleKind
-    polarity: Polarity
-    arguments: Mapping[str, Any]
-    says: str
-    example: Callable[[str, Mapping[str, Any]], Example]
-
-
-# examples as a suite has them, from the texts that a model writes
-
-
-def _reply(text: str, arguments: Mapping[str, Any]) -> Example:
-    return text
-
-
-def _command(text: str, arguments: Mapping[str, Any]) -> Example:
-    return {"run": text}
-
-
-def _commit(text: str, arguments: Mapping[str, Any]) -> Example:
-    return {"run": f"git commit -m {shlex.quote(text)}"}
-
-
-def _path(text: str, arguments: Mapping[str, Any]) -> Example:
-    return {"calls": [{"tool": "Write", "arguments": {"file_path": text, "content": "x"}}]}
-
-
-def _code(text: str, arguments: Mapping[str, Any]) -> Example:
-    path = str(arguments["files"]).replace("**/", "").replace("*", "a")
-    return {"calls": [{"tool": "Write", "arguments": {"file_path": path, "content": text}}]}
-
-
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 80}
-_COUNT = {"type": "integer", "minimum": 1, "maximum": 10_000}
-_WORDS = {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 4}
-_CHOICES = {
-    "at_most_words": _Choice(
-        "length", "requirement", {"count": _COUNT},
-        "a reply has at most `count` words. Examples are replies.", _reply,
-    ),
-    "at_most_sentences": _Choice(
-        "length", "requirement", {"count": _COUNT},
-        "a reply has at most `count` sentences. Examples are replies.", _reply,
-    ),
-    "contains": _Choice(
-        "format", "requirement", {"words": _WORDS},
-        "a reply has all of these `words`. Examples are replies.", _reply,
-    ),
-    "never_contains": _Choice(
-        "forbidden", "prohibition", {"words": _WORDS},
-        "a reply has none of these `words`. Examples are replies.", _reply,
-    ),
-    "starts_with": _Choice(
-        "opening", "requirement", {"word": _TEXT},
-        "a reply begins with `word`. Examples are replies.", _reply,
-    ),
-    "ends_with": _Choice(
-        "closing", "requirement", {"word": _TEXT},
-        "a reply ends with `word`. Examples are replies.", _reply,
-    ),
-    "command_not_run": _Choice(
-        "command", "prohibition", {"command": _TEXT},
-        "a shell command that begins with `command` is never run. Examples are shell commands.",
-        _command,
-    ),
-    "runs_before": _Choice(
-        "command", "requirement", {"first": _TEXT, "then": _TEXT},
-        "the shell command `first` is run before `then`. Examples are shell commands.", _command,
-    ),
-    "file_not_touched": _Choice(
-        "file", "prohibition", {"path": _TEXT},
-        "files with the path `path` (with *) are not changed. Examples are paths.", _path,
-    ),
-    "code_not_written": _Choice(
-        "code", "prohibition", {"pattern": _TEXT, "files": _TEXT},
-        "code in `files` (such as *.py) never has the regular expression `pattern`. Examples are"
-        " code.", _code,
-    ),
-    "commit_message": _Choice(
-        "commit", "requirement", {"pattern": _TEXT},
-        "a commit message matches the regular expression `pattern`. Examples are messages.",
-        _commit,
-    ),
-}  # fmt: skip
+# the JSON Schema of an argument, by its name; of others, a text
+_SCHEMAS = {
+    "count": {"type": "integer", "minimum": 1, "maximum": 10_000},
+    "words": {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 4},
+}
+_PROPOSALS = {name: words.proposal for name, words in MEASURE_WORDS.items() if words.proposal}
 _NONE = "none"
 _PROMPT = "\n".join(
     (
@@ -132,7 +42,10 @@ _PROMPT = "\n".join(
         '{"measure": NAME, its arguments, "follows": [2 examples that keep the rule], "breaks":'
         " [2 examples that break it]}",
         "The measures:",
-        *(f"- {name}: {choice.says}" for name, choice in _CHOICES.items()),
+        *(
+            f"- {name}: {proposal.meaning}. Examples are {proposal.examples.name}."
+            for name, proposal in _PROPOSALS.items()
+        ),
         f"- {_NONE}: no measure above decides the line, as it needs judgement or has a condition."
         ' Answer {"measure": "none"}.',
         "Use only words and numbers of the line as arguments.",
@@ -200,7 +113,7 @@ def propose(
 
 
 class _AcceptedRules:
-    """The rules of a file, by which one that is proposed again is known."""
+    """The rules of a file, which tell one that is proposed again."""
 
     def __init__(self, file: DraftedFile) -> None:
         self._ids = {rule.id for rule in file.rules}
@@ -225,8 +138,9 @@ def grammar_of_proposals() -> Grammar | None:
     examples = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 160},
                 "minItems": 2, "maxItems": 2}  # fmt: skip
     options = [_object({"measure": {"const": _NONE}})]
-    for name, choice in _CHOICES.items():
-        fields = {"measure": {"const": name}, **choice.arguments}
+    for name, proposal in _PROPOSALS.items():
+        arguments = {argument: _SCHEMAS.get(argument, _TEXT) for argument in proposal.arguments}
+        fields = {"measure": {"const": name}, **arguments}
         options.append(_object({**fields, "follows": examples, "breaks": examples}))
     schema = {"name": "proposal", "schema": {"anyOf": options}}
     return read_response_format({"type": "json_schema", "json_schema": schema})
@@ -273,8 +187,8 @@ def _messages(statement: Statement) -> tuple[dict[str, str], ...]:
         )
     ]
     under = f"\nIt stands under: {' > '.join(statement.under)}" if statement.under else ""
-    asked = {"role": "user", "content": f"Line: {sentence_of(statement)}{under}"}
-    return ({"role": "system", "content": _PROMPT}, *shots, asked)
+    question = {"role": "user", "content": f"Line: {sentence_of(statement)}{under}"}
+    return ({"role": "system", "content": _PROMPT}, *shots, question)
 
 
 def _draft_of(reply: str, statement: Statement, undrafted: Undrafted) -> Draft | Undrafted:
@@ -283,73 +197,88 @@ def _draft_of(reply: str, statement: Statement, undrafted: Undrafted) -> Draft |
     name = fields.get("measure")
     if name == _NONE:
         return undrafted
-    choice = _CHOICES.get(name) if isinstance(name, str) else None
-    if choice is None or not choice.arguments.keys() <= fields.keys():
+    proposal = _PROPOSALS.get(name) if isinstance(name, str) else None
+    if proposal is None or not {*proposal.arguments} <= fields.keys():
         return Undrafted(f"{undrafted.reason}; the model's answer is no proposal")
-    arguments = {argument: fields[argument] for argument in choice.arguments}
-    said = f"the model proposed {name} {json.dumps(arguments, ensure_ascii=False)}"
-    if strange := _not_in_line(arguments, statement):
-        return Undrafted(f"{said}, but the line does not say {strange!r}")
-    measure = {"name": name, **arguments}
-    follows, breaks = ([*map(str, fields.get(label) or ())] for label in ("follows", "breaks"))
-    if min(len(set(follows)), len(set(breaks))) < 2 or {*follows} & {*breaks}:
-        return Undrafted(f"{said} without two examples of each kind")
-    if copied := next((text for text in (*follows, *breaks) if text in _SHOWN), ""):
-        return Undrafted(f"{said}, with the example {copied!r} of the question")
+    arguments = {argument: fields[argument] for argument in proposal.arguments}
+    follows = [*map(str, fields.get("follows") or ())]
+    breaks = [*map(str, fields.get("breaks") or ())]
     draft = Draft(
-        choice.kind,
-        choice.polarity,
-        measure,
-        follows=tuple(choice.example(text, arguments) for text in follows),
-        breaks=tuple(choice.example(text, arguments) for text in breaks),
+        proposal.kind,
+        proposal.polarity,
+        {"name": name, **arguments},
+        follows=tuple(proposal.examples.entry(text, arguments) for text in follows),
+        breaks=tuple(proposal.examples.entry(text, arguments) for text in breaks),
     )
+    problem = (
+        _problem_of_arguments(arguments, statement)
+        or _problem_of_examples(follows, breaks)
+        or _problem_of_scores(draft)
+    )
+    if problem is None:
+        return draft
+    shown = json.dumps(arguments, ensure_ascii=False)
+    return Undrafted(f"the model proposed {name} {shown}{problem}")
+
+
+def _problem_of_examples(follows: Sequence[str], breaks: Sequence[str]) -> str | None:
+    """Why the examples are too few, or none of the model's own; None if they are neither."""
+    if len(set(follows)) < 2 or len(set(breaks)) < 2 or set(follows) & set(breaks):
+        return " without two examples of each kind"
+    copies = [text for text in (*follows, *breaks) if text in _SHOWN]
+    return f", with the example {copies[0]!r} of the question" if copies else None
+
+
+def _problem_of_scores(draft: Draft) -> str | None:
+    """Why the measure does not tell the examples apart; None if it does."""
     try:
-        problem = _told_apart(draft)
+        problems = (*_wrong_scores(draft, "follows"), *_wrong_scores(draft, "breaks"))
     except UsageError as error:
-        problem = f"which is refused: {error}"
-    return Undrafted(f"{said}, {problem}") if problem else draft
+        return f", which is refused: {error}"
+    return f", which {problems[0]}" if problems else None
 
 
-def _told_apart(draft: Draft) -> str:
-    """Why the measure does not tell the examples apart; "" if it does."""
+def _wrong_scores(draft: Draft, label: Literal["follows", "breaks"]) -> Iterable[str]:
+    """What the measure does to each example under a label that it scores otherwise."""
     measure = build(draft.measure)
-    for label, examples in (("follows", draft.follows), ("breaks", draft.breaks)):
-        for example in examples:
-            fields = {"reply": example} if isinstance(example, str) else example
-            entry = TurnEntry.model_validate(fields)
-            score = measure.judge_turn(entry.labelled(label == "follows").turn)
-            shown = cut(" ".join(str(example).split()), 60)
-            if not isinstance(score, Score):
-                return f"which does not apply to its example {shown!r} under {label}"
-            if (score.value >= FOLLOWED) is not (label == "follows"):
-                return f"which scores its example {shown!r} under {label} {score.value:g}"
-    return ""
+    for example in draft.follows if label == "follows" else draft.breaks:
+        fields = {"reply": example} if isinstance(example, str) else example
+        turn = TurnEntry.model_validate(fields).labelled(label == "follows").turn
+        score = measure.judge_turn(turn)
+        shown = cut(" ".join(str(example).split()), 60)
+        if not isinstance(score, Score):
+            yield f"does not apply to its example {shown!r} under {label}"
+        elif (score.value >= FOLLOWED) != (label == "follows"):
+            yield f"scores its example {shown!r} under {label} {score.value:g}"
 
 
 def _object_in(reply: str) -> dict[str, Any]:
     """The first JSON object in a reply; {} if there is none."""
     start = reply.find("{")
+    if start < 0:
+        return {}
     try:
-        value, _ = json.JSONDecoder().raw_decode(reply[start:]) if start >= 0 else ({}, 0)
+        value, _ = json.JSONDecoder().raw_decode(reply[start:])
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
 
 _ESCAPE = re.compile(r"\\[AbBdDsSwWZz]")
+_WORD = re.compile(r"[^\W_]+")
 
 
-def _not_in_line(arguments: Mapping[str, Any], statement: Statement) -> str:
-    """The first word or number among the arguments that is not in the line; "" if all are."""
+def _problem_of_arguments(arguments: Mapping[str, Any], statement: Statement) -> str | None:
+    """The first word or number of the arguments that the line does not say; None if it says all."""
     line = " ".join((*statement.under, sentence_of(statement))).lower()
-    words = {*re.findall(r"[^\W_]+", line)}
+    words = set(_WORD.findall(line))
     words |= {str(NUMBER_WORDS[word]) for word in words if word in NUMBER_WORDS}
     for name, value in arguments.items():
         if name == "files":  # a line says "in TypeScript", and a glob *.ts
             continue
         texts = value if isinstance(value, list) else [value]
         plain = _ESCAPE.sub(" ", " ".join(map(str, texts))).lower()
-        for word in re.findall(r"[^\W_]+", plain):
+        for word in _WORD.findall(plain):
             if word not in words:
-                return word
-    return ""
+                return f", but the line does not say {word!r}"
+    return None

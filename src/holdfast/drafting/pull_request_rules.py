@@ -35,7 +35,7 @@ _ABOUT_PRS = re.compile(r"\bPRs?\b|pull", re.I)
 _NAMES_TITLE = re.compile(_TITLE, re.I)
 _BEFORE_CONVENTIONAL = (
     rf"(?:{_TITLE} {_MUST}|{ADVERBS}(?:use|follow|write) |{ADVERBS})?"
-    r"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)*"
+    r"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)*(?: an?)?(?: valid)?"
 )
 _CONVENTIONAL_TITLES = forms(
     {
@@ -85,7 +85,7 @@ _LOWER_CASE_TITLE = forms(
 _SHAPE_ALONE = forms({"`[scope] Summary` format": r"`([^`]+)`(?: format)?"})  # behind such a label
 
 
-def pr_title(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def pr_title_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """PR titles follow Conventional Commits."""
     if prohibits:
         return None
@@ -107,10 +107,10 @@ def pr_title(clause: str, statement: Statement, prohibits: bool) -> list[Draft] 
 
 def _is_about_titles(statement: Statement) -> bool:
     """Whether the label of a statement, or what it stands under, is about titles of PRs."""
-    above = (statement.label, *statement.under[-1:])
+    above = (statement.label, *statement.under[-2:])
     if not any(whole_match(_TITLE_LABEL, name) for name in above):
         return False
-    return any(map(_ABOUT_PRS.search, (*above, *statement.under[-2:])))
+    return any(map(_ABOUT_PRS.search, above))
 
 
 # --- The base branch, and whether it is a draft
@@ -165,7 +165,7 @@ _NO_DRAFTS = forms(
 )
 
 
-def pr_state(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def pr_state_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """PRs target `develop`; open pull requests as drafts."""
     if prohibits:
         return None
@@ -185,7 +185,7 @@ _IN_BODY = rf"(?:in|to|of|at the (?:top|end|bottom) of) (?:the )?{_BODY}"
 _NOT_IN_BODY = forms(
     {
         'Do not add a "Test plan" section to the PR body': (
-            rf"{NEVER} (?:add|include|put|write|use)(?: an?| any| the)? (?P<what>.+?)"
+            rf"{NEVER} (?:add|include|put|write|use)(?: an?| any| the)? (?P<texts>.+?)"
             rf"(?: (?:section|heading|checklist|footer|line)s?)? {_IN_BODY}"
         )
     }
@@ -222,10 +222,10 @@ _NO_HEADING = re.compile(r"<|\{|#?\d|#N\b|#X")  # where the text of an example b
 _SHORTEST = 3  # characters of a text that is worth finding
 
 
-def pr_body(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def pr_body_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Include `Fixes #` in the PR body; PR descriptions have "Summary" and "Test plan"."""
-    if no := whole_match(_NOT_IN_BODY, clause):
-        return _without(no["what"])
+    if unwanted := whole_match(_NOT_IN_BODY, clause):
+        return _without(unwanted["texts"])
     if prohibits:
         return None
     match = whole_match(_LABEL_INCLUDED, clause)

@@ -9,8 +9,8 @@ import re
 from holdfast.drafting.bot_prompts import QUOTES, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import Forms, any_words, first_match, forms, one_of
-from holdfast.drift.rule_kinds import RuleKind
-from holdfast.measures.arguments import NAMES
+from holdfast.measures.language_names import ANY_NAME, CODES
+from holdfast.measures.rule_kinds import RuleKind
 
 # "never", "you must not ever", "avoid"; behind it, a verb in the infinitive or with -ing
 _NEVER = (
@@ -54,8 +54,7 @@ _END_OF_ALL = (
     r"| and (?:never|always|do|don't|keep|use|reply|answer|write|be|avoid|end|begin)\b))"
 )
 
-_CODES = {name.lower(): code for code, name in NAMES.items()}
-_NAME = one_of(*sorted(map(re.escape, _CODES), key=len, reverse=True))
+_NAME = one_of(ANY_NAME)
 _NEXT_NAME = rf"(?:,? (?:or|nor|and)|,|/) ?(?:in )?{_NAME}"
 _LANGUAGE_LIST = rf"(?P<names>{_NAME}(?:{_NEXT_NAME})*)(?!{_NEXT_NAME})"
 _TALK = one_of(
@@ -222,11 +221,11 @@ def _match(ways: Forms, text: str) -> re.Match[str] | None:
 
 def _languages(text: str) -> list[Draft]:
     if sole := _match(_IN_NO_OTHER, text):
-        spec = {"name": "language", "code": _CODES[sole["name"].lower()]}
+        spec = {"name": "language", "code": CODES[sole["name"].lower()]}
         return [Draft("language", "requirement", spec)]
     match = _match(_NOT_IN, text)
     names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
-    specs = ({"name": "language", "code": _CODES[name.lower()]} for name in names)
+    specs = ({"name": "language", "code": CODES[name.lower()]} for name in names)
     return [_never("language", spec) for spec in specs]
 
 

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from dataclasses import replace
-from itertools import chain, count
+from itertools import chain, count, groupby
 
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.rules_file import Statement
@@ -37,28 +37,29 @@ _BY_MEASURE = {
 }
 
 
-def rule_id(statement: Statement, rule: Draft, taken: set[str], is_alone: bool = True) -> str:
-    """An id that is not taken yet, and is taken from then on.
+def rule_id(statement: Statement, rule: Draft, ids: set[str], is_alone: bool = True) -> str:
+    """An id that no other rule has.
 
     Args:
+        ids: of the other rules, to which this one is added.
         is_alone: whether the statement says no other rule, so that its words can name this one.
     """
     name = _name_by_measure(rule)
     if not name and not is_alone:
         name = rule.kind
-    return _free(name or _name_by_words(statement), taken)
+    return _new_id(name or _name_by_words(statement), ids)
 
 
-def id_by_words(statement: Statement, taken: set[str]) -> str:
+def id_by_words(statement: Statement, ids: set[str]) -> str:
     """As `rule_id`, of a statement that no measure decides."""
-    return _free(_name_by_words(statement), taken)
+    return _new_id(_name_by_words(statement), ids)
 
 
-def _free(name: str, taken: set[str]) -> str:
-    free = chain((name,), (f"{name}-{number}" for number in count(2)))
-    chosen = next(candidate for candidate in free if candidate not in taken)
-    taken.add(chosen)
-    return chosen
+def _new_id(name: str, ids: set[str]) -> str:
+    candidates = chain((name,), (f"{name}-{number}" for number in count(2)))
+    new_id = next(candidate for candidate in candidates if candidate not in ids)
+    ids.add(new_id)
+    return new_id
 
 
 def _name_by_measure(rule: Draft) -> str:
@@ -85,16 +86,11 @@ def _name_by_words(statement: Statement) -> str:
     words: list[str] = []
     for part in re.split(r"(`[^`]*`)", text):
         is_code = part.startswith("`")
-        words += [w for w in _plain_words(part) if is_code or w not in _SMALL]
-    kept: list[str] = []
-    for word in words:
-        if len(kept) == _MOST_WORDS:
-            break
-        if not kept or kept[-1] != word:
-            kept.append(word)
-    while kept and kept[-1] in _LINKS:
-        kept.pop()
-    return _joined(kept) or f"line-{statement.line}"
+        words += [word for word in _plain_words(part) if is_code or word not in _SMALL]
+    first = [word for word, _ in groupby(words)][:_MOST_WORDS]  # of a word twice in a row, one
+    while first and first[-1] in _LINKS:
+        first.pop()
+    return _joined(first) or f"line-{statement.line}"
 
 
 def _plain_words(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 
 class Part(Enum):
@@ -80,25 +81,32 @@ def read_statements(text: str) -> list[Statement]:
     """The statements of a rules file, in order."""
     blocks = list(_blocks([line.rstrip("\r") for line in text.split("\n")]))
     statements: list[Statement] = []
-    headings: list[tuple[int, str]] = []
-    parents: list[tuple[int, str]] = []  # items and introductions, by their indent
+    headings: list[_Above] = []
+    parents: list[_Above] = []  # items and introductions
     for number, block in enumerate(blocks):
         if block.part is Part.HEADING:
-            headings = [pair for pair in headings if pair[0] < block.level]
-            headings.append((block.level, _plain(block.text)))
+            headings = [heading for heading in headings if heading.depth < block.level]
             parents = []
         elif block.part is Part.SENTENCE:
-            parents = [pair for pair in parents if _is_inside(block, pair[0])]
-        under = (*(name for _, name in headings), *(name for _, name in parents))
+            parents = [parent for parent in parents if _is_inside(block, parent.depth)]
+        under = tuple(above.text for above in (*headings, *parents))
         if block.part is Part.HEADING:
-            under = under[:-1]
+            headings.append(_Above(block.level, _plain(block.text)))
         nested = _nested(blocks, number)
         statements += _statements(block, under, nested)
         if block.part is Part.SENTENCE:
             text = _plain(block.text)
             if block.is_item or text.endswith(":") or _is_short(text):
-                parents.append((block.indent if block.is_item else block.indent - 1, text))
+                depth = block.indent if block.is_item else block.indent - 1
+                parents.append(_Above(depth, text))
     return statements
+
+
+class _Above(NamedTuple):
+    """What stands above a block: a heading with its level, or another block with its indent."""
+
+    depth: int
+    text: str
 
 
 def _is_inside(block: _Block, indent: int) -> bool:
@@ -144,7 +152,7 @@ def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[
             text,
             label=label,
             under=under,
-            following=" ".join([*rest, *([nested] if nested else [])]),
+            following=" ".join(filter(None, [*rest, nested])),
             opening=_plain(pieces[0][1]) if block.is_item and index else "",
             block=tuple(block.code) if is_last else (),
         )
@@ -179,7 +187,9 @@ def _labelled(text: str) -> tuple[str, str]:
     if match is None:
         text = _plain(text)
         match = _PLAIN_LABEL.match(text)
-    return (match[1].strip(), _plain(text[match.end() :])) if match else ("", _plain(text))
+    if match is None:
+        return "", _plain(text)
+    return match[1].strip(), _plain(text[match.end() :])
 
 
 # a code span, which is kept, or a link, of which the text is kept

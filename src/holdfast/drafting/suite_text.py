@@ -101,21 +101,25 @@ def _prompt_lines(text: str) -> list[str]:
 
 
 def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
-    own = (rule.draft.probes or probes) if probes and is_shown_by_replies(rule.draft) else ()
-    when = rule.draft.when or (_EVERY_TURN if own and is_of_answers(rule.draft.measure) else {})
+    draft = rule.draft
+    questions: Sequence[str] = ()
+    if probes and is_shown_by_replies(draft):
+        questions = draft.probes or probes
+    when = draft.when
+    if not when and questions and is_of_answers(draft.measure):
+        when = _EVERY_TURN
     fields = {
         "id": rule.id,
-        "kind": rule.draft.kind,
-        "polarity": rule.draft.polarity,
+        "kind": draft.kind,
+        "polarity": draft.polarity,
         "text": sentence_of(as_said(rule.statement)),
-        **({"when": dict(when)} if when else {}),
-        **({"probes": list(own)} if own else {}),
-        "measure": rule.draft.measure,
-        **({"follows": list(rule.draft.follows)} if rule.draft.follows else {}),
-        **({"breaks": list(rule.draft.breaks)} if rule.draft.breaks else {}),
+        "when": dict(when),
+        "probes": list(questions),
+        "measure": draft.measure,
+        "follows": list(draft.follows),
+        "breaks": list(draft.breaks),
     }
-    written = [f"{name}: {_flow(value)}" for name, value in fields.items()]
-    first, *others = written
+    first, *others = (f"{name}: {_flow(value)}" for name, value in fields.items() if value)
     return [f"      - {first}", *(f"        {field}" for field in others)]
 
 

@@ -55,7 +55,7 @@ _SILENCING = forbidden(
 )
 
 
-def not_silenced(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+def suppression_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never suppress lint warnings."""
     match = _SILENCING.match(clause, prohibits)
     if match is None:

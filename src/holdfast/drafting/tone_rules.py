@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 from holdfast.drafting.bot_prompts import LEAD, REPLY, BotClause
 from holdfast.drafting.drafts import Draft
+from holdfast.drafting.emoji_patterns import EMOJI, EMOJI_SIGNS, EMOJI_START
 from holdfast.drafting.forms import Forms, first_match, forms, one_of, word_pattern
 from holdfast.drafting.length_rules import NUMBER, number_value
-from holdfast.drift.rule_kinds import Polarity
+from holdfast.measures.rule_kinds import Polarity
 
-# of these, every emoji has one; (c), (tm) and arrows have them only where they are shown as emojis
-EMOJI_SIGNS = r"\p{Emoji_Presentation}\uFE0F\u20E3"
 _NO = (
     r"(?:(?:\b|(?=n't))"
     + one_of(
@@ -161,15 +160,6 @@ _TONES = (
         r"(?s)\A(?!.*[?？]).*\S",
     ),
 )
-# a flag, a keycap, or an emoji with its colour of skin, perhaps joined of several
-_EMOJI_START = (
-    r"(?:[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3|\p{Emoji_Presentation}"
-    r"|\p{Extended_Pictographic}\uFE0F)"
-)
-_EMOJI = (
-    rf"{_EMOJI_START}"
-    r"(?:\uFE0F|[\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]|\u200D\p{Extended_Pictographic})*+"
-)
 # of what a limit of emojis may be, other than of a reply
 _OF_A_PART = word_pattern(
     *"sentences? paragraphs? lines? bullets? items? headings? titles? sections? steps?".split(),
@@ -239,8 +229,8 @@ def tone_rules(clause: BotClause) -> list[Draft]:
     match = first_match(_MOST_EMOJIS, clause.text)
     if match and not _OF_A_PART.search(clause.text):
         count = number_value(match["count"])
-        other = rf"(?:(?!{_EMOJI_START}).)*+"
-        spec = {"name": "regex", "regex": rf"(?s)\A{other}(?:{_EMOJI}{other}){{0,{count}}}\Z"}
+        other = rf"(?:(?!{EMOJI_START}).)*+"
+        spec = {"name": "regex", "regex": rf"(?s)\A{other}(?:{EMOJI}{other}){{0,{count}}}\Z"}
         drafts.append(Draft("tone", "requirement", spec))
     if first_match(_ONE_QUESTION, clause.text):
         spec = {"name": "regex", "regex": rf"(?s)\A(?!(?:.*?{_QUESTION_END}){{2}})"}

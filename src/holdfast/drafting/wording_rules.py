@@ -228,7 +228,7 @@ _SAY = one_of(
     *("reply with", "respond with", "answer with", "type", "output"),
 )
 _NOT_ALLOWED = one_of("banned", "forbidden", "not allowed", "off limits", "prohibited", "taboo")
-_FORBIDDEN = forms(
+_FORBIDDEN_WORDS = forms(
     {
         "never use filler phrases such as ⟪0⟫ or ⟪1⟫": (
             rf"{_NEVER}(?: (?:ever|you|we|be))* {_SAY}:? {_KIND_OF_WORD}(?P<quotes>{QUOTES})"
@@ -300,7 +300,7 @@ _OF_SOMETHING = re.compile(r" (?:to|about|for|at the|as your|more than)\b", re.I
 
 def _forbidden(clause: BotClause) -> list[Draft]:
     words: list[str] = []
-    match = first_match(_FORBIDDEN, clause.text)
+    match = first_match(_FORBIDDEN_WORDS, clause.text)
     if match and not _OF_SOMETHING.match(clause.text[match.end() :]):
         words = clause.quoted(match["quotes"])
     if not words and (match := _NAME.search(clause.text)):
@@ -337,7 +337,7 @@ _INCLUDE = one_of("include", "mention", "use", "add", "say", "write", "have", "c
 _INCLUDES = one_of("includes?", "contains?", "mentions?", "have", "has")
 _LINE = r"(?:words? |phrase |line |sentence |disclaimer )"
 _LINE_OR_LINK = r"(?:words? |phrase |line |sentence |disclaimer |link )"
-_INCLUDED = forms(
+_INCLUDING = forms(
     {
         "include the line ⟪0⟫ in every reply": (
             rf"\b{_INCLUDE} (?:the )?{_LINE_OR_LINK}*:? ?{_SOLE}(?: at least once)? (?:in|to) "
@@ -355,7 +355,7 @@ _INCLUDED = forms(
 
 
 def _included(clause: BotClause) -> list[Draft]:
-    for form in _INCLUDED:
+    for form in _INCLUDING:
         if match := form.pattern.search(clause.text):
             (quote,) = clause.quoted(match["quote"])
             if _PLACEHOLDER.search(quote):

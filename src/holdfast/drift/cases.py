@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Self
 
-from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import asset
 from holdfast.measures import as_measure
 from holdfast.measures.measure_specs import inner_specs, read_spec
+from holdfast.measures.rule_kinds import Polarity, RuleKind
 from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")

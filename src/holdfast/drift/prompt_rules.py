@@ -9,11 +9,11 @@ from functools import cached_property, lru_cache
 from typing import Protocol, Self
 
 from holdfast.drift.cases import Case, Rule
-from holdfast.drift.rule_kinds import KINDS
 from holdfast.drift.rule_texts import text_of
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures.patterns import searches_end_within
+from holdfast.measures.rule_kinds import KINDS
 from holdfast.measures.scores import FOLLOWED
 from holdfast.measures.turns import AssistantTurn
 from holdfast.methods import Method, compile_methods

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from holdfast.drift.cases import NO_CATEGORY, LabelledTurn
-from holdfast.drift.rule_kinds import Polarity, RuleKind
+from holdfast.measures.rule_kinds import Polarity, RuleKind
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.validation.pydantic_errors import StrictModel
 

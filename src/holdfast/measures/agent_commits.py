@@ -63,7 +63,8 @@ _VALUED = {
     **{"--reuse-message": "C", "--reedit-message": "c", "--fixup": "", "--squash": ""},
     **{"--template": "t", "--cleanup": "", "--pathspec-from-file": ""},
 }
-_EVERYTHING = (".", "*", ":/", "./")
+_EVERYTHING = frozenset((".", "*", ":/", "./"))
+_ALL_CHANGES = frozenset(("--all", "--update", "--patch"))
 _KEY_OR_MODE = re.compile(r"^(-[aeinpqsvz]*[Su]).+")  # of `-SKEY` and `-uno`
 
 
@@ -83,20 +84,21 @@ class _Index:
             return
         options = options_of(words[2:], {}, {"--all": "A", "--update": "u", "--patch": "p"})
         if words[1] in ("add", "stage", "rm", "mv"):
-            every = options.flags & {"--all", "--update", "--patch"}
-            self._stage(options.rest, bool(every) or any(p in _EVERYTHING for p in options.rest))
+            if options.flags & _ALL_CHANGES or not _EVERYTHING.isdisjoint(options.rest):
+                self.has_more = True
+                self.staged += self.changed
+            else:
+                self.staged += options.rest
         elif words[1] == "reset" or (words[1] == "restore" and "--staged" in options.flags):
             self._unstage(options.rest)
 
-    def _stage(self, paths: Sequence[str], everything: bool) -> None:
-        self.has_more = self.has_more or everything
-        self.staged += self.changed if everything else paths
-
     def _unstage(self, paths: Sequence[str]) -> None:
         names = {path for path in paths if path != "HEAD"}
-        some = bool(names) and names.isdisjoint(_EVERYTHING)
-        self.staged = [path for path in self.staged if some and path not in names]
-        self.has_more = self.has_more and some
+        if names and names.isdisjoint(_EVERYTHING):
+            self.staged = [path for path in self.staged if path not in names]
+        else:
+            self.staged = []
+            self.has_more = False
 
 
 def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
@@ -133,24 +135,34 @@ def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
         return _commit_by_tool(action, index)
     words = [_KEY_OR_MODE.sub(r"\1", word) for word in action.command.arguments[2:]]
     options = options_of(words, _VALUED, {"--all": "a", "--no-verify": "n", "--signoff": "s"})
-    messages = [shown_text(text, texts) for text in options.values.get("--message", [])]
-    message = "\n\n".join(text or "" for text in messages) if all(messages) else None
-    if (file := options.last("--file")) is not None:
+    message_options = options.values.get("--message", [])
+    file = options.last("--file")
+    message: str | None = None
+    if file is not None:
         message = text_of_file(file, action, texts)
+    elif message_options:
+        message = _joined([shown_text(text, texts) for text in message_options])
     paths = [*index.staged, *options.rest]
-    has_more = index.has_more
-    if "--all" in options.flags:
-        paths, has_more = [*paths, *index.changed], True
-    given = bool(messages) or file is not None
-    reused = {"--reuse-message", "--fixup", "--squash"} & options.values.keys()
-    is_worded = given or not (reused or "--no-edit" in options.flags)
-    trailers = tuple(options.values.get("--trailer", []))
-    is_all_shown = bool(paths) and not has_more and "--amend" not in options.flags
+    takes_all = "--all" in options.flags
+    if takes_all:
+        paths += index.changed
+    has_message = file is not None or bool(message_options)
+    reuses_message = bool(_OLD_MESSAGES & options.values.keys()) or "--no-edit" in options.flags
+    has_more = index.has_more or takes_all or "--amend" in options.flags
     return Commit(
-        message=message if given else None,
-        is_worded=is_worded,
-        trailers=trailers,
+        message=message,
+        is_worded=has_message or not reuses_message,
+        trailers=tuple(options.values.get("--trailer", [])),
         is_signed_off="--signoff" in options.flags and "--no-signoff" not in options.flags,
         paths=tuple(paths),
-        is_all_shown=is_all_shown,
+        is_all_shown=bool(paths) and not has_more,
     )
+
+
+_OLD_MESSAGES = frozenset(("--reuse-message", "--fixup", "--squash"))
+
+
+def _joined(paragraphs: Sequence[str | None]) -> str | None:
+    """The message of several options `-m`; None if the log does not show one of them."""
+    texts = [text for text in paragraphs if text]
+    return "\n\n".join(texts) if len(texts) == len(paragraphs) else None

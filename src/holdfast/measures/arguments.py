@@ -1,4 +1,4 @@
-"""The arguments of measures: their types, the languages, the shipped word lists.
+"""The arguments of measures: their types, and the shipped word lists.
 
 Pydantic checks an argument against its type. Each type describes what it takes, for messages and
 `holdfast measures`, and has an example. The word lists are text files in `assets/words`.
@@ -17,9 +17,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from holdfast.files import ASSETS, asset
-
-# the languages that a reply can be asked to be in: codes of the package `py3langid`, and names
-NAMES = dict(line.split(" ", 1) for line in asset("languages.txt").splitlines())
+from holdfast.measures.language_names import NAMES
 
 
 @functools.cache

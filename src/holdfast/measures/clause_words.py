@@ -5,12 +5,28 @@ whether the clause asks for it or forbids it.
 import re
 import unicodedata
 from functools import lru_cache
+from typing import NamedTuple
 
 from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.rule_words import PHRASES, stem
 from holdfast.measures.text import fold
 
-Signed = frozenset[tuple[str, bool]]  # content words, and whether they are asked for
+
+class SignedWord(NamedTuple):
+    """A content word of a clause, without its ending, and whether the clause asks for it."""
+
+    stem: str
+    is_wanted: bool
+
+
+Signed = frozenset[SignedWord]
+
+
+class PlacedWord(NamedTuple):
+    """A word of a text, and the number of its sentence."""
+
+    word: str
+    sentence: int
 
 
 # a line of a file as tools show it, with its number
@@ -25,7 +41,7 @@ _STOP_BETWEEN = re.compile(r"[.!?;]\s|\n\s*(?:[-*•>#]|\d+[.)]|\n)")
 @lru_cache(maxsize=4096)
 def without_markup(text: str) -> str:
     """A text without Markdown's marks, tags, line numbers and escapes."""
-    text = _ESCAPED.sub(lambda found: "\n" if found[0] in (r"\n", r"\r") else " ", text)
+    text = _ESCAPED.sub(lambda escape: "\n" if escape[0] in (r"\n", r"\r") else " ", text)
     return _MARKUP.sub("", _TAG.sub("\n", _LINE_NUMBER.sub("", text)))
 
 
@@ -36,17 +52,16 @@ def _folded(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def numbered_words(text: str) -> tuple[tuple[str, int], ...]:
-    """The words of a text without case, contractions and punctuation, each with the number of its
-    sentence.
-    """
+def placed_words(text: str) -> tuple[PlacedWord, ...]:
+    """The words of a text without case, contractions and punctuation."""
     plain = _folded(text)
-    words: list[tuple[str, int]] = []
-    index, end = 0, 0
-    for found in WORD.finditer(plain):
-        index += words != [] and _STOP_BETWEEN.search(plain, end, found.start()) is not None
-        words.append((found[0], index))
-        end = found.end()
+    words: list[PlacedWord] = []
+    sentence = end = 0
+    for word in WORD.finditer(plain):
+        if words and _STOP_BETWEEN.search(plain, end, word.start()):
+            sentence += 1
+        words.append(PlacedWord(word[0], sentence))
+        end = word.end()
     return tuple(words)
 
 
@@ -138,16 +153,17 @@ def signed_words(clause: str) -> Signed:
     """The content words of a clause, each with whether it is asked for."""
     if _NEGATES_CLAUSE.search(clause):
         rest = _NEGATES_CLAUSE.sub(_without_negation, clause)
-        return frozenset((word, False) for word in _content(rest))
+        return frozenset(SignedWord(word, False) for word in _content(rest))
     negation = _NEGATES_REST.search(clause)
     if negation is None:
-        return frozenset((word, True) for word in _content(clause))
-    asked, forbidden = _content(clause[: negation.start()]), _content(clause[negation.end() :])
-    return frozenset({(word, True) for word in asked} | {(word, False) for word in forbidden})
+        return frozenset(SignedWord(word, True) for word in _content(clause))
+    wanted = {SignedWord(word, True) for word in _content(clause[: negation.start()])}
+    unwanted = {SignedWord(word, False) for word in _content(clause[negation.end() :])}
+    return frozenset(wanted | unwanted)
 
 
-def _without_negation(found: re.Match[str]) -> str:
-    return re.sub(r"\boff[ -]limits\b", "", found[0])
+def _without_negation(negation: re.Match[str]) -> str:
+    return re.sub(r"\boff[ -]limits\b", "", negation[0])
 
 
 def is_negated(clause: str) -> bool:
@@ -165,8 +181,8 @@ _NAMED = re.compile(
 
 def anchors(sentence: str) -> set[str]:
     """The words that a paraphrase does not replace: numbers, names, paths, and what is quoted."""
-    named: set[str] = set()
-    for found in _NAMED.finditer(sentence):
-        named |= _content(fold(next(filter(None, found.groups()))))
-    words = {stem(word) for word in WORD.findall(fold(sentence))}
-    return named | {word for word in words if word.isdecimal()}
+    words: set[str] = set()
+    for name in _NAMED.finditer(sentence):
+        words |= _content(fold(next(filter(None, name.groups()))))
+    stems_of_all = {stem(word) for word in WORD.findall(fold(sentence))}
+    return words | {word for word in stems_of_all if word.isdecimal()}

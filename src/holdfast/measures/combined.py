@@ -17,9 +17,9 @@ def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> Non
     for spec in specs:
         inner = build(spec)
         if inner.judged or inner.of_turn:
-            what = "judge" if inner.judged else "measure of tool calls"
+            kind = "judge" if inner.judged else "measure of tool calls"
             raise UsageError(
-                f"The measure {within!r} takes no {what} ({spec!r}); make it a separate rule."
+                f"The measure {within!r} takes no {kind} ({spec!r}); make it a separate rule."
             )
 
 
@@ -78,8 +78,8 @@ def never(text: str, measure: Spec) -> Score:
     if inner.name == "language" and is_unsure:
         return Score(1.0, f"too few words to tell a language by ({forbidden.reason})")
     is_broken = forbidden.value > 1 - FOLLOWED
-    said = f"the rule forbids this: {forbidden.reason}" if is_broken else forbidden.reason
-    return Score(1 - forbidden.value, said)
+    reason = f"the rule forbids this: {forbidden.reason}" if is_broken else forbidden.reason
+    return Score(1 - forbidden.value, reason)
 
 
 def _readings(text: str) -> list[str]:

@@ -37,24 +37,25 @@ def options_of(
     """
     long_of = {letter: name for name, letter in {**valued, **(flags or {})}.items() if letter}
     values: dict[str, list[str]] = {}
-    given, rest = set[str](), list[str]()
-    left = deque(words)
-    while left:
-        word = left.popleft()
+    without_value: set[str] = set()
+    rest: list[str] = []
+    unread = deque(words)
+    while unread:
+        word = unread.popleft()
         if word == "--":
-            rest += left
+            rest += unread
             break
         if not word.startswith("-") or word == "-":
             rest.append(word)
         elif not word.startswith("--"):
-            left.extendleft(reversed(_long(word[1:], long_of, valued)))
+            unread.extendleft(reversed(_long(word[1:], long_of, valued)))
         else:
             name, equals, value = word.partition("=")
             if name not in valued:
-                given.add(name)
-            elif equals or left:
-                values.setdefault(name, []).append(value if equals else left.popleft())
-    return Options(values, frozenset(given), tuple(rest))
+                without_value.add(name)
+            elif equals or unread:
+                values.setdefault(name, []).append(value if equals else unread.popleft())
+    return Options(values, frozenset(without_value), tuple(rest))
 
 
 def _long(letters: str, long_of: Mapping[str, str], valued: Container[str]) -> list[str]:

@@ -116,7 +116,7 @@ _BEFORE_SUBCOMMAND = {
 }
 
 
-def script_in(words: Sequence[str], given: str | None) -> str | None:
+def script_in(words: Sequence[str], from_input: str | None) -> str | None:
     """The script that a command runs: of `bash -c`, `eval`, `su -c`, `ssh`, or from its input."""
     program = words[0].rpartition("/")[2]
     if program == "eval":
@@ -128,10 +128,10 @@ def script_in(words: Sequence[str], given: str | None) -> str | None:
             if re.fullmatch(r"-[a-z]*c|--command", word) and number + 1 < len(words):
                 return words[number + 1]
         files = [word for word in words[1:] if not word.startswith("-")]
-        return given if program != "su" and not files else None
+        return from_input if program != "su" and not files else None
     if program == "ssh":
         rest = list(_after_options(words[1:], ("-p", "-i", "-l", "-o", "-F", "-J", "-L"), 1))
-        return " ".join(rest) or given
+        return " ".join(rest) or from_input
     return None
 
 
@@ -195,12 +195,12 @@ def _of_find(reading: Reading) -> Reading | None:
 
 def _without_global_options(reading: Reading) -> Reading | None:
     program, *rest = reading.words
-    known = _BEFORE_SUBCOMMAND[program]
-    gone = []
+    has_argument = _BEFORE_SUBCOMMAND[program]
+    options = []
     while rest and rest[0].startswith("-"):
-        option = rest[0].partition("=")[0]
-        if option not in known:
+        option, equals, _ = rest[0].partition("=")
+        if option not in has_argument:
             break
-        gone.append(option)
-        del rest[: 2 if known[option] and "=" not in rest[0] else 1]
-    return reading.taken((program, *rest), *gone) if gone else None
+        options.append(option)
+        del rest[: 2 if has_argument[option] and not equals else 1]
+    return reading.taken((program, *rest), *options) if options else None

@@ -26,9 +26,9 @@ def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided |
         return Undecided("the log does not show the message of a commit")
     if not messages:
         return None
-    kept = "every message matches the rule's pattern"
-    reason = mismatch("the message", broken[0], pattern) if broken else kept
-    return Score(1 - len(broken) / len(shown), reason)
+    if not broken:
+        return Score(1.0, "every message matches the rule's pattern")
+    return Score(1 - len(broken) / len(shown), mismatch("the message", broken[0], pattern))
 
 
 def _check(name: str, paths: Globs | None, trailer: str | None) -> None:
@@ -72,31 +72,24 @@ def _share(
     turn: AssistantTurn, paths: Globs | None, trailer: str | None, wanted: bool
 ) -> Score | Undecided | None:
     commits = list(commits_in(turn))
-    has = [
-        _has_path(commit, paths) if paths is not None else _has_trailer(commit, trailer or "")
-        for commit in commits
-    ]
     if not commits:
         return None
-    if None in has:
-        what = "files" if paths is not None else "message"
-        return Undecided(f"the log does not show the {what} of a commit")
-    kept = sum(value is wanted for value in has)
-    sought, broken = _sought(paths), len(has) - kept
-    if not broken:
-        return Score(1.0, f"{'every' if wanted else 'no'} commit includes {sought}")
-    which = "the commit" if len(has) == 1 else f"{broken} of {len(has)} commits"
+    if paths is not None:
+        part, thing = "files", " or ".join([paths] if isinstance(paths, str) else paths)
+        includes = [_has_path(commit, paths) for commit in commits]
+    else:
+        part, thing = "message", "a line of the form that the rule names"
+        includes = [_has_trailer(commit, trailer or "") for commit in commits]
+    if None in includes:
+        return Undecided(f"the log does not show the {part} of a commit")
+    good = includes.count(wanted)
+    bad = len(commits) - good
+    if not bad:
+        return Score(1.0, f"{'every' if wanted else 'no'} commit includes {thing}")
     verb = "without" if wanted else "with"
-    return Score(
-        kept / len(has), f"{which} {'was' if len(has) == 1 else 'were'} made {verb} {sought}"
-    )
-
-
-def _sought(paths: Globs | None) -> str:
-    """The paths or the line that a rule wants or forbids in a commit, in words."""
-    if paths is None:
-        return "a line of the form that the rule names"
-    return " or ".join([paths] if isinstance(paths, str) else paths)
+    if len(commits) == 1:
+        return Score(0.0, f"the commit was made {verb} {thing}")
+    return Score(good / len(commits), f"{bad} of {len(commits)} commits were made {verb} {thing}")
 
 
 def _has_path(commit: Commit, paths: Globs) -> bool | None:

@@ -86,8 +86,8 @@ def tool_called(
     arguments_schema: Schema | None = None,
 ) -> Score | None:
     """1 if a tool of this name (with * and ?) was called, with arguments that match."""
-    done = _among(turn.calls, tool, arguments, arguments_schema)
-    return Score(float(done), f"{tool} was {'called' if done else 'not called'}")
+    was_called = _among(turn.calls, tool, arguments, arguments_schema)
+    return Score(float(was_called), f"{tool} was {'called' if was_called else 'not called'}")
 
 
 @measure(check=_check_call, when_cut=WhenCut.IF_BROKEN)
@@ -101,8 +101,8 @@ def tool_not_called(
     any tool call do not count."""
     if not turn.calls:
         return None
-    called = tool_called(turn, tool, arguments, arguments_schema)
-    return None if called is None else Score(1.0 - called.value, called.reason)
+    call = tool_called(turn, tool, arguments, arguments_schema)
+    return None if call is None else Score(1.0 - call.value, call.reason)
 
 
 @measure(check=lambda command: compiled(command, ""), when_cut=WhenCut.IF_BROKEN)
@@ -118,11 +118,10 @@ def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 @measure(check=lambda command: compiled(command, ""), when_cut=WhenCut.IF_KEPT)
 def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """1 if a shell command begins with a match of the regular expression."""
-    shell = [action for action in actions_of(turn.calls) if action.is_shell]
-    run = next((action.command for action in shell if action.matches(command)), None)
-    return (
-        Score(0.0, "not run") if run is None else Score(1.0, f"ran {quoted(' '.join(run.words))}")
-    )
+    for action in actions_of(turn.calls):
+        if action.is_shell and action.matches(command):
+            return Score(1.0, f"ran {quoted(' '.join(action.command.words))}")
+    return Score(0.0, "not run")
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)
@@ -132,5 +131,7 @@ def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
     edits = [edit for edit in edits_of(turn.calls) if edit.path]
     if not edits:
         return None
-    touched = next((edit.path for edit in edits if touches(edit, path)), None)
-    return Score(1.0, "not touched") if touched is None else Score(0.0, f"changed {touched}")
+    for edit in edits:
+        if touches(edit, path):
+            return Score(0.0, f"changed {edit.path}")
+    return Score(1.0, "not touched")

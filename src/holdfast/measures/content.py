@@ -1,6 +1,7 @@
 """The content of a reply: words, phrases, thanks and emojis."""
 
 import re
+from collections.abc import Sequence
 
 from holdfast.measures.arguments import Flag, Share, Words, entries
 from holdfast.measures.reasons import named
@@ -20,15 +21,18 @@ def _occurs(phrase: str, text: str, whole: bool) -> bool:
     return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None
 
 
-def _present(text: str, words: Words, case: bool, whole: bool) -> tuple[list[str], list[str]]:
-    """The words of a list that occur, and those that do not."""
-    prepare = (lambda s: s.replace("’", "'")) if case else fold
-    searched = prepare(text)
-    marks = [(word, _occurs(prepare(word), searched, whole)) for word in entries(words)]
-    return [word for word, seen in marks if seen], [word for word, seen in marks if not seen]
+def _present(text: str, words: Words, case: bool, whole: bool) -> list[str]:
+    """The words of a list that occur."""
+    prepare = _with_plain_apostrophes if case else fold
+    plain = prepare(text)
+    return [word for word in entries(words) if _occurs(prepare(word), plain, whole)]
 
 
-def _absent(words: list[str]) -> str:
+def _with_plain_apostrophes(text: str) -> str:
+    return text.replace("’", "'")
+
+
+def _absent(words: Sequence[str]) -> str:
     """Says that no word or phrase of a list occurs, for a score's reason."""
     if len(words) == 1:
         return f"{named(words)} does not occur"
@@ -40,12 +44,13 @@ def contains(
     text: str, words: Words, all: Flag = True, case: Flag = False, whole: Flag = True
 ) -> Score:
     """Share of the words or phrases that occur; with `all: false`, 1 if any does."""
-    seen, missing = _present(text, words, case, whole)
-    listed = len(seen) + len(missing)
-    if all and listed > 1:
-        what = f"words or phrases occur{f', not {named(missing)}' if missing else ''}"
-        return share(len(seen), listed, what)
-    return verdict(seen, f"{named(seen)} occurs" if seen else _absent(missing))
+    listed = entries(words)
+    present = _present(text, words, case, whole)
+    missing = [word for word in listed if word not in present]
+    if all and len(listed) > 1:
+        exceptions = f", not {named(missing)}" if missing else ""
+        return share(len(present), len(listed), f"words or phrases occur{exceptions}")
+    return verdict(present, f"{named(present)} occurs" if present else _absent(missing))
 
 
 @measure
@@ -53,27 +58,27 @@ def never_contains(
     text: str, words: Words, case: Flag = False, whole: Flag = True, partial: Flag = False
 ) -> Score:
     """0 if any of the words or phrases occurs; with `partial`, the share of them that do not."""
-    seen, missing = _present(text, words, case, whole)
-    if not seen:
-        return Score(1.0, _absent(missing))
-    return Score(
-        len(missing) / (len(seen) + len(missing)) if partial else 0.0, f"{named(seen)} occurs"
-    )
+    listed = entries(words)
+    present = _present(text, words, case, whole)
+    if not present:
+        return Score(1.0, _absent(listed))
+    value = 1 - len(present) / len(listed) if partial else 0.0
+    return Score(value, f"{named(present)} occurs")
 
 
 @measure
 def vocabulary_share(text: str, words: Words, full: Share = 1.0) -> Score:
     """Share of words that are on the list; a share of `full` or more scores 1."""
     vocabulary = {tuple(folded_words(entry)) for entry in entries(words)}
-    longest = max(map(len, vocabulary))
-    spoken, hits, i = folded_words(text), 0, 0
-    while i < len(spoken):
-        length = next(
-            (n for n in range(longest, 0, -1) if tuple(spoken[i : i + n]) in vocabulary), 0
-        )
-        hits += min(length, len(spoken) - i)
-        i += max(length, 1)
-    return share(hits, len(spoken), "words are on the list", full)
+    lengths = range(max(map(len, vocabulary)), 0, -1)
+    reply = folded_words(text)
+    hits = position = 0
+    while position < len(reply):
+        phrases = (tuple(reply[position : position + length]) for length in lengths)
+        phrase = next((phrase for phrase in phrases if phrase in vocabulary), ())
+        hits += len(phrase)
+        position += max(len(phrase), 1)
+    return share(hits, len(reply), "words are on the list", full)
 
 
 @measure

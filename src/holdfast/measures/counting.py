@@ -59,18 +59,18 @@ def paragraph_count(text: str, count: Count) -> Score:
 def sentence_word_counts(text: str, counts: Counts) -> Score:
     """Mean over sentences: 1 for the number of words in `counts`, 0.5 if off by one; 0 for too many
     or too few sentences."""
-    seen = [len(words_of(sentence)) for sentence in sentences_of(text)]
-    if len(seen) != len(counts):
-        return Score(0.0, f"{count_of(len(seen), 'sentence')}, {len(counts)} asked for")
-    points = [{0: 1.0, 1: 0.5}.get(abs(a - b), 0.0) for a, b in zip(seen, counts, strict=True)]
-    return Score(sum(points) / len(points), f"words per sentence: {', '.join(map(str, seen))}")
+    lengths = [len(words_of(sentence)) for sentence in sentences_of(text)]
+    if len(lengths) != len(counts):
+        return Score(0.0, f"{count_of(len(lengths), 'sentence')}, {len(counts)} asked for")
+    points = [{0: 1.0, 1: 0.5}.get(abs(a - b), 0.0) for a, b in zip(lengths, counts, strict=True)]
+    return Score(sum(points) / len(points), f"words per sentence: {', '.join(map(str, lengths))}")
 
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def growing_sentences(text: str) -> Score:
     """Share of sentences with one word more than the one before, the first having one word."""
-    seen = [len(words_of(sentence)) for sentence in sentences_of(text)]
-    grows = (n == before + 1 for before, n in pairwise([0, *seen]))
+    lengths = [len(words_of(sentence)) for sentence in sentences_of(text)]
+    grows = (length == before + 1 for before, length in pairwise([0, *lengths]))
     return share_true(grows, "sentences are one word longer than the one before")
 
 
@@ -129,9 +129,9 @@ def short_reply(text: str, words: Count) -> Score:
 @measure(when_cut=WhenCut.IF_BROKEN)
 def at_most_sentences(text: str, count: Count) -> Score:
     """1 for one to `count` sentences, else 0."""
-    seen = len(sentences_of(text))
-    reason = f"{count_of(seen, 'sentence')}, at most {count} asked for"
-    return verdict(0 < seen <= count, reason)
+    number = len(sentences_of(text))
+    reason = f"{count_of(number, 'sentence')}, at most {count} asked for"
+    return verdict(0 < number <= count, reason)
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)

@@ -41,9 +41,9 @@ def _edits_among(tool: str, arguments: Mapping[str, Any], path: str) -> list[Fil
         return [FileEdit(str(fields[name])) for name in ("source", "destination")]
     path = first_text(fields, PATHS) or path
     lists = (fields.get(name) for name in EDIT_LISTS)
-    several = next((value for value in lists if isinstance(value, list) and value), None)
-    if several is not None and all(isinstance(entry, Mapping) for entry in several):
-        return [edit for entry in several for edit in _edits_among(tool, entry, path)]
+    entries = next((value for value in lists if isinstance(value, list) and value), ())
+    if entries and all(isinstance(entry, Mapping) for entry in entries):
+        return [edit for entry in entries for edit in _edits_among(tool, entry, path)]
     texts = (fields.get(name) for name in PATCHES) if path else fields.values()
     patches = [text for text in texts if isinstance(text, str)]
     edits = [edit for text in patches for edit in edits_by_patch(text, path)]
@@ -51,14 +51,25 @@ def _edits_among(tool: str, arguments: Mapping[str, Any], path: str) -> list[Fil
         return edits
     if str(fields.get("editmode") or fields.get("kind")) == "delete" or DELETES.search(tool):
         return [FileEdit(path)]
-    old, new, whole = (first_text(fields, names) for names in (OLD_TEXTS, NEW_TEXTS, WHOLE_TEXTS))
-    inserts = INSERTS.search(tool) or fields.get("command") == "insert"
-    if inserts or "newsource" in fields:
+    return [_edit_of_texts(tool, fields, path)]
+
+
+def _edit_of_texts(tool: str, fields: Mapping[str, Any], path: str) -> FileEdit:
+    """The change of a file whose call has its old and new text, or the whole."""
+    old = first_text(fields, OLD_TEXTS)
+    new = first_text(fields, NEW_TEXTS)
+    whole = first_text(fields, WHOLE_TEXTS)
+    if INSERTS.search(tool) or fields.get("command") == "insert" or "newsource" in fields:
         text = new if new is not None else whole
-        return [FileEdit(path, is_shown=False) if text is None else FileEdit(path, (text,))]
+        return _unknown_edit(path) if text is None else FileEdit(path, (text,))
     if old is not None or new is not None:
-        return [replaced(path, old or "", new or "")]
-    return [FileEdit(path, is_shown=False) if whole is None else written(path, whole)]
+        return replaced(path, old or "", new or "")
+    return _unknown_edit(path) if whole is None else written(path, whole)
+
+
+def _unknown_edit(path: str) -> FileEdit:
+    """A change of which the log shows no text."""
+    return FileEdit(path, is_shown=False)
 
 
 _MOVERS = ("rm", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
@@ -76,38 +87,50 @@ _OUTPUT_OPTIONS = {
 def edits_by_command(command: Command) -> list[FileEdit]:
     """The changes by a shell command: its redirections, and programs that write files."""
     words = command.arguments
-    program, rest = words[0], [word for word in words[1:] if not word.startswith("-")]
-    text = command.input
-    if program in ("apply_patch", "applypatch", "patch") or words[:2] == ("git", "apply"):
-        patch = text if text is not None else next((word for word in rest if "\n" in word), None)
-        edits = edits_by_patch(patch) if patch is not None else []
-        return edits or [FileEdit("", is_shown=False)]
-    shown = shown_output(words, text)
-    shown = None if command.is_in_group else shown
-    edits = [_to_file(path, shown, command.appends) for path in command.writes]
+    program = words[0]
+    operands = [word for word in words[1:] if not word.startswith("-")]
     options = [word for word in words[1:] if word.startswith("-")]
+    if program in ("apply_patch", "applypatch", "patch") or words[:2] == ("git", "apply"):
+        patch = command.input
+        if patch is None:
+            patch = next((word for word in operands if "\n" in word), "")
+        return edits_by_patch(patch) or [_unknown_edit("")]
+    output = None if command.is_in_group else shown_output(words, command.input)
+    edits = [_to_file(path, output, command.appends) for path in command.writes]
     if program == "tee":
-        edits += [_to_file(path, text, _is_among(("-a", "--append"), options)) for path in rest]
-    elif program == "sponge":
-        edits += [FileEdit(path, is_shown=False) for path in rest]
-    elif program == "dd":
-        edits += [FileEdit(word[3:], is_shown=False) for word in rest if word.startswith("of=")]
-    elif program in _OUTPUT_OPTIONS:
-        paths = _named_outputs(words, *_OUTPUT_OPTIONS[program])
-        edits += [FileEdit(path, is_shown=False) for path in paths]
-    elif program in _MOVERS or (program == "git" and words[1:2] in (("mv",), ("rm",))):
-        paths = rest[-1:] if program in ("cp", "ln", "install") else rest[program == "git" :]
+        appends = _is_among(("-a", "--append"), options)
+        edits += [_to_file(path, command.input, appends) for path in operands]
+    elif program in _MOVERS or words[:2] in (("git", "mv"), ("git", "rm")):
+        paths = operands[1:] if program == "git" else operands
+        if program in ("cp", "ln", "install"):
+            paths = paths[-1:]
         edits += [FileEdit(path, is_folder=_may_be_folder(path, words)) for path in paths]
-    elif words[:2] == ("git", "restore") and not _is_among(("--staged", "-S"), options):
-        edits += [FileEdit(path, is_shown=False) for path in rest[1:]]
-    elif words[:2] == ("git", "checkout") and "--" in words:
-        named = words[words.index("--") + 1 :]
-        edits += [FileEdit(path, is_shown=False) for path in named]
-    elif program in _CHANGED_IN_PLACE and any(
-        re.match("-[a-z]*i|--in-place", option) for option in options
-    ):
-        edits += [FileEdit(path, is_shown=False) for path in _changed_in_place(words)]
+    else:
+        edits += map(_unknown_edit, _outputs(words, operands, options))
     return edits
+
+
+def _outputs(
+    words: Sequence[str], operands: Sequence[str], options: Sequence[str]
+) -> Sequence[str]:
+    """The files that a command writes whose text the log does not show."""
+    program = words[0]
+    if program == "sponge":
+        return operands
+    if program == "dd":
+        return [word[3:] for word in operands if word.startswith("of=")]
+    if program in _OUTPUT_OPTIONS:
+        return _named_outputs(words, *_OUTPUT_OPTIONS[program])
+    if words[:2] == ("git", "restore") and not _is_among(("--staged", "-S"), options):
+        return operands[1:]
+    if words[:2] == ("git", "checkout") and "--" in words:
+        return words[words.index("--") + 1 :]
+    if program in _CHANGED_IN_PLACE and any(map(_IN_PLACE.match, options)):
+        return _changed_in_place(words)
+    return ()
+
+
+_IN_PLACE = re.compile("-[a-z]*i|--in-place")
 
 
 def _named_outputs(words: Sequence[str], short: str, long: str) -> list[str]:
@@ -128,7 +151,8 @@ def _may_be_folder(path: str, words: Sequence[str]) -> bool:
 
 def _changed_in_place(words: Sequence[str]) -> list[str]:
     """The files among the arguments of sed and perl, which follow their script."""
-    paths, has_script, is_script = list[str](), False, False
+    paths: list[str] = []
+    has_script = is_script = False
     for word in words[1:]:
         if is_script:
             has_script, is_script = True, False

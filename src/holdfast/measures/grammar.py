@@ -148,9 +148,9 @@ def is_untensed_verb(tokens: list[str], i: int) -> bool:
 
 def tenses(tokens: list[str]) -> list[str]:
     """The tenses of a sentence; forms of either tense follow the others; without any, past."""
-    seen = [tense(tokens, i) for i in range(len(tokens))]
-    rest = "present" if "present" in seen and "past" not in seen else "past"
-    return [rest if kind == "either" else kind for kind in seen if kind]
+    kinds = [tense(tokens, i) for i in range(len(tokens))]
+    main_tense = "present" if "present" in kinds and "past" not in kinds else "past"
+    return [main_tense if kind == "either" else kind for kind in kinds if kind]
 
 
 def is_plural(word: str) -> bool:

@@ -9,18 +9,10 @@ differs on purpose, the function says so (docs/suites.md has the differences, co
 import json
 import re
 
-from holdfast.measures.arguments import (
-    NAMES,
-    Count,
-    LanguageCode,
-    Number,
-    Relation,
-    Sign,
-    Text,
-    Texts,
-)
+from holdfast.measures.arguments import Count, LanguageCode, Number, Relation, Sign, Text, Texts
 from holdfast.measures.ifeval_sentences import count_sentences
 from holdfast.measures.language import is_in
+from holdfast.measures.language_names import NAMES
 from holdfast.measures.reasons import named
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, WhenCut, exceeds, verdict
@@ -29,8 +21,8 @@ from holdfast.plurals import count_of
 
 def compare(count: int, relation: str, target: int, noun: str) -> Score:
     """1 if a count is at least, or less than, the target."""
-    kept = count >= target if relation == "at least" else count < target
-    return verdict(kept, f"{count_of(count, noun)}, {relation} {target} asked for")
+    is_met = count >= target if relation == "at least" else count < target
+    return verdict(is_met, f"{count_of(count, noun)}, {relation} {target} asked for")
 
 
 def _counted_when_cut(text: str, **arguments: object) -> WhenCut:
@@ -267,8 +259,8 @@ def ifeval_language_response_language(text: str, language: LanguageCode) -> Scor
 
     A reply without words is in no language; the published checker lets it pass.
     """
-    kept = is_in(text.replace("-", " "), language)
-    return verdict(kept, f"{'reads' if kept else 'does not read'} as {NAMES[language]}")
+    reads = is_in(text.replace("-", " "), language)
+    return verdict(reads, f"{'reads' if reads else 'does not read'} as {NAMES[language]}")
 
 
 @measure(loads=True)
@@ -283,12 +275,12 @@ def ifeval_change_case_english_lowercase(text: str) -> Score:
     return in_case(text, text.islower(), "lower-case")
 
 
-def in_case(text: str, kept: bool, what: str) -> Score:
+def in_case(text: str, has_case: bool, case: str) -> Score:
     """1 for a reply in the right case that reads as English."""
-    if not kept:
-        return Score(0.0, f"not all letters are {what}")
-    english = is_in(text.replace("-", " "), "en")
-    return verdict(english, f"{what} letters, {'' if english else 'not '}English")
+    if not has_case:
+        return Score(0.0, f"not all letters are {case}")
+    is_english = is_in(text.replace("-", " "), "en")
+    return verdict(is_english, f"{case} letters, {'' if is_english else 'not '}English")
 
 
 @measure(when_cut=_counted_when_cut)
@@ -311,8 +303,8 @@ def ifeval_punctuation_no_comma(text: str) -> Score:
 def ifeval_startend_quotation(text: str) -> Score:
     """1 for a reply between double quotation marks ("...")."""
     body = text.strip()
-    kept = len(body) > 1 and body[0] == body[-1] == '"'
-    return verdict(kept, f"starts with {body[:12]!r}, ends with {body[-12:]!r}")
+    is_quoted = len(body) > 1 and body[0] == body[-1] == '"'
+    return verdict(is_quoted, f"starts with {body[:12]!r}, ends with {body[-12:]!r}")
 
 
 @measure(when_cut=WhenCut.NOT_JUDGED)

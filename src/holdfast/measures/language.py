@@ -10,7 +10,8 @@ import re
 from functools import cache
 from typing import Any
 
-from holdfast.measures.arguments import NAMES, LanguageCode
+from holdfast.measures.arguments import LanguageCode
+from holdfast.measures.language_names import NAMES
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score
 from holdfast.measures.text import folded_words, sentences_of, words_of

@@ -23,8 +23,8 @@ def starts_with(text: str, word: Text, case: Flag = False) -> Score:
     """1 if the reply starts with this word or phrase; punctuation is ignored."""
     phrase = _words(word, case)
     if not phrase:  # a sign or an emoji
-        kept = text.strip().startswith(word)
-        return verdict(kept, f"the reply starts {'' if kept else 'not '}with {word!r}")
+        starts = text.strip().startswith(word)
+        return verdict(starts, f"the reply starts {'' if starts else 'not '}with {word!r}")
     start = _words(text, case)[: len(phrase)]
     return verdict(start == phrase, f"the reply starts with {' '.join(start)!r}")
 
@@ -34,8 +34,8 @@ def ends_with(text: str, word: Text, case: Flag = False) -> Score:
     """1 if the reply ends with this word or phrase; punctuation is ignored."""
     phrase = _words(word, case)
     if not phrase:
-        kept = text.strip().endswith(word)
-        return verdict(kept, f"the reply ends {'' if kept else 'not '}with {word!r}")
+        ends = text.strip().endswith(word)
+        return verdict(ends, f"the reply ends {'' if ends else 'not '}with {word!r}")
     end = _words(text, case)[-len(phrase) :]
     return verdict(end == phrase, f"the reply ends with {' '.join(end)!r}")
 
@@ -61,12 +61,14 @@ def _bullets(text: str) -> list[bool]:
 
 def _numbered(text: str) -> list[bool]:
     """Whether each line has the next number, from 1."""
-    marks, expected = [], 1
+    marks: list[bool] = []
+    number = 1
     for line in lines_of(text):
         match = NUMBERED.match(line)
-        in_order = match is not None and int(match.group(1)) == expected
-        expected += in_order
-        marks.append(in_order)
+        has_number = match is not None and int(match[1]) == number
+        marks.append(has_number)
+        if has_number:
+            number += 1
     return marks
 
 
@@ -142,12 +144,12 @@ def json_object(text: str, keys: MaybeTexts = None) -> Score:
     return has_keys(item, keys, keys is None or list(item) == list(keys))
 
 
-def has_keys(item: dict[str, object], keys: Sequence[str] | None, right: bool) -> Score:
+def has_keys(item: dict[str, object], keys: Sequence[str] | None, are_right: bool) -> Score:
     """The score of an object with the right keys or wrong ones."""
-    wanted = f", asked for {', '.join(keys)[:80]}" if keys and not right else ""
-    return Score(
-        float(right), f"a JSON object with the keys {', '.join(item)[:80] or 'none'}{wanted}"
-    )
+    reason = f"a JSON object with the keys {', '.join(item)[:80] or 'none'}"
+    if keys and not are_right:
+        reason += f", asked for {', '.join(keys)[:80]}"
+    return Score(float(are_right), reason)
 
 
 def objects_in(text: str) -> Iterator[dict[str, object]]:
@@ -204,5 +206,6 @@ def _regex_when_cut(text: str, regex: str, flags: str) -> WhenCut:
 def regex(text: str, regex: Text, flags: Flags = "") -> Score:
     """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
     match = find(regex, text, flags)
-    found = f"found {match[0][:60]!r}" if match else mismatch("the reply", text, regex, flags)
-    return verdict(match, found)
+    if match is None:
+        return Score(0.0, mismatch("the reply", text, regex, flags))
+    return Score(1.0, f"found {match[0][:60]!r}")

@@ -35,12 +35,11 @@ def _occurs_in_words(number: int, text: str) -> bool:
     tokens = [
         token for token in re.split(r"[\s-]+", " ".join(words_of(fold(text)))) if token != "and"
     ]
-    wanted = words_for(number)
-    for i in range(len(tokens) - len(wanted) + 1):
-        around = tokens[max(0, i - 1) : i] + tokens[i + len(wanted) : i + len(wanted) + 1]
-        if tokens[i : i + len(wanted)] == wanted and not any(
-            token in NUMBER_WORDS for token in around
-        ):
+    words = words_for(number)
+    for start in range(len(tokens) - len(words) + 1):
+        end = start + len(words)
+        around = (*tokens[max(0, start - 1) : start], *tokens[end : end + 1])
+        if tokens[start:end] == words and NUMBER_WORDS.keys().isdisjoint(around):
             return True
     return False
 
@@ -48,17 +47,18 @@ def _occurs_in_words(number: int, text: str) -> bool:
 @measure
 def mentions_number(text: str, number: Number) -> Score:
     """1 if this number occurs, in digits (1,234 or 1234) or in English words."""
-    seen = _numerals(text)
-    if str(number) in seen or _occurs_in_words(number, text):
+    numerals = _numerals(text)
+    if str(number) in numerals or _occurs_in_words(number, text):
         return Score(1.0, f"{number} occurs")
-    return Score(0.0, f"{number} does not occur" + (f", but {named(seen)}" if seen else ""))
+    others = f", but {named(numerals)}" if numerals else ""
+    return Score(0.0, f"{number} does not occur{others}")
 
 
 @measure
 def never_mentions_number(text: str, number: Number) -> Score:
     """0 if this number occurs, in digits (1,234 or 1234) or in English words, else 1."""
-    mentioned = mentions_number(text, number)
-    return Score(1.0 - mentioned.value, mentioned.reason)
+    mention = mentions_number(text, number)
+    return Score(1.0 - mention.value, mention.reason)
 
 
 def _cardinal(part: str) -> str:
@@ -68,27 +68,27 @@ def _cardinal(part: str) -> str:
 
 def _is_number_word(word: str) -> bool:
     """Whether a word is a number: 'two', 'twenty-one', 'twenty-first'."""
-    parts = word.split("-")
-    return {
-        *parts[:-1],
-        _cardinal(parts[-1]) if len(parts) > 1 else parts[-1],
-    } <= NUMBER_WORDS.keys()
+    *tens, last = word.split("-")
+    if tens:
+        last = _cardinal(last)
+    return {*tens, last} <= NUMBER_WORDS.keys()
 
 
 @measure
 def mentions_any_number(text: str) -> Score:
     """1 if any number occurs, in digits or in English words ("two", "twenty-first")."""
-    seen = _numerals(text) + [word for word in folded_words(text) if _is_number_word(word)]
-    return verdict(seen, f"{named(seen)} occurs" if seen else "no number occurs")
+    numbers = _numerals(text) + [word for word in folded_words(text) if _is_number_word(word)]
+    return verdict(numbers, f"{named(numbers)} occurs" if numbers else "no number occurs")
 
 
 @measure
 def number_near(text: str, number: Number) -> Score:
     """1 - |x - number| / number for the first number x of the reply, at least 0."""
-    seen = _numerals(text) or [
+    numbers = _numerals(text) or [
         str(NUMBER_WORDS[word]) for word in folded_words(text) if word in NUMBER_WORDS
     ]
-    if not seen:
+    if not numbers:
         return Score(0.0, "no number occurs")
-    distance = abs(float(seen[0]) - number) / max(number, 1)
-    return Score(max(0.0, 1 - distance), f"the first number is {seen[0][:20]}, {number} asked for")
+    first = numbers[0]
+    distance = abs(float(first) - number) / max(number, 1)
+    return Score(max(0.0, 1 - distance), f"the first number is {first[:20]}, {number} asked for")

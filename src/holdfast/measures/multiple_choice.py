@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Letter, Letters
@@ -32,8 +33,8 @@ def letter_is_among(letter: str, among: str) -> None:
 
 def _choice_when_cut(text: str, letter: str, among: str) -> WhenCut:
     """An answer may come at the end, after the reasons."""
-    picked, _ = read_choice(text, among.upper())
-    return WhenCut.NOT_JUDGED if picked is None else WhenCut.JUDGED
+    pick = read_choice(text, among.upper())
+    return WhenCut.NOT_JUDGED if pick.letter is None else WhenCut.JUDGED
 
 
 @measure(check=letter_is_among, when_cut=_choice_when_cut)
@@ -42,14 +43,21 @@ def choice(text: str, letter: Letter, among: Letters = "ABCDE") -> Score:
 
     A capital that is part of a name ("vitamin C", "plan B") or a word ("A day") picks nothing.
     """
-    picked, why = read_choice(text, among.upper())
-    if picked is None:
-        return Score(0.0, why)
-    return verdict(picked == letter.upper(), f"picks {picked} ({why})")
+    pick = read_choice(text, among.upper())
+    if pick.letter is None:
+        return Score(0.0, pick.reason)
+    return verdict(pick.letter == letter.upper(), f"picks {pick.letter} ({pick.reason})")
 
 
-def read_choice(text: str, among: str) -> tuple[str | None, str]:
-    """The option a reply picks and how it was read, or None and why not.
+class Pick(NamedTuple):
+    """The option that a reply picks, None for none, and by which of its words or why not."""
+
+    letter: str | None
+    reason: str
+
+
+def read_choice(text: str, among: str) -> Pick:
+    """The option that a reply picks.
 
     Options that are refused ("not A", "A is wrong") are left out. Then in this order: the letter
     alone; a statement ("the answer is B", "A is the answer"); the only option that is not denied
@@ -66,26 +74,27 @@ def read_choice(text: str, among: str) -> tuple[str | None, str]:
     body = find.negated.sub(" ", find.refused.sub(" ", find.answer.sub("", body))).strip()
     bare = re.sub(r"[\W_]+", "", body).upper()
     if len(bare) == 1 and bare in among:
-        return bare, "the letter alone"
+        return Pick(bare, "the letter alone")
     stated = letters(find.stated, body) | letters(find.verdict, body)
     if len(stated) == 1:
-        return stated.pop(), "stated"
-    left = {letter.upper() for letter, words in clauses if not _DENIED.search(words)}
-    if len(left) == 1 and len(clauses) > 1 and any(_DENIED.search(words) for _, words in clauses):
-        return left.pop(), "the only option that is not denied"
+        return Pick(stated.pop(), "stated")
+    denied = [letter for letter, words in clauses if _DENIED.search(words)]
+    others = {letter.upper() for letter, words in clauses if not _DENIED.search(words)}
+    if len(others) == 1 and len(clauses) > 1 and denied:
+        return Pick(others.pop(), "the only option that is not denied")
     marked = letters(find.marked, body)
-    lists = len(letters(find.opening, body)) > 1
-    if lists or find.several.match(body) or len(stated) > 1 or len(marked) > 2:
-        return None, "names several options"
+    has_list = len(letters(find.opening, body)) > 1
+    if has_list or find.several.match(body) or len(stated) > 1 or len(marked) > 2:
+        return Pick(None, "names several options")
     first = find.first.match(body)
     if first and not is_word(first):
-        return first.group(1).upper(), "opens the reply"
+        return Pick(first.group(1).upper(), "opens the reply")
     if len(marked) == 1:
-        return marked.pop(), "the only letter marked"
+        return Pick(marked.pop(), "the only letter marked")
     alone = letters(find.alone, body)
     if len(alone) == 1:
-        return alone.pop(), "the only letter that stands alone"
-    return None, "names several options" if alone or marked else "names no option"
+        return Pick(alone.pop(), "the only letter that stands alone")
+    return Pick(None, "names several options" if alone or marked else "names no option")
 
 
 def letters(pattern: re.Pattern[str], body: str) -> set[str]:

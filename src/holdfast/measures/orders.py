@@ -13,6 +13,7 @@ from holdfast.errors import cut
 from holdfast.measures.clause_words import (
     WORD,
     Signed,
+    SignedWord,
     is_negated,
     plain_sentence,
     signed_words,
@@ -96,19 +97,19 @@ class Sentence:
     @cached_property
     def signed(self) -> Signed:
         """The signed words of all clauses."""
-        return frozenset[tuple[str, bool]]().union(*self.clauses)
+        return Signed().union(*self.clauses)
 
     @cached_property
     def decided(self) -> Signed:
         """The signed words without those that are asked for in one clause, and not in another."""
-        taken_back = {(word, True) for word, asked in self.signed if not asked}
+        taken_back = {SignedWord(word, True) for word, is_wanted in self.signed if not is_wanted}
         return self.signed - taken_back
 
     @cached_property
     def ordered(self) -> Signed:
         """The signed words of its clauses that are orders."""
         orders = (signed_words(part) for part in self.parts if _is_order(part))
-        return frozenset[tuple[str, bool]]().union(*orders)
+        return Signed().union(*orders)
 
     @property
     def is_order(self) -> bool:

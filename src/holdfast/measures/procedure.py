@@ -34,18 +34,18 @@ def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | N
     actions = list(actions_of(turn.calls))
     if not any(action.matches(then) for action in actions):
         return None
-    ready, late, ran = _came_last(turn.earlier, first, then), "", ""
+    required = in_words(first) or "the command that has to come first"
+    is_ready = _came_last(turn.earlier, first, then)
+    command = ""
     for action in actions:
         if action.matches(first):
-            ready = True
+            is_ready = True
         if action.matches(then):
-            ran = action.shown
-            late = late or ("" if ready else ran)
-            ready = False
-    required = in_words(first) or "the command that has to come first"
-    if late:
-        return Score(0.0, f"{late} ran without {required} before it")
-    return Score(1.0, f"{required} came before {ran}")
+            command = action.shown
+            if not is_ready:
+                return Score(0.0, f"{command} ran without {required} before it")
+            is_ready = False
+    return Score(1.0, f"{required} came before {command}")
 
 
 def _came_last(calls: Sequence[ToolCall], first: str, then: str) -> bool:
@@ -87,7 +87,8 @@ def runs_after(
     match of `after`, or after the last change of a file with a path of `changed`; turns without
     these do not count. Calls of other tools are matched as in `runs_before`.
     """
-    cause, is_due, is_hidden = "", False, False
+    cause = ""
+    is_due = is_hidden = False
     for action in actions_of(turn.calls):
         if action.matches(run):
             is_due = is_hidden = False
@@ -140,26 +141,26 @@ def asks_before(
     matches, and `agreed` matches the user's answer. What the user ordered needs no question:
     `ordered` matches the user's message. Turns without such a command or change do not count.
     """
-    asked_by_tool, is_hidden = "", False
+    asking_tool = ""
+    is_hidden = False
     for action in actions_of(turn.calls):
         if event := _event(action, command, changed):
             break
         is_hidden = is_hidden or any(not edit.path for edit in action.edits)
         arguments = " ".join(action.command.words[1:])
         if ASKS_USER.search(action.command.words[0]) and matches(asking, arguments, "i"):
-            asked_by_tool = action.command.words[0]
+            asking_tool = action.command.words[0]
     else:
         return _UNKNOWN_FILES if is_hidden and changed is not None else None
     if ordered is not None and _is_ordered(ordered, turn.user):
         return Score(1.0, f"the user ordered {event}")
     if not turn.user:
         return Undecided("the log does not show what the user said")
-    if asked_by_tool:
-        return Undecided(f"the answer to the question that {asked_by_tool} asked is not read")
+    if asking_tool:
+        return Undecided(f"the answer to the question that {asking_tool} asked is not read")
     if not matches(asking, _last_question(turn.previous), "i"):
         return Score(0.0, f"{event} came without a question to the user before it")
-    is_agreed = matches(agreed, turn.user)
-    if is_agreed:
+    if matches(agreed, turn.user):
         return Score(1.0, f"{event} came after the user agreed")
     return Score(0.0, f"{event} came although the user had not agreed")
 
@@ -211,12 +212,14 @@ def prefers(turn: AssistantTurn, use: Pattern, rather_than: Pattern) -> Score | 
     """Share of commands that begin with a match of `use` among those that begin with a match of
     either; turns with neither do not count. Calls of other tools are matched as in `runs_before`.
     """
-    first, second = 0, list[str]()
+    good = 0
+    others: list[str] = []
     for action in actions_of(turn.calls):
         if action.matches(use):
-            first += 1
+            good += 1
         elif action.matches(rather_than):
-            second.append(action.command.words[0])
-    if not first and not second:
+            others.append(action.command.words[0])
+    if not good and not others:
         return None
-    return Score(first / (first + len(second)), f"{second[0]} was used" if second else "kept")
+    reason = f"{others[0]} was used" if others else "kept"
+    return Score(good / (good + len(others)), reason)

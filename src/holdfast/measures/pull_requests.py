@@ -47,8 +47,8 @@ class _Form:
     base: str | None
 
 
-def _check(**asked: Any) -> None:
-    form = _Form(**asked)
+def _check(**arguments: Any) -> None:
+    form = _Form(**arguments)
     check_patterns(form.title, form.body, form.base)
     if form == _Form(None, None, None, None, None):
         raise UsageError(
@@ -72,20 +72,18 @@ def pull_request(
     not count.
     """
     form = _Form(title, body, sections, draft, base)
-    opened = list(_opened(turn))
+    requests = list(_requests_in(turn))
     problems: list[str] = []
-    hidden: list[str] = []
-    for request in opened:
+    for request in requests:
         conditions = list(_conditions(request, form))
         broken = [condition.problem for condition in conditions if condition.is_met is False]
         unknown = [condition.problem for condition in conditions if condition.is_met is None]
+        if unknown and not broken:
+            return Undecided(unknown[0])
         problems += broken[:1]
-        hidden += unknown[:1] if not broken else []
-    if hidden:
-        return Undecided(hidden[0])
-    if not opened:
+    if not requests:
         return None
-    return Score(1 - len(problems) / len(opened), problems[0] if problems else "as asked for")
+    return Score(1 - len(problems) / len(requests), problems[0] if problems else "as asked for")
 
 
 @dataclass(frozen=True)
@@ -119,12 +117,15 @@ def _conditions(request: PullRequest, form: _Form) -> Iterator[_Condition]:
 
 def _has_heading(heading: str, body: str) -> bool:
     """Whether a line of Markdown is this heading: with #, in bold, underlined or with a colon."""
-    lines = (re.sub(r"^[#\s*_]+|[\s*_:]+$", "", line) for line in body.splitlines())
-    asked = re.sub(r"^[#\s*_]+|[\s*_:]+$", "", heading).casefold()
-    return any(line.casefold() == asked for line in lines)
+    plain = _HEADING_MARKS.sub("", heading).casefold()
+    lines = (_HEADING_MARKS.sub("", line).casefold() for line in body.splitlines())
+    return plain in lines
 
 
-def _opened(turn: AssistantTurn) -> Iterator[PullRequest]:
+_HEADING_MARKS = re.compile(r"^[#\s*_]+|[\s*_:]+$")
+
+
+def _requests_in(turn: AssistantTurn) -> Iterator[PullRequest]:
     """The pull requests that a turn opens."""
     texts = WrittenTexts(turn.earlier)
     for action in actions_of(turn.calls):
@@ -154,18 +155,19 @@ def _by_command(action: Action, texts: WrittenTexts) -> PullRequest | None:
     words = action.command.arguments
     if words[:3] == ("gh", "pr", "create") or words[:3] == ("gh", "pr", "new"):
         options = options_of(words[3:], _GH, {"--draft": "d", "--fill": "f", "--web": "w"})
-        title, body = (shown_text(options.last(name), texts) for name in ("--title", "--body"))
+        title = shown_text(options.last("--title"), texts)
+        body = shown_text(options.last("--body"), texts)
         if (file := options.last("--body-file")) is not None:
             body = text_of_file(file, action, texts)
         return PullRequest(title, body, "--draft" in options.flags, options.last("--base"))
     if words[:1] == ("glab",) and words[1:3] in (("mr", "create"), ("mr", "new")):
         options = options_of(words[3:], _GLAB, {"--fill": "f", "--yes": "y", "--web": "w"})
-        title, body = (
-            shown_text(options.last(name), texts) for name in ("--title", "--description")
-        )
-        draft = bool(options.flags & {"--draft", "--wip"}) or _is_draft_title(title)
-        body = None if body == "-" else body
-        return PullRequest(title, body, draft, options.last("--target-branch"))
+        title = shown_text(options.last("--title"), texts)
+        body = shown_text(options.last("--description"), texts)
+        if body == "-":  # from an editor
+            body = None
+        is_draft = bool(options.flags & {"--draft", "--wip"}) or _is_draft_title(title)
+        return PullRequest(title, body, is_draft, options.last("--target-branch"))
     if words[:2] == ("gh", "api"):
         return _by_api(words)
     return None
@@ -174,13 +176,14 @@ def _by_command(action: Action, texts: WrittenTexts) -> PullRequest | None:
 def _by_api(words: Sequence[str]) -> PullRequest | None:
     options = options_of(words[2:], _API_FIELDS)
     fields = options.values.get("--raw-field", []) + options.values.get("--field", [])
-    given = {name: value for name, _, value in (field.partition("=") for field in fields)}
+    parts = (field.partition("=") for field in fields)
+    values = {name: value for name, _, value in parts}
     path = next(iter(options.rest), "")
-    if not re.search(r"repos/[^/]+/[^/]+/pulls\Z", path) or "head" not in given:
+    if not re.search(r"repos/[^/]+/[^/]+/pulls\Z", path) or "head" not in values:
         return None
-    body = given.get("body", "")
-    known = None if body.startswith("@") else body
-    return PullRequest(given.get("title"), known, given.get("draft") == "true", given.get("base"))
+    text = values.get("body", "")
+    body = None if text.startswith("@") else text  # from a file
+    return PullRequest(values.get("title"), body, values.get("draft") == "true", values.get("base"))
 
 
 def _by_tool(call: ToolCall) -> PullRequest | None:
@@ -194,6 +197,4 @@ def _by_tool(call: ToolCall) -> PullRequest | None:
 
 def _is_draft_title(title: str | None) -> bool:
     """Whether a title marks a draft, as GitLab reads it."""
-    return (
-        title is not None and re.match(r"\s*(\[draft\]|\(draft\)|draft:)", title, re.I) is not None
-    )
+    return bool(title and re.match(r"\s*(\[draft\]|\(draft\)|draft:)", title, re.I))

@@ -43,9 +43,10 @@ def mismatch(what: str, text: str, pattern: str, flags: str = "") -> str:
     inline = _INLINE_FLAGS.match(pattern)
     if inline:
         pattern, flags = pattern[inline.end() :], flags + inline[1]
-    for sentence in (_literal, _forbidden, _strange_character, _too_long):
-        if said := sentence(what, text, pattern, flags):
-            return said
+    for reason_of in (_literal, _forbidden, _strange_character, _too_long):
+        reason = reason_of(what, text, pattern, flags)
+        if reason is not None:
+            return reason
     return f"{what} {quoted(text)} does not match the rule's pattern"
 
 
@@ -59,11 +60,11 @@ _STRANGE = re.compile(r"\\A(?P<allowed>\\P\{\w+\}|\[\^(?:\\.|[^\]\\])+\])[*+]\\Z
 _LENGTH = re.compile(r"\\A\.\{1,(?P<most>\d+)\}(?:\\Z|(?P<of_line>\(\?:\\n\|\\Z\)))")
 
 
-def _literal(what: str, text: str, pattern: str, flags: str) -> str:
+def _literal(what: str, text: str, pattern: str, flags: str) -> str | None:
     r"""Of a literal that has to occur, perhaps at an end: `STOCK\(`, `\AOnce`, `the end\W*\Z`."""
     parts = _LITERAL.fullmatch(pattern)
     if parts is None:
-        return ""
+        return None
     literal = re.sub(r"\\(\W)", r"\1", re.sub(r"\\s[*+]?", " ", parts["literal"])).strip()
     if parts["start"] and parts["end"]:
         return f"{what} {quoted(text)} is not {literal!r}"
@@ -76,7 +77,7 @@ def _literal(what: str, text: str, pattern: str, flags: str) -> str:
     return f"{literal!r} does not occur in {what}"
 
 
-def _found(pattern: str, text: str, flags: str) -> str:
+def _first_match(pattern: str, text: str, flags: str) -> str:
     """The first match of a part of a pattern; "" if there is none, or no time to find it."""
     with suppress(UsageError):
         match = find(pattern, text, flags)
@@ -95,36 +96,35 @@ def _lookahead() -> Any:
     )
 
 
-def _forbidden(what: str, text: str, pattern: str, flags: str) -> str:
+def _forbidden(what: str, text: str, pattern: str, flags: str) -> str | None:
     r"""Of what may not occur, anywhere or at the start: `\A(?!.*TODO)`, `\A(?!fix:)`."""
     parts = _lookahead().fullmatch(pattern)
     if parts is None:
-        return ""
-    forbidden = parts["forbidden"] if parts["anywhere"] else rf"\A(?:{parts['forbidden']})"
-    found = _found(forbidden, text, flags)
-    if not found.strip():
-        return ""
-    where = f"occurs in {what}" if parts["anywhere"] else ""
-    return f"{quoted(found)} {where}" if where else f"{what} begins with {quoted(found)}"
+        return None
+    if parts["anywhere"]:
+        passage = _first_match(parts["forbidden"], text, flags)
+        return f"{quoted(passage)} occurs in {what}" if passage.strip() else None
+    start = _first_match(rf"\A(?:{parts['forbidden']})", text, flags)
+    return f"{what} begins with {quoted(start)}" if start.strip() else None
 
 
-def _strange_character(what: str, text: str, pattern: str, flags: str) -> str:
+def _strange_character(what: str, text: str, pattern: str, flags: str) -> str | None:
     r"""Of characters of which none may occur: `\A[^!]*\Z`, `\A\P{Lu}*\Z`."""
     parts = _STRANGE.fullmatch(pattern)
     if parts is None:
-        return ""
-    other = parts["allowed"].replace(r"\P", r"\p", 1).replace("[^", "[", 1)
-    found = _found(other, text, flags)
-    return f"{found!r} occurs in {what}" if found else ""
+        return None
+    strange = parts["allowed"].replace(r"\P", r"\p", 1).replace("[^", "[", 1)
+    character = _first_match(strange, text, flags)
+    return f"{character!r} occurs in {what}" if character else None
 
 
-def _too_long(what: str, text: str, pattern: str, flags: str) -> str:
+def _too_long(what: str, text: str, pattern: str, flags: str) -> str | None:
     r"""Of a number of characters: `\A.{1,72}\Z`, or of the first line `\A.{1,72}(?:\n|\Z)`."""
     parts = _LENGTH.fullmatch(pattern)
     if parts is None:
-        return ""
-    length = len(text.partition("\n")[0] if parts["of_line"] else text)
-    if length <= int(parts["most"]):
-        return ""
-    which = f"the first line of {what}" if parts["of_line"] else what
-    return f"{which} has {count_of(length, 'character')}, at most {parts['most']} asked for"
+        return None
+    if parts["of_line"]:
+        what, text = f"the first line of {what}", text.partition("\n")[0]
+    if len(text) <= int(parts["most"]):
+        return None
+    return f"{what} has {count_of(len(text), 'character')}, at most {parts['most']} asked for"

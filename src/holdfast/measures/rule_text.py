@@ -14,9 +14,11 @@ from functools import cached_property
 from holdfast.errors import cut
 from holdfast.measures.clause_words import (
     IN_CONTRACTIONS,
+    PlacedWord,
     Signed,
+    SignedWord,
     anchors,
-    numbered_words,
+    placed_words,
     stems,
     without_markup,
 )
@@ -56,15 +58,18 @@ class RuleText:
         Args:
             exactly: whether only its own words count.
         """
-        if self._may_have_words(text) and self._is_said_word_for_word(numbered_words(text)):
+        if self._may_have_words(text) and self._is_said_word_for_word(placed_words(text)):
             return Passage(cut(" ".join(self.text.split()), QUOTED), self._place_in(text))
         if exactly or not self._may_say(text):
             return None
         sentences = read_sentences(text)
-        passages = [_last(part, sentences) for part in self._parts]
-        if not passages or None in passages:
-            return None
-        return max((p for p in passages if p is not None), key=lambda passage: passage.index)
+        passages: list[Passage] = []
+        for part in self._parts:
+            passage = _last(part, sentences)
+            if passage is None:
+                return None
+            passages.append(passage)
+        return max(passages, key=lambda passage: passage.index, default=None)
 
     def ordered_otherwise_in(self, text: str, is_by_user: bool = True) -> Passage | None:
         """The last passage of a text that lifts the rule, or orders what it forbids."""
@@ -79,7 +84,7 @@ class RuleText:
 
     @cached_property
     def _words(self) -> str:
-        return " ".join(words for words, _ in numbered_words(self.text))
+        return " ".join(word for word, _ in placed_words(self.text))
 
     @cached_property
     def _written_words(self) -> tuple[str, ...]:
@@ -102,19 +107,20 @@ class RuleText:
         parts = [_RuleSentence(sentence) for sentence in sentences_of(without_markup(self.text))]
         return tuple(part for part in parts if part.signed)
 
-    def _is_said_word_for_word(self, words: tuple[tuple[str, int], ...]) -> bool:
-        """Whether the rule's words are there in a row, and what precedes them in their sentence
-        does not take them back.
+    def _is_said_word_for_word(self, words: tuple[PlacedWord, ...]) -> bool:
+        """Whether the rule's words stand in a row, and what precedes them in their sentence does
+        not take them back.
         """
-        joined = f" {' '.join(word for word, _ in words)} "
-        at = joined.rfind(f" {self._words} ") if self._words else -1
-        while at >= 0:
-            first = joined.count(" ", 0, at + 1) - 1
-            before = [word for word, number in words[:first] if number == words[first][1]]
-            lead = " ".join(before)
+        if not self._words:
+            return False
+        whole = f" {' '.join(word for word, _ in words)} "
+        start = whole.rfind(f" {self._words} ")
+        while start >= 0:
+            first = whole.count(" ", 0, start + 1) - 1
+            lead = " ".join(word for word, number in words[:first] if number == words[first][1])
             if not (_TAKES_BACK.search(lead) or ASKS_FOR_FACT.match(lead)):
                 return True
-            at = joined.rfind(f" {self._words} ", 0, at + 1)
+            start = whole.rfind(f" {self._words} ", 0, start + 1)
         return False
 
     def _place_in(self, text: str) -> int:
@@ -122,16 +128,16 @@ class RuleText:
         begins = f" {' '.join(self._words.split()[:3])} "
         sentences = read_sentences(text)
         for sentence in reversed(sentences):
-            words = " ".join(word for word, _ in numbered_words(sentence.text))
+            words = " ".join(word for word, _ in placed_words(sentence.text))
             if begins in f" {words} ":
                 return sentence.index
         return 0
 
     def _may_say(self, text: str) -> bool:
         """Whether the whole text has enough of the words; saves the reading of its sentences."""
-        found = stems(text)
+        words = stems(text)
         return all(
-            len({word for word, _ in part.signed} & found) >= SHARE_OF_SHORT * len(part.signed)
+            len({word for word, _ in part.signed} & words) >= SHARE_OF_SHORT * len(part.signed)
             for part in self._parts
         )
 
@@ -140,18 +146,19 @@ class _RuleSentence:
     """A sentence of a rule: its signed words, and those that a text may not lack."""
 
     def __init__(self, sentence: str) -> None:
-        shown = _EXAMPLE.sub("", sentence)
-        signed = Sentence(shown, 0).signed
-        content = frozenset(item for item in signed if item[0] not in _LIGHT)
+        plain = _EXAMPLE.sub("", sentence)
+        signed = Sentence(plain, 0).signed
+        content = _without_light_words(signed)
         self.signed: Signed = content if len(content) > 1 else signed
-        self.anchors = anchors(shown) & {word for word, _ in self.signed}
+        self.anchors = anchors(plain) & {word for word, _ in self.signed}
 
-    def is_said_by(self, sentence: "Sentence") -> bool:
+    def is_said_by(self, sentence: Sentence) -> bool:
         if is_no_rule(sentence.plain):
             return False
-        return self._has_enough(sentence.decided, SHARE_SAID) or any(
-            {item for item in clause if item[0] not in _LIGHT} <= self.signed
-            and self._has_enough(clause, SHARE_OF_SHORT)
+        if self._has_enough(sentence.decided, SHARE_SAID):
+            return True
+        return any(
+            _without_light_words(clause) <= self.signed and self._has_enough(clause, SHARE_OF_SHORT)
             for clause in sentence.clauses
         )
 
@@ -162,7 +169,7 @@ class _RuleSentence:
     def _is_enough(self, words: set[str], count: int, share: float) -> bool:
         return self.anchors <= words and count >= share * len(self.signed) and count > 0
 
-    def is_lifted_by(self, sentence: "Sentence", share: float) -> bool | None:
+    def is_lifted_by(self, sentence: Sentence, share: float) -> bool | None:
         """Whether a sentence that is an order lifts the rule for good (True) or asks for what it
         forbids, this time (False); None if it does neither.
         """
@@ -170,22 +177,27 @@ class _RuleSentence:
         words = {word for word, _ in self.signed} & {word for word, _ in sentence.signed}
         if LIFTS.search(sentence.plain) and len(words) >= share * len(self.signed):
             return lasts
-        forbidden = {word for word, asked in self.signed if not asked}
-        wanted = {word for word, asked in self.signed if asked}
-        ordered = {word for word, asked in sentence.ordered if asked}
+        forbidden = {word for word, is_wanted in self.signed if not is_wanted}
+        wanted = {word for word, is_wanted in self.signed if is_wanted}
+        ordered = {word for word, is_wanted in sentence.ordered if is_wanted}
         for_good = lasts and bool(PERMITS.search(sentence.plain) or ONWARD.search(sentence.plain))
-        if forbidden and wanted:  # "use this, not that": asked for that
-            named = len(forbidden & ordered) >= max(share, SHARE_OF_CHOICE) * len(forbidden)
-            asks = named and not wanted <= ordered
-            return for_good if asks else None
-        opposite = {(word, not asked) for word, asked in self.signed} & sentence.ordered
-        enough = self._is_enough({word for word, _ in opposite}, len(opposite), share)
-        if not enough or len(opposite) < min(2, len(self.signed)):
+        if forbidden and wanted:  # "use this, not that": an order for that
+            has_forbidden = len(forbidden & ordered) >= max(share, SHARE_OF_CHOICE) * len(forbidden)
+            return for_good if has_forbidden and not wanted <= ordered else None
+        against = {SignedWord(word, not is_wanted) for word, is_wanted in self.signed}
+        opposite = against & sentence.ordered
+        has_enough = self._is_enough({word for word, _ in opposite}, len(opposite), share)
+        if not has_enough or len(opposite) < min(2, len(self.signed)):
             return None
         return for_good if forbidden else lasts
 
 
+def _without_light_words(signed: Signed) -> Signed:
+    return frozenset(item for item in signed if item.stem not in _LIGHT)
+
+
 def _last(part: _RuleSentence, sentences: tuple[Sentence, ...]) -> Passage | None:
+    """The last sentence that says a sentence of the rule."""
     for sentence in reversed(sentences):
         if part.is_said_by(sentence):
             return passage_of(sentence)

@@ -28,12 +28,14 @@ def _analyzer() -> Any:
 
 def vader(text: str) -> dict[str, float]:
     """VADER's shares `pos`, `neg`, `neu` and its `compound` from -1 to 1."""
-    kept, symbols = [], 0
+    characters: list[str] = []
+    symbols = 0
     for character in text[:_LONGEST]:
-        symbols += ord(character) > 0x2100 and not character.isalnum()
+        if ord(character) > 0x2100 and not character.isalnum():
+            symbols += 1
         if symbols <= _SYMBOLS or character.isalnum() or character.isspace():
-            kept.append(character)
-    scores: dict[str, float] = _analyzer().polarity_scores("".join(kept))
+            characters.append(character)
+    scores: dict[str, float] = _analyzer().polarity_scores("".join(characters))
     return scores
 
 
@@ -57,7 +59,7 @@ def sad(text: str) -> Score:
     return _feeling(text, -1, "negative")
 
 
-def _feeling(text: str, sign: int, what: str) -> Score:
+def _feeling(text: str, sign: int, feeling: str) -> Score:
     """Mean over sentences of the strength of one sentiment; unlike VADER's shares it reaches 1."""
     strengths = [
         min(1.0, max(0.0, sign * vader(sentence)["compound"]) / _FULL)
@@ -65,8 +67,6 @@ def _feeling(text: str, sign: int, what: str) -> Score:
     ]
     if not strengths:
         return Score(0.0, "there is no sentence")
-    value = round(sum(strengths) / len(strengths), 4)
-    return Score(
-        value,
-        f"{sum(s > 0 for s in strengths)} of {count_of(len(strengths), 'sentence')} sound {what}",
-    )
+    strong = sum(strength > 0 for strength in strengths)
+    reason = f"{strong} of {count_of(len(strengths), 'sentence')} sound {feeling}"
+    return Score(round(sum(strengths) / len(strengths), 4), reason)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.measures.command_readings import Command, Reading, readings_of, script_in
-from holdfast.measures.shell_words import ShellState, assign, given_text, words_of
+from holdfast.measures.shell_words import ShellState, assign, document_text, words_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -40,18 +40,17 @@ def _read(script: str, depth: int) -> list[Command]:
     root = _parser().parse(source).root_node
     shell = ShellState(source, depth)
     commands: list[Command] = []
-    redirects, grouped = _redirects_by_command(root)
+    redirects, last_of_groups = _redirects_by_command(root)
     for node in sorted(_statements(root), key=lambda node: node.end_byte):
         if node.type == "variable_assignment":
             assign(node, shell)
         else:
-            found = _commands_at(node, redirects.get(node.id, []), shell)
-            commands += (
-                [replace(c, is_in_group=True) for c in found] if node.id in grouped else found
-            )
+            for command in _commands_at(node, redirects.get(node.id, []), shell):
+                is_in_group = command.is_in_group or node.id in last_of_groups
+                commands.append(replace(command, is_in_group=is_in_group))
     if root.has_error:  # an unclosed quote, or no Bash: what the parser passed over counts too
-        seen = {command.words for command in commands}
-        commands += [command for command in _roughly(script) if command.words not in seen]
+        parsed = {command.words for command in commands}
+        commands += [command for command in _roughly(script) if command.words not in parsed]
     return commands
 
 
@@ -87,22 +86,23 @@ def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[in
     whose ids come second.
     """
     redirects: dict[int, list[Node]] = {}
-    grouped: set[int] = set()
+    last_of_groups: set[int] = set()
     for node in _descendants(root):
         body = node.child_by_field_name("body") if node.type == "redirected_statement" else None
         is_group = False
         while body is not None and body.type not in _COMMANDS:
             is_group = is_group or body.type in _GROUPS
             body = body.named_children[-1] if body.named_children else None
-        if body is not None:
-            grouped.update([body.id] if is_group else [])
-            listed = redirects.setdefault(body.id, [])
-            for child in node.children:
-                if not child.type.endswith("_redirect"):
-                    continue
+        if body is None:
+            continue
+        if is_group:
+            last_of_groups.add(body.id)
+        of_command = redirects.setdefault(body.id, [])
+        for child in node.children:
+            if child.type.endswith("_redirect"):
                 inner = child.children if child.type == "heredoc_redirect" else ()
-                listed += [child, *(n for n in inner if n.type == "file_redirect")]
-    return redirects, grouped
+                of_command += [child, *(n for n in inner if n.type == "file_redirect")]
+    return redirects, last_of_groups
 
 
 def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> list[Command]:
@@ -121,33 +121,39 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
         return []
     if outer and shell.source[node.end_byte : outer[0].start_byte].strip() == b"-":
         words.append("-")  # which the grammar drops in front of a here-document
-    given = next(
-        (text for text in (given_text(r, shell) for r in redirects) if text is not None), None
-    )
-    if given is None and "tee" in words:
-        given = _piped_into(node, shell)
-    shown, writes = _redirected(redirects, shell)
-    if given is not None and writes:
-        shell.documents.update(dict.fromkeys(writes, given))
-    elif given is not None and words[0] == "tee":
-        shell.documents.update(dict.fromkeys(words[1:], given))
-    words = list(_with_documents(words, given, shell.documents))
-    command = Command((Reading((*words, *shown)),), writes, input=given, redirects=shown)
+    document = _first_document(redirects, shell)
+    if document is None and "tee" in words:
+        document = _piped_into(node, shell)
+    redirections, writes = _redirected(redirects, shell)
+    if document is not None and writes:
+        shell.documents.update(dict.fromkeys(writes, document))
+    elif document is not None and words[0] == "tee":
+        shell.documents.update(dict.fromkeys(words[1:], document))
+    words = list(_with_documents(words, document, shell.documents))
+    reading = Reading((*words, *redirections))
+    command = Command((reading,), writes, input=document, redirects=redirections)
     return _unwrapped(command, words, shell.depth)
 
 
+def _first_document(redirects: Sequence["Node"], shell: ShellState) -> str | None:
+    """The first here-document or here-string among redirections; None if there is none."""
+    texts = (document_text(redirect, shell) for redirect in redirects)
+    return next((text for text in texts if text is not None), None)
+
+
 def _with_documents(
-    words: Sequence[str], given: str | None, documents: Mapping[str, str]
+    words: Sequence[str], from_input: str | None, documents: Mapping[str, str]
 ) -> Iterator[str]:
     """The words, with the texts of here-documents in place of the files that are read."""
     before = ""
     for word in words:
         option, equals, value = word.partition("=")
+        name = start = ""
         if equals and option in _TEXT_FILES:
             name, start = value, f"{option}="
-        else:
-            name, start = (word, "") if before in _TEXT_FILES else ("", "")
-        text = given if name in ("-", "/dev/stdin") else documents.get(name)
+        elif before in _TEXT_FILES:
+            name = word
+        text = from_input if name in ("-", "/dev/stdin") else documents.get(name)
         yield word if not name or text is None else start + text
         before = word
 
@@ -156,7 +162,7 @@ def _redirected(
     redirects: Sequence["Node"], shell: ShellState
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The words of redirections, and the files that are written."""
-    shown: list[str] = []
+    words: list[str] = []
     writes: list[str] = []
     for redirect in redirects:
         if redirect.type != "file_redirect":
@@ -165,10 +171,10 @@ def _redirected(
         start = targets[0].start_byte if targets else redirect.end_byte
         operator = shell.source[redirect.start_byte : start].decode("utf-8", "replace").strip()
         names = [word for target in targets for word in words_of(target, shell)]
-        shown += [operator, *names]
+        words += [operator, *names]
         if operator.lstrip("0123456789") in _OUTPUT and names and not names[0].startswith("/dev/"):
             writes.append(names[0])
-    return tuple(shown), tuple(writes)
+    return tuple(words), tuple(writes)
 
 
 def _piped_into(node: "Node", shell: ShellState) -> str | None:
@@ -190,10 +196,9 @@ def _piped_into(node: "Node", shell: ShellState) -> str | None:
         return None
     document = None
     if source.type == "redirected_statement":
-        redirects = [c for c in source.children if c.type.endswith("_redirect")]
-        texts = [given_text(r, shell) for r in redirects]
-        document = next((text for text in texts if text is not None), None)
-        if any(c.type == "file_redirect" for c in redirects):
+        redirects = [child for child in source.children if child.type.endswith("_redirect")]
+        document = _first_document(redirects, shell)
+        if any(redirect.type == "file_redirect" for redirect in redirects):
             return None  # its output goes to a file
         source = source.children[0]
     if source.type != "command":
@@ -211,10 +216,10 @@ def shown_output(words: Sequence[str], text: str | None) -> str | None:
     if program in ("cat", "tee") and (program == "tee" or set(words[1:]) <= {"-"}):
         return text
     if program in ("printf", "echo"):
-        given = words[1:] if program == "printf" else [w for w in words[1:] if w[:1] != "-"]
-        if any(_UNKNOWN_TEXT.search(word) for word in given):
+        lines = words[1:] if program == "printf" else [w for w in words[1:] if w[:1] != "-"]
+        if any(map(_UNKNOWN_TEXT.search, lines)):
             return None
-        return "\n".join(given).replace("\\n", "\n")
+        return "\n".join(lines).replace("\\n", "\n")
     return None
 
 

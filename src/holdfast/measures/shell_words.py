@@ -93,11 +93,11 @@ def _document_in(node: "Node", shell: ShellState) -> str | None:
     body = inner.child_by_field_name("body") if inner is not None else None
     if inner is None or body is None or shell.text(body).split() not in (["cat"], ["cat", "-"]):
         return None
-    texts = (given_text(child, shell) for child in inner.children)
-    return next((text for text in texts if text is not None), None)
+    documents = (document_text(child, shell) for child in inner.children)
+    return next((document for document in documents if document is not None), None)
 
 
-def given_text(redirect: "Node", shell: ShellState) -> str | None:
+def document_text(redirect: "Node", shell: ShellState) -> str | None:
     """The text of a here-document or a here-string."""
     if redirect.type == "herestring_redirect":
         return "".join(value_of(child, shell) for child in redirect.named_children)

@@ -52,13 +52,13 @@ class When:
 
     def applies(self, turn: AssistantTurn, user: str, role: str) -> bool:
         """Whether a rule applies to a turn after this message of the user, answering this role."""
-        called = (call.name for call in turn.calls)
-        return (
-            (not self.user or matches(self.user, user, "i"))
-            and (not self.reply or matches(self.reply, turn.text, "i"))
-            and (not self.tool or any(fnmatch.fnmatchcase(name, self.tool) for name in called))
-            and (not self.role or self.role == role)
-        )
+        if self.user and not matches(self.user, user, "i"):
+            return False
+        if self.reply and not matches(self.reply, turn.text, "i"):
+            return False
+        if self.tool and not any(fnmatch.fnmatchcase(call.name, self.tool) for call in turn.calls):
+            return False
+        return not self.role or self.role == role
 
 
 EVERY_TURN = When()

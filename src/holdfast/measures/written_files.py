@@ -20,7 +20,7 @@ from holdfast.measures.edit_texts import FileEdit
 from holdfast.measures.patterns import count, find
 from holdfast.measures.reasons import quoted
 from holdfast.measures.registry import measure
-from holdfast.measures.scores import Score, Undecided, WhenCut, verdict
+from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.measures.written_texts import WrittenTexts
 
@@ -45,8 +45,12 @@ def _not_shown(edits: Sequence[FileEdit]) -> Undecided | None:
 
 
 def _match_in(edit: FileEdit, pattern: str) -> str | None:
-    found = (find(pattern, piece, _LINES) for piece in edit.added)
-    return next((match[0] for match in found if match is not None), None)
+    """The first text that an edit adds and a pattern matches; None if there is none."""
+    for piece in edit.added:
+        match = find(pattern, piece, _LINES)
+        if match is not None:
+            return str(match[0])
+    return None
 
 
 @measure(check=lambda pattern, **_: check_patterns(pattern), when_cut=WhenCut.IF_BROKEN)
@@ -57,10 +61,12 @@ def code_not_written(
     only added lines count; turns that write no such file do not count. ^ and $ are ends of lines.
     """
     edits = _written(turn, files)
+    if not edits:
+        return None
     for edit in edits:
         if (text := _match_in(edit, pattern)) is not None:
             return Score(0.0, f"{quoted(text)} was written to {edit.path}")
-    return _not_shown(edits) or (Score(1.0, "not written") if edits else None)
+    return _not_shown(edits) or Score(1.0, "not written")
 
 
 @measure(check=lambda pattern, **_: check_patterns(pattern), when_cut=WhenCut.NOT_JUDGED)
@@ -77,18 +83,18 @@ def code_written(
     by_file: dict[str, list[FileEdit]] = {}
     for edit in edits:
         by_file.setdefault(edit.path, []).append(edit)
-    lacking = {
-        path: listed
-        for path, listed in by_file.items()
-        if all(_match_in(edit, pattern) is None for edit in listed)
-    }
-    for listed in lacking.values():
-        if hidden := _not_shown(listed):
-            return hidden
     if not by_file:
         return None
-    reason = f"{next(iter(lacking))} lacks the required text" if lacking else "written"
-    return Score(1 - len(lacking) / len(by_file), reason)
+    lacking: list[str] = []
+    for path, edits_of_file in by_file.items():
+        if any(_match_in(edit, pattern) is not None for edit in edits_of_file):
+            continue
+        if hidden := _not_shown(edits_of_file):
+            return hidden
+        lacking.append(path)
+    if not lacking:
+        return Score(1.0, "written")
+    return Score(1 - len(lacking) / len(by_file), f"{lacking[0]} lacks the required text")
 
 
 @measure(when_cut=WhenCut.NOT_JUDGED, reads_earlier=True)
@@ -102,13 +108,15 @@ def changes_together(
         return _together(edits_of(turn.calls), changed, also)
     if not any(map(is_commit, actions_of(turn.calls))):
         return None
-    verdicts = [
-        _together(edits, changed, also) for edits in _edits_by_commit(turn.earlier, turn.calls)
-    ]
-    scores = [score for score in verdicts if isinstance(score, Score)]
-    hidden = next((score for score in verdicts if isinstance(score, Undecided)), None)
-    if hidden is not None or not scores:
-        return hidden
+    scores: list[Score] = []
+    for edits in _edits_by_commit(turn.earlier, turn.calls):
+        score = _together(edits, changed, also)
+        if isinstance(score, Undecided):
+            return score
+        if score is not None:
+            scores.append(score)
+    if not scores:
+        return None
     value = sum(score.value for score in scores) / len(scores)
     return Score(value, min(scores, key=lambda score: score.value).reason)
 
@@ -121,7 +129,9 @@ def _together(edits: Sequence[FileEdit], changed: Globs, also: Globs) -> Score |
         return Undecided("the log does not show which files a patch changed")
     if first is None:
         return None
-    return verdict(second, f"{first} was changed {f'and {second}' if second else 'alone'}")
+    if second is None:
+        return Score(0.0, f"{first} was changed alone")
+    return Score(1.0, f"{first} was changed and {second}")
 
 
 def _edits_by_commit(
