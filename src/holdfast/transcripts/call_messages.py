@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.transcripts.chat_messages import is_cut, is_message, read_messages
-from holdfast.transcripts.reader import at, decoded, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import at, decoded, field_of, fields_of, mapping
 from holdfast.transcripts.transcript import Event, message_events
 
 

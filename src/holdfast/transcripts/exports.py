@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.transcripts.reader import Reader, Unread, Values, mapping
+from holdfast.transcripts.json_fields import mapping
+from holdfast.transcripts.reader import Reader, Unread, Values
 from holdfast.transcripts.transcript import Event, Malformed, Transcript, branched, path_to
 
 

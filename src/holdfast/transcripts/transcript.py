@@ -41,8 +41,8 @@ class Event:
         source: of the value that it was read from, such as `july.jsonl, line 3`; "" in formats
             whose values are whole dialogs.
         is_cut: whether it ended at the token limit, as far as the log says how it ended.
-        span: of the call of a model that it is an output of: the ids of its trace and of itself,
-            with a slash between; "" if the log has none.
+        trace_span: of the call of a model that it is an output of: the ids of the trace and of the
+            span in it, with a slash between; "" if the log has none.
         copy_ids: the ids by which copies of it in other logs are known: a copy has at least one of
             them.
         keeps: of a compaction: the ids of earlier events that stay in the context as they are.
@@ -58,7 +58,7 @@ class Event:
     id: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
     is_cut: bool = field(default=False, compare=False)
-    span: str = field(default="", compare=False)
+    trace_span: str = field(default="", compare=False)
     copy_ids: tuple[str, ...] = field(default=(), compare=False)
     keeps: frozenset[str] = field(default=frozenset(), compare=False)
     clears: frozenset[str] = field(default=frozenset(), compare=False)
@@ -92,6 +92,14 @@ def message_events(
     events = [Event(Kind.TOOL_CALL, call=call, is_cut=is_cut) for call in calls]
     if text or not calls:
         events.insert(0, Event(Kind.MESSAGE, text, role, is_cut=is_cut))
+    return events
+
+
+def call_events(call: ToolCall, result: str | None = None) -> list[Event]:
+    """A tool call of the assistant as events: the call, and its result unless that is None."""
+    events = [Event(Kind.TOOL_CALL, call=call)]
+    if result is not None:
+        events.append(Event(Kind.TOOL_RESULT, result, call_id=call.id))
     return events
 
 
@@ -145,8 +153,8 @@ class Tree:
             self._parents.append(self.tip)
             self.tip = len(self._events) - 1
 
-    def path(self) -> list[tuple[int, Event]]:
-        """The events from the first to the tip, with their positions."""
+    def numbered_path(self) -> list[tuple[int, Event]]:
+        """The events from the first to the tip, each with its position in the tree."""
         return [(n, self._events[n]) for n in _path_to(self.tip, self._parents)]
 
     def transcript(self, source: str) -> Transcript:
@@ -193,6 +201,16 @@ def branched(
             ends[entry] = tree.tip
     tree.tip = last
     return tree.transcript(source)
+
+
+def each_after_the_other(names: Iterable[str]) -> dict[str, str | None]:
+    """The parent of each entry of a log without branches: the entry before it."""
+    parents: dict[str, str | None] = {}
+    before: str | None = None
+    for name in names:
+        parents[name] = before
+        before = name
+    return parents
 
 
 def path_to(leaf: str, parents: Mapping[str, str | None]) -> list[str]:

@@ -18,16 +18,8 @@ from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.content_blocks import TextBlock, ToolResult, blocks_of, text_of
 from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    entries,
-    fields_of,
-    file_of,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, entries, fields_of, mapping
+from holdfast.transcripts.reader import Format, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
     Kind,

@@ -14,16 +14,8 @@ from holdfast.errors import shortened
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES, text_of
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    fields_of,
-    file_of,
-    mapping,
-    objects,
-)
+from holdfast.transcripts.json_fields import at, fields_of, mapping
+from holdfast.transcripts.reader import Format, Unread, Values, file_of, objects
 from holdfast.transcripts.readers.codex_shown_events import (
     identity_of,
     shown_call,

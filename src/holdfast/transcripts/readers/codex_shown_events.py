@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import first_of, text_of
-from holdfast.transcripts.reader import at, decoded, fields_of
+from holdfast.transcripts.json_fields import at, decoded, fields_of
 from holdfast.transcripts.transcript import Event, Kind
 
 _ROLES = {

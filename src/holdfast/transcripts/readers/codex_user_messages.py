@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import element_around, without_elements
-from holdfast.transcripts.reader import at
+from holdfast.transcripts.json_fields import at
 from holdfast.transcripts.transcript import Event, Kind
 
 _INSTRUCTIONS = ("<user_instructions>", "# AGENTS.md instructions")  # the project's rules

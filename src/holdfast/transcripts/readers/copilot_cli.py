@@ -8,18 +8,8 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import read_call, text_of
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    entries,
-    field_of,
-    fields_of,
-    file_of,
-    mapping,
-    objects,
-)
+from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, mapping
+from holdfast.transcripts.reader import Format, Unread, Values, file_of, objects
 from holdfast.transcripts.transcript import (
     Event,
     Kind,

@@ -13,19 +13,8 @@ from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.injected import element_text, without_elements
-from holdfast.transcripts.reader import (
-    Format,
-    Located,
-    Markdown,
-    Unread,
-    Values,
-    at,
-    decoded,
-    entries,
-    fields_of,
-    file_of,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, decoded, entries, fields_of, mapping
+from holdfast.transcripts.reader import Format, Located, Markdown, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
     Kind,

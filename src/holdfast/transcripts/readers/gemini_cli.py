@@ -12,17 +12,8 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    entries,
-    fields_of,
-    file_of,
-    mapping,
-    objects,
-)
+from holdfast.transcripts.json_fields import at, entries, fields_of, mapping
+from holdfast.transcripts.reader import Format, Unread, Values, file_of, objects
 from holdfast.transcripts.transcript import (
     Event,
     Kind,

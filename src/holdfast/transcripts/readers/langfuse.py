@@ -6,16 +6,8 @@ from typing import Any, NamedTuple
 
 from holdfast.transcripts.call_messages import output_messages, request_messages, system_prompt
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    at,
-    decoded,
-    entries,
-    field_of,
-    fields_of,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, decoded, entries, field_of, fields_of, mapping
+from holdfast.transcripts.reader import Format, Unread
 from holdfast.transcripts.transcript import Event, Malformed
 
 TYPES = ("GENERATION", "SPAN", "EVENT")  # of observations

@@ -8,15 +8,8 @@ from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
-from holdfast.transcripts.reader import (
-    Format,
-    at,
-    entries,
-    field_of,
-    first_message,
-    has_messages,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.reader import Format, first_message, has_messages
 from holdfast.transcripts.transcript import Event, Kind, Malformed
 
 _THINKING = re.compile(r":::thinking\n.*?\n:::\s*", re.DOTALL)  # of versions before content parts

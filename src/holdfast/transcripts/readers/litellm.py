@@ -5,15 +5,8 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.reader import (
-    Format,
-    at,
-    decoded,
-    field_of,
-    fields_of,
-    has_messages,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, decoded, field_of, fields_of, mapping
+from holdfast.transcripts.reader import Format, has_messages
 from holdfast.transcripts.transcript import Malformed
 
 _ANSWERS = ("response", "completion", "choices")  # the answer beside a request's messages

@@ -8,8 +8,9 @@ from typing import Any
 from holdfast.transcripts.call_messages import input_messages, output_messages, system_prompt
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.reader import Format, at, decoded, fields_of, mapping
-from holdfast.transcripts.spans import is_gen_ai, session_of, span_of, unflattened
+from holdfast.transcripts.json_fields import at, decoded, fields_of, mapping
+from holdfast.transcripts.reader import Format
+from holdfast.transcripts.trace_spans import is_gen_ai, session_of, trace_span_of, unflattened
 from holdfast.transcripts.transcript import Malformed
 
 CHOICE = "gen_ai.choice"  # the event that is a call's answer
@@ -60,7 +61,7 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     ends = ends if isinstance(ends, list) else [ends]
     if answer and any(is_cut({"finish_reason": end}) for end in ends):
         answer[-1] = replace(answer[-1], is_cut=True)
-    yield Call(where, session_of(span), start, inputs, answer, span_of(span))
+    yield Call(where, session_of(span), start, inputs, answer, trace_span_of(span))
 
 
 def _listed(messages: Any) -> Any:

@@ -4,7 +4,8 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.reader import Format, dialog_per_value, field_of, fields_of
+from holdfast.transcripts.json_fields import field_of, fields_of
+from holdfast.transcripts.reader import Format, dialog_per_value
 from holdfast.transcripts.transcript import Event
 
 _SPEAKERS = {"user": "user", "agent": "assistant"}

@@ -9,17 +9,8 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.content_blocks import read_call
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    decoded,
-    entries,
-    fields_of,
-    file_of,
-    objects,
-)
+from holdfast.transcripts.json_fields import at, decoded, entries, fields_of
+from holdfast.transcripts.reader import Format, Unread, Values, file_of, objects
 from holdfast.transcripts.transcript import (
     Event,
     Kind,

@@ -12,18 +12,8 @@ from typing import Any, NamedTuple
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import read_call
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    entries,
-    field_of,
-    fields_of,
-    file_of,
-    has_messages,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, mapping
+from holdfast.transcripts.reader import Format, Unread, Values, file_of, has_messages
 from holdfast.transcripts.transcript import (
     Event,
     Kind,

@@ -11,7 +11,8 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.content_blocks import CALL_BLOCK_TYPES
-from holdfast.transcripts.reader import Format, Unread, Values, fields_of, objects
+from holdfast.transcripts.json_fields import fields_of
+from holdfast.transcripts.reader import Format, Unread, Values, objects
 from holdfast.transcripts.readers import langfuse
 from holdfast.transcripts.readers.claude_code.distinct_lines import distinct_lines
 from holdfast.transcripts.readers.claude_code.session_events import events_of

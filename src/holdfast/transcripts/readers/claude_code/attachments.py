@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.reader import at, entries, fields_of
+from holdfast.transcripts.json_fields import at, entries, fields_of
 from holdfast.transcripts.readers.claude_code.injected_elements import INJECTED
 from holdfast.transcripts.transcript import Event, Kind
 

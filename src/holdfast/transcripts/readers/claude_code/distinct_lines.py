@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.transcripts.reader import Unread, at, position_of
+from holdfast.transcripts.json_fields import at
+from holdfast.transcripts.reader import Unread, position_of
 from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES, SessionLine
 
 _TYPES = ("user", "assistant", "attachment")  # of lines that may lack a uuid

@@ -10,7 +10,8 @@ from itertools import chain
 
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import element_text, without_elements
-from holdfast.transcripts.reader import Unread, at, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import at, field_of, fields_of, mapping
+from holdfast.transcripts.reader import Unread
 from holdfast.transcripts.readers.claude_code.attachments import events_of_attachment
 from holdfast.transcripts.readers.claude_code.injected_elements import COMMAND, INJECTED
 from holdfast.transcripts.readers.claude_code.session_lines import MICRO_BOUNDARY, SessionLine

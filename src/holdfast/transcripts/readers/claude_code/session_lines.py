@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from holdfast.transcripts.reader import at, fields_of
+from holdfast.transcripts.json_fields import at, fields_of
 
 BOUNDARY = "compact_boundary"
 MICRO_BOUNDARY = "microcompact_boundary"
