@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.errors import shortened
+from holdfast.plurals import count_of
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, mapping
@@ -49,12 +50,12 @@ class _Dialog:
 
     Args:
         tips: the end of the path before each event, by the event's id.
-        called: the ids of the calls that messages of the assistant or commands of the user have.
+        call_ids: of the calls that messages of the assistant or commands of the user have.
     """
 
     tree: Tree = field(default_factory=Tree)
     tips: dict[str, int | None] = field(default_factory=dict)
-    called: set[str] = field(default_factory=set)
+    call_ids: set[str] = field(default_factory=set)
 
     def events(self, kind: str, data: Mapping[str, Any]) -> list[Event]:
         """The events of an entry of the log; a call that starts counts unless a message had it."""
@@ -66,13 +67,13 @@ class _Dialog:
             case "assistant.message":
                 text = text_of(data.get("content"))
                 calls = [_call(mapping(request)) for request in entries(data.get("toolRequests"))]
-                self.called.update(call.id for call in calls)
+                self.call_ids.update(call.id for call in calls)
                 return message_events("assistant", text, calls) if text or calls else []
             case "tool.user_requested":  # a command of the user's, whose start follows
-                self.called.add(_call_id(data))
+                self.call_ids.add(_call_id(data))
                 return []
             case "tool.execution_start":
-                is_new = _call_id(data) not in self.called
+                is_new = _call_id(data) not in self.call_ids
                 return message_events("assistant", "", [_call(data)]) if is_new else []
             case "tool.execution_complete":
                 return [_result(data)]
@@ -92,15 +93,17 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = objects(values)
     yield from others
     dialogs: dict[str, _Dialog] = {"": _Dialog()}
-    seen: set[str] = set()  # the ids of the events so far: a history may be written again
-    unknown: Counter[str] = Counter()
+    event_ids: set[str] = set()  # of the events so far: a history may be written again
+    unknown_kinds: Counter[str] = Counter()
     source = file_of(values[0][0])
     for where, record in records:
         kind, data = str(record.get("type")), fields_of(record.get("data"))
         agent = str(record.get("agentId") or data.get("parentToolCallId") or "")
-        if str(record.get("id")) in seen:
-            continue
-        seen |= {record["id"]} if isinstance(record.get("id"), str) else set()
+        identity = record.get("id")
+        if isinstance(identity, str):
+            if identity in event_ids:
+                continue
+            event_ids.add(identity)
         if kind == "session.start" and data.get("sessionId"):
             name = f"{file_of(where)}, session {data['sessionId']}"
             if name != source and dialogs[""].tree.tip is not None:
@@ -110,9 +113,9 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         if kind in _DIALOG:
             yield from _add(record, dialogs.setdefault(agent, _Dialog()), where)
         elif not kind.startswith(_BOOKKEEPING):
-            unknown[kind] += 1
+            unknown_kinds[kind] += 1
     file = file_of(values[0][0])
-    for kind, count in unknown.items():
+    for kind, count in unknown_kinds.items():
         which = "event is" if count == 1 else "events are"
         yield Unread(f"{file}: {count} {which} of the unknown type {shortened(kind)}, and left out")
     yield from _transcripts(dialogs, source)
@@ -135,8 +138,7 @@ def _add(record: Mapping[str, Any], dialog: _Dialog, where: str) -> Iterator[Unr
             yield from _rewind(dialog, data, where)
         elif kind == "session.truncation":
             count = data.get("messagesRemovedDuringTruncation")
-            counted = f"{count} {'message' if count == 1 else 'messages'}"
-            messages = counted if isinstance(count, int) else "messages"
+            messages = count_of(count, "message") if isinstance(count, int) else "messages"
             yield Unread(
                 f"{where}: Copilot CLI removed {messages} from the model's context (a truncation);"
                 " the log does not say which, so they are taken to be in it still"
