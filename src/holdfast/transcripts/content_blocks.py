@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.json_fields import at, fields_of
 from holdfast.transcripts.transcript import Malformed
 
 # types of tool calls: items of the Responses API, and blocks of Anthropic's
@@ -135,8 +136,8 @@ def _arguments_of_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(operation, Mapping):
         return {"input": _patch_of(operation)}
     if not isinstance(action, Mapping):
-        known = ("code", "queries", "arguments")
-        return {name: item[name] for name in known if item.get(name) is not None}
+        names = ("code", "queries", "arguments")
+        return {name: item[name] for name in names if item.get(name) is not None}
     commands = action.get("commands")
     if isinstance(commands, list) and all(isinstance(command, str) for command in commands):
         return {**action, "command": "\n".join(commands)}
@@ -234,22 +235,17 @@ def _read_opentelemetry(part: Mapping[str, Any]) -> list[Block] | None:
         case "tool_call_response":
             return [ToolResult(_as_text(first_of(part, "response", "result")), id_of(part))]
         case "server_tool_call":
-            details = _fields_in(part, "server_tool_call")
+            details = fields_of(part.get("server_tool_call"))
             arguments = first_of(details, "arguments", "input", default=_untyped(details))
             name = first_of(part, "name", default=details.get("type"))
             return [read_call({"name": name, "id": id_of(part), "input": arguments})]
         case "server_tool_call_response":
-            details = _fields_in(part, "server_tool_call_response")
+            details = fields_of(part.get("server_tool_call_response"))
             result = first_of(details, "response", "output", "content", default=_untyped(details))
             return [ToolResult(_as_text(result), id_of(part))]
         case "text" if "text" not in part and isinstance(part.get("content"), str):
             return [TextBlock(part["content"])]
     return None
-
-
-def _fields_in(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    fields = part.get(name)
-    return fields if isinstance(fields, Mapping) else {}
 
 
 def _untyped(details: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,7 +258,7 @@ def _read_openinference(part: Mapping[str, Any]) -> list[Block] | None:
     if "message_content" not in part or not isinstance(part.get("tool_call"), Mapping):
         return None
     call = part["tool_call"]
-    return [read_call({**_fields_in(call, "function"), "id": id_of(call)})]
+    return [read_call({**fields_of(call.get("function")), "id": id_of(call)})]
 
 
 def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
@@ -293,9 +289,9 @@ def _read_inspect(part: Mapping[str, Any]) -> list[Block] | None:
         result = part.get("error") or part.get("result") or ""
         return [read_call(part), ToolResult(_as_text(result), id_of(part))]
     if kind == "data":
-        compacted = _fields_in(_fields_in(part, "data"), "compaction_metadata")
-        if isinstance(compacted.get("content"), str):
-            return [Summary(compacted["content"])]
+        compaction = fields_of(at(part, "data", "compaction_metadata"))
+        if isinstance(compaction.get("content"), str):
+            return [Summary(compaction["content"])]
     return None
 
 

@@ -51,8 +51,9 @@ def read_transcripts(
     """
     if format_name is not None and format_name not in FORMATS:
         raise UnknownName("format", format_name, FORMATS)
-    given = [paths] if isinstance(paths, (Path, str)) else paths
-    logs = [log for path in given for log in find_logs(Path(path))]
+    if isinstance(paths, (Path, str)):
+        paths = [paths]
+    logs = [log for path in paths for log in find_logs(Path(path))]
     return (_read_file(log, format_name) for log in logs)
 
 
@@ -171,9 +172,9 @@ def _read_format(
 ) -> Iterator[Transcript | Unread]:
     """The transcripts of values in one format."""
     form = FORMATS[name]
-    listed = values if form.streams or form.is_per_value else list(values)
+    takes_any = form.streams or form.is_per_value
     try:
-        for part in form.read(listed):  # type: ignore[arg-type]  # those that stream take any
+        for part in form.read(values if takes_any else list(values)):  # type: ignore[arg-type]
             yield replace(part, format=name) if isinstance(part, Transcript) else part
     except RecursionError:
         if is_part:

@@ -10,7 +10,7 @@ from itertools import chain
 
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import element_text, without_elements
-from holdfast.transcripts.json_fields import at, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import at, field_of, list_of, mapping
 from holdfast.transcripts.reader import Unread
 from holdfast.transcripts.readers.claude_code.attachments import events_of_attachment
 from holdfast.transcripts.readers.claude_code.injected_elements import COMMAND, INJECTED
@@ -70,10 +70,10 @@ def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list
             events.insert(0, Event(Kind.CLEARING, clears=cleared))
         identity = line.id if line.has_uuid else ""
         copy_ids = _copy_ids(line, digest.hexdigest())
-        yield (
-            line,
-            [replace(event, source=line.where, id=identity, copy_ids=copy_ids) for event in events],
-        )
+        located = [
+            replace(event, source=line.where, id=identity, copy_ids=copy_ids) for event in events
+        ]
+        yield line, located
 
 
 def _copy_ids(line: SessionLine, digest: str) -> tuple[str, ...]:
@@ -89,8 +89,8 @@ def _copy_ids(line: SessionLine, digest: str) -> tuple[str, ...]:
     if line.reply_id:  # which has a line for each of its blocks
         content = json.dumps(line.content, sort_keys=True).encode()
         ids.append(f"{line.reply_id} {hashlib.sha256(content).hexdigest()[:16]}")
-    elif written := line.fields.get("timestamp"):
-        ids.append(f"{written} {digest[:16]}")
+    elif time := line.fields.get("timestamp"):
+        ids.append(f"{time} {digest[:16]}")
     return tuple(ids)
 
 
@@ -114,8 +114,9 @@ def _events(
     if line.is_by_the_program:
         return [Event(Kind.ERROR, line.text)]
     message = mapping(field_of(line.fields, "message"))
-    read = read_messages([{"role": line.kind, **message}])
-    events = [*chain.from_iterable(_classified(event, line, before, after) for event in read)]
+    events: list[Event] = []
+    for event in read_messages([{"role": line.kind, **message}]):
+        events += _classified(event, line, before, after)
     return [*events, *_words_of_refusals(line, events)]
 
 
@@ -133,9 +134,9 @@ def _words_of_refusals(line: SessionLine, events: Sequence[Event]) -> Iterator[E
 
 def _kept(boundary: SessionLine, lines: Sequence[SessionLine]) -> frozenset[str]:
     """The ids of the lines that a compaction kept in the context as they are."""
-    listed = fields_of(boundary.compaction.get("preservedMessages")).get("uuids")
-    if isinstance(listed, list):
-        return frozenset(map(str, listed))
+    uuids = at(boundary.compaction, "preservedMessages", "uuids")
+    if isinstance(uuids, list):
+        return frozenset(map(str, uuids))
     ids = [line.id for line in lines]
     head, tail = boundary.preserved("head"), boundary.preserved("tail")
     if head not in ids or tail not in ids:
@@ -147,8 +148,8 @@ def _cleared(boundary: SessionLine) -> frozenset[str]:
     """The ids of calls whose results were cleared, and of attachments that were."""
     fields = boundary.fields
     metadata = fields.get("microcompactMetadata", fields.get("microcompact_metadata"))
-    listed = [at(metadata, name) for name in _CLEARED]
-    return frozenset(str(name) for ids in listed if isinstance(ids, list) for name in ids)
+    ids = chain.from_iterable(list_of(at(metadata, name)) for name in _CLEARED)
+    return frozenset(map(str, ids))
 
 
 @dataclass
@@ -177,14 +178,12 @@ class _ResultsInContext:
         """
         if not line.is_message or line.is_by_the_program:
             return frozenset()
-        edits = at(line.fields, "message", "context_management", "applied_edits")
-        counts = (
-            [at(edit, "cleared_tool_uses") for edit in edits] if isinstance(edits, list) else []
-        )
+        edits = list_of(at(line.fields, "message", "context_management", "applied_edits"))
+        counts = (at(edit, "cleared_tool_uses") for edit in edits)
         total = max((count for count in counts if isinstance(count, int)), default=0)
-        new = min(total - self.cleared, len(self.ids))
-        self.cleared += max(new, 0)
-        return frozenset(self.ids.popleft() for _ in range(new))
+        number = max(min(total - self.cleared, len(self.ids)), 0)
+        self.cleared += number
+        return frozenset(self.ids.popleft() for _ in range(number))
 
 
 def _classified(
@@ -204,9 +203,11 @@ def _classified(
             text = text[interruption.end() :].strip()
             if not text:
                 return
-        human = _human_text(line, text, before, after)
-        kind, role = (Kind.REMINDER, "") if human is None else (Kind.MESSAGE, "user")
-        yield Event(kind, text if human is None else human, role)
+        words = _human_text(line, text, before, after)
+        if words is None:
+            yield Event(Kind.REMINDER, text)
+        else:
+            yield Event(Kind.MESSAGE, words, "user")
 
 
 def _human_text(
@@ -222,15 +223,16 @@ def _human_text(
         return None
     if line.flag("isVisibleInTranscriptOnly") or line.flag("isSynthetic"):
         return None
-    kept = without_elements(text, (*INJECTED, *COMMAND))
-    if line.flag("isMeta"):
+    words = without_elements(text, (*INJECTED, *COMMAND))
+    if line.flag("isMeta"):  # Claude Code's, or the text of a command in the line before it
         command = _command_in(before)
-        if not (command and kept):
+        if not (command and words):
             return None
-        return " ".join(filter(None, (kept, _arguments(command, kept))))
+        return " ".join(filter(None, (words, _arguments(command, words))))
     command = _command_in(line)
-    if command is None or kept:
-        return kept if kept or not text.strip() else None
+    if words or command is None:
+        is_by_program = not words and bool(text.strip())
+        return None if is_by_program else words
     if after is not None and _continues_command(after):
         return None
     arguments = element_text(command, "command-args")
