@@ -113,7 +113,9 @@ def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
 
 def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> ScannedPart:
     """Reads and scores a part, and writes its records into a file."""
-    unread, nothing_said, dialogs = list[Unread](), list[str](), list[ScannedDialog]()
+    unread: list[Unread] = []
+    silent_dialogs: list[str] = []
+    dialogs: list[ScannedDialog] = []
     contents = contents_of(part)
     before = DialogsBefore(partial(dialogs_before, part))
     for item in read_values(part.log.path, contents, scan.form, part.only):
@@ -124,7 +126,7 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
         dialog = replace(dialog, before=before.of_next())
         before.add(item)
         if not dialog.turns:
-            nothing_said.append(silent(dialog))
+            silent_dialogs.append(silent(dialog))
             continue
         events = turn_events(dialog)
         scanned = ScannedDialog(
@@ -148,7 +150,7 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
             )
         dialogs.append(scanned)
     digest = contents.digest if isinstance(contents, Contents) else ""
-    return ScannedPart(digest, tuple(unread), tuple(nothing_said), tuple(dialogs))
+    return ScannedPart(digest, tuple(unread), tuple(silent_dialogs), tuple(dialogs))
 
 
 def _content_of(scored: ScoredDialog) -> bytes:

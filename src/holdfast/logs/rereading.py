@@ -35,13 +35,13 @@ class LogSource:
         rows: dict[str, list[int]] = {}  # several dialogs of a session have one source
         for row, record in records.items():
             rows.setdefault(record.source, []).append(row)
-        found: dict[int, LoggedDialog] = {}
+        dialogs: dict[int, LoggedDialog] = {}
         for transcript in self._transcripts(rows):
             dialog = dialog_of(with_loaded(transcript, self.loaded))
             for row in rows[transcript.source]:
                 if _has(dialog, records[row]):
-                    found[row] = dialog
-        return found
+                    dialogs[row] = dialog
+        return dialogs
 
     def _transcripts(self, sources: Mapping[str, object]) -> Iterator[Transcript]:
         for log in (log for path in self.paths for log in find_logs(Path(path))):
