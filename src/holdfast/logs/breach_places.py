@@ -32,9 +32,11 @@ def breaking_call(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> 
         score = measure.score_so_far(replace(turn.done, text="", calls=calls))
         return score is not None and score.value < FOLLOWED
 
-    counts = range(1, len(turn.positions) + 1)
-    number = bisect_left(counts, True, key=is_broken)  # what is broken stays broken
-    return turn.positions[number] if number < len(counts) else None
+    count = len(turn.positions)
+    if not is_broken(count):
+        return None
+    # what is broken stays broken
+    return turn.positions[bisect_left(range(1, count), True, key=is_broken)]
 
 
 def answered_messages(path: Sequence[Event], turn: LoggedTurn, breach: int) -> list[int]:

@@ -18,7 +18,7 @@ from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.content_blocks import TextBlock, ToolResult, blocks_of, text_of
 from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.json_fields import at, entries, fields_of, list_of, mapping
+from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, list_of, mapping
 from holdfast.transcripts.reader import Format, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
@@ -126,7 +126,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         if _is_display(value):
             continue
         try:
-            messages = value if isinstance(value, list) else entries(mapping(value)["messages"])
+            messages = value if isinstance(value, list) else entries(field_of(value, "messages"))
             prompt = system_prompt(fields_of(value).get("system_prompt"))
             events = [*prompt, *_events(messages)]
         except Malformed as error:

@@ -15,11 +15,9 @@ def _recognises(value: Any) -> bool:
 
 
 def _read(value: Any) -> list[Event]:
-    if "contents" not in value:  # a line of a batch
-        value = {**value["request"], "response": value.get("response")}
-    instruction = next(
-        (value[name] for name in ("systemInstruction", "system_instruction") if value.get(name)), ""
-    )
+    if "contents" not in fields_of(value):  # a line of a batch
+        value = {**mapping(field_of(value, "request")), "response": value.get("response")}
+    instruction = value.get("systemInstruction") or value.get("system_instruction")
     if isinstance(instruction, Mapping):
         instruction = instruction.get("parts")
     answer = value if "candidates" in value else value.get("response")

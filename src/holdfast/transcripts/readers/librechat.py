@@ -20,13 +20,13 @@ def _recognises(value: Any) -> bool:
 
 
 def _export(value: Mapping[str, Any]) -> Export:
-    listed = [mapping(message) for message in entries(field_of(value, "messages"))]
-    if value.get("recursive") or any("children" in message for message in listed):
+    messages = [mapping(message) for message in entries(field_of(value, "messages"))]
+    if value.get("recursive") or any("children" in message for message in messages):
         raise Malformed(
             "LibreChat's export is nested (“recursive”), which is not read; export it again"
             " without that option"
         )
-    by_id = {str(field_of(message, "messageId")): message for message in listed}
+    by_id = {str(field_of(message, "messageId")): message for message in messages}
     prompt = system_prompt(at(value, "options", "promptPrefix"))
     return Export(by_id, parents_in(by_id, "parentMessageId"), prompt=prompt)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
+from holdfast.errors import shortened
 from holdfast.plurals import count_of
 from holdfast.transcripts.json_fields import at, decoded, entries, fields_of
 from holdfast.transcripts.reader import Format, Unread, Values
@@ -79,8 +80,10 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             by_id.setdefault(name, _Session(where, {}, [])).messages.append(value)
         elif isinstance(value, list):
             sessions.append(_Session(where, {}, value))
+        elif isinstance(value, Mapping):
+            sessions.append(_Session(where, fields_of(value.get("info")), value.get("messages")))
         else:
-            sessions.append(_Session(where, fields_of(at(value, "info")), at(value, "messages")))
+            yield Unread(f"{where}: {shortened(value)} is not an object")
     for session in (*sessions, *by_id.values()):
         try:
             yield from _transcript(session)

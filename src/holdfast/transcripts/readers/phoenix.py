@@ -11,8 +11,8 @@ from holdfast.transcripts.trace_spans import is_gen_ai, session_of, trace_span_o
 
 
 def _recognises(value: Any) -> bool:
-    named = {"context", "attributes", "context.trace_id"} & fields_of(value).keys()
-    return bool(named) and not is_gen_ai(value)
+    names = {"context", "attributes", "context.trace_id"} & fields_of(value).keys()
+    return bool(names) and not is_gen_ai(value)
 
 
 def calls_in_span(where: str, value: Any) -> Iterator[Call]:

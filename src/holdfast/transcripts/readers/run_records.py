@@ -4,7 +4,7 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.json_fields import field_of, fields_of
+from holdfast.transcripts.json_fields import entries, field_of, fields_of
 from holdfast.transcripts.reader import Format, dialog_per_value
 from holdfast.transcripts.transcript import Event
 
@@ -22,7 +22,7 @@ def _read(value: Any) -> list[Event]:
             "content": field_of(turn, "text"),
             "stop_reason": turn.get("stop_reason"),
         }
-        for turn in field_of(value, "turns")
+        for turn in entries(field_of(value, "turns"))
     ]
     prompt = field_of(field_of(value, "agent"), "system_prompt")
     return [*system_prompt(prompt), *read_messages(turns)]
