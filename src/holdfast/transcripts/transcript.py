@@ -31,23 +31,24 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a transcript.
+    """An event of a transcript; a field that its kind does not have is empty.
 
     Args:
         role: of a message: system, user or assistant.
         call: of a tool call.
         call_id: of a tool result: the call whose result it is, if logged.
-        id: of the event in the log.
-        source: of the value that it was read from, such as `july.jsonl, line 3`; "" in formats
-            whose values are whole dialogs.
-        is_cut: whether it ended at the token limit, as far as the log says how it ended.
-        trace_span: of the call of a model that it is an output of: the ids of the trace and of the
-            span in it, with a slash between; "" if the log has none.
-        copy_ids: the ids by which copies of it in other logs are known: a copy has at least one of
-            them.
         keeps: of a compaction: the ids of earlier events that stay in the context as they are.
         clears: of a clearing: the ids of the calls whose results leave the context, and those of
             other events that do.
+        is_cut: of what the assistant wrote: whether it ended at the token limit, as far as the log
+            says how it ended.
+        trace_span: of what the assistant wrote: the call of a model that it is an output of, as the
+            ids of the trace and of the span in it, with a slash between; "" if the log has none.
+        id: of any event: in the log.
+        source: of any event: the value that it was read from, such as `july.jsonl, line 3`; "" in
+            formats whose values are whole dialogs.
+        copy_ids: of any event: the ids by which copies of it in other logs are known: a copy has at
+            least one of them.
     """
 
     kind: Kind
@@ -55,13 +56,13 @@ class Event:
     role: str = ""
     call: ToolCall | None = None
     call_id: str = field(default="", compare=False)
-    id: str = field(default="", compare=False)
-    source: str = field(default="", compare=False)
-    is_cut: bool = field(default=False, compare=False)
-    trace_span: str = field(default="", compare=False)
-    copy_ids: tuple[str, ...] = field(default=(), compare=False)
     keeps: frozenset[str] = field(default=frozenset(), compare=False)
     clears: frozenset[str] = field(default=frozenset(), compare=False)
+    is_cut: bool = field(default=False, compare=False)
+    trace_span: str = field(default="", compare=False)
+    id: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+    copy_ids: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def is_by_assistant(self) -> bool:
