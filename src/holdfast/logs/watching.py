@@ -55,9 +55,9 @@ class LogWatch:
 
     paths: Sequence[Path]
     scan: Scan
-    _stamps: dict[FoundLog, _Stamp] = field(default_factory=dict)
-    _files: dict[FoundLog, ScannedPart] = field(default_factory=dict)
-    _reported: set[tuple[str, int, str]] = field(default_factory=set)
+    _stamps: dict[FoundLog, _Stamp] = field(init=False, default_factory=dict)
+    _files: dict[FoundLog, ScannedPart] = field(init=False, default_factory=dict)
+    _reported: set[tuple[str, int, str]] = field(init=False, default_factory=set)
 
     def poll(self) -> list[Breach] | None:
         """Reads what has changed; the breaches that were not there before, or None if nothing has

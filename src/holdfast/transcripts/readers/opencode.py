@@ -96,10 +96,9 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
     yield from _of_unknown_kinds(session.where, messages)
     revert = _revert(session.info, messages)
     yield from revert.note(session.where)
-    active: list[SessionMessage] = []
-    for message, is_replay in _with_replays_marked(revert.active):
-        active.append(message)
-        if is_replay:
+    active = _with_replays_marked(revert.active)
+    for original, message in zip(revert.active, active, strict=True):
+        if message is not original:
             yield Unread(
                 f"{session.where}: the message {message.id} is what opencode sent again after a"
                 " compaction, and counts once"
@@ -152,16 +151,17 @@ def _revert(info: Mapping[str, Any], messages: Sequence[SessionMessage]) -> _Rev
     return _Revert(before, [first, *after])
 
 
-def _with_replays_marked(
-    messages: Sequence[SessionMessage],
-) -> Iterator[tuple[SessionMessage, bool]]:
-    """Each message, and whether it is one that opencode sent again after a compaction, to make room
-    for it. That is a reminder, as the user said it once.
+def _with_replays_marked(messages: Sequence[SessionMessage]) -> list[SessionMessage]:
+    """The messages; one that opencode sent again after a compaction, to make room for it, is a
+    reminder, as the user said it once.
     """
     unanswered = _Unanswered()
+    marked: list[SessionMessage] = []
     for message in messages:
         events = [unanswered.next_event(event) for event in message.events]
-        yield replace(message, events=events), events != [*message.events]
+        is_replay = events != [*message.events]
+        marked.append(replace(message, events=events) if is_replay else message)
+    return marked
 
 
 @dataclass

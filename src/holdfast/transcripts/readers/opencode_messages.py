@@ -14,8 +14,8 @@ from holdfast.transcripts.transcript import Event, Kind, Malformed, call_events,
 
 # the types of parts
 _PARTS_OF_DIALOG = ("text", "tool", "subtask", "compaction")
-_PARTS_FOR_DISPLAY = (
-    *("step-start", "step-finish", "snapshot", "patch", "agent", "file", "reasoning", "retry"),
+_PARTS_FOR_DISPLAY = tuple(
+    "step-start step-finish snapshot patch agent file reasoning retry".split()
 )
 _FINISHED_AT_LIMIT = ("length", "max_tokens")
 
