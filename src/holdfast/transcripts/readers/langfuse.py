@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 
 from holdfast.transcripts.call_messages import output_messages, request_messages, system_prompt
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.json_fields import at, decoded, entries, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import (
+    at,
+    decoded,
+    entries,
+    field_of,
+    fields_of,
+    list_of,
+    mapping,
+)
 from holdfast.transcripts.reader import Format, Unread
 from holdfast.transcripts.transcript import Event, Malformed
 
@@ -154,8 +162,8 @@ def _calls_in_content(message: Any) -> list[Any]:
     """The calls that are a message's content, as JSON; [] if it is something else."""
     if at(message, "role") not in (None, "assistant", "tool"):
         return []
-    calls = decoded(at(message, "content"))
-    is_calls = isinstance(calls, list) and all(at(call, "function", "name") for call in calls)
+    calls = list_of(decoded(at(message, "content")))
+    is_calls = all(at(call, "function", "name") for call in calls)
     return calls if is_calls else []
 
 

@@ -101,7 +101,7 @@ def _listed(messages: Any) -> Any:
 
 def _answer_of_ai_sdk(response: Mapping[str, Any]) -> dict[str, Any]:
     """The answer in a span of Vercel's AI SDK, whose attributes are its own."""
-    parts = [{"type": "text", "text": str(response.get("text") or "")}]
+    parts: list[dict[str, Any]] = [{"type": "text", "text": str(response.get("text") or "")}]
     for call in list_of(decoded(response.get("toolCalls"))):
         parts.append({"type": "tool-call", **mapping(call)})
     return {"role": "assistant", "parts": parts}
