@@ -138,7 +138,8 @@ COMMANDS = {
         "proxy --upstream http://127.0.0.1:9 --port 0 --suite luna",
         "proxy --upstream http://127.0.0.1:9 --suite bot",
         "proxy --upstream http://127.0.0.1:9 --suite luna --method boost:factor=2",
-        "proxy --upstream http://127.0.0.1:9 --suite short.yaml --method reminder:text=rules",
+        "proxy --upstream http://127.0.0.1:9 --suite short.yaml"
+        " --method reminder:text=rules,kinds=length",
     ],
     "chat": ["chat --help"],
     "trace": ["trace --help", "trace --out recorded/schema-3/drift"],

@@ -83,6 +83,18 @@ def test_consecutive_messages_of_one_speaker_become_one_turn(tmp_path):
     assert spoken(dialog) == [("Look\nhere\n\nplease", "Yes?")] and dialog.system == "Be kind."
 
 
+def test_messages_with_parts_are_read(tmp_path):
+    """As Vercel's AI SDK and Gemini's API write them."""
+    answer = [{"type": "step-start"}, {"type": "text", "text": "Yes?"}]
+    messages = [{"role": "user", "parts": [{"text": "Hi."}]}, {"role": "model", "parts": answer}]
+    (dialog,) = read_dialogs(write(tmp_path / "one.jsonl", messages)).dialogs
+    assert spoken(dialog) == [("Hi.", "Yes?")]
+    image = {"type": "file", "mediaType": "image/png", "url": "x"}
+    messages[0]["parts"].append(image)
+    with pytest.raises(UsageError, match=r"message 1: .*'image/png'.* is not a text"):
+        read_dialogs(write(tmp_path / "two.jsonl", messages))
+
+
 def as_openai(messages):
     """As in logs: the arguments of calls are text, and a call may have no content."""
     said = [dict(message) for message in messages]
@@ -347,8 +359,8 @@ def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
         ([*said("u1"), {"role": "tool", "content": "4"}], 'no answer to "u1"'),
         ([{"role": "tool", "content": "4"}, *said("u1", "a1")], 'begins with "4" of the tool'),
         ({"messages": said("u1", "a1"), "tools": [{"type": "x"}]}, "{'type': 'x'} has no name"),
-        ([{"role": "user", "content": None}], "message 1 holds null, not a text"),
-        ([{"role": "user", "content": [{"type": "image_url"}]}], 'holds [{"type": "image_url"}]'),
+        ([{"role": "user", "content": None}], "message 1: it has neither text nor tool calls"),
+        ([{"role": "user", "content": [{"type": "image_url"}]}], "message 1: {'type': 'image_url'} is not a text"),
         ({"conversations": [{"from": 3, "value": "x"}]}, "it has the role 3; the known roles"),
     ],
 )  # fmt: skip

@@ -253,6 +253,18 @@ def test_a_streamed_tool_call_is_no_end_of_a_turn(suite):
         assert proxy.counts.unscored == {Unscored.UNFINISHED: 1}
 
 
+def test_a_stream_of_content_parts_is_scored(suite):
+    """As Mistral sends it; the thoughts in it are no part of the reply."""
+    thoughts = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm. So. What now?"}]}
+    contents = [[thoughts], [{"type": "text", "text": "Fine, "}], "Tony"]
+    choices = [{"index": 0, "delta": {"content": c}, "finish_reason": None} for c in contents]
+    events = [b"data: " + json.dumps({"choices": [c]}).encode() + b"\n\n" for c in choices]
+    with through(reply_events(*events, *chunks()), suite) as (_, proxy):
+        body = {"messages": user("Hi."), "stream": True}
+        httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
+        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
+
+
 def test_turns_are_counted_and_late_ones_together(suite):
     with through(reply_json(completion("Yes, Tony")), suite) as (_, proxy):
         before = []

@@ -115,9 +115,9 @@ def test_a_reminder_of_the_rules_says_those_of_the_agents_prompt(tmp_path):
     drift.run(Seen(), suite, tmp_path / "run", settings, ["reminder:every=2,text=rules"])
     said = {text.partition("]")[0] for text in reminders}
     assert said == {"[Reminder: Sign with Tony. Write at most nine words."}
-    with pytest.raises(UsageError) as raised:
-        drift.run(Remembers(), SUITE, tmp_path / "no", settings, ["reminder:every=2,text=rules"])
-    assert raised.value.value == "reminder"
+    reminders.clear()
+    drift.run(Seen(), SUITE, tmp_path / "plain", settings, ["reminder:every=2,text=rules"])
+    assert {text.partition("]")[0] for text in reminders} == {"[Reminder: Rules."}
 
 
 def test_the_rules_of_a_prompt_are_chosen_by_kind():
@@ -164,7 +164,7 @@ def test_rules_that_the_last_reply_broke_are_found_by_the_rules_of_a_case():
     asks = dataclasses.replace(never, id="asks", text="Ask first.", when=When(user="order"))
     sign = dataclasses.replace(SIGN, text="Sign with Tony.")
     rules = CaseRules(Case("tony", "rules", "Rules.", rules=(sign, SHORT, never, asks)))
-    assert rules.texts == ("Sign with Tony.", "Never say cheap.", "Ask first.")
+    assert rules.texts == ("Sign with Tony.", "Rules.", "Never say cheap.", "Ask first.")
     assert rules.broken("Hello?", "It is cheap. Tony") == ()  # a rule that is only for probes
     assert rules.broken("My order?", "It is cheap.") == ("Sign with Tony.", "Ask first.")
     assert rules.broken("My order?", "Which one? Tony") == ()

@@ -128,14 +128,23 @@ def test_rules_are_read_before_other_methods_add_text():
         ]
 
 
+def test_a_rule_without_a_text_is_said_by_its_sentence_of_the_prompt_or_by_the_prompt():
+    prompt = "Be Tony. Sign every reply with Tony. Three words are enough."
+    rules = (dataclasses.replace(rule, text="") for rule in (SIGN, SHORT))
+    known = CaseRules(Case("tony", "rules", prompt, rules=rules))
+    assert known.texts == ("Sign every reply with Tony.", prompt)
+    assert known.broken("Hi?", "It is a lot of words.") == known.texts
+    retry = CheckAndRetry().with_rules(known)
+    *_, last = retry.reminded(dialog("a"), [prompt, prompt])
+    assert last["content"] == f"[Reminder: {prompt}]\n\na"
+
+
 @pytest.mark.parametrize("method", [Repair(), CheckAndRetry()])
 def test_a_method_that_needs_rules_says_so_where_there_are_none(method):
     act = method.edit if isinstance(method, Repair) else partial(method.broken, is_cut=False)
     with pytest.raises(UsageError) as unknown:
         act(TALK, "x" if isinstance(method, CheckAndRetry) else 0)
-    with pytest.raises(UsageError) as none:
-        method.with_rules(Words(()))
-    assert unknown.value.value == none.value.value == method.name
+    assert unknown.value.value == method.name
     # the rules are no part of its spec, so that records name it as it was asked for
     assert parse(spec_of([method.with_rules(Words())])) == (method,)
 
@@ -238,13 +247,15 @@ def test_several_retries_are_refused():
 
 
 def test_methods_that_cannot_work_are_refused_before_a_run_begins(tmp_path):
-    plain = Case("plain", "rules", "Rules.", rules=(dataclasses.replace(SIGN, text=""),))
-    lacking = dataclasses.replace(SUITE, cases=(*SUITE.cases, plain))
+    named = Rule("name", ("Who are you?",), {"regex": "Tony"}, text="Your name is Tony.")
+    unchecked = dataclasses.replace(SUITE, cases=(Case("tony", "rules", "Rules.", rules=(named,)),))
     window = drift.Settings(context="slide", window=2, user_prompt="empty")
     summarised = drift.Settings(context="summarise", window=2, user_prompt="empty")
     every = drift.Settings(user_prompt="empty")
     for suite, settings, method in (
-        (lacking, every, "repair"),
+        (unchecked, every, "repair"),
+        (unchecked, every, "check-and-retry"),
+        (unchecked, every, "reminder:when=broken"),
         (SUITE, every, "reminder:text=rules,kinds=closng"),
         (SUITE, window, "reminder:every=5"),
         (SUITE, window, "reminder:every=1,after=2"),
@@ -285,6 +296,28 @@ def test_a_run_records_how_often_replies_were_drawn_again(tmp_path):
         assert {probe.score for probe in record.probes if probe.rule == "sign"} == {
             1.0 if retries else 0.0
         }
+
+
+def test_a_suite_without_texts_is_checked(tmp_path):
+    french = "Ce matin, j'ai fait une longue promenade."
+
+    class French(ScriptedModel):
+        """Replies in French only when reminded."""
+
+        def text(self, request):
+            messages = request.compiled.edit(request.messages, request.editing_seed)
+            is_reminded = "[Reminder: Always reply in French.]" in messages[-1]["content"]
+            return french if is_reminded else "This morning I went for a long walk."
+
+    suite = drift.load_suite("everyday").only(["french-1"])
+    settings = drift.Settings(rounds=2, conversations=1, user_prompt="empty")
+    methods = ["none", "check-and-retry", "repair"]
+    run = drift.run(French(), suite, tmp_path / "run", settings, methods)
+    scores = {
+        record.method: {probe.score for probe in record.probes} for record in run.conversations
+    }
+    assert scores == {"none": {0.0}, "check-and-retry": {1.0}, "repair": {0.0}}
+    assert run.manifest.checkable
 
 
 def test_a_page_says_what_methods_cost_in_tokens_and_draws(tmp_path):

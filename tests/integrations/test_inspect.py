@@ -339,7 +339,7 @@ def test_images_tools_and_other_event_loops_are_refused_by_name(model):
     token = sniffio.current_async_library_cvar.set("trio")
     try:
         with pytest.raises(UsageError) as refused:
-            model.api._running()
+            model.api._running_engine()
         assert (refused.value.value, refused.value.allowed) == ("trio", "asyncio")
     finally:
         sniffio.current_async_library_cvar.reset(token)

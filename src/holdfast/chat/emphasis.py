@@ -25,6 +25,13 @@ class TextRange(NamedTuple):
     last: int  # exclusive
 
 
+class EmphasisedChat(NamedTuple):
+    """A chat without marks, and the ranges that are emphasised in it."""
+
+    messages: tuple[Message, ...]
+    ranges: tuple[TextRange, ...]
+
+
 # a text, a text and which occurrence of it (from 1), or a range
 Part = str | tuple[str, int] | tuple[int, int, int]
 
@@ -42,36 +49,32 @@ def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[TextRange, ..
     """
     check_parts(emphasis)
     ranges = sorted(_trimmed(messages, _find(messages, part), part) for part in emphasis)
-    apart: list[TextRange] = []
+    disjoint: list[TextRange] = []
     for current in ranges:
-        before = apart[-1] if apart else None
+        before = disjoint[-1] if disjoint else None
         if before and before.message == current.message and current.first <= before.last:
-            apart[-1] = before._replace(last=max(before.last, current.last))
+            disjoint[-1] = before._replace(last=max(before.last, current.last))
         else:
-            apart.append(current)
-    return tuple(apart)
+            disjoint.append(current)
+    return tuple(disjoint)
 
 
 def edit_emphasised(
     messages: Messages, emphasis: Sequence[TextRange], edit: Callable[[Messages], Messages]
-) -> tuple[tuple[Message, ...], tuple[TextRange, ...]]:
+) -> EmphasisedChat:
     """The chat as a function edits it, and the emphasis in it: text that the function repeats is
     emphasised everywhere.
     """
     if not emphasis:
-        return tuple(edit(messages)), ()
+        return EmphasisedChat(tuple(edit(messages)), ())
     mark = unused_character([message["content"] for message in messages])
     return take_marks(edit(put_marks(messages, emphasis, mark)), mark)
 
 
-def read_marks(messages: Messages) -> tuple[tuple[Message, ...], tuple[TextRange, ...]]:
+def read_marks(messages: Messages) -> EmphasisedChat:
     r"""The chat without its marks, and the ranges they emphasise: `*like this*`; `\*` is a `*`."""
-    plain, ranges = [], []
-    for number, message in enumerate(messages):
-        text, spans = _read_message(number, message["content"])
-        plain.append({**message, "content": text})
-        ranges += [TextRange(number, *span) for span in spans]
-    return tuple(plain), tuple(ranges)
+    pieces = [_pieces_of(number, message["content"]) for number, message in enumerate(messages)]
+    return _joined(messages, pieces)
 
 
 def put_marks(messages: Messages, ranges: Sequence[TextRange], mark: str) -> tuple[Message, ...]:
@@ -86,19 +89,25 @@ def put_marks(messages: Messages, ranges: Sequence[TextRange], mark: str) -> tup
     return tuple(marked)
 
 
-def take_marks(messages: Messages, mark: str) -> tuple[tuple[Message, ...], tuple[TextRange, ...]]:
+def take_marks(messages: Messages, mark: str) -> EmphasisedChat:
     """The chat without `mark`, and the ranges that were enclosed in pairs of it."""
-    plain, ranges = [], []
-    for number, message in enumerate(messages):
-        pieces = message["content"].split(mark)
-        ranges += [TextRange(number, *span) for span in spans_between(pieces)]
-        plain.append({**message, "content": "".join(pieces)})
-    return tuple(plain), tuple(ranges)
+    return _joined(messages, [message["content"].split(mark) for message in messages])
+
+
+def _joined(messages: Messages, pieces: Sequence[Sequence[str]]) -> EmphasisedChat:
+    """The chat whose messages consist of these pieces, each second one emphasised."""
+    plain: list[Message] = []
+    ranges: list[TextRange] = []
+    for number, (message, parts) in enumerate(zip(messages, pieces, strict=True)):
+        plain.append({**message, "content": "".join(parts)})
+        ranges += [TextRange(number, *span) for span in spans_between(parts)]
+    return EmphasisedChat(tuple(plain), tuple(ranges))
 
 
 def spans_between(pieces: Sequence[str]) -> list[Span]:
     """The spans of the second, fourth, ... of these pieces in their concatenation."""
-    spans, position = [], 0
+    spans: list[Span] = []
+    position = 0
     for index, piece in enumerate(pieces):
         if index % 2:
             spans.append((position, position + len(piece)))
@@ -108,8 +117,9 @@ def spans_between(pieces: Sequence[str]) -> list[Span]:
 
 def unused_character(texts: Sequence[str]) -> str:
     """A private-use character that neither the texts nor transformers use."""
-    seen = set().union(*texts)
-    return next(chr(code) for code in range(0xF0100, 0xFFFFE) if chr(code) not in seen)
+    in_texts = set().union(*texts)
+    characters = map(chr, range(0xF0100, 0xFFFFE))
+    return next(character for character in characters if character not in in_texts)
 
 
 def check_parts(emphasis: Sequence[Part]) -> None:
@@ -122,7 +132,10 @@ def check_parts(emphasis: Sequence[Part]) -> None:
             value=emphasis,
         )
     for part in emphasis:
-        text, occurrence = part if len(part) == 2 and not isinstance(part, str) else (part, 1)
+        text: object = part
+        occurrence = 1
+        if not isinstance(part, str) and len(part) == 2:
+            text, occurrence = part
         if (isinstance(text, str) and not text.strip()) or occurrence < 1:
             raise UsageError(
                 "Emphasis is a text, (text, occurrence from 1) or (message, first, last), not"
@@ -141,8 +154,8 @@ def _find(messages: Messages, part: Any) -> TextRange:
     return _checked_range(messages, tuple(part))
 
 
-def _checked_range(messages: Messages, given: tuple[int, int, int]) -> TextRange:
-    number, first, last = given
+def _checked_range(messages: Messages, part: tuple[int, int, int]) -> TextRange:
+    number, first, last = part
     size = f"there are {len(messages)} messages"
     if 0 <= number < len(messages):
         length = len(messages[number]["content"])
@@ -150,10 +163,10 @@ def _checked_range(messages: Messages, given: tuple[int, int, int]) -> TextRange
             return TextRange(number, first, last)
         size = f"message {number} has {length} characters"
     raise UsageError(
-        f"The emphasised range {given} is not in the chat: {size}, both counted from 0; give"
+        f"The emphasised range {part} is not in the chat: {size}, both counted from 0; give"
         " (message, first, last).",
         option="emphasis",
-        value=given,
+        value=part,
     )
 
 
@@ -165,10 +178,10 @@ def _find_text(messages: Messages, text: str, occurrence: int | None) -> TextRan
     ]
     if not places:
         near = nearest(text, [message["content"] for message in messages])
+        hint = f"; the nearest is {shortened(near)}" if near else ""
         raise PromptError(
-            f"The emphasised {shortened(text)} is in no"
-            f" message{f'; the nearest is {shortened(near)}' if near else ''}; give it as it is"
-            " written there.",
+            f"The emphasised {shortened(text)} is in no message{hint}; give it as it is written"
+            " there.",
             option="emphasis",
             value=text,
             allowed=near,
@@ -193,7 +206,8 @@ def _find_text(messages: Messages, text: str, occurrence: int | None) -> TextRan
 
 
 def _starts(content: str, text: str) -> list[int]:
-    starts, start = list[int](), content.find(text)
+    starts: list[int] = []
+    start = content.find(text)
     while start >= 0 and len(starts) < _MAX_OCCURRENCES:
         starts.append(start)
         start = content.find(text, start + 1)
@@ -209,14 +223,16 @@ def _trimmed(messages: Messages, whole: TextRange, part: Part) -> TextRange:
             option="emphasis",
             value=part,
         )
-    return TextRange(
-        number, first + len(text) - len(text.lstrip()), last - len(text) + len(text.rstrip())
-    )
+    first += len(text) - len(text.lstrip())
+    last -= len(text) - len(text.rstrip())
+    return TextRange(number, first, last)
 
 
-def _read_message(number: int, content: str) -> tuple[str, list[Span]]:
-    """One message without its marks, and the spans they emphasised; escapes are read first."""
-    pieces, starts, last = [""], [], 0
+def _pieces_of(number: int, content: str) -> list[str]:
+    """A message split at its marks: each second piece is emphasised. Escapes are read first."""
+    pieces = [""]
+    starts: list[int] = []  # of the marks
+    last = 0
     for match in re.finditer(r"\\?\*", content):
         pieces[-1] += content[last : match.start()]
         last = match.end()
@@ -232,10 +248,11 @@ def _read_message(number: int, content: str) -> tuple[str, list[Span]]:
             f"Message {number + 1} has a mark without a partner at character {start}"
             f" ({shortened(content[start : start + 40])}); close it, or write \\* for an asterisk."
         )
-    if empty := next((index for index in range(1, len(pieces), 2) if not pieces[index].strip()), 0):
-        raise UsageError(
-            f"Message {number + 1} emphasises nothing at character {starts[empty - 1]}"
-            f" ({shortened(content[starts[empty - 1] :][:20])}); write *like this*, and \\* for an"
-            " asterisk."
-        )
-    return "".join(pieces), spans_between(pieces)
+    for start, piece in zip(starts[::2], pieces[1::2], strict=True):
+        if not piece.strip():
+            raise UsageError(
+                f"Message {number + 1} emphasises nothing at character {start}"
+                f" ({shortened(content[start : start + 20])}); write *like this*, and \\* for an"
+                " asterisk."
+            )
+    return pieces

@@ -51,12 +51,12 @@ def check_kept(
     for number, message in enumerate(messages):
         if message["role"] in ("system", "tool") or not message["content"].strip():
             continue
-        kept = number not in left_out
-        if kept and message["content"].strip() not in text:
-            packed = packed or _packed(text)
-            kept = _is_kept(message, packed)
-        if not kept:
+        if number in left_out:
             raise PromptError(_lost_message(messages, number))
+        if message["content"].strip() not in text:
+            packed = packed or _packed(text)
+            if not _is_kept(message, packed):
+                raise PromptError(_lost_message(messages, number))
 
 
 def _lost_message(messages: Messages, number: int) -> str:

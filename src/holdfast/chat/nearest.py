@@ -15,23 +15,25 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+(?:[^\w\s]+\w+)*")
 
 def nearest(wanted: str, texts: Sequence[str]) -> str:
     """The words of the texts that are most like `wanted`, as many as it has; "" if none are."""
-    wanted, best, ratio, left = wanted[:_MAX_WANTED], "", _MIN_RATIO, _MAX_SEARCHED
-    for whole in texts:
-        text = whole[:left]
-        left -= len(text)
-        matcher = difflib.SequenceMatcher(
-            None,
-            text.casefold() if len(text.casefold()) == len(text) else text,
-            wanted.casefold(),
-            autojunk=False,
-        )
+    wanted = wanted[:_MAX_WANTED]
+    folded = wanted.casefold()
+    best = ""
+    best_ratio = _MIN_RATIO
+    characters_left = _MAX_SEARCHED
+    for whole_text in texts:
+        text = whole_text[:characters_left]
+        characters_left -= len(text)
+        searched = text.casefold()
+        if len(searched) != len(text):  # its positions would not be those of the text
+            searched = text
+        matcher = difflib.SequenceMatcher(None, searched, folded, autojunk=False)
         block = matcher.find_longest_match()  # finding all blocks may take minutes
         for part in _windows(text, block, len(_WORD.findall(wanted))):
-            compared = difflib.SequenceMatcher(
-                None, part.casefold(), wanted.casefold(), autojunk=False
-            )
-            if (alike := compared.ratio()) > ratio:
-                best, ratio = part, alike
+            matcher = difflib.SequenceMatcher(None, part.casefold(), folded, autojunk=False)
+            ratio = matcher.ratio()
+            if ratio > best_ratio:
+                best = part
+                best_ratio = ratio
     return best
 
 
@@ -39,9 +41,12 @@ def _windows(text: str, block: difflib.Match, count: int) -> list[str]:
     """The runs of `count` words that overlap a block which the text shares with the wanted one,
     without punctuation around; the one that begins nearest to where that would begin is first.
     """
-    first, last, aligned = block.a, block.a + block.size, block.a - block.b
+    block_end = block.a + block.size
     words = [match.span() for match in _WORD.finditer(text)]
-    runs = zip(words, words[max(0, count - 1) :], strict=False)
-    overlapping = [(begin[0], end[1]) for begin, end in runs if begin[0] < last and end[1] > first]
-    overlapping.sort(key=lambda run: abs(run[0] - aligned))
+    runs = [
+        (first_word[0], last_word[1])
+        for first_word, last_word in zip(words, words[max(0, count - 1) :], strict=False)
+    ]
+    overlapping = [(start, end) for start, end in runs if start < block_end and end > block.a]
+    overlapping.sort(key=lambda run: abs(run[0] - (block.a - block.b)))
     return [text[start:end] for start, end in overlapping if end - start <= _MAX_MATCH]

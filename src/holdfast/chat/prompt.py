@@ -96,7 +96,8 @@ def render_with_spans(
         UsageError: an unknown `system_as`.
     """
     chat = _place_system(messages, system_as)
-    placed, words = chat.messages, chat.words
+    placed = chat.messages
+    words = chat.words
     write = templates.render_text if default_system else default_prompts.render_without_default
     had_system = any(message["role"] == "system" for message in messages)
     if default_system and had_system and not words and len(placed) < len(messages):
@@ -231,21 +232,18 @@ def _find_certain(
 ) -> tuple[Span, ...] | None:
     """The spans of words that only their message can have produced; None if that is not certain."""
     spans = []
-    for index, wanted in words.items():
-        elsewhere = any(
-            wanted in message["content"] for other, message in enumerate(placed) if other != index
-        )
-        named = any(wanted in message["role"] for message in placed)
+    for index, prompt in words.items():
+        others = [message for other, message in enumerate(placed) if other != index]
         if (
-            len(wanted) < _MIN_DISTINCTIVE
-            or elsewhere
-            or named
-            or wanted in template
-            or text.count(wanted) != 1
+            len(prompt) < _MIN_DISTINCTIVE
+            or any(prompt in message["content"] for message in others)
+            or any(prompt in message["role"] for message in placed)
+            or prompt in template
+            or text.count(prompt) != 1
         ):
             return None
-        start = text.index(wanted)
-        spans.append((start, start + len(wanted)))
+        start = text.index(prompt)
+        spans.append((start, start + len(prompt)))
     return tuple(sorted(spans))
 
 
@@ -255,16 +253,17 @@ def _find_marked(
     """The spans of words, from a second rendering with marks; None if other text differs too."""
     mark = unused_character([text, *(message["content"] for message in placed)])
     marked = list(placed)
-    for index, wanted in words.items():
-        before, after = placed[index]["content"].split(wanted, 1)
-        marked[index] = {**placed[index], "content": f"{before}{mark}{wanted}{mark}{after}"}
+    for index, prompt in words.items():
+        before, after = placed[index]["content"].split(prompt, 1)
+        marked[index] = {**placed[index], "content": f"{before}{mark}{prompt}{mark}{after}"}
     pieces = write(marked).split(mark)
-    marked_words, sought = Counter(pieces[1::2]), Counter(words.values())
+    prompts = Counter(words.values())
+    between_marks = Counter(pieces[1::2])
     if (
         "".join(pieces) != text
         or len(pieces) % 2 == 0
-        or not sought <= marked_words
-        or marked_words.keys() != sought.keys()
+        or not prompts <= between_marks
+        or between_marks.keys() != prompts.keys()
     ):
         return None
     return tuple(spans_between(pieces))
@@ -274,27 +273,20 @@ def _find_emphasis(
     text: str, messages: Messages, ranges: Sequence[TextRange], pieces: Sequence[str]
 ) -> tuple[Span, ...]:
     """The spans of the emphasised texts, each found once, from a rendering split at its marks."""
-    sought = Counter(messages[number]["content"][first:last] for number, first, last in ranges)
-    marked_words = Counter(pieces[1::2])
-    if "".join(pieces) == text and len(pieces) % 2 and sought == marked_words:
+    emphasised = Counter(messages[number]["content"][first:last] for number, first, last in ranges)
+    between_marks = Counter(pieces[1::2])
+    if "".join(pieces) == text and len(pieces) % 2 and emphasised == between_marks:
         return tuple(spans_between(pieces))
-    if repeated := next(
-        (
-            words
-            for words in marked_words
-            if len(pieces) % 2 and marked_words[words] > sought[words] > 0
-        ),
-        None,
-    ):
-        raise PromptError(
-            f"The chat template repeats the emphasised {shortened(repeated)}; use a model whose"
-            " template leaves messages as they are.",
-            option="emphasis",
-            value=repeated,
-        )
-    lost = next(
-        (words for words in sought if marked_words[words] < sought[words]), next(iter(sought))
-    )
+    for words, count in between_marks.items():
+        if len(pieces) % 2 and count > emphasised[words] > 0:
+            raise PromptError(
+                f"The chat template repeats the emphasised {shortened(words)}; use a model whose"
+                " template leaves messages as they are.",
+                option="emphasis",
+                value=words,
+            )
+    missing = (words for words, count in emphasised.items() if between_marks[words] < count)
+    lost = next(missing, next(iter(emphasised)))
     near = nearest(lost, [text])
     hint = f"; the nearest in the rendered prompt is {shortened(near)}" if near else ""
     raise PromptError(
@@ -308,10 +300,10 @@ def _find_emphasis(
 
 def _lost(words: dict[int, str], system_as: str) -> PromptError:
     prompts = " or ".join(dict.fromkeys(shortened(prompt) for prompt in words.values()))
-    lost = f"The chat template leaves out or rewrites the system prompt {prompts};"
+    problem = f"The chat template leaves out or rewrites the system prompt {prompts}"
     if system_as == "role":
         return NoSystemRole(
-            f"{lost} this model may lack a system role: put it before the first user message"
+            f"{problem}; this model may lack a system role: put it before the first user message"
             f" ({option('system_as', 'first-user')})."
         )
-    return PromptError(f"{lost} use a model whose template leaves messages as they are.")
+    return PromptError(f"{problem}; use a model whose template leaves messages as they are.")

@@ -113,20 +113,21 @@ def split_reasoning(text: str) -> SplitReply:
         return _split_harmony(text)
     if dropped := _HARMONY_WITHOUT_TOKENS.match(text):
         return SplitReply(dropped["reasoning"].strip(), text[dropped.end() :].lstrip())
-    blocks, rest = _leading_blocks(text)
+    blocks = _leading_blocks(text)
     if not blocks:
         return _split_at_closing(text)
-    reasoning = "\n\n".join(block for block in blocks if block)
-    return SplitReply(reasoning, _without_response_tokens(rest))
+    reasoning = "\n\n".join(block.reasoning for block in blocks if block.reasoning)
+    return SplitReply(reasoning, _without_response_tokens(blocks[-1].reply))
 
 
-def _leading_blocks(text: str) -> tuple[list[str], str]:
-    """The blocks at the beginning of `text`, without markers, and what follows the last one."""
-    blocks, rest = [], text
+def _leading_blocks(text: str) -> list[SplitReply]:
+    """The blocks at the beginning of `text`, without markers, each with the text after it."""
+    blocks: list[SplitReply] = []
+    rest = text
     while block := _leading_block(rest):
-        blocks.append(block.reasoning)
+        blocks.append(block)
         rest = block.reply
-    return blocks, rest
+    return blocks
 
 
 def _leading_block(text: str) -> SplitReply | None:
@@ -146,7 +147,8 @@ def _end_of_block(text: str, start: int, markers: _Markers) -> tuple[int, int]:
     Blocks may be nested. Markers that the reasoning only mentions do not count. If no closing is
     left for the block, the first one ends it.
     """
-    depth, first = 1, None
+    depth = 1
+    first: tuple[int, int] | None = None  # where the first closing is
     mentions = _Mentions(text, start)
     for marker in markers.inside.finditer(text, start):
         if not marker["opening"] and not mentions.is_quoted(*marker.span()):
@@ -185,8 +187,10 @@ class _Mentions:
 
     def is_mention(self, begin: int, end: int) -> bool:
         """Whether the marker at these positions is quoted, in code, or a word of a sentence."""
-        text, line = self._text, self._line_start(begin)
-        if self._count("```", self._start, begin) % 2 or self._count("`", line, begin) % 2:
+        text = self._text
+        is_in_block = self._count("```", self._start, begin) % 2
+        is_in_code = self._count("`", self._line_start(begin), begin) % 2
+        if is_in_block or is_in_code:
             return True
         if self.is_quoted(begin, end):
             return True

@@ -151,40 +151,48 @@ def _roles_in_parts(template: str, tokenizer: PreTrainedTokenizerFast) -> frozen
 def _find_roles_in_parts(template: str, tokenizer: PreTrainedTokenizerFast) -> frozenset[str]:
     roles = ("system", "user", "assistant", "user")
     marks = [f"h7f3d{number}x" for number in range(len(roles))]
-    every = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
-    for chat in (every, every[1:], every[1:2]):  # a template may refuse a role
-
-        def kept(in_parts: frozenset[str], chat: list[Message] = chat) -> frozenset[str]:
-            """The roles whose messages are all rendered; a template that fails keeps none."""
-            try:
-                text = _apply(_as_parts(chat, in_parts), tokenizer, template)
-            except Exception:  # a template is a program
-                return frozenset()
-            if any(quote in text for quote in _PRINTED_PARTS):
-                return frozenset()
-            lost = {message["role"] for message in chat if message["content"] not in text}
-            return frozenset(message["role"] for message in chat) - lost
-
+    longest = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
+    for chat in (longest, longest[1:], longest[1:2]):  # a template may refuse a role
         roles_in_chat = frozenset(message["role"] for message in chat)
-        whole = kept(frozenset())
-        if whole == roles_in_chat:
+        rendered = _rendered_roles(chat, frozenset(), template, tokenizer)
+        if rendered == roles_in_chat:
             return frozenset()
-        for in_parts in (roles_in_chat - whole, roles_in_chat):
-            if kept(in_parts) == roles_in_chat:
+        for in_parts in (roles_in_chat - rendered, roles_in_chat):
+            if _rendered_roles(chat, in_parts, template, tokenizer) == roles_in_chat:
                 # a tool's result is read as a user's message is
                 return in_parts | ({"tool"} if "user" in in_parts else set())
     return frozenset()
 
 
+def _rendered_roles(
+    chat: list[Message],
+    in_parts: frozenset[str],
+    template: str,
+    tokenizer: PreTrainedTokenizerFast,
+) -> frozenset[str]:
+    """The roles whose messages are all rendered, with the content of some as a list of parts; a
+    template that fails renders none.
+    """
+    try:
+        text = _apply(_as_parts(chat, in_parts), tokenizer, template)
+    except Exception:  # a template is a program
+        return frozenset()
+    if any(quote in text for quote in _PRINTED_PARTS):
+        return frozenset()
+    lost = {message["role"] for message in chat if message["content"] not in text}
+    return frozenset(message["role"] for message in chat) - lost
+
+
 def _with_tool_names(messages: Messages) -> list[Message]:
     """The messages, with the tool's name added to each result, as some templates print it."""
-    names: dict[str, str] = {}
-    named = []
+    names: dict[str, str] = {}  # by the id of the call
+    with_names = []
     for message in messages:
-        names |= {c.get("id"): c["function"]["name"] for c in message.get("tool_calls") or ()}
+        for call in message.get("tool_calls") or ():
+            names[call.get("id")] = call["function"]["name"]
         name = names.get(message.get("tool_call_id", ""))
-        named.append({"name": name, **message} if name else message)
-    return named
+        with_names.append({"name": name, **message} if name else message)
+    return with_names
 
 
 def check_tools(
@@ -205,7 +213,8 @@ def check_tools(
         declared.append({**tool, "function": {**function, "name": name}})
     chat: list[Message] = []
     for message in messages:
-        text, calls = message["content"], []
+        text = message["content"]
+        calls = []
         for call in message.get("tool_calls") or ():
             function = call["function"]
             name = function["name"] + marked(f"the call of {function['name']!r}")

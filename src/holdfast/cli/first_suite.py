@@ -9,7 +9,7 @@ from holdfast.drafting.drafted_files import DraftedFile, UndraftedLine, draft_li
 from holdfast.drafting.probing import probed
 from holdfast.drafting.prohibited_statements import as_said
 from holdfast.drafting.suite_text import sentence_of, suite_text
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, cut
 from holdfast.files import write_whole
 from holdfast.plurals import count_of
 
@@ -22,12 +22,12 @@ def draft_rules(prompt: Path) -> DraftedFile:
     file = probed(draft_lines(prompt))
     print(f"{prompt}: {count_of(len(file.rules), 'rule')} drafted.")
     for rule in file.rules:
-        print(f"  rule {rule.id}: {_shortened(sentence_of(as_said(rule.statement)))}")
+        print(f"  rule {rule.id}: {cut(sentence_of(as_said(rule.statement)), _SHOWN)}")
     others = [line for line in file.lines if isinstance(line, UndraftedLine)]
     if others:
         print("No rule, and so not measured:")
     for statement, undrafted in others:
-        print(f"  line {statement.line}: {_shortened(sentence_of(statement))}")
+        print(f"  line {statement.line}: {cut(sentence_of(statement), _SHOWN)}")
         print(f"    {undrafted.reason}")
     if not file.rules:
         raise UsageError(
@@ -39,10 +39,6 @@ def draft_rules(prompt: Path) -> DraftedFile:
             value=str(prompt),
         )
     return file
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1].rstrip()}…"
 
 
 def write_suite(drafted: DraftedFile, folder: Path) -> tuple[Path, str]:

@@ -16,7 +16,7 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.dialog_records import agent_of, participant_of, place_of
 from holdfast.drift.judges import load_judges, open_judges
 from holdfast.drift.pairing import Pairing, ProbeQuestion, draw
-from holdfast.drift.probe_outcomes import ProbeOutcome, outcome_of
+from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
 from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
@@ -41,7 +41,8 @@ from holdfast.seeds import seed_of
 FOLDER = "baseline"
 KIND = "baseline"
 UNSTEERED = "none"
-_ASKED_BY = ("seed", "sampling", "user_prompt", "pairs", "probes_per_round")  # fix the questions
+# the settings that determine the questions and the replies to them
+_OF_QUESTIONS = ("seed", "sampling", "user_prompt", "pairs", "probes_per_round")
 
 
 def ask_baseline(
@@ -71,49 +72,42 @@ def ask_baseline(
     """
     folder = Path(out) / FOLDER
     about = {"command": KIND, "argv": running.command, **facts_about(model)}
-    given, settings = prepare(model, suite, settings, cast.read())
-    every = dataclasses.asdict(settings)
-    asked_by = {name: every[name] for name in _ASKED_BY}
-    known = known_identity(suite, [UNSTEERED], asked_by, given)
-    identity = {**identity_of_model(model), **known}
+    user_source, settings = prepare(model, suite, settings, cast.read())
+    fields = dataclasses.asdict(settings)
+    of_questions = {name: fields[name] for name in _OF_QUESTIONS}
+    identity = {
+        **identity_of_model(model),
+        **known_identity(suite, [UNSTEERED], of_questions, user_source),
+    }
     if "default_system_prompt" in about:  # version 0.2 asked with the template's default
         identity["default_system_prompt"] = about["default_system_prompt"]
-    judged = load_judges(suite, model, cast.judging)
+    judge_models = load_judges(suite, model, cast.judging)
     with open_run(folder, identity, about) as run:
         groups = batches(range(settings.conversations), settings.batch)
-        every_batch = resume(run, UNSTEERED, groups, alone=model.independent)
-        left = unfinished(every_batch, running.progress)
+        resumed = resume(run, UNSTEERED, groups, alone=model.independent)
+        pending = unfinished(resumed, running.progress)
 
         def note(failed: FailedRequest) -> None:
             run.note_failure(UNSTEERED, failed.name[1], failed.why, failed.reason)
 
         async def ask_all() -> None:
             watch = OutageWatch(note, "conversation")
-            async with open_judges(suite, judged, Path(out)) as judges, model.session() as engine:
-                for batch in left:
-                    pairings = [draw(suite, settings, given, number) for number in batch.to_run]
+            async with (
+                open_judges(suite, judge_models, Path(out)) as judges,
+                model.session() as engine,
+            ):
+                for batch in pending:
+                    pairings = [draw(suite, settings, user_source, n) for n in batch.to_run]
                     began = time.monotonic()
                     answered = await _ask(engine, pairings, settings, watch)
-                    seconds = round((time.monotonic() - began) / len(pairings), 3)
+                    seconds = (time.monotonic() - began) / len(pairings)
                     for answers in answered:
                         results = await judges.resolve(answers.probes)
-                        record = Conversation(
-                            method=UNSTEERED,
-                            conversation=answers.pairing.number,
-                            agent=agent_of(answers.pairing.agent),
-                            user=participant_of(None),
-                            turns=(),
-                            probes=results.probes,
-                            tokens=Tokens(forwarded=answers.forwarded, least=0),
-                            seconds=seconds,
-                            unscored=results.unscored,
-                            unanswered=results.unanswered,
-                        )
-                        batch.append(record)
+                        batch.append(_record_of(answers, results, seconds))
                     running.progress(len(batch.numbers), sum(a.forwarded for a in answered))
                 await watch.finish(engine)
 
-        if left:
+        if pending:
             run_sync(ask_all())
     return read_run(folder)
 
@@ -133,39 +127,60 @@ class _Answers:
     forwarded: int  # tokens that went through the model
 
 
+def _record_of(answers: _Answers, results: ProbeResults, seconds: float) -> Conversation:
+    """The record of one conversation's answers; a conversation without turns."""
+    return Conversation(
+        method=UNSTEERED,
+        conversation=answers.pairing.number,
+        agent=agent_of(answers.pairing.agent),
+        user=participant_of(None),
+        turns=(),
+        probes=results.probes,
+        tokens=Tokens(forwarded=answers.forwarded, least=0),
+        seconds=round(seconds, 3),
+        unscored=results.unscored,
+        unanswered=results.unanswered,
+    )
+
+
 async def _ask(
     engine: Engine, pairings: Sequence[Pairing], settings: Settings, watch: OutageWatch
 ) -> list[_Answers]:
     """Asks the questions of conversations together; leaves out those with an unanswered one."""
-    questions = {
-        pairing.number: {
-            (f"question {position}", pairing.number): question
-            for position, question in enumerate(pairing.every_probe, 1)
-            if question.kind == "stability"
-        }
-        for pairing in pairings
-    }
-    unprompted = {"role": "system", "content": ""}
-    requests = {
-        name: Request(
-            (unprompted, {"role": "user", "content": question.question}),
-            sampling=settings.sampling,
-            seed=seed_of("baseline", settings.seed, number, question.rule.id, question.index),
-            system_as=settings.system_as,
-        )
-        for number, named in questions.items()
-        for name, question in named.items()
-    }
+    questions = {pairing.number: _questions_of(pairing) for pairing in pairings}
+    requests: dict[Name, Request] = {}
+    for number, by_name in questions.items():
+        for name, question in by_name.items():
+            requests[name] = _request_for(question, number, settings)
     replies: dict[Name, Reply] = {}
     await answer_each(engine, requests, watch, replies.__setitem__)
     answered = []
     for pairing in pairings:
-        named = questions[pairing.number]
-        if named.keys() <= replies.keys():
-            outcomes = [_outcomes(named[name], replies[name]) for name in named]
-            forwarded = sum(replies[name].forwarded for name in named)
+        by_name = questions[pairing.number]
+        if by_name.keys() <= replies.keys():
+            outcomes = [_outcomes(question, replies[name]) for name, question in by_name.items()]
+            forwarded = sum(replies[name].forwarded for name in by_name)
             answered.append(_Answers(pairing, tuple(chain.from_iterable(outcomes)), forwarded))
     return answered
+
+
+def _questions_of(pairing: Pairing) -> dict[Name, ProbeQuestion]:
+    """The questions of one conversation, by the names of their requests."""
+    return {
+        (f"question {position}", pairing.number): question
+        for position, question in enumerate(pairing.every_probe, 1)
+        if question.kind == "stability"
+    }
+
+
+def _request_for(question: ProbeQuestion, number: int, settings: Settings) -> Request:
+    """The request for the reply to a question of conversation `number`, without a prompt."""
+    return Request(
+        ({"role": "system", "content": ""}, {"role": "user", "content": question.question}),
+        sampling=settings.sampling,
+        seed=seed_of("baseline", settings.seed, number, question.rule.id, question.index),
+        system_as=settings.system_as,
+    )
 
 
 def _outcomes(question: ProbeQuestion, reply: Reply) -> list[ProbeOutcome]:

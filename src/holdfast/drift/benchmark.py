@@ -29,7 +29,7 @@ from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import load_suite
 from holdfast.drift.two_models import session_of
-from holdfast.drift.user_scripts import UserTurns
+from holdfast.drift.user_scripts import UserSource
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync
@@ -81,11 +81,11 @@ def run(
     methods_by_spec = _by_spec(methods)
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
-    given, settings = prepare(model, suite, settings, cast.read())
+    user_source, settings = prepare(model, suite, settings, cast.read())
     for methods_of_agent in methods_by_spec.values():
         check_in_dialogs(model, methods_of_agent, suite.cases, settings)
     judges = load_judges(suite, model, cast.judging)
-    benchmark = _Benchmark(model, suite, settings, given, cast, running)
+    benchmark = _Benchmark(model, suite, settings, user_source, cast, running)
     identity = benchmark.identity(methods_by_spec, judges)
     about = benchmark.about()
     with records.open_run(Path(out), identity, about, COMPATIBILITY) as folder:
@@ -111,7 +111,7 @@ class _Benchmark:
     model: ChatModel
     suite: Suite
     settings: Settings
-    given: Dialogs | UserTurns | None  # dialogs to replay, or the user's messages
+    user_source: UserSource | None
     cast: Cast
     running: Running
 
@@ -122,7 +122,7 @@ class _Benchmark:
         settings = asdict(self.settings)
         return {
             **identity_of_model(self.model),
-            **known_identity(self.suite, specs, settings, self.given),
+            **known_identity(self.suite, specs, settings, self.user_source),
             **identity_of_others(self.cast.user_model, judges),
         }
 
@@ -136,8 +136,8 @@ class _Benchmark:
             "versions": _versions(),
         }
         notes = list(self.suite.notes)
-        if isinstance(self.given, Dialogs) and self.given.left_out:
-            notes.append(self.given.left_out)
+        if isinstance(self.user_source, Dialogs) and self.user_source.left_out:
+            notes.append(self.user_source.left_out)
         return {**about, "notes": notes} if notes else about
 
     async def run_batch(
@@ -145,11 +145,12 @@ class _Benchmark:
     ) -> None:
         """Runs the conversations of a batch that are not recorded yet, and records them."""
         if batch.num_finished:
-            kept = set(batch.numbers).difference(batch.to_run)
-            self.running.progress(count_replies(self.suite, self.settings, self.given, kept), 0)
+            finished = set(batch.numbers).difference(batch.to_run)
+            replies = count_replies(self.suite, self.settings, self.user_source, finished)
+            self.running.progress(replies, 0)
         if not batch.to_run:
             return
-        pairings = [draw(self.suite, self.settings, self.given, n) for n in batch.to_run]
+        pairings = [draw(self.suite, self.settings, self.user_source, n) for n in batch.to_run]
         # a model that computes nothing here limits its requests itself
         is_remote = self.model.independent and self.cast.user_model is None
         concurrency = None if is_remote else self.settings.batch
@@ -183,7 +184,8 @@ class Recorder:
     async def record(self, dialog: Dialog) -> None:
         """Records a conversation that is over."""
         now = time.monotonic()
-        seconds, self.last = now - self.last, now
+        seconds = now - self.last
+        self.last = now
         rows = self.engine.rows_at_most if isinstance(self.engine, LimitsRows) else None
         results = await self.judges.resolve(dialog.probes)
         conversation = conversation_of(dialog, self.batch.name, results, seconds, rows)
@@ -199,7 +201,7 @@ def check_before_loading(
     out: Path | str,
     settings: Settings,
     methods: Sequence[Methods],
-    given: Dialogs | UserTurns | None = None,
+    user_source: UserSource | None = None,
     command: str = "",
 ) -> None:
     """Refuses what can be refused before a model is loaded.
@@ -211,8 +213,8 @@ def check_before_loading(
     by_spec = _by_spec(methods)
     for methods_of_agent in by_spec.values():
         check_with_rules(methods_of_agent, suite.cases, settings)
-    final = asdict(resolve_settings(suite, settings, given))
-    known = known_identity(suite, by_spec, final, given)
+    final = asdict(resolve_settings(suite, settings, user_source))
+    known = known_identity(suite, by_spec, final, user_source)
     records.refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 

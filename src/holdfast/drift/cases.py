@@ -158,9 +158,10 @@ class Case:
         """
         rules = tuple(rules)
         if bool(rules) == (measure is not None):
-            seen = "both rules and a measure" if rules else "neither a measure nor rules"
+            fields = "both rules and a measure" if rules else "neither a measure nor rules"
             raise UsageError(
-                f"The case {id!r} has {seen}; give probes and a measure, or rules that have theirs."
+                f"The case {id!r} has {fields}; give probes and a measure, or rules that have"
+                " theirs."
             )
         if rules and (probes or follows or breaks):
             raise UsageError(
@@ -170,11 +171,11 @@ class Case:
             questions = _questions(probes, f"The case {id!r}")
             rules = (Rule(None, questions, measure, tuple(follows), tuple(breaks)),)
         _check_ids([rule.id for rule in rules], id)
-        keep = partial(object.__setattr__, self)
-        keep("id", id)
-        keep("category", category)
-        keep("system_prompt", system_prompt)
-        keep("rules", rules)
+        set_field = partial(object.__setattr__, self)
+        set_field("id", id)
+        set_field("category", category)
+        set_field("system_prompt", system_prompt)
+        set_field("rules", rules)
 
     @property
     def rules_asked_together(self) -> tuple[tuple[Rule, ...], ...]:
@@ -213,11 +214,11 @@ class Suite:
 
     def only(self, ids: Sequence[str]) -> Self:
         """The suite with only these cases, in this order; raises an `UnknownName`."""
-        known = {case.id: case for case in self.cases}
+        by_id = {case.id: case for case in self.cases}
         for name in ids:
-            if name not in known:
-                raise UnknownName("prompt", name, known, owner=f"The suite {self.name}")
-        return replace(self, cases=tuple(known[name] for name in dict.fromkeys(ids)))
+            if name not in by_id:
+                raise UnknownName("prompt", name, by_id, owner=f"The suite {self.name}")
+        return replace(self, cases=tuple(by_id[name] for name in dict.fromkeys(ids)))
 
     def case_with_prompt(self, system_prompt: str) -> Case | None:
         """The case with this system prompt; None if there is none."""
@@ -253,11 +254,12 @@ def _check_ids(ids: Sequence[str | None], case: str) -> None:
     """Refuses several rules that cannot be told apart by their ids."""
     if list(ids) == [None]:
         return
-    if wrong := [name for name in ids if not name or ids.count(name) > 1]:
-        raise UsageError(
-            f"The case {case!r} has a rule with the id {wrong[0]!r}, empty or taken; give every"
-            " rule its own."
-        )
+    for name in ids:
+        if not name or ids.count(name) > 1:
+            raise UsageError(
+                f"The case {case!r} has a rule with the id {name!r}, empty or taken; give every"
+                " rule its own."
+            )
 
 
 def _questions(probes: Any, owner: str) -> tuple[str, ...]:

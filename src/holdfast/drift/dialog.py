@@ -50,7 +50,7 @@ class Dialog:
     usage: list[tuple[int, int] | None] = field(default_factory=list)  # read and written, per reply
     # for each reply, its view and the tokens that the model had to process for it
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
-    shown: dict[str, ShownRounds] = field(default_factory=dict)  # by view, in its last turn
+    rounds_shown: dict[str, ShownRounds] = field(default_factory=dict)  # by view, in its last turn
     summaries: dict[SummaryKey, str] = field(default_factory=dict)
 
     @property
@@ -80,12 +80,12 @@ def _system(text: str) -> list[Message]:
 
 
 def agent_view(
-    dialog: Dialog, before: int | None = None, shown: ShownRounds = ALL_ROUNDS
+    dialog: Dialog, before: int | None = None, rounds: ShownRounds = ALL_ROUNDS
 ) -> list[Message]:
     """[s_B, a1, b1, ...] with all turns, or only those of the rounds before `before`."""
     messages = _system(system_of(dialog.pairing))
     for turn in dialog.turns:
-        if shown.first <= turn.round and (before is None or turn.round < before):
+        if rounds.first <= turn.round and (before is None or turn.round < before):
             messages += _messages_of(turn)
     return messages
 
@@ -96,9 +96,9 @@ def _messages_of(turn: Turn) -> list[Message]:
     return list(turn.messages) or [text]
 
 
-def user_view(dialog: Dialog, shown: ShownRounds = ALL_ROUNDS) -> list[Message]:
+def user_view(dialog: Dialog, rounds: ShownRounds = ALL_ROUNDS) -> list[Message]:
     """The dialog with roles swapped under s_A; the first message recaps the first round shown."""
-    opening, first, *rest = (turn for turn in dialog.turns if shown.first <= turn.round)
+    opening, first, *rest = (turn for turn in dialog.turns if rounds.first <= turn.round)
     recap = f"You asked: {opening.text}\nI answered: {first.text}"
     roles = {"user": "assistant", "agent": "user"}
     return [

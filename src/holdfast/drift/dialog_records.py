@@ -55,7 +55,8 @@ def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
 
 def outcomes_of(number: int, question: ProbeQuestion, answer: Answer) -> list[ProbeOutcome]:
     """The outcome of a probe in round `number`, for each rule that it is asked for."""
-    reply, outcomes = answer.reply, list[ProbeOutcome]()
+    reply = answer.reply
+    outcomes = list[ProbeOutcome]()
     for rule in question.rules:
         probe = ProbeReply(
             **dict(place_of(number, question, rule)),
@@ -75,7 +76,7 @@ def _shared_fields(answer: Answer) -> dict[str, Any]:
         "mass": _mass(reply),
         "reasoning": reply.reasoning or None,
         "prompt_tokens": reply.billed[0] if reply.billed else None,
-        "left_out": answer.shown.first - 1 or None,
+        "left_out": answer.rounds.first - 1 or None,
         "retries": len(reply.discarded) or None,
         "cut_at": answer.cut_at,
     }
@@ -97,8 +98,9 @@ def conversation_of(
 ) -> Conversation:
     """The record of a dialog that is over, under a method as it is written."""
     pairing = dialog.pairing
-    rules = [(asked.kind, rule.id) for asked in pairing.probes_of(1, 1) for rule in asked.rules]
-    positions = {names: position for position, names in enumerate(dict.fromkeys(rules))}
+    probes = pairing.probes_of(1, 1)
+    rules = dict.fromkeys((probe.kind, rule.id) for probe in probes for rule in probe.rules)
+    positions = {rule: position for position, rule in enumerate(rules)}
 
     def order(probe: ProbePlace) -> tuple[int, int, int]:
         return probe.round, positions[probe.kind, probe.rule], probe.probe
@@ -173,13 +175,13 @@ def _phrases_for(speaker: Case | Persona | None, text: str) -> list[str]:
 
 def _tokens(dialog: Dialog) -> Tokens:
     """Tokens forwarded, the least possible number, and those read and written, if known."""
-    known = [usage for usage in dialog.usage if usage is not None]
-    counted = bool(known) and len(known) == len(dialog.usage)
+    counted = [usage for usage in dialog.usage if usage is not None]
+    is_known = bool(counted) and len(counted) == len(dialog.usage)
     return Tokens(
         forwarded=dialog.forwarded,
         least=least_tokens(dialog.sequences),
-        read=sum(read for read, _ in known) if counted else None,
-        written=sum(written for _, written in known) if counted else None,
+        read=sum(read for read, _ in counted) if is_known else None,
+        written=sum(written for _, written in counted) if is_known else None,
     )
 
 
@@ -198,9 +200,13 @@ def participant_of(user: Case | Persona | None) -> Participant:
 
 def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:
     """Tokens to forward if each is forwarded once: the nodes of the prefix trees of the views."""
-    total, last_view = 0, ""
+    total = 0
+    last_view = ""
     last_ids: tuple[int, ...] = ()
     for view, ids in sorted(sequences):
-        total += len(ids) - (common_length(ids, last_ids) if view == last_view else 0)
-        last_view, last_ids = view, ids
+        total += len(ids)
+        if view == last_view:
+            total -= common_length(ids, last_ids)
+        last_view = view
+        last_ids = ids
     return total

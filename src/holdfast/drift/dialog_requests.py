@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.chat.messages import Message
 from holdfast.drift.dialog import AGENT_VIEW, Dialog, Speaker, SummaryKey, system_of
@@ -37,12 +37,12 @@ class Answer:
 
     Args:
         reply: the reply.
-        shown: the part of the dialog that its chat showed.
+        rounds: those that its chat showed.
         most_tokens: how many tokens the reply might have, as it was requested.
     """
 
     reply: Reply
-    shown: ShownRounds
+    rounds: ShownRounds
     most_tokens: int
 
     @property
@@ -54,6 +54,13 @@ class Answer:
         if self.reply.stop_reason != "length" or usage is None or usage[1] >= self.most_tokens:
             return None
         return usage[1]
+
+
+class _Shorter(NamedTuple):
+    """A chat that takes less of the model's context."""
+
+    rounds: ShownRounds
+    room: int  # tokens for the reply
 
 
 @dataclass
@@ -109,41 +116,41 @@ class DialogRequests:
             RequestFailed: the request was not answered.
         """
         most_tokens = max(self.settings.sampling.max_new_tokens, least_tokens)
-        shown = self._first_shown(view, last_round)
+        rounds = self._first_rounds(view, last_round)
         room = 1 if self.settings.context == "stop" else most_tokens
         sampling = replace(self.settings.sampling, max_new_tokens=most_tokens)
         while True:
-            shown = await self._within_window(view, last_round, shown)
-            request = self._request(view, names, chat(shown), sampling, room, keep)
+            rounds = await self._within_window(view, last_round, rounds)
+            request = self._request(view, names, chat(rounds), sampling, room, keep)
+            failure: RequestFailed | None = None
             try:
                 reply = await generate_checked(self.engine, request)
+                is_too_long = reply.stop_reason == "context"
             except RequestFailed as error:
-                # the server knows how much room it needs
+                failure = error
                 is_too_long = error.why == "context"
-                shorter = await self._shorter(view, last_round, shown, 1) if is_too_long else None
-                if shorter is None:
-                    self.watch.failed(self.dialog.pairing.number, error)
-                    raise
-                shown, room = shorter
-                continue
-            is_too_long = reply.stop_reason == "context"
-            shorter = await self._shorter(view, last_round, shown, room) if is_too_long else None
-            if shorter is not None:
-                shown, room = shorter
-                continue
+                room = 1  # the server knows how much room it needs
+            if is_too_long:
+                shorter = await self._shorter(view, last_round, rounds, room)
+                if shorter is not None:
+                    rounds, room = shorter.rounds, shorter.room
+                    continue
+            if failure is not None:
+                self.watch.failed(self.dialog.pairing.number, failure)
+                raise failure
             self.watch.answered(request)
             self._note(view, reply)
             if not is_too_long:
                 self.progress.answered(self.dialog.forwarded)
-            return Answer(reply, shown, most_tokens)
+            return Answer(reply, rounds, most_tokens)
 
-    def _first_shown(self, view: Speaker, last_round: int) -> ShownRounds:
+    def _first_rounds(self, view: Speaker, last_round: int) -> ShownRounds:
         """As much of the dialog as the turn before was shown, or as the window allows."""
         settings = self.settings
-        shown = self.dialog.shown.get(view, ALL_ROUNDS)
+        rounds = self.dialog.rounds_shown.get(view, ALL_ROUNDS)
         if settings.window is None or settings.summarises:
-            return shown
-        return replace(shown, first=max(shown.first, last_round - settings.window + 1))
+            return rounds
+        return replace(rounds, first=max(rounds.first, last_round - settings.window + 1))
 
     def _request(
         self,
@@ -154,7 +161,8 @@ class DialogRequests:
         room: int,
         keep: bool,
     ) -> Request:
-        settings, number = self.settings, self.dialog.pairing.number
+        settings = self.settings
+        number = self.dialog.pairing.number
         by_agent = view == AGENT_VIEW
         round_number, speaker, *_ = names
         return Request(
@@ -179,45 +187,45 @@ class DialogRequests:
             self.rules.cut_replies.add(reply.text)
 
     async def _within_window(
-        self, view: Speaker, last_round: int, shown: ShownRounds
+        self, view: Speaker, last_round: int, rounds: ShownRounds
     ) -> ShownRounds:
         """Summarises until no more rounds are shown than the window allows."""
         window = self.settings.window
-        while window is not None and last_round - shown.first >= window:
-            shown = await self._summarised(view, last_round, shown)
-        return shown
+        while window is not None and last_round - rounds.first >= window:
+            rounds = await self._summarised(view, last_round, rounds)
+        return rounds
 
     async def _shorter(
-        self, view: Speaker, last_round: int, shown: ShownRounds, room: int
-    ) -> tuple[ShownRounds, int] | None:
+        self, view: Speaker, last_round: int, rounds: ShownRounds, room: int
+    ) -> _Shorter | None:
         """A shorter part of the dialog, or less room for the reply; None if neither is possible."""
         if self.settings.context == "stop":
             return None
-        if shown.first < last_round:
+        if rounds.first < last_round:
             if self.settings.summarises:
-                return await self._summarised(view, last_round, shown), room
-            return replace(shown, first=shown.first + 1), room
-        return (shown, 1) if room > 1 else None
+                return _Shorter(await self._summarised(view, last_round, rounds), room)
+            return _Shorter(replace(rounds, first=rounds.first + 1), room)
+        return _Shorter(rounds, room=1) if room > 1 else None
 
-    async def _summarised(self, view: Speaker, last_round: int, shown: ShownRounds) -> ShownRounds:
+    async def _summarised(self, view: Speaker, last_round: int, rounds: ShownRounds) -> ShownRounds:
         """The dialog with its older half summarised, once for all requests that need it."""
-        before = (shown.first + last_round + 1) // 2
-        key = SummaryKey(view, shown.first, before, shown.summary)
+        before = (rounds.first + last_round + 1) // 2
+        key = SummaryKey(view, rounds.first, before, rounds.summary)
         compacts = self.settings.context == "compact" and view == AGENT_VIEW
         async with self._summarising[key]:
             if key not in self.dialog.summaries:
-                self.dialog.summaries[key] = await self._summary(key, shown, compacts)
+                self.dialog.summaries[key] = await self._summary(key, rounds, compacts)
         summary = self.dialog.summaries[key]
         return ShownRounds(before, summary, compacts and bool(summary))
 
-    async def _summary(self, key: SummaryKey, shown: ShownRounds, compacts: bool) -> str:
+    async def _summary(self, key: SummaryKey, rounds: ShownRounds, compacts: bool) -> str:
         """A summary of the rounds before `key.before`; "" if even they leave no room for one."""
-        settings, number = self.settings, self.dialog.pairing.number
-        system = system_of(self.dialog.pairing) if compacts else ""
+        settings, dialog = self.settings, self.dialog
+        number = dialog.pairing.number
+        system = system_of(dialog.pairing) if compacts else ""
+        prompt = str(settings.summary_prompt)
         request = Request(
-            to_summarise(
-                str(settings.summary_prompt), self.dialog.turns, shown, key.before, system
-            ),
+            to_summarise(prompt, dialog.turns, rounds, key.before, system),
             sampling=settings.sampling,
             seed=seed_of("summary", settings.seed, number, *key.seed_names),
             thread=(key.view, number),
@@ -232,5 +240,5 @@ class DialogRequests:
             self.watch.failed(number, error)
             raise
         self.watch.answered(request)
-        self.dialog.count(f"{key.view} summary", reply)
+        dialog.count(f"{key.view} summary", reply)
         return reply.without_reasoning().text

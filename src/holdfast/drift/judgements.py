@@ -44,7 +44,8 @@ class Judgements:
     @classmethod
     def opened(cls, folder: Path) -> Judgements:
         """Reads the answers that are there; a torn last line is cut off."""
-        path, judgements = folder / ANSWERS_FILE, cls(folder)
+        path = folder / ANSWERS_FILE
+        judgements = cls(folder)
         if path.is_file():
             cut_torn_line(path)
             for stored in read_notes(path.read_bytes(), path, Judgement):

@@ -85,24 +85,16 @@ class Judges:
         if not judged:
             return []
         await self._ask(
-            self._question(rule.measure, shown)
+            self._question(rule.measure, labelled.turn.text_with_calls())
             for _, rule in judged
-            for follows in (True, False)
-            for shown in rule.shown_to_judge(follows=follows)
+            for labelled in rule.labelled
         )
         agreements = [self._agreement(case, rule, judging.force) for case, rule in judged]
         for agreement in agreements:
             judging.on_agreement(agreement)
         for agreement in agreements:
             if agreement.kappa < LEAST_KAPPA and not judging.force:
-                of = agreement.case + (f", rule {agreement.rule!r}" if agreement.rule else "")
-                raise ModelError(
-                    f"The judge {agreement.model!r} of the case {of} agrees with {agreement.agreed}"
-                    f" of {agreement.labels} labelled replies (Cohen's kappa {agreement.kappa:.2f};"
-                    f" at least {LEAST_KAPPA} is required): reword its question"
-                    f" {agreement.question!r}, correct the labels, use another model, or pass"
-                    " --force-judge."
-                )
+                raise _disagreement(agreement)
         rows = [agreement.to_json() for agreement in agreements]
         text = json.dumps(rows, ensure_ascii=False, indent=1)
         write_whole(self.judgements.folder / AGREEMENTS, text + "\n")
@@ -110,28 +102,27 @@ class Judges:
 
     async def resolve(self, outcomes: Iterable[ProbeOutcome]) -> ProbeResults:
         """The results of probes, with the judges' scores of those that await them."""
-        every = list(outcomes)
-        pending = [outcome for outcome in every if isinstance(outcome, PendingProbe)]
-        await self._ask(self._question(item.measure, item.shown) for item in pending)
+        listed = list(outcomes)
+        pending = [outcome for outcome in listed if isinstance(outcome, PendingProbe)]
+        await self._ask(self._question(probe.measure, probe.text) for probe in pending)
         return results_of(
             self._judged(outcome) if isinstance(outcome, PendingProbe) else outcome
-            for outcome in every
+            for outcome in listed
         )
 
     def _judged(self, pending: PendingProbe) -> Probe | Unanswered:
         """A probe with its judge's score; neither yes nor no counts as unanswered."""
-        probe, judge = pending.probe, pending.measure.arguments["model"]
-        verdict = self.judgements.verdict(self._question(pending.measure, pending.shown))
+        probe = pending.probe
+        judge = pending.measure.arguments["model"]
+        verdict = self.judgements.verdict(self._question(pending.measure, pending.text))
         if verdict is None:
             return probe.unanswered("judge", f"The judge {judge} said neither yes nor no.")
         reason = f"the judge {judge} says {'yes' if verdict else 'no'}"
         return probe.scored(float(verdict), reason, judge)
 
     def _agreement(self, case: Case, rule: Rule, force: bool) -> Agreement:
-        follows, breaks = (
-            [self.judgements.verdict(self._question(rule.measure, shown)) for shown in labelled]
-            for labelled in (rule.shown_to_judge(follows=True), rule.shown_to_judge(follows=False))
-        )
+        follows = self._verdicts(rule, rule.shown_to_judge(follows=True))
+        breaks = self._verdicts(rule, rule.shown_to_judge(follows=False))
         labels = [True] * len(follows) + [False] * len(breaks)
         kappa = round(cohens_kappa(labels, follows + breaks), 6)
         return Agreement(
@@ -145,13 +136,17 @@ class Judges:
             forced=force and kappa < LEAST_KAPPA,
         )
 
+    def _verdicts(self, rule: Rule, replies: Iterable[str]) -> list[bool | None]:
+        questions = (self._question(rule.measure, reply) for reply in replies)
+        return [self.judgements.verdict(question) for question in questions]
+
     def _question(self, measure: Measure, reply: str) -> JudgeQuestion:
         judge = self.models[_judge_of(measure)].fingerprint
         return JudgeQuestion(judge, measure.arguments["judge"], reply)
 
-    async def _ask(self, wanted: Iterable[JudgeQuestion]) -> None:
+    async def _ask(self, questions: Iterable[JudgeQuestion]) -> None:
         async with task_group() as group:
-            for question in dict.fromkeys(wanted):
+            for question in dict.fromkeys(questions):
                 group.create_task(self._ask_once(question))
 
     async def _ask_once(self, question: JudgeQuestion) -> None:
@@ -178,6 +173,16 @@ class Judges:
         self.judgements.keep(question, replies)
 
 
+def _disagreement(agreement: Agreement) -> ModelError:
+    rule = f", rule {agreement.rule!r}" if agreement.rule else ""
+    return ModelError(
+        f"The judge {agreement.model!r} of the case {agreement.case}{rule} agrees with"
+        f" {agreement.agreed} of {agreement.labels} labelled replies (Cohen's kappa"
+        f" {agreement.kappa:.2f}; at least {LEAST_KAPPA} is required): reword its question"
+        f" {agreement.question!r}, correct the labels, use another model, or pass --force-judge."
+    )
+
+
 def _count_verdicts(verdicts: Sequence[bool | None]) -> VerdictCounts:
     return VerdictCounts(verdicts.count(True), verdicts.count(False), verdicts.count(None))
 
@@ -191,13 +196,13 @@ def load_judges(
         labels = (rule.shown_to_judge(follows=True), rule.shown_to_judge(follows=False))
         check_labels(*labels, f"The judge of the case {case.id!r}")
     load = judging.load or load_judge
-    loaded: dict[JudgeName, ChatModel] = {}
+    models: dict[JudgeName, ChatModel] = {}
     for name in dict.fromkeys(_judge_of(rule.measure) for _, rule in rules):
         if model is not None and name == JudgeName(model.name, None):
-            loaded[name] = model
+            models[name] = model
         else:
-            loaded[name] = load(name.model, name.endpoint_model)
-    return loaded
+            models[name] = load(name.model, name.endpoint_model)
+    return models
 
 
 def judged_rules(suite: Suite) -> Iterator[tuple[Case, Rule]]:

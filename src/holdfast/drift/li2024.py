@@ -49,17 +49,18 @@ def load_li2024(where: str, scoring: str = "strict") -> Suite:
             f"{path} cannot be read ({error.strerror}); give the path of {FILE_NAME}, or"
             " li2024:hub."
         ) from error
-    entries, cases = read_entries(source, str(path)), []
-    for key, bound in bindings().items():
+    entries = read_entries(source, str(path))
+    cases = []
+    for key, binding in bindings().items():
         prompt, probe = entries[key]
-        measure = build(getattr(bound, scoring))
-        cases.append(Case(bound.id, bound.category, prompt, (probe,), measure))
+        measure = build(getattr(binding, scoring))
+        cases.append(Case(binding.id, binding.category, prompt, (probe,), measure))
     return Suite(f"{PREFIX}-{scoring}", tuple(cases), generic_starters(), notes(scoring))
 
 
 def notes(scoring: str) -> tuple[str, ...]:
     """Notes for readers of the results."""
-    mended = sum(bool(b.mends) for b in bindings().values())
+    mended = sum(bool(binding.mends) for binding in bindings().values())
     summary = {
         "released": f"Scored as published: {mended} of the 100 measures have known defects, which"
         " strict scoring mends.",
@@ -107,7 +108,7 @@ def read_entries(source: bytes, name: str) -> dict[str, tuple[str, str]]:
             if prompt is not None and probe is not None:
                 entries.setdefault(key_of(prompt, probe), (prompt, probe))
     table = bindings()
-    if missing := [bound.id for key, bound in table.items() if key not in entries]:
+    if missing := [binding.id for key, binding in table.items() if key not in entries]:
         raise UsageError(
             f"{name} lacks {len(missing)} of the {len(table)} published entries"
             f" ({', '.join(missing[:5])}{', ...' if missing[5:] else ''}); {cure}"

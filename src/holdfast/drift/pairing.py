@@ -8,7 +8,7 @@ from holdfast.drift.cases import Case, Persona, Rule, Suite
 from holdfast.drift.recorded_dialogs import Dialogs, RecordedDialog
 from holdfast.drift.resolved_settings import user_prompt_of
 from holdfast.drift.settings import Settings
-from holdfast.drift.user_scripts import Script, UserTurns
+from holdfast.drift.user_scripts import Script, UserSource, UserTurns
 from holdfast.errors import UsageError
 from holdfast.seeds import seed_of
 
@@ -79,25 +79,27 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
     if source == "persona" and settings.pairs != "random":
         agent = suite.cases[number % len(suite.cases)]
     starter = rng.choice(suite.starters)
-    probes = _ask("stability", agent, settings, number, rng)
-    other = _ask("adoption", user, settings, number, rng) if user else ()
+    probes = _draw_probes("stability", agent, settings, number, rng)
+    adoption = _draw_probes("adoption", user, settings, number, rng) if user else ()
     if source == "empty":
         return Pairing(number, agent, None, starter, probes)
     if source == "persona":
         return Pairing(number, agent, _draw_persona(suite, settings, number), starter, probes)
-    return Pairing(number, agent, user, starter, probes + other if settings.adoption else probes)
+    if settings.adoption:
+        probes += adoption
+    return Pairing(number, agent, user, starter, probes)
 
 
 def draw(
-    suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, number: int
+    suite: Suite, settings: Settings, user_source: UserSource | None, number: int
 ) -> Pairing:
     """The conversation `number` of a run: a replayed dialog, a script, or two models."""
-    if given is None:
+    if user_source is None:
         pairing = draw_pairing(suite, settings, number)
-    elif isinstance(given, UserTurns):
-        pairing = _draw_scripted(suite, settings, given, number)
+    elif isinstance(user_source, UserTurns):
+        pairing = _draw_scripted(suite, settings, user_source, number)
     else:
-        pairing = _draw_replay(suite, settings, given, number)
+        pairing = _draw_replay(suite, settings, user_source, number)
     if settings.recall:
         pairing = replace(pairing, recall=_recall_probes(pairing.agent))
     return _with_canary(pairing, settings.seed) if settings.canary else pairing
@@ -132,25 +134,31 @@ def _with_canary(pairing: Pairing, seed: int) -> Pairing:
 
 
 def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, number: int) -> Pairing:
-    """The conversation with an unprompted user model, whose messages come from a script."""
-    # every script is used once before any is used again, in an order that is redrawn each time
+    """The conversation with an unprompted user model, whose messages come from a script.
+
+    Every script is used once before any is used again, in an order that is redrawn each time.
+    """
     pairing = draw_pairing(suite, replace(settings, user_prompt="empty"), number)
     lap, position = divmod(number, len(user_turns.scripts))
     order = list(user_turns.scripts)
     random.Random(seed_of("user turns", settings.seed, lap)).shuffle(order)
-    return replace(pairing, starter=order[position].messages[0].text, script=order[position])
+    script = order[position]
+    return replace(pairing, starter=script.messages[0].text, script=script)
 
 
 def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int) -> Pairing:
-    """Dialog `number` of the file, under the case whose prompt it has, or else a drawn one."""
-    # the user's prompt is unknown, so there is no adoption
+    """Dialog `number` of the file, under the case whose prompt it has, or else a drawn one.
+
+    The user's prompt is unknown, so there is no adoption.
+    """
     dialog = dialogs.dialogs[number]
     rng = random.Random(seed_of("pairing", settings.seed, number))
     agent = suite.case_with_prompt(dialog.system)
     if agent is None:
-        drawn = rng.choice(suite.cases)
-        agent = drawn if settings.pairs == "random" else suite.cases[number % len(suite.cases)]
-    probes = _ask("stability", agent, settings, number, rng)
+        agent = rng.choice(suite.cases)
+        if settings.pairs != "random":
+            agent = suite.cases[number % len(suite.cases)]
+    probes = _draw_probes("stability", agent, settings, number, rng)
     return Pairing(number, agent, None, dialog.rounds[0].user, probes, dialog)
 
 
@@ -160,17 +168,21 @@ def _draw_pair(
     """An ordered pair of different cases; the second is None if the suite has only one."""
     cases = suite.cases
     agent = rng.choice(cases)
-    user = rng.choice([case for case in cases if case.id != agent.id]) if len(cases) > 1 else None
-    if settings.pairs == "all" and user:
+    if len(cases) == 1:
+        return agent, None
+    user = rng.choice([case for case in cases if case.id != agent.id])
+    if settings.pairs == "all":  # in the order of permutations
         first, second = divmod(number % (len(cases) * (len(cases) - 1)), len(cases) - 1)
-        return cases[first], cases[second + (second >= first)]  # the order of permutations
+        if second >= first:
+            second += 1
+        return cases[first], cases[second]
     if settings.pairs == "in-turn":
         agent = cases[number % len(cases)]
-        others = [case for case in cases if case.id != agent.id]
-        return agent, rng.choice(others) if others else None
-    if settings.pairs == "balanced" and user:
+        return agent, rng.choice([case for case in cases if case.id != agent.id])
+    if settings.pairs == "balanced":
         lap, position = divmod(number, len(cases))
-        return cases[position], cases[(position + 1 + lap % (len(cases) - 1)) % len(cases)]
+        distance = 1 + lap % (len(cases) - 1)
+        return cases[position], cases[(position + distance) % len(cases)]
     return agent, user
 
 
@@ -182,11 +194,13 @@ def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
     return suite.personas[(position + lap) % len(suite.personas)]
 
 
-def _ask(
+def _draw_probes(
     kind: str, case: Case, settings: Settings, number: int, rng: random.Random
 ) -> tuple[ProbeQuestion, ...]:
-    """The probes of every rule; rules with the same probes are asked together."""
-    # a rule with an id draws the same whatever other rules there are
+    """The probes of every rule; rules with the same probes are asked together.
+
+    A rule with an id draws the same whatever other rules there are.
+    """
     probes: list[ProbeQuestion] = []
     for rules in case.rules_asked_together:
         rule = rules[0]
@@ -195,9 +209,11 @@ def _ask(
                 f"The case {case.id!r} has a rule without probes, which only `holdfast logs`"
                 " scores; give it one."
             )
-        names = ("rule", settings.seed, number, kind, case.id, rule.id)
-        draws = rng if rule.id is None else random.Random(seed_of(*names))
-        order = draws.sample(rule.probes, len(rule.probes))
+        rng_of_rule = rng
+        if rule.id is not None:
+            seed = seed_of("rule", settings.seed, number, kind, case.id, rule.id)
+            rng_of_rule = random.Random(seed)
+        order = rng_of_rule.sample(rule.probes, len(rule.probes))
         for index in range(settings.probes_per_round):
             probes.append(ProbeQuestion(kind, rules, index, order[index % len(order)]))
     return tuple(probes)

@@ -28,7 +28,7 @@ class PendingProbe:
 
     probe: ProbeReply
     measure: Measure  # has the judge and its question
-    shown: str  # to the judge: the reply, and the tool calls of a logged turn
+    text: str  # for the judge: the reply, and the tool calls of a logged turn
 
 
 ProbeOutcome = Probe | Unscored | Unanswered | PendingProbe
@@ -45,11 +45,11 @@ class ProbeResults:
 
 def results_of(outcomes: Iterable[ProbeOutcome]) -> ProbeResults:
     """Sorts the outcomes of probes by their kind; those that await a judge are left out."""
-    every = list(outcomes)
+    listed = list(outcomes)
     return ProbeResults(
-        probes=tuple(outcome for outcome in every if isinstance(outcome, Probe)),
-        unscored=tuple(outcome for outcome in every if isinstance(outcome, Unscored)),
-        unanswered=tuple(outcome for outcome in every if isinstance(outcome, Unanswered)),
+        probes=tuple(outcome for outcome in listed if isinstance(outcome, Probe)),
+        unscored=tuple(outcome for outcome in listed if isinstance(outcome, Unscored)),
+        unanswered=tuple(outcome for outcome in listed if isinstance(outcome, Unanswered)),
     )
 
 
@@ -65,7 +65,11 @@ def outcome_of(
         return probe.unscored("refusal", _REFUSED)
     is_cut = stop_reason == "length"
     if not probe.reply.strip():
-        why = "cut" if is_cut else "tool_calls" if stop_reason == "tool_calls" else "empty"
+        why = "empty"
+        if is_cut:
+            why = "cut"
+        elif stop_reason == "tool_calls":
+            why = "tool_calls"
         return probe.unscored(why, _NO_TEXT[why])
     if measure.judged:
         return PendingProbe(probe, measure, probe.reply)

@@ -43,8 +43,8 @@ def seconds_left(
         return None
     last, done = events[-1]
     share = cost_share(done / total, growth, waves)
-    left = last * (1 - share) / share
-    return max(left - _COUNTDOWN * (now - last), _MIN_LEFT * left)
+    estimate = last * (1 - share) / share
+    return max(estimate - _COUNTDOWN * (now - last), _MIN_LEFT * estimate)
 
 
 def cost_share(units: float, growth: float, waves: int = 1) -> float:

@@ -10,6 +10,7 @@ from typing import Protocol, Self
 
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_kinds import KINDS
+from holdfast.drift.rule_texts import text_of
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures.patterns import searches_end_within
@@ -28,7 +29,11 @@ OnFailed = Callable[[Rule, HoldfastError], object]
 
 @dataclass(frozen=True)
 class CaseRules:
-    """The rules of a case that have a `text`; `holdfast.methods.protocols.PromptRules`."""
+    """The rules of a case; `holdfast.methods.protocols.PromptRules`.
+
+    A rule whose suite gives it no `text` has that of its sentence of the prompt, or of the whole
+    prompt.
+    """
 
     case: Case
     kinds: frozenset[str] | None = None  # None: rules of every kind, and those without one
@@ -113,11 +118,8 @@ class CaseRules:
 
     @cached_property
     def _rules(self) -> list[Rule]:
-        return [
-            rule
-            for rule in self.case.rules
-            if rule.text and (self.kinds is None or rule.kind in self.kinds)
-        ]
+        rules = (rule for rule in self.case.rules if self.kinds is None or rule.kind in self.kinds)
+        return [replace(rule, text=text_of(self.case, rule)) for rule in rules]
 
     @cached_property
     def _scored(self) -> list[Rule]:
@@ -139,20 +141,20 @@ class ChecksMethods(Protocol):
 
 
 def check_in_dialogs(
-    model: ChecksMethods, methods: Sequence[Method], cases: Iterable[Case], settings: Settings
+    model: ChecksMethods, methods: Sequence[Method], cases: Sequence[Case], settings: Settings
 ) -> None:
     """Refuses methods that cannot be applied in dialogs under these prompts.
 
     Raises:
         ModelError: the model cannot apply one.
-        UsageError: a prompt lacks the rules that a method needs, or the protocol does not show
-            what it works on.
+        UsageError: a method checks replies, and no rule can be checked in one; it chooses rules of
+            a kind that there is not; or the protocol does not show what it works on.
     """
     check_with_rules(methods, cases, settings)
     model.check(compile_methods(methods).without_retries.methods)
 
 
-def check_with_rules(methods: Sequence[Method], cases: Iterable[Case], settings: Settings) -> None:
+def check_with_rules(methods: Sequence[Method], cases: Sequence[Case], settings: Settings) -> None:
     """The part of `check_in_dialogs` that needs no model.
 
     Raises:
@@ -164,3 +166,17 @@ def check_with_rules(methods: Sequence[Method], cases: Iterable[Case], settings:
             method.check_context(settings.window, settings.context == "summarise")
     for case in cases:
         with_rules(CaseRules(case), methods)
+    if not any(CaseRules(case).are_checkable for case in cases):
+        _refuse_checks_of_replies(methods)
+
+
+def _refuse_checks_of_replies(methods: Iterable[Method]) -> None:
+    for method in methods:
+        if isinstance(method, NeedsRules) and method.reads_replies:
+            raise UsageError(
+                f"{method.name} acts when a reply breaks a rule, and no rule of this suite can be"
+                " checked in every reply: they are for a judge, for tool calls or for the answers"
+                " to probes; use repetition, or a reminder without when=broken.",
+                option="method",
+                value=method.name,
+            )

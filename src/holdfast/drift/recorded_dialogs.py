@@ -12,18 +12,18 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.errors import UsageError, cut
 from holdfast.files import read_json_lines
-from holdfast.transcripts import Event, Kind, linear
+from holdfast.transcripts import Event, Kind
+from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages, read_tools
-from holdfast.transcripts.content_blocks import CALL_TYPES, HIDDEN_TYPES
 from holdfast.transcripts.transcript import Malformed
-
-_NO_TEXT = ("tool_use", *CALL_TYPES, *HIDDEN_TYPES)  # kinds of parts that need no text
+from holdfast.validation.json_values import fields_of
 
 
 @dataclass(frozen=True)
@@ -98,96 +98,95 @@ def fingerprint_of(path: Path) -> str:
 
 
 def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
-    items = _listed(value, where)
-    declared = value.get("tools", value.get("functions")) if isinstance(value, dict) else None
+    fields = fields_of(value)
     try:
-        transcript, tools = linear(where, read_messages(items)), read_tools(declared)
+        prompt = system_prompt(fields.get("system"))
+        events = read_messages(_messages_in(value, where), is_strict=True)
+        tools = read_tools(fields.get("tools", fields.get("functions")))
     except Malformed as error:
         raise UsageError(f"{where}, {error}; fix it, or leave that dialog out.") from None
-    messages = _as_chat(transcript.path)
+    messages = _as_chat([*prompt, *events])
     system = [m["content"] for m in messages if m["role"] == "system" and m["content"].strip()]
     exchanges = _exchanges(messages, where)
-    user, last = exchanges[-1][0]["content"], exchanges[-1][-1]
+    last_exchange = exchanges[-1]
+    last = last_exchange[-1]
     if last["role"] != "assistant" or last.get("tool_calls"):
         exchanges.pop()  # an unanswered message is not replayed
     if not exchanges:
         raise UsageError(
-            f"{where} has no answer to {in_short(user)}; a dialog has one round or more."
+            f"{where} has no answer to {in_short(last_exchange[0]['content'])}; a dialog has one"
+            " round or more."
         )
     rounds = (RecordedRound(user["content"], tuple(rest)) for user, *rest in exchanges)
     return RecordedDialog(number, "\n\n".join(system), tuple(rounds), tools)
 
 
-def _listed(value: Any, where: str) -> list[Any]:
-    """The checked messages of a dialog, after the system prompt if it has a field for one."""
-    listed = value
-    if isinstance(value, dict):
-        field = next((name for name in ("messages", "conversations") if name in value), "")
-        listed = value.get(field)
-        if field and not isinstance(listed, list):
-            raise UsageError(
-                f"{where}: {field!r} is {in_short(listed)}; give a list of messages there."
-            )
-    if not isinstance(listed, list):
+def _messages_in(value: Any, where: str) -> list[Any]:
+    """The messages of a dialog, as its file has them."""
+    fields = fields_of(value)
+    for name in ("messages", "conversations"):
+        if name in fields:
+            if not isinstance(fields[name], list):
+                raise UsageError(
+                    f"{where}: {name!r} is {in_short(fields[name])}; give a list of messages there."
+                )
+            return list(fields[name])
+    if not isinstance(value, list):
         raise UsageError(
             f"{where} is {in_short(value)}, and no dialog; write an object with 'messages' or"
             " 'conversations', or a list of messages."
         )
-    for number, message in enumerate(listed, start=1):
-        if isinstance(message, dict) and {"role", "from"} & message.keys():
-            content = message.get("content", message.get("value"))
-            calls = message.get("tool_calls") or message.get("function_call")
-            if content is not None or not calls:
-                _check_content(content, f"{where}, message {number}")
-    beside = value.get("system") if isinstance(value, dict) else None
-    return [{"role": "system", "content": beside}, *listed] if beside else listed
+    return value
 
 
-def _check_content(content: Any, where: str) -> None:
-    for part in content if isinstance(content, list) else [content]:
-        fields = part if isinstance(part, dict) else {}
-        if fields.get("type") == "tool_result":
-            _check_content(fields.get("content", ""), where)
-        elif not isinstance(fields.get("text", part), str) and fields.get("type") not in _NO_TEXT:
-            raise UsageError(
-                f"{where} holds {in_short(content)}, not a text; leave that dialog out."
-            )
+class _OpenCall(NamedTuple):
+    """A tool call that has no result yet."""
+
+    logged_id: str
+    id: str  # in the request
 
 
-def _as_chat(path: Sequence[Event]) -> list[Message]:
+def _as_chat(events: Sequence[Event]) -> list[Message]:
     """The events as a request has them; tool calls are renumbered to suit every template."""
     chat: list[Message] = []
-    open_calls: list[tuple[str, str]] = []  # the id in the log, and ours
-    number = 0
-    for event in path:
+    open_calls: list[_OpenCall] = []
+    numbers = count(1)
+    for event in events:
         if event.kind is Kind.MESSAGE:
             chat.append({"role": event.role, "content": event.text})
         elif event.call is not None:
-            number += 1
-            name = f"call{number:05}"
-            open_calls.append((event.call.id, name))
+            call_id = f"call{next(numbers):05}"
+            open_calls.append(_OpenCall(event.call.id, call_id))
             function = {"name": event.call.name, "arguments": dict(event.call.arguments)}
             if not chat or chat[-1]["role"] != "assistant":
                 chat.append({"role": "assistant", "content": ""})
-            call = {"id": name, "type": "function", "function": function}
+            call = {"id": call_id, "type": "function", "function": function}
             chat[-1].setdefault("tool_calls", []).append(call)
         elif event.kind is Kind.TOOL_RESULT:
-            entry: Message = {"role": "tool", "content": event.text}
-            known = [pair for pair in open_calls if pair[0] == event.call_id] or open_calls
-            if known:
-                answered = known[0]  # `known` may be the list that it is removed from
+            result: Message = {"role": "tool", "content": event.text}
+            answered = _answered_by(event, open_calls)
+            if answered is not None:
                 open_calls.remove(answered)
-                entry["tool_call_id"] = answered[1]
-            chat.append(entry)
+                result["tool_call_id"] = answered.id
+            chat.append(result)
     return chat
 
 
+def _answered_by(result: Event, open_calls: Sequence[_OpenCall]) -> _OpenCall | None:
+    """The call that a result answers: the one that it names, else the earliest."""
+    named = [call for call in open_calls if call.logged_id == result.call_id]
+    return next(chain(named, open_calls), None)
+
+
 def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
-    """The user's messages, each with everything that follows it until the next one."""
-    # consecutive messages of one speaker are merged, unless a text follows a tool call
+    """The user's messages, each with everything that follows it until the next one.
+
+    Consecutive messages of one speaker are merged, unless a text follows a tool call.
+    """
     exchanges: list[list[Message]] = []
     for message in messages:
-        role, text, calls = message["role"], message["content"], message.get("tool_calls", [])
+        role, text = message["role"], message["content"]
+        calls = message.get("tool_calls", [])
         if role == "system" or not (text.strip() or calls or role == "tool"):
             continue
         if not exchanges and role != "user":
@@ -196,7 +195,9 @@ def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
                 " user said."
             )
         last: Message = exchanges[-1][-1] if exchanges else {"role": ""}
-        if role == last["role"] != "tool" and not ("tool_calls" in last and text.strip()):
+        is_same_speaker = role == last["role"] and role != "tool"
+        follows_call = "tool_calls" in last and bool(text.strip())
+        if is_same_speaker and not follows_call:
             last["content"] = "\n\n".join(filter(str.strip, (last["content"], text)))
             if calls:
                 last["tool_calls"] = [*last.get("tool_calls", []), *calls]

@@ -5,17 +5,18 @@ from pathlib import Path
 
 from holdfast.drift.cases import Suite
 from holdfast.drift.pairing import Pairing, ProbeQuestion, draw
-from holdfast.drift.recorded_dialogs import Dialogs, RecordedDialog
+from holdfast.drift.recorded_dialogs import RecordedDialog
 from holdfast.drift.settings import Settings
-from holdfast.drift.user_scripts import UserTurns
+from holdfast.drift.user_scripts import UserSource
 from holdfast.records import MANIFEST, read_run
 
 
 def count_replies(
-    suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, numbers: Iterable[int]
+    suite: Suite, settings: Settings, user_source: UserSource | None, numbers: Iterable[int]
 ) -> int:
     """How many turns and probes these conversations have; fewer if one ends early."""
-    return sum(replies_in(draw(suite, settings, given, number), settings) for number in numbers)
+    pairings = (draw(suite, settings, user_source, number) for number in numbers)
+    return sum(replies_in(pairing, settings) for pairing in pairings)
 
 
 def replies_in(pairing: Pairing, settings: Settings) -> int:

@@ -20,7 +20,8 @@ class ReplyProgress:
     def answered(self, forwarded: int) -> None:
         """Reports one more reply, after so many tokens of the dialog."""
         self.replies_left -= 1
-        tokens, self.tokens_reported = forwarded - self.tokens_reported, forwarded
+        tokens = forwarded - self.tokens_reported
+        self.tokens_reported = forwarded
         self.report(1, tokens)
 
     def ended(self) -> None:

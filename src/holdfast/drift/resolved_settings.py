@@ -10,7 +10,7 @@ from holdfast.chat.prompt import render_with_spans
 from holdfast.drift.cases import Suite
 from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.settings import Settings
-from holdfast.drift.user_scripts import UserTurns
+from holdfast.drift.user_scripts import UserSource, UserTurns
 from holdfast.errors import PromptError, UsageError
 from holdfast.models.protocol import ChatModel
 from holdfast.models.replicas import ask_model
@@ -19,66 +19,71 @@ from holdfast.plurals import count_of
 
 def user_prompt_of(suite: Suite, settings: Settings) -> str:
     """Where the user model gets its prompt; "auto" is resolved by what the suite contains."""
-    chosen = settings.user_prompt
-    if chosen in ("replayed", "scripted"):
-        given = "dialogs" if chosen == "replayed" else "user turns"
-        raise UsageError(f"user_prompt={chosen!r} is for a run with {given}; leave it out.")
-    if chosen == "auto":
-        return "persona" if suite.personas else "suite" if len(suite.cases) > 1 else "empty"
-    if chosen == "persona" and not suite.personas:
+    source = settings.user_prompt
+    if source in ("replayed", "scripted"):
+        needed = "dialogs" if source == "replayed" else "user turns"
+        raise UsageError(f"user_prompt={source!r} is for a run with {needed}; leave it out.")
+    if source == "auto" and suite.personas:
+        return "persona"
+    if source == "auto":
+        return "suite" if len(suite.cases) > 1 else "empty"
+    if source == "persona" and not suite.personas:
         raise UsageError(
             f"The suite {suite.name!r} has no personas for the user model; list some under"
             " 'personas' in its file, or choose another user prompt."
         )
-    if chosen == "suite" and len(suite.cases) < 2:
+    if source == "suite" and len(suite.cases) < 2:
         raise UsageError(
             f"The suite {suite.name!r} has {len(suite.cases)} system prompt, so it has no other"
             " one for the user model; give the user model a persona, or an empty prompt."
         )
-    return chosen
+    return source
 
 
 def prepare(
-    model: ChatModel, suite: Suite, settings: Settings, given: Dialogs | UserTurns | None
-) -> tuple[Dialogs | UserTurns | None, Settings]:
+    model: ChatModel, suite: Suite, settings: Settings, user_source: UserSource | None
+) -> tuple[UserSource | None, Settings]:
     """The user's side of a run, and the resolved settings.
 
     Dialogs whose tools the model's template cannot render are left out, with a warning.
     """
-    if isinstance(given, Dialogs):
-        given = _without_refused(model, suite, settings, given)
-    return given, resolve_settings(suite, settings, given)
+    if isinstance(user_source, Dialogs):
+        user_source = _without_refused(model, suite, settings, user_source)
+    return user_source, resolve_settings(suite, settings, user_source)
 
 
 def resolve_settings(
-    suite: Suite, settings: Settings, given: Dialogs | UserTurns | None
+    suite: Suite, settings: Settings, user_source: UserSource | None
 ) -> Settings:
     """The settings with the user prompt resolved, and no more conversations than dialogs."""
-    if given is None:
+    if user_source is None:
         return replace(settings, user_prompt=user_prompt_of(suite, settings))
-    source = "scripted" if isinstance(given, UserTurns) else "replayed"
+    source = "scripted" if isinstance(user_source, UserTurns) else "replayed"
     if settings.user_prompt not in ("auto", source):
         raise UsageError(
-            f"--user-prompt {settings.user_prompt} is for a user model, and {given.name} has the"
-            " user's messages; leave out one of the two."
+            f"--user-prompt {settings.user_prompt} is for a user model, and {user_source.name} has"
+            " the user's messages; leave out one of the two."
         )
-    if isinstance(given, UserTurns):
-        few = given.shortest
-        if len(few.messages) < settings.rounds:
+    if isinstance(user_source, UserTurns):
+        script = user_source.shortest
+        messages = len(script.messages)
+        if messages < settings.rounds:
             raise UsageError(
-                f"Line {few.line} of {given.name} has {count_of(len(few.messages), 'message')}, and"
+                f"Line {script.line} of {user_source.name} has {count_of(messages, 'message')}, and"
                 f" a conversation of {count_of(settings.rounds, 'round')} needs one for each; give"
-                f" --rounds {len(few.messages)}, or longer dialogs."
+                f" --rounds {messages}, or longer dialogs."
             )
         return replace(settings, user_prompt=source)
-    count = min(settings.conversations, len(given.dialogs))
+    count = min(settings.conversations, len(user_source.dialogs))
     return replace(settings, user_prompt=source, conversations=count)
 
 
-def _without_refused(model: ChatModel, suite: Suite, settings: Settings, given: Dialogs) -> Dialogs:
+def _without_refused(
+    model: ChatModel, suite: Suite, settings: Settings, recorded: Dialogs
+) -> Dialogs:
     """The dialogs without those whose tools the template cannot render, which a warning lists."""
     chats = {}
-    for dialog in given.dialogs:
+    for dialog in recorded.dialogs:
         if dialog.tools or uses_tools(dialog.messages):
             case = suite.case_with_prompt(dialog.system) or suite.cases[0]
             system = {"role": "system", "content": case.system_prompt}
@@ -86,17 +91,18 @@ def _without_refused(model: ChatModel, suite: Suite, settings: Settings, given: 
             chats[dialog.line] = ([system, *dialog.messages, probe], dialog.tools)
     refusals = ask_model(model, _refusals, chats, settings.system_as) if chats else {}
     if not refusals:
-        return given
+        return recorded
     lines = f"line{'s' * (len(refusals) > 1)} {', '.join(map(str, refusals))}"
     left_out = (
-        f"{len(refusals):,} of {len(given.dialogs):,} dialogs in {given.name} are left out, because"
-        f" {model.name} does not take their tools ({lines}): {next(iter(refusals.values()))}"
+        f"{len(refusals):,} of {len(recorded.dialogs):,} dialogs in {recorded.name} are left out,"
+        f" because {model.name} does not take their tools ({lines}):"
+        f" {next(iter(refusals.values()))}"
     )
-    kept = tuple(dialog for dialog in given.dialogs if dialog.line not in refusals)
-    if not kept:
+    others = tuple(dialog for dialog in recorded.dialogs if dialog.line not in refusals)
+    if not others:
         raise UsageError(left_out)
     warnings.warn(left_out, stacklevel=4)
-    return replace(given, dialogs=kept, left_out=left_out)
+    return replace(recorded, dialogs=others, left_out=left_out)
 
 
 def _refusals(

@@ -10,7 +10,7 @@ from holdfast.measures.text import sentences_of
 
 def text_of(case: Case, rule: Rule) -> str:
     """The text of a rule: from its suite, else its sentence of the prompt, else the prompt."""
-    return rule.text or sentence_of(case, rule) or case.system_prompt
+    return rule.text or sentence_of(case, rule) or case.system_prompt.strip()
 
 
 def sentence_of(case: Case, rule: Rule) -> str:

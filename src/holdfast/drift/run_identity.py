@@ -7,9 +7,8 @@ from typing import Any
 from holdfast import records
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import JudgeName
-from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.settings import Settings
-from holdfast.drift.user_scripts import UserTurns
+from holdfast.drift.user_scripts import UserSource, UserTurns
 from holdfast.models.protocol import ChatModel
 from holdfast.models.served import same_served
 
@@ -45,7 +44,7 @@ def known_identity(
     suite: Suite,
     specs: Iterable[str],
     settings: Mapping[str, Any],
-    given: Dialogs | UserTurns | None,
+    user_source: UserSource | None,
 ) -> dict[str, Any]:
     """The facts that are known before a model is loaded, as JSON."""
     return {
@@ -53,16 +52,16 @@ def known_identity(
         "suite_fingerprint": suite.fingerprint,
         "methods": list(specs),
         "settings": dict(settings),
-        **identity_of_given(given),
+        **identity_of_user_source(user_source),
     }
 
 
-def identity_of_given(given: Dialogs | UserTurns | None) -> dict[str, Any]:
+def identity_of_user_source(user_source: UserSource | None) -> dict[str, Any]:
     """The dialogs or the user turns of a run, by name and content; {} if it has none."""
-    if given is None:
+    if user_source is None:
         return {}
-    kind = "user_turns" if isinstance(given, UserTurns) else "dialogs"
-    return {kind: {"name": given.name, "fingerprint": given.fingerprint}}
+    kind = "user_turns" if isinstance(user_source, UserTurns) else "dialogs"
+    return {kind: {"name": user_source.name, "fingerprint": user_source.fingerprint}}
 
 
 def identity_of_others(

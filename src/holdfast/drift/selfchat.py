@@ -11,6 +11,7 @@ each in a copy of the dialog up to that round.
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.chat.messages import Message, uses_tools
@@ -72,27 +73,17 @@ async def converse(
     async with task_group() as held_back:
         watch = OutageWatch(lambda dialog: held_back.create_task(save(dialog)), "conversation")
         room = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
-        tasks: dict[int, asyncio.Task[None]] = {}
+        stops = _Stops(should_stop)
         cut_watch = CutWatch(settings.sampling.max_new_tokens)
 
-        def stop_some() -> None:
-            for number, task in tasks.items():
-                if not task.done() and should_stop(number):
-                    task.cancel()
-
-        async def stop_while_waiting() -> None:
-            while True:  # until it is cancelled
-                await asyncio.sleep(_SECONDS_BETWEEN_STOPS)
-                stop_some()
-
-        def report_and_stop(replies: int, tokens: int = 0) -> None:
+        def report(replies: int, tokens: int = 0) -> None:
             progress(replies, tokens)
-            stop_some()
+            stops.check()
 
         async def run_one(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
             async with room:
-                replies = ReplyProgress(replies_in(pairing, settings), report_and_stop)
+                replies = ReplyProgress(replies_in(pairing, settings), report)
                 await _run_dialog(engine, dialog, methods, settings, watch, replies, cut_watch)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget((view, pairing.number))
@@ -100,12 +91,32 @@ async def converse(
                 await save(dialog)
             replies.ended()
 
-        waiting = held_back.create_task(stop_while_waiting())
+        checking = held_back.create_task(stops.keep_checking())
         async with task_group() as conversations:
             for pairing in pairings:
-                tasks[pairing.number] = conversations.create_task(run_one(pairing))
-        waiting.cancel()
+                stops.tasks[pairing.number] = conversations.create_task(run_one(pairing))
+        checking.cancel()
         await watch.finish(engine)
+
+
+@dataclass
+class _Stops:
+    """Gives up the conversations that are to stop."""
+
+    should_stop: Callable[[int], bool]
+    tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)  # by conversation
+
+    def check(self) -> None:
+        """Cancels those that are to stop now."""
+        for number, task in self.tasks.items():
+            if not task.done() and self.should_stop(number):
+                task.cancel()
+
+    async def keep_checking(self) -> None:
+        """Checks every second, until it is cancelled."""
+        while True:
+            await asyncio.sleep(_SECONDS_BETWEEN_STOPS)
+            self.check()
 
 
 async def converse_once(
@@ -113,12 +124,13 @@ async def converse_once(
 ) -> None:
     """Runs one conversation, for callers that keep its record themselves; it has no judges."""
     pairing = dialog.pairing
-    for rule in (rule for probe in pairing.probes_of(1, 1) for rule in probe.rules):
-        if rule.measure.judged:
-            raise UsageError(
-                f"The judge of {pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
-                " is asked only by `holdfast drift`; take a suite without judges here."
-            )
+    for probe in pairing.probes_of(1, 1):
+        for rule in probe.rules:
+            if rule.measure.judged:
+                raise UsageError(
+                    f"The judge of {pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
+                    " is asked only by `holdfast drift`; take a suite without judges here."
+                )
     watch = OutageWatch(lambda dialog: None, "conversation")
     replies = ReplyProgress(replies_in(pairing, settings), ignored)
     cut_watch = CutWatch(settings.sampling.max_new_tokens)
@@ -136,7 +148,8 @@ async def _run_dialog(
 ) -> None:
     """Runs a conversation to its end: a self-chat, or the replay of a recorded dialog."""
     requests = DialogRequests(engine, dialog, tuple(methods), settings, watch, progress, cut_watch)
-    if (recorded := dialog.pairing.dialog) is None:
+    recorded = dialog.pairing.dialog
+    if recorded is None:
         await self_chat(requests)
     else:
         await replay(requests, recorded)
@@ -215,15 +228,16 @@ async def model_turn(requests: DialogRequests, speaker: Speaker, number: int) ->
     last_round_seen = number if speaker == AGENT_VIEW else number - 1
     view = agent_view if speaker == AGENT_VIEW else user_view
 
-    def chat(shown: ShownRounds) -> list[Message]:
-        return with_summary(view(dialog, shown=shown), shown)
+    def chat(rounds: ShownRounds) -> list[Message]:
+        return with_summary(view(dialog, rounds=rounds), rounds)
 
     try:
         answer = await requests.ask(speaker, (number, speaker), chat, last_round_seen)
     except RequestFailed as error:
         dialog.ended = Ended(round=number, why=error.why, reason=str(error))
         raise
-    reply, dialog.shown[speaker] = answer.reply, answer.shown
+    reply = answer.reply
+    dialog.rounds_shown[speaker] = answer.rounds
     if reply.stop_reason == "context":
         if number == 1:
             raise _prompt_too_long_error(dialog)
@@ -245,9 +259,9 @@ async def ask_probe(
     """
     dialog = requests.dialog
 
-    def chat(shown: ShownRounds) -> list[Message]:
+    def chat(rounds: ShownRounds) -> list[Message]:
         message: Message = {"role": "user", "content": probe.question}
-        return with_summary([*agent_view(dialog, before, shown), message], shown)
+        return with_summary([*agent_view(dialog, before, rounds), message], rounds)
 
     names = (number, *probe.names)
     least_tokens = RECALL_TOKENS if probe.kind == "recall" else 1

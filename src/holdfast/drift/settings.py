@@ -11,7 +11,7 @@ from holdfast.chat.messages import SYSTEM_AS
 from holdfast.drift.judges import Judging
 from holdfast.drift.progress import Progress, ignored
 from holdfast.drift.recorded_dialogs import Dialogs, read_dialogs
-from holdfast.drift.user_scripts import UserTurns, read_user_turns
+from holdfast.drift.user_scripts import UserSource, UserTurns, read_user_turns
 from holdfast.errors import UsageError, option
 from holdfast.generation.sampling import Sampling
 from holdfast.models.protocol import ChatModel
@@ -21,6 +21,13 @@ USER_PROMPTS = ("auto", "suite", "persona", "empty", "replayed", "scripted")
 PROBE_AT = ("in-place", "after-round")
 PAIRS = ("random", "balanced", "all", "in-turn")
 CONTEXTS = ("stop", "cut", "slide", "summarise", "compact")
+_CHOICES = {
+    "user_prompt": USER_PROMPTS,
+    "system_as": SYSTEM_AS,
+    "probe_at": PROBE_AT,
+    "pairs": PAIRS,
+    "context": CONTEXTS,
+}
 SUMMARY_PROMPT = (
     "Summarise the conversation below in at most 100 words. Keep names, facts, wishes and promises."
 )
@@ -91,8 +98,7 @@ class Settings:
         for name in ("rounds", "conversations", "probes_per_round", "probe_every", "batch"):
             ranges.whole_number("drift", name, getattr(self, name), 1)
         ranges.whole_number("drift", "seed", self.seed, 0)
-        known = {"user_prompt": USER_PROMPTS, "system_as": SYSTEM_AS, "probe_at": PROBE_AT}
-        for name, choices in {**known, "pairs": PAIRS, "context": CONTEXTS}.items():
+        for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(
                     f"drift takes {option(name)} as {' or '.join(choices)}, not"
@@ -146,19 +152,21 @@ class Cast:
     judging: Judging = Judging()
     user_turns: UserTurns | Path | str | None = None
 
-    def read(self) -> Dialogs | UserTurns | None:
+    def read(self) -> UserSource | None:
         """The dialogs or the user turns, read from their file if one was given."""
-        model = self.user_model
         users = {
             "--dialogs": self.dialogs,
             "--user-turns": self.user_turns,
-            "--user-model": None if model is None else model.name,
+            "--user-model": self.user_model,
         }
-        given = {option: user for option, user in users.items() if user is not None}
-        if len(given) > 1:
-            named = [f"{option} {getattr(user, 'name', user)}" for option, user in given.items()]
+        options = [
+            f"{option} {getattr(user, 'name', user)}"
+            for option, user in users.items()
+            if user is not None
+        ]
+        if len(options) > 1:
             raise UsageError(
-                f"{' and '.join(named)} both say what the user says; leave out one of them."
+                f"{' and '.join(options)} both say what the user says; leave out one of them."
             )
         if isinstance(self.dialogs, (Path, str)):
             return read_dialogs(self.dialogs)

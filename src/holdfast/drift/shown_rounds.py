@@ -33,13 +33,14 @@ class ShownRounds:
 ALL_ROUNDS = ShownRounds()
 
 
-def with_summary(messages: Sequence[Message], shown: ShownRounds) -> list[Message]:
+def with_summary(messages: Sequence[Message], rounds: ShownRounds) -> list[Message]:
     """The chat with a summary before its first message, or in place of the system prompt."""
-    if not shown.summary:
+    if not rounds.summary:
         return list(messages)
-    summary = f"{_LEAD} {shown.summary}"
-    position = next(at for at, message in enumerate(messages) if message["role"] != "system")
-    if shown.compacts:
+    summary = f"{_LEAD} {rounds.summary}"
+    others = (n for n, message in enumerate(messages) if message["role"] != "system")
+    position = next(others)
+    if rounds.compacts:
         return [{"role": "system", "content": summary}, *messages[position:]]
     first = messages[position]
     content = f"{summary}\n\n{first['content']}"
@@ -47,22 +48,23 @@ def with_summary(messages: Sequence[Message], shown: ShownRounds) -> list[Messag
 
 
 def to_summarise(
-    prompt: str, turns: Sequence[Turn], shown: ShownRounds, before: int, system: str = ""
+    prompt: str, turns: Sequence[Turn], rounds: ShownRounds, before: int, system: str = ""
 ) -> list[Message]:
     """The chat that asks for a summary of the rounds before `before`, with any earlier summary."""
-    earlier = [f"System: {system}"] if system and not shown.compacts else []
-    earlier += [f"{_LEAD} {shown.summary}"] if shown.summary else []
-    lines = [_spoken(turn) for turn in turns if shown.first <= turn.round < before]
+    earlier = [f"System: {system}"] if system and not rounds.compacts else []
+    earlier += [f"{_LEAD} {rounds.summary}"] if rounds.summary else []
+    lines = [_spoken(turn) for turn in turns if rounds.first <= turn.round < before]
     return [{"role": "user", "content": "\n\n".join([prompt, *earlier, *lines])}]
 
 
 def _spoken(turn: Turn) -> str:
     """A turn as text to summarise, with the tool calls of a replayed one."""
-    parts: list[tuple[str, str]] = [(turn.speaker, turn.text)]
-    if turn.messages:
-        parts = []
-        for message in turn.messages:
-            speaker = "tool" if message["role"] == "tool" else "agent"
-            calls = [json.dumps(call["function"]) for call in message.get("tool_calls", ())]
-            parts.append((speaker, "\n".join(filter(None, [message["content"], *calls]))))
-    return "\n\n".join(f"{_SPEAKERS[speaker]}: {text}" for speaker, text in parts)
+    if not turn.messages:
+        return f"{_SPEAKERS[turn.speaker]}: {turn.text}"
+    parts = []
+    for message in turn.messages:
+        speaker = "tool" if message["role"] == "tool" else "agent"
+        calls = [json.dumps(call["function"]) for call in message.get("tool_calls", ())]
+        text = "\n".join(filter(None, [message["content"], *calls]))
+        parts.append(f"{_SPEAKERS[speaker]}: {text}")
+    return "\n\n".join(parts)

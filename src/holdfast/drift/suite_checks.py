@@ -13,31 +13,32 @@ def check_examples(rule: Rule, where: str) -> None:
         check_labels(*labels, f"{where}: the judge")
         return
     for labelled in rule.labelled:
-        field = "follows" if labelled.follows else "breaks"
-        judged = score_labelled(rule, labelled)
-        if isinstance(judged, Score) and (judged.value >= FOLLOWED) == labelled.follows:
+        score = score_labelled(rule, labelled)
+        if isinstance(score, Score) and (score.value >= FOLLOWED) == labelled.follows:
             continue
+        field = "follows" if labelled.follows else "breaks"
         limit = "at least" if labelled.follows else "below"
-        if isinstance(judged, Score):
-            scores = f"scores {judged.value:.2f} ({judged.reason}), and needs {limit} {FOLLOWED}"
-        elif judged is None:
-            scores = "is not scored, as the rule does not apply to it"
+        if isinstance(score, Score):
+            problem = f"scores {score.value:.2f} ({score.reason}), and needs {limit} {FOLLOWED}"
+        elif score is None:
+            problem = "is not scored, as the rule does not apply to it"
         else:
-            scores = f"is not scored, as {judged.reason}"
+            problem = f"is not scored, as {score.reason}"
         raise UsageError(
-            f"{where}: the reply {labelled.shown!r} under {field!r} {scores}; correct the measure"
+            f"{where}: the reply {labelled.shown!r} under {field!r} {problem}; correct the measure"
             f" {rule.measure.name!r} or the example."
         )
 
 
 def score_labelled(rule: Rule, labelled: LabelledTurn) -> Score | Undecided | None:
     """The score of a labelled turn; None if the rule does not apply to it. Its `when` counts where
-    the user's message is given."""
+    the user's message is given.
+    """
     role = "tool" if labelled.turn.calls else "user"
     if labelled.user and not rule.when.applies(labelled.turn, labelled.user, role):
         return None
-    judged: Score | Undecided | None = rule.measure.judge_turn(labelled.turn)
-    return judged
+    score: Score | Undecided | None = rule.measure.judge_turn(labelled.turn)
+    return score
 
 
 def check_probed(rule: Rule, where: str) -> None:

@@ -28,6 +28,10 @@ class CallEntry(StrictModel):
     tool: Text
     arguments: dict[str, Any] = Field({})
 
+    def as_tool_call(self) -> ToolCall:
+        """The call as measures see it."""
+        return ToolCall(self.tool, self.arguments)
+
 
 class TurnEntry(StrictModel):
     """A turn under 'follows' or 'breaks': what the assistant said and did, and what came before."""
@@ -42,13 +46,11 @@ class TurnEntry(StrictModel):
     def labelled(self, follows: bool) -> LabelledTurn:
         """The turn as measures see it, and its label."""
         scripts = [self.run] if isinstance(self.run, str) else self.run
-        run = (ToolCall("Bash", {"command": script}) for script in scripts)
-        calls, earlier = (
-            tuple(ToolCall(call.tool, call.arguments) for call in entries)
-            for entries in (self.calls, self.earlier)
-        )
+        commands = (ToolCall("Bash", {"command": script}) for script in scripts)
+        calls = (call.as_tool_call() for call in self.calls)
+        earlier = tuple(call.as_tool_call() for call in self.earlier)
         turn = AssistantTurn(
-            self.reply, (*run, *calls), earlier, user=self.user, previous=self.previous
+            self.reply, (*commands, *calls), earlier, user=self.user, previous=self.previous
         )
         return LabelledTurn(follows, turn, self.user)
 

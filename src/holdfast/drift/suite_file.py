@@ -68,11 +68,13 @@ def parse_suite(
             case = _case(entry, number, where, allow_code)
             cases.append(case)
             for index, rule in enumerate(case.rules):
-                at = where("cases", number, *(("rules", index) if entry.rules else ()))
+                place = where("cases", number)
+                if entry.rules:
+                    place = where("cases", number, "rules", index)
                 if probed:
-                    check_probed(rule, at)
+                    check_probed(rule, place)
                 if check:
-                    check_examples(rule, at)
+                    check_examples(rule, place)
     return Suite(
         name=document.name or name,
         cases=tuple(cases),
@@ -84,20 +86,26 @@ def parse_suite(
 
 def _name(source: str, root: Any, path: FieldPath) -> str:
     """Names a part of a document in messages: its file, line, case and rule, and the field."""
-    value, line, names = root, None, list[str]()
-    rest: list[str | int] = []
+    value = root
+    line: int | None = None
+    entries: list[str] = []  # such as "case 'bread'"
+    field: list[str | int] = []  # its path in the last of the entries
     for part in path:
-        known = isinstance(value, list) or (isinstance(value, dict) and part in value)
-        value = value[part] if known else None
-        if isinstance(part, int) and rest in (["cases"], ["rules"]):
-            given = value.get("id") if isinstance(value, Entry) else None
-            line = value.line if isinstance(value, Entry) else line
-            entry = repr(given) if isinstance(given, str) else str(part + 1)
-            names.append(f"{str(rest.pop())[:-1]} {entry}")
-        else:
-            rest.append(part)
-    where = ", ".join([source, *([f"line {line}"] if line else []), *names])
-    return f"{where}: the field {written(tuple(rest))!r}" if rest else where
+        has_part = isinstance(value, list) or (isinstance(value, dict) and part in value)
+        value = value[part] if has_part else None
+        if not isinstance(part, int) or field not in (["cases"], ["rules"]):
+            field.append(part)
+            continue
+        kind = "case" if field == ["cases"] else "rule"
+        name: object = None
+        if isinstance(value, Entry):
+            line = value.line
+            name = value.get("id")
+        entries.append(f"{kind} {name!r}" if isinstance(name, str) else f"{kind} {part + 1}")
+        field.clear()
+    at_line = [f"line {line}"] if line else []
+    where = ", ".join([source, *at_line, *entries])
+    return f"{where}: the field {written(tuple(field))!r}" if field else where
 
 
 @contextlib.contextmanager
@@ -106,13 +114,14 @@ def modules_in(folder: Path | None) -> Iterator[None]:
     if folder is None:
         yield
         return
-    location, before = folder.resolve(), set(sys.modules)
+    location = folder.resolve()
+    modules_before = set(sys.modules)
     sys.path.insert(0, str(location))
     try:
         yield
     finally:
         sys.path.remove(str(location))
-        for name in set(sys.modules) - before:
+        for name in set(sys.modules) - modules_before:
             file = getattr(sys.modules[name], "__file__", None)
             if file and Path(file).is_relative_to(location):
                 del sys.modules[name]
@@ -120,23 +129,24 @@ def modules_in(folder: Path | None) -> Iterator[None]:
 
 def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool) -> Case:
     if not entry.rules:
-        rules = (_rule(entry, where("cases", number), allow_code),)
-        return Case(entry.id, entry.category, entry.system_prompt, rules=rules)
-    of_rules = [name for name in RuleEntry.model_fields if name != "id"]
-    if beside := next((name for name in of_rules if name in entry.model_fields_set), None):
-        raise UsageError(
-            f"{where('cases', number)} has both 'rules' and {beside!r}; move {beside!r} into one of"
-            " the rules."
-        )
-    several = list[Rule]()
-    for index, given in enumerate(entry.rules):
-        at = where("cases", number, "rules", index)
-        if any(rule.id == given.id for rule in several):
+        only_rule = _rule(entry, where("cases", number), allow_code)
+        return Case(entry.id, entry.category, entry.system_prompt, rules=(only_rule,))
+    for name in RuleEntry.model_fields:
+        if name != "id" and name in entry.model_fields_set:
             raise UsageError(
-                f"{at}: the id {given.id!r} is taken by an earlier rule; give every rule its own."
+                f"{where('cases', number)} has both 'rules' and {name!r}; move {name!r} into one of"
+                " the rules."
             )
-        several.append(_rule(given, at, allow_code))
-    return Case(entry.id, entry.category, entry.system_prompt, rules=several)
+    rules_read = list[Rule]()
+    for index, rule_entry in enumerate(entry.rules):
+        place = where("cases", number, "rules", index)
+        if any(rule.id == rule_entry.id for rule in rules_read):
+            raise UsageError(
+                f"{place}: the id {rule_entry.id!r} is taken by an earlier rule; give every rule"
+                " its own."
+            )
+        rules_read.append(_rule(rule_entry, place, allow_code))
+    return Case(entry.id, entry.category, entry.system_prompt, rules=rules_read)
 
 
 def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:

@@ -80,8 +80,9 @@ def load_suite(
     if Path(spec).suffix in (".yaml", ".yml") or Path(spec).is_file():
         path = Path(spec)
         text = read_text(path)
-        folder = path.parent
-        return parse_suite(text, spec, path.stem, allow_code, folder, check=check, probed=probed)
+        return parse_suite(
+            text, spec, path.stem, allow_code, path.parent, check=check, probed=probed
+        )
     if Path(spec).is_dir():
         raise UsageError(_is_folder(Path(spec)), option="suite", value=spec, allowed="a YAML file")
     forms = [form for kind in PUBLISHED.values() for form in kind.forms]

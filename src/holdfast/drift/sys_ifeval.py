@@ -129,17 +129,17 @@ def _normalised(value: Any) -> Any:
 
 def _rules_of(row: Row, scoring: str, line: str) -> tuple[Rule, ...]:
     """The instructions of a row as rules, without duplicates."""
-    measures: dict[tuple[str, Measure], None] = {}
-    for id, arguments in zip(row.instruction_id_list, row.kwargs, strict=True):
-        measures[id, _measure_of(id, arguments, line)] = None
+    instructions = zip(row.instruction_id_list, row.kwargs, strict=True)
+    measures = [(id, _measure_of(id, arguments, line)) for id, arguments in instructions]
+    _, request = row.messages
     times: Counter[str] = Counter()
     rules: list[Rule] = []
-    for id, measure in measures:
+    for id, measure in dict.fromkeys(measures):
         times[id] += 1
         name = f"{id} ({times[id]})" if times[id] > 1 else id
         if scoring == "loose":
             measure = build({"name": "loosely", "measure": measure.spec})
-        rules.append(Rule(name, (row.messages[1].content,), measure))
+        rules.append(Rule(name, (request.content,), measure))
     return tuple(rules)
 
 
@@ -149,21 +149,21 @@ def _measure_of(id: str, arguments: dict[str, Any], line: str) -> Measure:
     Raises:
         UsageError: the instruction is unknown, or has other arguments.
     """
-    known = [name for name in REGISTRY if name.startswith("ifeval_")]
+    names = [name for name in REGISTRY if name.startswith("ifeval_")]
     name = measure_name(id)
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
         cure = f"did you mean {near[0]!r}?" if near else "give the published file."
         raise UsageError(f"{line}: no measure scores the instruction {shortened(id)}; {cure}")
     if "name" in arguments:  # names the measure in a spec, and is never an argument
         raise UsageError(f"{line}: {id!r} has no argument 'name'; give the published file.")
-    given = {  # a whole number may be written as 5.0
+    arguments_read = {  # a whole number may be written as 5.0
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in arguments.items()
         if value is not None
     }
     try:
-        return build({"name": name, **given})
+        return build({"name": name, **arguments_read})
     except UsageError as error:
         raise UsageError(f"{line}: {error}") from error
 

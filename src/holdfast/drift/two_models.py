@@ -46,7 +46,8 @@ class TakesTurns:
                 self._end_turn()
 
     def _end_turn(self) -> None:
-        turn, self._turn = self._turn, None
+        turn = self._turn
+        self._turn = None
         if turn is not None and not turn.cancel():
             self.turns.release()
 

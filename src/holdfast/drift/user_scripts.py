@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints, ValidationError
 
-from holdfast.drift.recorded_dialogs import fingerprint_of, in_short, values_in
+from holdfast.drift.recorded_dialogs import Dialogs, fingerprint_of, in_short, values_in
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import ASSETS
 from holdfast.validation.pydantic_errors import StrictModel
@@ -61,6 +61,9 @@ class UserTurns:
         return min(self.scripts, key=lambda script: len(script.messages))
 
 
+UserSource = Dialogs | UserTurns  # where the user's messages come from, if no model writes them
+
+
 def read_user_turns(path: Path | str) -> UserTurns:
     """Reads a file of scripts, or one of those shipped, by its name (`SHIPPED_SCRIPTS`).
 
@@ -78,9 +81,9 @@ def read_user_turns(path: Path | str) -> UserTurns:
 
 
 def _read_script(value: Any, number: int, where: str) -> Script:
-    entries = value if isinstance(value, list) else []
-    given = [entry if isinstance(entry, dict) else {"text": entry} for entry in entries]
-    for position, entry in enumerate(given, start=1):
+    listed = value if isinstance(value, list) else []
+    entries = [entry if isinstance(entry, dict) else {"text": entry} for entry in listed]
+    for position, entry in enumerate(entries, start=1):
         if entry.get("pressure", "none") not in PRESSURES:
             raise UsageError(
                 f"{where}, message {position}: the pressure {in_short(entry['pressure'])} is"
@@ -90,7 +93,7 @@ def _read_script(value: Any, number: int, where: str) -> Script:
                 allowed=list(PRESSURES),
             )
     try:
-        messages = tuple(map(ScriptedMessage.model_validate, given))
+        messages = tuple(map(ScriptedMessage.model_validate, entries))
     except ValidationError:
         messages = ()
     if not messages:

@@ -7,7 +7,7 @@ from functools import cached_property
 from holdfast.drift.cases import Rule
 from holdfast.logs.context import WITHOUT_PROMPTS, Contexts
 from holdfast.measures.measure_specs import Measure
-from holdfast.measures.orders import Passage, read_sentences, shortened
+from holdfast.measures.orders import Passage, passage_of, read_sentences
 from holdfast.measures.rule_statements import stated_in
 from holdfast.measures.rule_text import RuleText
 from holdfast.measures.scores import FOLLOWED
@@ -96,4 +96,4 @@ def _recalled_in(prompt: str, recalled: Measure | None) -> Passage | None:
     if recalled is None or recalled.judged or recalled.score(prompt).value < FOLLOWED:
         return None
     sentences = [s for s in read_sentences(prompt) if recalled.score(s.text).value >= FOLLOWED]
-    return shortened(sentences[-1]) if sentences else Passage("", 0)
+    return passage_of(sentences[-1]) if sentences else Passage("", 0)

@@ -138,7 +138,7 @@ def requests_in(text: str) -> Iterator[Request]:
     for sentence in read_sentences(text):
         plain = sentence.plain
         lasts = bool(ONWARD.search(plain) or PERMITS.search(plain))
-        passage = shortened(sentence, lasts)
+        passage = passage_of(sentence, lasts)
         asks = bool(ASKING.search(plain) or QUESTION.search(plain)) or sentence.is_order
         for number, clause in enumerate(sentence.parts):
             is_part = (asks or not number) and bool(FRAGMENT.match(clause))
@@ -172,8 +172,8 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(word for sentence in read_sentences(text) for word, _ in sentence.signed)
 
 
-def shortened(sentence: Sentence, lasts: bool = True) -> Passage:
-    """A sentence as evidence."""
+def passage_of(sentence: Sentence, lasts: bool = True) -> Passage:
+    """A sentence as evidence, cut if it is long."""
     return Passage(cut(sentence.text, QUOTED), sentence.index, lasts)
 
 

@@ -16,7 +16,7 @@ from holdfast.measures.clause_words import is_negated
 from holdfast.measures.command_words import command_cues, runner_words
 from holdfast.measures.measure_specs import Measure, build
 from holdfast.measures.number_words import NUMBER_WORDS
-from holdfast.measures.orders import Passage, Sentence, is_no_rule, read_sentences, shortened
+from holdfast.measures.orders import Passage, Sentence, is_no_rule, passage_of, read_sentences
 
 Arguments = Mapping[str, Any]
 
@@ -48,7 +48,7 @@ def stated_in(text: str, measure: Measure) -> Passage | None:
         before = sentences[number - 1].plain if number else ""
         is_stated = any(_states(sentence, before, statement) for statement in statements)
         if is_stated and not (is_no_rule(sentence.plain) or _HAPPENED.search(sentence.plain)):
-            return shortened(sentence)
+            return passage_of(sentence)
     return None
 
 

@@ -26,8 +26,8 @@ from holdfast.measures.orders import (
     Passage,
     Sentence,
     is_no_rule,
+    passage_of,
     read_sentences,
-    shortened,
 )
 from holdfast.measures.text import sentences_of
 
@@ -74,7 +74,7 @@ class RuleText:
                 continue
             for part in self._parts:
                 if (lifts := part.is_lifted_by(sentence, share)) is not None:
-                    return shortened(sentence, lifts)
+                    return passage_of(sentence, lifts)
         return None
 
     @cached_property
@@ -188,5 +188,5 @@ class _RuleSentence:
 def _last(part: _RuleSentence, sentences: tuple[Sentence, ...]) -> Passage | None:
     for sentence in reversed(sentences):
         if part.is_said_by(sentence):
-            return shortened(sentence)
+            return passage_of(sentence)
     return None

@@ -61,16 +61,9 @@ def known_rules(method: str, rules: PromptRules | None) -> PromptRules:
     return rules
 
 
-def rules_with_texts(method: str, rules: PromptRules) -> PromptRules:
-    """The rules that a method is about to know; a `UsageError` if none says what it is."""
-    if not rules.texts:
-        raise UsageError(
-            f"{method} needs the `text` of each rule of the suite, and a prompt of this one has"
-            " none; add it to the suite.",
-            option="method",
-            value=method,
-        )
-    return rules
+def joined_rules(texts: Sequence[str]) -> str:
+    """The texts of several rules; that of the whole prompt, which some may share, only once."""
+    return " ".join(dict.fromkeys(texts))
 
 
 def _text(message: Message) -> str:

@@ -12,7 +12,7 @@ from holdfast.errors import PromptError, UsageError
 from holdfast.methods.exchanges import (
     Exchange,
     join_exchanges,
-    rules_with_texts,
+    joined_rules,
     split_exchanges,
 )
 from holdfast.methods.kinds import Kind
@@ -92,11 +92,10 @@ class Reminder:
         """The reminder that knows these rules; itself if it does not need them.
 
         Raises:
-            UsageError: there are none.
+            UsageError: it chooses rules of a kind that there is not.
         """
         if not self.needs_rules:
             return self
-        rules = rules_with_texts(self.name, rules)
         return replace(self, rules=rules.of_kinds(self.kinds) if self.kinds else rules)
 
     def check_context(self, window: int | None, summarises: bool) -> None:
@@ -153,7 +152,7 @@ class Reminder:
             return ""
         if self.text == PROMPT:
             return prompt
-        return " ".join(rules) if self.text == RULES else self.text
+        return joined_rules(rules) if self.text == RULES else self.text
 
 
 def _system_prompt(messages: Sequence[Message]) -> str:

@@ -11,8 +11,8 @@ from holdfast.errors import UsageError
 from holdfast.methods.exchanges import (
     Exchange,
     join_exchanges,
+    joined_rules,
     known_rules,
-    rules_with_texts,
     split_exchanges,
 )
 from holdfast.methods.kinds import Kind
@@ -54,8 +54,8 @@ class Repair:
     rules: PromptRules | None = field(default=None, repr=False)  # of the prompt, once known
 
     def with_rules(self, rules: PromptRules) -> Self:
-        """The method that knows these rules; a `UsageError` if there are none."""
-        return replace(self, rules=rules_with_texts(self.name, rules))
+        """The method that knows these rules."""
+        return replace(self, rules=rules)
 
     def check_context(self, window: int | None, summarises: bool) -> None:
         """Refuses to drop a message that has the summary of earlier rounds."""
@@ -93,6 +93,6 @@ def _marked(exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]) -> l
     for number, rules in enumerate(broken[:-1]):
         if rules:
             noun = "this rule" if len(rules) == 1 else "these rules"
-            note = f"[Your last reply broke {noun}: {' '.join(rules)}]"
+            note = f"[Your last reply broke {noun}: {joined_rules(rules)}]"
             marked[number + 1] = exchanges[number + 1].beginning_with(note)
     return marked

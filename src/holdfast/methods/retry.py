@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 from holdfast.chat.messages import Message
 from holdfast.methods.exchanges import (
     join_exchanges,
+    joined_rules,
     known_rules,
-    rules_with_texts,
     split_exchanges,
 )
 from holdfast.methods.kinds import Kind
@@ -42,8 +42,8 @@ class CheckAndRetry:
         return self.n
 
     def with_rules(self, rules: PromptRules) -> Self:
-        """The method that knows these rules; a `UsageError` if there are none."""
-        return replace(self, rules=rules_with_texts(self.name, rules))
+        """The method that knows these rules."""
+        return replace(self, rules=rules)
 
     def check_context(self, window: int | None, summarises: bool) -> None:
         """Accepts every protocol: it reads only the message that is answered."""
@@ -59,5 +59,5 @@ class CheckAndRetry:
         before, exchanges = split_exchanges(messages)
         if not exchanges:
             return tuple(messages)
-        exchanges[-1] = exchanges[-1].beginning_with(f"[Reminder: {' '.join(broken)}]")
+        exchanges[-1] = exchanges[-1].beginning_with(f"[Reminder: {joined_rules(broken)}]")
         return join_exchanges(before, exchanges)

@@ -1,24 +1,20 @@
 """Reads the answers of an endpoint: whole, or piece by piece."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from holdfast.chat.chat_completions import AssistantMessage, MalformedResponse, choices_in
 from holdfast.errors import shortened
 from holdfast.models.requests import Reply
-
-Fields = dict[str, Any]
+from holdfast.validation.json_values import fields_of
 
 _STOP_REASONS = {  # the wire's finish_reason to ours; the later names are those of other servers
     **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn"), "stop"),
     **dict.fromkeys(("length", "max_tokens"), "length"),
     **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
 }
-
-
-class MalformedResponse(ValueError):
-    """An answer that is not one complete chat completion; says in a few words what is wrong."""
 
 
 class BrokenOff(MalformedResponse):
@@ -29,42 +25,35 @@ class FilteredReply(ValueError):
     """An answer whose reply a content filter withheld."""
 
 
-def read_json(content: str | bytes) -> Fields:
+def read_json(content: str | bytes) -> Mapping[str, Any]:
     """The object in an answer, or {}; raises `MalformedResponse` if it is not JSON in Unicode."""
     try:
-        return as_fields(json.loads(content))
+        return fields_of(json.loads(content))
     except (ValueError, RecursionError):
         raise MalformedResponse("not JSON") from None
 
 
-def read_reply(answer: Fields) -> Reply:
+def read_reply(answer: Mapping[str, Any]) -> Reply:
     """The reply in a chat completion; raises `MalformedResponse` or `FilteredReply` without one."""
     choices = answer.get("choices")
     if not isinstance(choices, list):
         raise MalformedResponse("no choices")
     if not choices:
         raise MalformedResponse("an empty list of choices")
-    choice = as_fields(choices[0])
-    ending, message = _read_ending(choice.get("finish_reason")), choice.get("message")
-    if not isinstance(message, dict):
+    choice = fields_of(choices[0])
+    ending = _read_ending(choice.get("finish_reason"))
+    if not isinstance(choice.get("message"), Mapping):
         raise MalformedResponse("no message")
-    text, stop_reason, reasoning = _read_message(message, ending)
-    usage = as_fields(answer.get("usage"))
+    message = AssistantMessage(is_strict=True)
+    message.add(choice["message"])
+    reply = _reply_of(message, ending, _read_masses(choice))
+    usage = fields_of(answer.get("usage"))
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    billed = (read, written) if isinstance(read, int) and isinstance(written, int) else None
-    cached = as_fields(usage.get("prompt_tokens_details")).get("cached_tokens")
-    forwarded = sum(billed) - (cached if isinstance(cached, int) else 0) if billed else 0
-    masses = _read_masses(choice)
-    reply = Reply(
-        text,
-        None,
-        stop_reason,
-        forwarded=forwarded,
-        masses=masses,
-        billed=billed,
-        reasoning=reasoning,
-    )
-    return _as_read(reply)
+    if not isinstance(read, int) or not isinstance(written, int):
+        return reply
+    cached = fields_of(usage.get("prompt_tokens_details")).get("cached_tokens")
+    computed = read - (cached if isinstance(cached, int) else 0)
+    return replace(reply, forwarded=computed + written, billed=(read, written))
 
 
 class StreamReader:
@@ -73,51 +62,38 @@ class StreamReader:
     Reasoning in the text is part of the pieces, as it comes, and not of the reply.
     """
 
-    def __init__(self, check: Callable[[Fields], None]):
+    def __init__(self, check: Callable[[Mapping[str, Any]], None]):
         self.name: object = None  # the answer's id
         self._check = check
-        self._text = self._content = self._ending = self._reasoning = ""
+        self._message = AssistantMessage(is_strict=True)
+        self._ending = ""
         self._masses: tuple[float, ...] | None = None
         self._is_first = True
 
     def add(self, chunk: object) -> str:
         """Reads a chunk; returns its text."""
-        fields = as_fields(chunk)
+        fields = fields_of(chunk)
         if self._is_first:
             self._is_first = False
             self._check(fields)
             self.name = fields.get("id")
-        choices = fields.get("choices")
-        if not isinstance(choices, list) or not choices:  # the last chunk may have only the usage
+        choices = choices_in(fields)
+        if not choices:
             return ""
-        choice = as_fields(choices[0])
-        delta = as_fields(choice.get("delta"))
-        piece = delta.get("content")
-        self._reasoning += _reasoning_in(delta)
-        if isinstance(piece, list):
-            piece, thought = _read_parts(piece)
-            self._reasoning += thought
-        if isinstance(refused := delta.get("refusal"), str):
-            piece, self._content = refused, "refusal"
-        elif delta.get("tool_calls") or delta.get("function_call"):
-            self._content = "tool_calls"
-        if (more := _read_masses(choice)) is not None:
-            self._masses = (*(self._masses or ()), *more)
-        if (reason := choice.get("finish_reason")) is not None:
-            self._ending = _read_ending(reason)
-        if not isinstance(piece, str):
-            return ""
-        self._text += piece
-        return piece
+        choice = choices[0]
+        text = self._message.add(fields_of(choice.get("delta")))
+        masses = _read_masses(choice)
+        if masses is not None:
+            self._masses = (*(self._masses or ()), *masses)
+        if choice.get("finish_reason") is not None:
+            self._ending = _read_ending(choice["finish_reason"])
+        return text
 
     def reply(self) -> Reply:
         """The whole reply; raises `BrokenOff` if it has not ended."""
         if not self._ending:
             raise BrokenOff("a stream without an end")
-        stop_reason = self._content or self._ending
-        return _as_read(
-            Reply(self._text, None, stop_reason, masses=self._masses, reasoning=self._reasoning)
-        )
+        return _reply_of(self._message, self._ending, self._masses)
 
 
 def read_models(text: str) -> list[str]:
@@ -125,12 +101,8 @@ def read_models(text: str) -> list[str]:
     models = read_json(text).get("data")
     if not isinstance(models, list):
         raise MalformedResponse("no list of models")
-    return [name for model in models if isinstance(name := as_fields(model).get("id"), str)]
-
-
-def as_fields(value: object) -> Fields:
-    """The value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
+    names = (fields_of(model).get("id") for model in models)
+    return [name for name in names if isinstance(name, str)]
 
 
 def _read_ending(reason: object) -> str:
@@ -141,64 +113,36 @@ def _read_ending(reason: object) -> str:
     return _STOP_REASONS[reason]
 
 
-def _read_masses(choice: Fields) -> tuple[float, ...] | None:
+def _read_masses(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
     """The mass at each token of a choice, or of a chunk of one, and at the token that ended it."""
-    trace = as_fields(choice.get("holdfast"))
+    trace = fields_of(choice.get("holdfast"))
     tokens = trace.get("tokens")
     if tokens is None:
         return None
     if not isinstance(tokens, list):
         raise MalformedResponse("no list of tokens in its trace")
     ending = [trace["end"]] if "end" in trace else []
-    masses = [as_fields(token).get("mass") for token in [*tokens, *ending]]
+    masses = [fields_of(token).get("mass") for token in [*tokens, *ending]]
     numbers = tuple(float(mass) for mass in masses if isinstance(mass, (int, float)))
     if len(numbers) < len(masses):
         raise MalformedResponse("a token without a mass in its trace")
     return numbers
 
 
-def _read_message(message: Fields, stop_reason: str) -> tuple[str, str, str]:
-    """The text, the stop reason and the reasoning of a message."""
-    content, reasoning = message.get("content"), _reasoning_in(message)
-    if isinstance(content, list):
-        content, thought = _read_parts(content)
-        reasoning = reasoning or thought
-    if content is not None and not isinstance(content, str):
-        raise MalformedResponse("no text in the message")
-    if message.get("tool_calls") or message.get("function_call"):
+def _reply_of(
+    message: AssistantMessage, ending: str, masses: tuple[float, ...] | None
+) -> Reply:
+    """A whole message as a reply, without reasoning in its text.
+
+    A reply that ended by itself and has no visible character is "empty"; "length" may be reasoning
+    that was cut off before the first word.
+    """
+    stop_reason = ending
+    if message.is_refusal:
+        stop_reason = "refusal"
+    elif message.calls:
         stop_reason = "tool_calls"
-    if not content and isinstance(refusal := message.get("refusal"), str) and refusal:
-        return refusal, "refusal", reasoning
-    return content or "", stop_reason, reasoning
-
-
-def _read_parts(parts: Sequence[Any]) -> tuple[str, str]:
-    """The text and the reasoning in a list of content parts, which Mistral sends."""
-    text, reasoning = "", ""
-    for part in map(as_fields, parts):
-        if isinstance(part.get("text"), str):
-            text += part["text"]
-        elif isinstance(thoughts := part.get("thinking"), str):
-            reasoning += thoughts
-        elif isinstance(thoughts, list):
-            reasoning += _read_parts(thoughts)[0]
-        else:
-            raise MalformedResponse("no text in a part of the message")
-    return text, reasoning
-
-
-def _reasoning_in(message: Fields) -> str:
-    """The reasoning in a field of a message or of a piece of one: vLLM and OpenRouter call it
-    `reasoning`; DeepSeek, SGLang, llama.cpp and earlier versions of vLLM `reasoning_content`.
-    """
-    texts = (message.get(name) for name in ("reasoning_content", "reasoning"))
-    return next((text for text in texts if isinstance(text, str) and text), "")
-
-
-def _as_read(reply: Reply) -> Reply:
-    """The reply without reasoning in its text. A reply that ended by itself and has no visible
-    character is "empty"; "length" may be reasoning that was cut off before the first word.
-    """
+    reply = Reply(message.text, None, stop_reason, masses=masses, reasoning=message.reasoning)
     reply = reply.without_reasoning()
     is_empty = reply.stop_reason == "stop" and not reply.text.strip()
     return replace(reply, stop_reason="empty") if is_empty else reply

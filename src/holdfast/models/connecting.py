@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import SplitResult, urlsplit
 
+from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, Unreachable, UsageError
-from holdfast.models.completions import MalformedResponse, read_models
+from holdfast.models.completions import read_models
 from holdfast.models.endpoint import EndpointModel, warn_of_loss
 from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of, list_models

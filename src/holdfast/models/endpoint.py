@@ -248,7 +248,8 @@ class EndpointSession:
         """Gives an endpoint a request, if it has room for one and one waits for it."""
         if server.unavailable or self._under_way[server] >= server.concurrency:
             return False
-        if (waiting := self._next_of(server)) is None:
+        waiting = self._next_of(server)
+        if waiting is None:
             return False
         self._under_way[server] += 1
         waiting.server.set_result(server)
@@ -270,10 +271,14 @@ class EndpointSession:
     def _lose(self, server: Server, error: Unreachable) -> None:
         """Lets the conversations of a lost endpoint continue wherever there is room."""
         server.unavailable = error
-        kept = {name: where for name, where in self._server_of.items() if where is not server}
-        self._server_of = kept
-        left, self._waiting[server] = self._waiting[server], []
-        for waiting in left:
+        self._server_of = {
+            conversation: other
+            for conversation, other in self._server_of.items()
+            if other is not server
+        }
+        abandoned = self._waiting[server]
+        self._waiting[server] = []
+        for waiting in abandoned:
             self._queue(waiting)
         if self._all_unavailable():
             for waiting in self._waiting[None]:

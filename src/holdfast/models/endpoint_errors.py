@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, RequestFailed, Unavailable, Unreachable, cut, reason_of
-from holdfast.models.completions import BrokenOff, MalformedResponse
+from holdfast.models.completions import BrokenOff
 from holdfast.models.endpoint_address import Endpoint
 
 if TYPE_CHECKING:
@@ -163,7 +164,9 @@ def list_models(names: Sequence[str], endpoint: Endpoint) -> str:
 
 
 def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> str:
-    url, status, words = endpoint.url, error.status_code, _cut(_message_of(error), endpoint)
+    url = endpoint.url
+    status = error.status_code
+    words = _cut(_message_of(error), endpoint)
     if status == 401:
         if endpoint.key:
             return (
@@ -198,10 +201,10 @@ def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> 
 
 
 def _cure(words: str, refused: tuple[str, ...]) -> str:
-    complaint = words.lower()
-    if settings := [f"{name}=1" for name in refused if name != "seed"]:
+    settings = [f"{name}=1" for name in refused if name != "seed"]
+    if settings:
         return f"; set {' or '.join(settings)}, which this server takes as its own default"
-    if "role" in complaint and "system" in complaint:
+    if "role" in words.lower() and "system" in words.lower():
         return "; put the system prompt before the first user message"
     return ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.chat.emphasis import TextRange, edit_emphasised
 from holdfast.chat.messages import Message, Messages, has_prompt
@@ -13,11 +13,11 @@ from holdfast.client import WIRE_FORMATS
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import spec_of
 from holdfast.methods.spec import NONE
-from holdfast.models.completions import Fields, as_fields
 from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of
 from holdfast.models.requests import Request
 from holdfast.models.served import Served
+from holdfast.validation.json_values import fields_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -31,35 +31,37 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
     Methods that edit messages are applied here, so that they draw as they do locally; text that
     they repeat is emphasised everywhere.
     """
-    shown, emphasis = edit_emphasised(
+    messages, emphasis = edit_emphasised(
         request.messages,
         request.emphasis,
-        lambda messages: request.compiled.edit(messages, request.editing_seed),
+        lambda chat: request.compiled.edit(chat, request.editing_seed),
     )
     tools = {"tools": list(request.tools), "tool_choice": "none"} if request.tools else {}
     if served.wire_format != "holdfast":
-        placed = _sendable(place_system(shown, request.system_as))
+        placed = _sendable(place_system(messages, request.system_as))
         fields = {"messages": placed, "seed": request.seed % _SEEDS, **tools}
-        return fields | _vllm_fields(request, shown, emphasis) if served.wire_format else fields
-    steering, trace = _steering(request, shown, emphasis)
-    extra = WIRE_FORMATS["holdfast"](steering, emphasis, trace)
+        if not served.wire_format:
+            return fields
+        return fields | _vllm_fields(request, messages, emphasis)
+    steering = _steering(request, messages, emphasis)
+    extra = WIRE_FORMATS["holdfast"](steering.spec, emphasis, steering.trace)
     if request.system_as != "role":
         extra["system_as"] = request.system_as
     if request.continue_final_message:
         extra["continue_final_message"] = True
-    return {"messages": _sendable(shown), "seed": request.seed, **tools, "extra_body": extra}
+    return {"messages": _sendable(messages), "seed": request.seed, **tools, "extra_body": extra}
 
 
 def _vllm_fields(
-    request: Request, shown: Messages, emphasis: Sequence[TextRange]
+    request: Request, messages: Messages, emphasis: Sequence[TextRange]
 ) -> dict[str, Any]:
     """The `extra_body` for vLLM, which takes texts instead of ranges, and the whole seed."""
-    steering, trace = _steering(request, shown, emphasis)
-    texts = tuple(shown[number]["content"][first:last] for number, first, last in emphasis)
+    steering = _steering(request, messages, emphasis)
+    texts = tuple(messages[number]["content"][first:last] for number, first, last in emphasis)
     if not texts and request.system_as != "role":
-        systems = (m["content"].strip() for m in shown if m["role"] == "system")
-        texts = tuple(text for text in systems if text)
-    fields = WIRE_FORMATS["vllm"](steering, texts, trace)
+        prompts = (m["content"].strip() for m in messages if m["role"] == "system")
+        texts = tuple(filter(None, prompts))
+    fields = WIRE_FORMATS["vllm"](steering.spec, texts, steering.trace)
     fields["vllm_xargs"]["holdfast_seed"] = str(request.seed)
     return {"extra_body": {**fields, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}}
 
@@ -85,12 +87,10 @@ def traces_apart(body: Mapping[str, Any]) -> bool:
     return bool(body.get("extra_body", {}).get("vllm_xargs", {}).get("holdfast_trace"))
 
 
-def check_applied(answer: Fields, body: Mapping[str, Any], url: str) -> None:
+def check_applied(answer: Mapping[str, Any], body: Mapping[str, Any], url: str) -> None:
     """Refuses an answer that was not steered as requested, with a `ModelError`."""
-    requested, reported = (
-        body.get("extra_body", {}).get("steering"),
-        as_fields(answer.get("holdfast")),
-    )
+    requested = body.get("extra_body", {}).get("steering")
+    reported = fields_of(answer.get("holdfast"))
     applied, why = reported.get("steering"), reported.get("why")
     if not isinstance(applied, str):
         if requested in (None, NONE):
@@ -111,13 +111,20 @@ def check_applied(answer: Fields, body: Mapping[str, Any], url: str) -> None:
         )
 
 
-def _steering(request: Request, shown: Messages, emphasis: Sequence[TextRange]) -> tuple[str, bool]:
-    """The spec string for the server and whether to trace, without what needs a missing span."""
-    prompted, emphasised = has_prompt(shown), bool(emphasis)
+class _Steering(NamedTuple):
+    """The steering to ask a server for, without what needs a span that the chat lacks."""
+
+    spec: str
+    trace: bool
+
+
+def _steering(request: Request, messages: Messages, emphasis: Sequence[TextRange]) -> _Steering:
+    prompted = has_prompt(messages)
+    emphasised = bool(emphasis)
     rest = request.compiled.without_edits
     idle = rest.without_target(prompted=prompted, emphasised=emphasised)
-    steering = [method for method in rest.methods if method not in idle.methods]
-    return spec_of(steering), request.trace and (prompted or emphasised)
+    methods = [method for method in rest.methods if method not in idle.methods]
+    return _Steering(spec_of(methods), request.trace and (prompted or emphasised))
 
 
 def _sendable(messages: Messages) -> list[Message]:

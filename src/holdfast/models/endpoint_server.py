@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, RequestFailed, Unreachable, Unsteerable
 from holdfast.methods import Ability, Method
 from holdfast.models import completions
@@ -53,7 +54,8 @@ class Server:
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that it cannot serve, with an `Unsteerable` naming the first of them."""
-        served, url = self.served, self.endpoint.url
+        served = self.served
+        url = self.endpoint.url
         check_requirements(
             methods,
             served.capabilities,
@@ -118,8 +120,9 @@ class Server:
         ask: Any = client.chat.completions.with_raw_response.create
         for attempt in itertools.count():
             try:
-                answered = await self._send(ask, body, request.sampling.max_new_tokens)
-                text, content = answered.http_response.text, answered.http_response.content
+                raw = await self._send(ask, body, request.sampling.max_new_tokens)
+                text = raw.http_response.text
+                content = raw.http_response.content
             except openai.OpenAIError as error:
                 # without its cause, whose request contains the key
                 raise failure_of(error, self.endpoint) from None
@@ -130,7 +133,7 @@ class Server:
                 return await self._with_masses(client, reply, answer.get("id"), body)
             except completions.FilteredReply:
                 raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-            except completions.MalformedResponse as error:
+            except MalformedResponse as error:
                 if attempt >= self.endpoint.max_retries:
                     raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
             await asyncio.sleep(min(0.5 * 2**attempt, _LONGEST_WAIT))
@@ -140,7 +143,8 @@ class Server:
         """Asks once; yields the text piece by piece as it arrives, and the reply last."""
         import openai
 
-        body, text = self.body_of(request), ""
+        body = self.body_of(request)
+        text = ""
         reader = completions.StreamReader(
             lambda chunk: check_applied(chunk, body, self.endpoint.url)
         )
@@ -159,10 +163,10 @@ class Server:
             raise failure_of(error, self.endpoint) from None
         except completions.FilteredReply:
             raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-        except completions.MalformedResponse as error:
+        except MalformedResponse as error:
             raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
         except ValueError:  # of the client, which reads the events
-            why = completions.MalformedResponse("a piece that is not JSON")
+            why = MalformedResponse("a piece that is not JSON")
             raise RequestFailed(explain_answer(why, text, self.endpoint)) from None
         yield await self._with_masses(client, reply, reader.name, body)
 
@@ -182,18 +186,19 @@ class Server:
         """Asks until the server accepts the fields, and remembers which it refuses by name."""
         import openai
 
-        limit, refused = self.limit, self.refused
+        limit = self.limit
+        refused = self.refused
         while True:
             left_out = _dispensable(body, refused)
             fields = {name: value for name, value in body.items() if name not in left_out}
             try:
                 answer = await ask(**fields, **{limit: max_new_tokens})
             except openai.APIStatusError as error:
-                more = _dispensable(fields, refused_fields(error))
+                newly_refused = _dispensable(fields, refused_fields(error))
                 if limit == "max_tokens" and wants_other_limit(error):
                     limit = "max_completion_tokens"
-                elif more:
-                    refused = refused | {more[0]}
+                elif newly_refused:
+                    refused = refused | {newly_refused[0]}
                 else:
                     raise
             else:

@@ -11,9 +11,9 @@ from holdfast.client import WIRE_FORMATS
 from holdfast.errors import Unsteerable
 from holdfast.methods import Ability, Method, compile_methods
 from holdfast.models.capabilities import ENDPOINT_ABILITIES
-from holdfast.models.completions import as_fields
 from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of, is_unreachable, server_message
+from holdfast.validation.json_values import fields_of, objects_in
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -63,7 +63,7 @@ def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> 
 def _read_served(text: str) -> Served:
     """Reads the answer to `GET /v1/steering`; any other means an ordinary endpoint."""
     try:
-        answer = as_fields(json.loads(text))
+        answer = fields_of(json.loads(text))
     except (ValueError, RecursionError):
         return Served()
     listed = answer.get("methods")
@@ -74,7 +74,7 @@ def _read_served(text: str) -> Served:
     wire_format = answer.get("spelling", "holdfast")
     if not isinstance(wire_format, str) or wire_format not in WIRE_FORMATS:
         return Served(obstacle=f"this version does not know its wire format {wire_format!r}")
-    methods = [m for m in map(as_fields, listed) if isinstance(m.get("name"), str)]
+    methods = [m for m in objects_in(listed) if isinstance(m.get("name"), str)]
     lists = [method.get("needs") for method in methods]
     needed = [need for names in lists if isinstance(names, list) for need in names]
     return Served(

@@ -36,7 +36,8 @@ class Answer:
 
     def release(self) -> bytes:
         """The body so far, which is kept no longer."""
-        body, self.is_held = self.body, False
+        body = self.body
+        self.is_held = False
         self._parts.clear()
         return body
 

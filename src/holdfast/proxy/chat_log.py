@@ -23,6 +23,10 @@ def _is_torn(path: Path) -> bool:
         return file.read(1) not in (b"", b"\n")
 
 
+def _some_fields(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: fields[name] for name in names if name in fields}
+
+
 class ChatLog:
     """A file of chats, one in a line; any thread may write to it.
 
@@ -48,10 +52,11 @@ class ChatLog:
         if request.api is Api.CHAT:
             chat = {"messages": request.body["messages"], **answer}
         else:
-            fields = ("instructions", "input")
-            chat = {name: request.body[name] for name in fields if name in request.body}
-            fields = ("output", "incomplete_details")  # the latter says whether it was cut
-            chat |= {name: answer[name] for name in fields if name in answer}
+            chat = {
+                **_some_fields(request.body, ("instructions", "input")),
+                # the latter says whether it was cut
+                **_some_fields(answer, ("output", "incomplete_details")),
+            }
         try:
             with self._lock:
                 self._file.write(json.dumps({**chat, "added": list(added)}) + "\n")

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from holdfast.chat.chat_completions import AssistantMessage, ToolCallText, choices_in, index_of
 from holdfast.proxy.chat_requests import Api
+from holdfast.validation.json_values import fields_of, objects_in, text_or_empty
 
 _ENDS = ("response.completed", "response.incomplete")  # events that hold the whole response
 _ITEM_DONE = "response.output_item.done"
@@ -42,14 +44,14 @@ def read_answers(api: Api, text: str) -> list[Mapping[str, Any]]:
     if not isinstance(answer, dict):
         return []
     if api is Api.CHAT:
-        choices = _choices_in(answer)
+        choices = choices_in(answer)
         return [{"choices": [c]} for c in choices if c.get("finish_reason") != _FILTERED]
     return [answer] if _is_whole(answer) and answer.get("output") else []
 
 
 def waits_for_client(output: Any) -> bool:
     """Whether the output of the Responses API has a call whose result has to come from outside."""
-    items = _objects(output)
+    items = objects_in(output)
     done = [item.get("call_id") for item in items if str(item.get("type")).endswith("_output")]
     return any(item.get("type") in _WAITS and item.get("call_id") not in done for item in items)
 
@@ -57,7 +59,7 @@ def waits_for_client(output: Any) -> bool:
 def _is_whole(response: Mapping[str, Any]) -> bool:
     """Whether a response has ended: it did not fail, and does not go on in the background."""
     has_ended = (response.get("status") or "completed") in ("completed", "incomplete")
-    return has_ended and _object(response.get("incomplete_details")).get("reason") != _FILTERED
+    return has_ended and fields_of(response.get("incomplete_details")).get("reason") != _FILTERED
 
 
 def _streamed(api: Api, text: str) -> list[Mapping[str, Any]]:
@@ -89,79 +91,41 @@ def _streamed_response(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str,
     """The Responses API repeats the whole response in the last event; some servers leave out its
     items, which have come before.
     """
-    items = [_object(event.get("item")) for event in events if event.get("type") == _ITEM_DONE]
-    ends = [_object(event.get("response")) for event in events if event.get("type") in _ENDS]
+    items = [fields_of(event.get("item")) for event in events if event.get("type") == _ITEM_DONE]
+    ends = [fields_of(event.get("response")) for event in events if event.get("type") in _ENDS]
     whole = [{**end, "output": end.get("output") or items} for end in ends if _is_whole(end)]
     return [response for response in whole if response["output"]]
 
 
 def _streamed_choices(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    choices = dict[int, _Choice]()
+    choices = dict[int, _StreamedChoice]()
     for event in events:
-        for part in _choices_in(event):
-            choices.setdefault(_index(part, 0), _Choice()).add(part)
+        for part in choices_in(event):
+            choices.setdefault(index_of(part, default=0), _StreamedChoice()).add(part)
     ended = [choice for choice in choices.values() if choice.finish_reason]
     return [choice.answer for choice in ended if choice.finish_reason != _FILTERED]
 
 
-class _Choice:
+class _StreamedChoice:
     """A choice of a streamed chat completion, as far as it has come."""
 
     def __init__(self) -> None:
-        self.finish_reason: str | None = None
-        self._texts: dict[str, str] = {"content": "", "refusal": ""}
-        self._calls: dict[int, dict[str, str]] = {}
+        self.finish_reason = ""
+        self._message = AssistantMessage(is_strict=False)
 
     def add(self, part: Mapping[str, Any]) -> None:
-        delta = _object(part.get("delta"))
-        for name in self._texts:
-            self._texts[name] += _text(delta.get(name))
-        for number, call in enumerate(_objects(delta.get("tool_calls"))):
-            known = self._calls.setdefault(
-                _index(call, number), {"id": "", "name": "", "arguments": ""}
-            )
-            function = _object(call.get("function"))
-            known["id"] = _text(call.get("id")) or known["id"]
-            known["name"] += _text(function.get("name"))
-            known["arguments"] += _text(function.get("arguments"))
-        self.finish_reason = _text(part.get("finish_reason")) or self.finish_reason
+        self._message.add(fields_of(part.get("delta")))
+        self.finish_reason = text_or_empty(part.get("finish_reason")) or self.finish_reason
 
     @property
     def answer(self) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": self._texts["content"]}
-        if self._texts["refusal"] and not message["content"]:
-            message["content"] = self._texts["refusal"]
-        if self._calls:
-            message["tool_calls"] = [
-                {
-                    "id": call["id"],
-                    "type": "function",
-                    "function": {"name": call["name"], "arguments": call["arguments"]},
-                }
-                for call in self._calls.values()
-            ]
+        message: dict[str, Any] = {"role": "assistant", "content": self._message.text}
+        if self._message.calls:
+            calls = self._message.calls.values()
+            message["tool_calls"] = [_whole_call(call) for call in calls]
         return {"choices": [{"message": message, "finish_reason": self.finish_reason}]}
 
 
-def _choices_in(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The choices that have the form of one."""
-    return _objects(answer.get("choices"))
-
-
-def _objects(value: Any) -> list[Mapping[str, Any]]:
-    """The objects of a list; none of anything else."""
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _index(part: Mapping[str, Any], default: int) -> int:
-    """Which choice, or which call, a part of a stream belongs to."""
-    index = part.get("index", default)
-    return index if isinstance(index, int) else default
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+def _whole_call(call: ToolCallText) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}

@@ -174,9 +174,10 @@ def request_of(api: Api, body: Any) -> ChatRequest:
     if api is Api.RESPONSES and isinstance(items, str):
         located = [LocatedMessage("user", items, (field,), ((field,),), "")]
     elif isinstance(items, list):
-        elements = enumerate(items)
         located = [
-            _located(item, (field, n), api) for n, item in elements if isinstance(item, dict)
+            _located(item, (field, position), api)
+            for position, item in enumerate(items)
+            if isinstance(item, dict)
         ]
     else:
         raise Unreadable(f"it has no {field}")
@@ -188,8 +189,10 @@ def request_of(api: Api, body: Any) -> ChatRequest:
 
 def _located(message: Mapping[str, Any], item: Path, api: Api) -> LocatedMessage:
     """A message, or another item of the Responses API: a call of a tool, or its result."""
-    role, content, kind = message.get("role"), message.get("content"), str(message.get("type"))
-    role = "system" if role == "developer" else str(role or _ROLES_OF_ITEMS.get(kind, "tool"))
+    content = message.get("content")
+    role = str(message.get("role") or _ROLES_OF_ITEMS.get(str(message.get("type")), "tool"))
+    if role == "developer":
+        role = "system"
     path = (*item, "content")
     if isinstance(content, str) or ("content" in message and content is None):
         return LocatedMessage(role, content or "", item, (path,), "")

@@ -45,7 +45,9 @@ class Forwarding:
     def __init__(self, upstream: Upstream, relay: ChatRelay, metrics: ProxyMetrics):
         self._upstream, self._relay, self._metrics = upstream, relay, metrics
         self._scorer = ThreadPoolExecutor(1, "holdfast-scorer")
-        self.waiting = self.open = self._waiting_bytes = 0
+        self.open = 0  # requests
+        self.waiting = 0  # replies that are not scored yet
+        self._waiting_bytes = 0  # of these
         self._is_draining = False
         self._idle = asyncio.Event()
 
@@ -93,18 +95,19 @@ class Forwarding:
         relayed: RelayedRequest | None = None
         headers = end_to_end(scope["headers"], _NOT_SENT_UP)
         content: bytes | AsyncIterator[bytes] | None = None
-        beginning, is_whole = await upload.read(_LONGEST_CHAT) if api is not None else (b"", True)
-        if api is not None and is_whole:
+        body = None if api is None else await upload.read(_LONGEST_CHAT)
+        if api is not None and body is not None and body.is_whole:
             started = time.monotonic()
             encoding = dict(headers).get(b"content-encoding", b"").decode("latin-1")
-            relayed = await asyncio.to_thread(self._relay.begin, api, beginning, encoding)
+            relayed = await asyncio.to_thread(self._relay.begin, api, body.content, encoding)
             self._metrics.edit_seconds.observe(time.monotonic() - started)
             content = relayed.content
             headers = [(k, v) for k, v in headers if k != b"content-length"]
+        elif body is not None:
+            content = upload.parts(body.content)
+            self._relay.tally.note_edit(Edit(Outcome.UNREADABLE))
         elif upload.has_body:
-            content = upload.parts(beginning)
-            if not is_whole:
-                self._relay.tally.note_edit(Edit(Outcome.UNREADABLE))
+            content = upload.parts()
 
         async def write(send: Send) -> None:
             if relayed is not None and relayed.retries:
@@ -120,11 +123,13 @@ class Forwarding:
         self, request: httpx2.Request, relayed: RelayedRequest | None, download: Download
     ) -> None:
         """Sends a request up and its answer down, and has the reply scored, however it ended."""
-        started, answer = time.monotonic(), Answer()
+        started = time.monotonic()
+        answer = Answer()
         try:
             response = await self._upstream.send(request)
             async with aclosing(response):
-                answer.status, answer.headers = response.status_code, response.headers
+                answer.status = response.status_code
+                answer.headers = response.headers
                 _log_status(request, response.status_code)
                 await download.start(response.status_code, response.headers)
                 async for part in self._parts(response, started):
@@ -149,7 +154,8 @@ class Forwarding:
         delivered = Answer()  # nothing, if the client leaves first
         try:
             while again is not None:
-                request, answer = request_with(again.content), Answer(is_held=True)
+                request = request_with(again.content)
+                answer = Answer(is_held=True)
                 is_first = checked.best is None
                 try:
                     await self._receive(request, answer, download if is_first else None)
@@ -195,7 +201,8 @@ class Forwarding:
         started = time.monotonic()
         response = await self._upstream.send(request)
         async with aclosing(response):
-            answer.status, answer.headers = response.status_code, response.headers
+            answer.status = response.status_code
+            answer.headers = response.headers
             _log_status(request, response.status_code)
             async for part in self._parts(response, started):
                 if not answer.is_held and download is not None:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 Path = tuple[str | int, ...]  # the keys and positions that lead to a value
 
@@ -49,76 +50,93 @@ class Removal:
 Change = Insertion | Removal
 
 
+class _Span(NamedTuple):
+    """Where a value begins and ends in a document."""
+
+    start: int
+    end: int
+
+
+class _Splice(NamedTuple):
+    """The characters of a document to replace, and the text that replaces them."""
+
+    start: int
+    end: int
+    text: str
+
+
 def edit_document(document: str, changes: Sequence[Change]) -> str:
     """The valid JSON `document` with changes, whose paths it has."""
-    removals = [change for change in changes if isinstance(change, Removal)]
-    spans = _spans(document, [c.path for c in changes] + [r.next_element for r in removals])
-    for start, end, text in sorted((_splice(document, spans, c) for c in changes), reverse=True):
-        document = f"{document[:start]}{text}{document[end:]}"
+    paths = [change.path for change in changes]
+    paths += [change.next_element for change in changes if isinstance(change, Removal)]
+    spans = _spans(document, paths)
+    splices = sorted(_splice(document, spans, change) for change in changes)
+    for splice in reversed(splices):
+        document = f"{document[: splice.start]}{splice.text}{document[splice.end :]}"
     return document
 
 
-def _splice(
-    document: str, spans: Mapping[Path, tuple[int, int]], change: Change
-) -> tuple[int, int, str]:
-    """Which characters of the document to replace, and by what."""
+def _splice(document: str, spans: Mapping[Path, _Span], change: Change) -> _Splice:
+    """The replacement that makes a change."""
     start, end = spans[change.path]
     if isinstance(change, Removal):
-        return start, spans[change.next_element][0], ""
+        return _Splice(start, spans[change.next_element].start, "")
     if change.part_type:
         part = json.dumps({"type": change.part_type, "text": change.text})
         is_empty = document[_after_space(document, start + 1)] == "]"
-        return start + 1, start + 1, part if is_empty else f"{part}, "
+        return _Splice(start + 1, start + 1, part if is_empty else f"{part}, ")
     if document[start:end] == "null":
-        return start, end, json.dumps(change.text.rstrip())
-    at = end - 1 if change.at_end else start + 1  # behind the quotation mark, or before it
-    return at, at, json.dumps(change.text)[1:-1]
+        return _Splice(start, end, json.dumps(change.text.rstrip()))
+    position = end - 1 if change.at_end else start + 1  # inside the quotation marks
+    return _Splice(position, position, json.dumps(change.text)[1:-1])
 
 
-def _spans(document: str, paths: Sequence[Path]) -> dict[Path, tuple[int, int]]:
+def _spans(document: str, paths: Sequence[Path]) -> dict[Path, _Span]:
     """Where the values at these paths begin and end."""
-    spans = dict[Path, tuple[int, int]]()
-    on_the_way = {path[:length] for path in paths for length in range(len(path))}
-    wanted = frozenset(paths)
+    spans = dict[Path, _Span]()
+    parents = {path[:length] for path in paths for length in range(len(path))}
+    targets = frozenset(paths)
 
     def scan(start: int, path: Path) -> int:
         """Notes the spans in the value that begins here, and returns where it ends."""
-        if path not in on_the_way:
+        if path not in parents:
             end = _DECODER.raw_decode(document, start)[1]
         elif document[start] == "{":
             end = scan_members(start, path)
         elif document[start] == "[":
             end = scan_elements(start, path)
-        if path in wanted:
-            spans[path] = start, end
+        if path in targets:
+            spans[path] = _Span(start, end)
         return end
 
     def scan_members(start: int, path: Path) -> int:
-        at = _after_space(document, start + 1)
-        while document[at] != "}":
-            key, at = _DECODER.raw_decode(document, at)
-            at = _after_space(document, at) + 1  # behind the colon
-            at = scan(_after_space(document, at), (*path, key))
-            at = _after_comma(document, at)
-        return at + 1
+        position = _after_space(document, start + 1)
+        while document[position] != "}":
+            key, end_of_key = _DECODER.raw_decode(document, position)
+            colon = _after_space(document, end_of_key)
+            end_of_value = scan(_after_space(document, colon + 1), (*path, key))
+            position = _after_comma(document, end_of_value)
+        return position + 1
 
     def scan_elements(start: int, path: Path) -> int:
-        at, number = _after_space(document, start + 1), 0
-        while document[at] != "]":
-            at = _after_comma(document, scan(at, (*path, number)))
+        position = _after_space(document, start + 1)
+        number = 0
+        while document[position] != "]":
+            position = _after_comma(document, scan(position, (*path, number)))
             number += 1
-        return at + 1
+        return position + 1
 
     scan(_after_space(document, 0), ())
     return spans
 
 
-def _after_space(document: str, at: int) -> int:
-    space = _SPACE.match(document, at)
+def _after_space(document: str, position: int) -> int:
+    space = _SPACE.match(document, position)
     assert space is not None
     return space.end()
 
 
-def _after_comma(document: str, at: int) -> int:
-    at = _after_space(document, at)
-    return _after_space(document, at + 1) if document[at] == "," else at
+def _after_comma(document: str, position: int) -> int:
+    """The position behind a comma and the space around it; without one, behind the space."""
+    position = _after_space(document, position)
+    return _after_space(document, position + 1) if document[position] == "," else position

@@ -21,24 +21,32 @@ class ProxyMetrics:
 
     def __init__(self, tally: Tally, rules: Sequence[SuiteRule]):
         self._registry = registry = CollectorRegistry()
-        answered = "Requests answered, by API and status; 0: none sent, 499: the client went away."
-        failures = "Failures of the upstream, by kind."
-        edited = "From the end of a chat's body to its being edited."
-        first = "From sending a request up to the first bytes of its answer."
         self.requests = Counter(
-            "holdfast_proxy_requests", answered, ("api", "status"), registry=registry
+            "holdfast_proxy_requests",
+            "Requests answered, by API and status; 0: no answer was sent, 499: the client left.",
+            ("api", "status"),
+            registry=registry,
         )
         self.upstream_errors = Counter(
-            "holdfast_proxy_upstream_errors", failures, ("kind",), registry=registry
+            "holdfast_proxy_upstream_errors",
+            "Failures of the upstream, by kind.",
+            ("kind",),
+            registry=registry,
         )
         self.edit_seconds = Histogram(
-            "holdfast_proxy_edit_seconds", edited, buckets=_SECONDS, registry=registry
+            "holdfast_proxy_edit_seconds",
+            "How long it takes to edit a chat, once its body has come.",
+            buckets=_SECONDS,
+            registry=registry,
         )
         self.first_byte_seconds = Histogram(
-            "holdfast_proxy_first_byte_seconds", first, buckets=_SECONDS, registry=registry
+            "holdfast_proxy_first_byte_seconds",
+            "From sending a request up to the first bytes of its answer.",
+            buckets=_SECONDS,
+            registry=registry,
         )
-        registry.register(_Tallied(tally))
-        registry.register(_SuiteRules(rules))
+        registry.register(_TallyCollector(tally))
+        registry.register(_SuiteRulesCollector(rules))
 
     def note_open(self, count: Callable[[], float]) -> None:
         """Adds the gauge of requests that have not ended."""
@@ -54,7 +62,7 @@ class ProxyMetrics:
         return generate_latest(self._registry)
 
 
-class _SuiteRules(Collector):
+class _SuiteRulesCollector(Collector):
     """The rules of a suite as a metric: those that are scored, and why the others are not."""
 
     def __init__(self, rules: Sequence[SuiteRule]):
@@ -72,7 +80,7 @@ class _SuiteRules(Collector):
         yield family
 
 
-class _Tallied(Collector):
+class _TallyCollector(Collector):
     """A tally as metrics."""
 
     def __init__(self, tally: Tally):

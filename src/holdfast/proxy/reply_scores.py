@@ -63,7 +63,8 @@ class ScoredReply:
 
 def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredReply | Unscored:
     """The scores of a turn by the rules that apply to it."""
-    scores, reasons = [], set[Unscored]()
+    scores: list[RuleScore] = []
+    reasons: set[Unscored] = set()
     for rule in rules:
         try:
             score = _score(rule, turn)
@@ -91,11 +92,11 @@ def _score(rule: Rule, turn: LoggedTurn) -> Score | Unscored:
     with searches_end_within(_SECONDS):
         if not rule.when.applies(turn.done, turn.user, turn.role):
             return Unscored.NO_RULE
-        judged = rule.measure.judge_turn(turn.done)
-    if isinstance(judged, Undecided):
+        score = rule.measure.judge_turn(turn.done)
+    if isinstance(score, Undecided):
         return Unscored.NOT_SHOWN
-    if judged is not None:
-        return judged
+    if score is not None:
+        return score
     if rule.measure.of_turn:
         return Unscored.NO_RULE
     return Unscored.CUT if turn.done.is_cut and turn.done.text.strip() else Unscored.EMPTY

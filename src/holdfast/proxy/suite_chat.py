@@ -38,7 +38,7 @@ class EditingCase:
         """A case with methods.
 
         Raises:
-            UsageError: a method needs the texts of rules that the case does not have.
+            UsageError: a method chooses rules of a kind that the case does not have.
         """
         rules = CaseRules(case, on_failed=partial(note_failure, case.id))
         knowing = with_rules(rules, methods)

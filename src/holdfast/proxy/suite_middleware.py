@@ -71,8 +71,8 @@ class SuiteMiddleware:
     """The cases of a suite, with the methods and the rules of each.
 
     Raises:
-        UsageError: a method acts inside the model, or needs the texts of rules that a case does
-            not have; or no rule of the suite can be scored in a conversation.
+        UsageError: a method acts inside the model, or chooses rules of a kind that a case does not
+            have; or no rule of the suite can be scored in a conversation.
     """
 
     def __init__(self, suite: Suite, methods: Sequence[Method] = ()):

@@ -67,7 +67,8 @@ class Tally:
     """The counts of one middleware; any thread may add to them."""
 
     def __init__(self) -> None:
-        self._counts, self._lock = Counts(), threading.Lock()
+        self._counts = Counts()
+        self._lock = threading.Lock()
 
     def counts(self) -> Counts:
         """The counts so far, as a copy."""

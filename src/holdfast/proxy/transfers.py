@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from typing import NamedTuple
 
 import httpx2
 from starlette.types import Message, Receive, Send
@@ -31,13 +32,21 @@ def end_to_end(
     return [(name, value) for name, value in lowered if name not in dropped | named]
 
 
+class UploadedBody(NamedTuple):
+    """The body of a request, or its beginning."""
+
+    content: bytes
+    is_whole: bool
+
+
 class Upload:
     """The body of a request while it arrives."""
 
     def __init__(self, receive: Receive, headers: Iterable[tuple[bytes, bytes]]):
         names = dict(headers)
         self.has_body = b"transfer-encoding" in names or names.get(b"content-length", b"0") != b"0"
-        self._receive, self._over = receive, asyncio.Event()
+        self._receive = receive
+        self._over = asyncio.Event()
         if not self.has_body:
             self._over.set()
 
@@ -57,15 +66,15 @@ class Upload:
                 self._over.set()
             yield message.get("body", b"")
 
-    async def read(self, most: int) -> tuple[bytes, bool]:
-        """The body and True; or, if it has more than `most` bytes, its beginning and False."""
+    async def read(self, most: int) -> UploadedBody:
+        """The body; only its beginning if it has more than `most` bytes."""
         body = bytearray()
         async with aclosing(self.parts()) as parts:
             async for part in parts:
                 body += part
                 if len(body) > most:
                     break
-        return bytes(body), self._over.is_set()
+        return UploadedBody(bytes(body), is_whole=self._over.is_set())
 
     async def receive_next(self) -> Message:
         """The next message of the client after the body, such as that it has left."""
@@ -90,10 +99,10 @@ class Download:
             self.status = message["status"]
         await self._send(message)
 
-    async def start(self, status: int, answered: httpx2.Headers) -> None:
+    async def start(self, status: int, headers: httpx2.Headers) -> None:
         """Sends the status, and those headers of the upstream that a proxy passes on."""
-        headers = end_to_end(answered.raw)
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        passed_on = end_to_end(headers.raw)
+        await self.send({"type": "http.response.start", "status": status, "headers": passed_on})
 
     async def add(self, part: bytes) -> None:
         """Sends the next part of the body."""

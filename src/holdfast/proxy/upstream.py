@@ -15,7 +15,7 @@ from holdfast.serve.server import is_loopback
 _CONNECT_SECONDS = 10.0
 # Servers close idle connections, many after 5 seconds; one that is older is not used again.
 _IDLE_SECONDS = 4.0
-_API = "/v1"  # begins the paths of clients, and stands for the path of the upstream's base URL
+_API = b"/v1"  # begins the paths of clients, and stands for the path of the upstream's base URL
 
 
 class Upstream:
@@ -126,11 +126,14 @@ class Upstream:
     def _url(self, path: str, query: bytes) -> httpx2.URL:
         """The address of a path of the proxy; what the client escaped stays escaped."""
         base, _, base_query = self._base.raw_path.partition(b"?")
-        base, raw, api = base.rstrip(b"/"), path.encode("latin-1"), _API.encode()
-        if base and (raw == api or raw.startswith(api + b"/")):
-            raw = base + raw.removeprefix(api)
+        base = base.rstrip(b"/")
+        raw_path = path.encode("latin-1")
+        if base and (raw_path == _API or raw_path.startswith(_API + b"/")):
+            raw_path = base + raw_path.removeprefix(_API)
         queries = b"&".join(filter(None, (base_query, query)))
-        return self._base.copy_with(raw_path=raw + (b"?" + queries if queries else b""))
+        if queries:
+            raw_path += b"?" + queries
+        return self._base.copy_with(raw_path=raw_path)
 
 
 def _closed(error: BaseException) -> bool:

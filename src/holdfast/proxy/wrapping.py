@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _LENGTH = b"content-length"
 
+Result = TypeVar("Result")
 Client = TypeVar("Client", bound="OpenAI | AsyncOpenAI")
 
 
@@ -86,64 +88,11 @@ class _Transport(httpx2.BaseTransport):
     """Sends requests by another client, through a relay."""
 
     def __init__(self, client: httpx2.Client, relay: ChatRelay):
-        self._client, self._relay = client, relay
+        self._client = client
+        self._exchanges = _Exchanges(_BlockingSender(client), relay)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        relayed = _begin(self._relay, request)
-        if relayed is None:
-            return _unread(_to_read(self._client.send(request, stream=True)))
-        if relayed.retries:
-            return self._checked(request, relayed)
-        try:
-            response = _to_read(self._client.send(_edited(request, relayed), stream=True))
-        except BaseException:
-            self._relay.end(relayed, Answer())
-            raise
-        answer = Answer(response.status_code, response.headers)
-        stream = _Recording(response, response.iter_raw(), answer, relayed, self._relay)
-        return _unread(response, stream)
-
-    def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
-        """The best answer to a request that is sent until its reply keeps the rules.
-
-        An answer that is too long to be checked is passed on as it comes.
-        """
-        checked = CheckedAnswers(self._relay, relayed)
-        again: RelayedRequest | None = relayed
-        while again is not None:
-            is_first = checked.best is None
-            try:
-                held = self._hold(request, again, passes_on_long=is_first)
-            except BaseException as error:  # of the transport, or of a hook of the client's own
-                if is_first or not isinstance(error, Exception):
-                    self._relay.end(relayed, Answer())
-                    raise
-                break  # a retry failed
-            if not held.answer.is_too_long:
-                again = checked.add(held.answer)
-            elif is_first:
-                return _unread(held.response, held)
-            else:
-                break
-        return _whole(self._relay, checked)
-
-    def _hold(
-        self, request: httpx2.Request, relayed: RelayedRequest, *, passes_on_long: bool
-    ) -> _Recording:
-        """The answer to a request, read until it ends or is too long to be checked.
-
-        It is closed then, except for a long one that is to be passed on.
-        """
-        response = _to_read(self._client.send(_edited(request, relayed), stream=True))
-        answer = Answer(response.status_code, response.headers, is_held=True)
-        parts = response.iter_raw()
-        try:
-            while not answer.is_too_long and (part := next(parts, None)) is not None:
-                answer.add(part)
-        finally:
-            if not (answer.is_too_long and passes_on_long):
-                response.close()
-        return _Recording(response, parts, answer, relayed, self._relay)
+        return _finished(self._exchanges.answer(request))
 
     def close(self) -> None:
         self._client.close()
@@ -153,59 +102,188 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
     """The same for an asynchronous client."""
 
     def __init__(self, client: httpx2.AsyncClient, relay: ChatRelay):
-        self._client, self._relay = client, relay
+        self._client = client
+        self._exchanges = _Exchanges(_AsyncSender(client), relay)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        relayed = await to_thread.run_sync(_begin, self._relay, request)
+        return await self._exchanges.answer(request)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+class _BlockingSender:
+    """A client whose requests block.
+
+    Its methods are coroutines nevertheless, so that an exchange is written once for both kinds of
+    clients; one that awaits nothing else never waits, and needs no event loop.
+    """
+
+    def __init__(self, client: httpx2.Client):
+        self._client = client
+
+    async def send(self, request: httpx2.Request) -> httpx2.Response:
+        return _to_read(self._client.send(request, stream=True))
+
+    def parts(self, response: httpx2.Response) -> Iterator[bytes]:
+        return response.iter_raw()
+
+    async def next_part(self, parts: Iterator[bytes]) -> bytes | None:
+        return next(parts, None)
+
+    async def close(self, response: httpx2.Response) -> None:
+        response.close()
+
+    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        return function(*arguments)
+
+
+class _AsyncSender:
+    """An asynchronous client: `parts` iterates over a body, and `run` calls what may take long."""
+
+    def __init__(self, client: httpx2.AsyncClient):
+        self._client = client
+
+    async def send(self, request: httpx2.Request) -> httpx2.Response:
+        return _to_read(await self._client.send(request, stream=True))
+
+    def parts(self, response: httpx2.Response) -> AsyncIterator[bytes]:
+        return response.aiter_raw()
+
+    async def next_part(self, parts: AsyncIterator[bytes]) -> bytes | None:
+        return await anext(parts, None)
+
+    async def close(self, response: httpx2.Response) -> None:
+        await response.aclose()
+
+    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        return await to_thread.run_sync(function, *arguments)
+
+
+def _finished(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """The result of a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    raise AssertionError("a blocking client was waited for")
+
+
+@dataclass(frozen=True)
+class _Exchanges:
+    """Requests that a relay edits, and their responses, whose replies it scores."""
+
+    sender: _BlockingSender | _AsyncSender
+    relay: ChatRelay
+
+    async def answer(self, request: httpx2.Request) -> httpx2.Response:
+        """The response to a request."""
+        relayed = await self.sender.run(_begin, self.relay, request)
         if relayed is None:
-            return _unread(_to_read(await self._client.send(request, stream=True)))
+            return _unread(await self.sender.send(request))
         if relayed.retries:
             return await self._checked(request, relayed)
         try:
-            response = _to_read(await self._client.send(_edited(request, relayed), stream=True))
+            body = await self._send(request, relayed)
         except BaseException:  # such as that the caller does not wait any longer
-            self._relay.end(relayed, Answer())
+            self.relay.end(relayed, Answer())
             raise
-        answer = Answer(response.status_code, response.headers)
-        stream = _AsyncRecording(response, response.aiter_raw(), answer, relayed, self._relay)
-        return _unread(response, stream)
+        return _unread(body.response, body)
 
     async def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
-        checked = CheckedAnswers(self._relay, relayed)
+        """The best answer to a request that is sent until its reply keeps the rules.
+
+        An answer that is too long to be checked is passed on as it comes.
+        """
+        checked = CheckedAnswers(self.relay, relayed)
         again: RelayedRequest | None = relayed
         while again is not None:
             is_first = checked.best is None
             try:
-                held = await self._hold(request, again, passes_on_long=is_first)
-            except BaseException as error:
+                body = await self._hold(request, again, passes_on_long=is_first)
+            except BaseException as error:  # of the transport, or of a hook of the client's own
                 if is_first or not isinstance(error, Exception):
-                    self._relay.end(relayed, Answer())
+                    self.relay.end(relayed, Answer())
                     raise
-                break
-            if not held.answer.is_too_long:
-                again = await to_thread.run_sync(checked.add, held.answer)
+                break  # a retry failed
+            if not body.answer.is_too_long:
+                again = await self.sender.run(checked.add, body.answer)
             elif is_first:
-                return _unread(held.response, held)
+                return _unread(body.response, body)
             else:
                 break
-        return await to_thread.run_sync(_whole, self._relay, checked)
+        return await self.sender.run(_whole, self.relay, checked)
 
     async def _hold(
         self, request: httpx2.Request, relayed: RelayedRequest, *, passes_on_long: bool
-    ) -> _AsyncRecording:
-        response = _to_read(await self._client.send(_edited(request, relayed), stream=True))
-        answer = Answer(response.status_code, response.headers, is_held=True)
-        parts = response.aiter_raw()
+    ) -> _RecordedBody:
+        """The answer to a request, read until it ends or is too long to be checked.
+
+        It is closed then, except for a long one that is to be passed on.
+        """
+        body = await self._send(request, relayed, is_held=True)
+        answer = body.answer
         try:
-            while not answer.is_too_long and (part := await anext(parts, None)) is not None:
+            while not answer.is_too_long:
+                part = await self.sender.next_part(body.parts)
+                if part is None:
+                    break
                 answer.add(part)
         finally:
             if not (answer.is_too_long and passes_on_long):
-                await response.aclose()
-        return _AsyncRecording(response, parts, answer, relayed, self._relay)
+                await self.sender.close(body.response)
+        return body
+
+    async def _send(
+        self, request: httpx2.Request, relayed: RelayedRequest, *, is_held: bool = False
+    ) -> _RecordedBody:
+        response = await self.sender.send(_edited(request, relayed))
+        answer = Answer(response.status_code, response.headers, is_held=is_held)
+        return _RecordedBody(response, self.sender.parts(response), answer, relayed, self.relay)
+
+
+@dataclass(eq=False)
+class _RecordedBody(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """The bytes of a response: those that its answer holds first, and then as they come. Once it
+    is closed, its reply is scored.
+
+    Args:
+        parts: an iterator over the rest of the body, as the client of the response iterates.
+    """
+
+    response: httpx2.Response
+    parts: Any
+    answer: Answer
+    relayed: RelayedRequest
+    relay: ChatRelay
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self.answer.is_held:
+            yield self.answer.release()
+        for part in self.parts:
+            self.answer.add(part)
+            yield part
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self.answer.is_held:
+            yield self.answer.release()
+        async for part in self.parts:
+            self.answer.add(part)
+            yield part
+
+    def close(self) -> None:
+        try:
+            self.response.close()
+        finally:
+            self.relay.end(self.relayed, self.answer)
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        try:
+            await self.response.aclose()
+        finally:
+            with CancelScope(shield=True):  # the scores of what came are kept
+                await to_thread.run_sync(self.relay.end, self.relayed, self.answer)
 
 
 def _begin(relay: ChatRelay, request: httpx2.Request) -> RelayedRequest | None:
@@ -231,7 +309,7 @@ def _to_read(response: httpx2.Response) -> httpx2.Response:
     """The response; a copy of it if it was read already, as a hook of the client may do."""
     if not response.is_stream_consumed:
         return response
-    decoded = (b"content-encoding", b"content-length")
+    decoded = (b"content-encoding", _LENGTH)
     headers = [(name, value) for name, value in response.headers.raw if name.lower() not in decoded]
     return httpx2.Response(
         response.status_code,
@@ -250,70 +328,11 @@ def _whole(relay: ChatRelay, checked: CheckedAnswers) -> httpx2.Response:
     return httpx2.Response(best.status, headers=best.headers, stream=stream)
 
 
-def _unread(response: httpx2.Response, stream: Any = None) -> httpx2.Response:
-    """A response whose body has not been read, with another stream of its bytes."""
+def _unread(response: httpx2.Response, body: _RecordedBody | None = None) -> httpx2.Response:
+    """A response whose body has not been read, perhaps with another body."""
     return httpx2.Response(
         response.status_code,
         headers=response.headers,
-        stream=response.stream if stream is None else stream,
+        stream=response.stream if body is None else body,
         extensions=response.extensions,
     )
-
-
-class _Recording(httpx2.SyncByteStream):
-    """The bytes of a response, those that its answer holds first, and then as they come; once it
-    is closed, its reply is scored.
-    """
-
-    def __init__(
-        self,
-        response: httpx2.Response,
-        parts: Iterator[bytes],
-        answer: Answer,
-        relayed: RelayedRequest,
-        relay: ChatRelay,
-    ):
-        self.response, self.answer = response, answer
-        self._parts, self._relayed, self._relay = parts, relayed, relay
-
-    def __iter__(self) -> Iterator[bytes]:
-        if self.answer.is_held:
-            yield self.answer.release()
-        for part in self._parts:
-            self.answer.add(part)
-            yield part
-
-    def close(self) -> None:
-        try:
-            self.response.close()
-        finally:
-            self._relay.end(self._relayed, self.answer)
-
-
-class _AsyncRecording(httpx2.AsyncByteStream):
-    """The same for an asynchronous client."""
-
-    def __init__(
-        self,
-        response: httpx2.Response,
-        parts: AsyncIterator[bytes],
-        answer: Answer,
-        relayed: RelayedRequest,
-        relay: ChatRelay,
-    ):
-        self.response, self.answer = response, answer
-        self._parts, self._relayed, self._relay = parts, relayed, relay
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        if self.answer.is_held:
-            yield self.answer.release()
-        async for part in self._parts:
-            self.answer.add(part)
-            yield part
-
-    async def aclose(self) -> None:
-        try:
-            await self.response.aclose()
-        finally:
-            with CancelScope(shield=True):  # the scores of what came are kept
-                await to_thread.run_sync(self._relay.end, self._relayed, self.answer)

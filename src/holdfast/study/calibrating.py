@@ -17,7 +17,7 @@ from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import resolve_settings
 from holdfast.drift.run_identity import COMPATIBILITY as OF_DRIFT
-from holdfast.drift.run_identity import identity_of_given
+from holdfast.drift.run_identity import identity_of_user_source
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
@@ -166,7 +166,7 @@ def check_before_loading(
     }
     chats = resolve_settings(suite, settings_for(suite, plan), plan.user_turns)
     known = {"settings": {"conversations": chats.conversations}}
-    known |= identity_of_given(plan.user_turns)
+    known |= identity_of_user_source(plan.user_turns)
     records.refuse_another(Path(out) / "stability", known, _STABILITY)
     records.refuse_another(Path(out) / "capability", asked_for, COMPATIBILITY)
     return asked_for

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from holdfast.transcripts.chat_messages import is_cut, is_message, read_messages
-from holdfast.transcripts.json_fields import at, decoded, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import at, decoded, field_of, mapping
 from holdfast.transcripts.transcript import Event, message_events
+from holdfast.validation.json_values import fields_of
 
 
 def system_prompt(text: Any) -> list[Event]:

@@ -9,7 +9,7 @@ not collide.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.chat.messages import Tool
 from holdfast.errors import shortened
@@ -22,11 +22,13 @@ from holdfast.transcripts.content_blocks import (
     ToolResult,
     blocks_of,
     first_of,
+    first_unread,
     id_of,
     read_call,
     text_of,
 )
 from holdfast.transcripts.transcript import Event, Kind, Malformed, message_events
+from holdfast.validation.json_values import fields_of, text_or_empty
 
 # the roles of OpenAI, Anthropic, Gemini, LangChain and ShareGPT; case is ignored
 _ROLES = {
@@ -71,8 +73,12 @@ _END_FIELDS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "do
 _ENDS_AT_LIMIT = ("length", "max_tokens", "max_output_tokens", "model_length")
 
 
-def read_messages(items: Any) -> list[Event]:
+def read_messages(items: Any, *, is_strict: bool = False) -> list[Event]:
     """The events in a list of messages.
+
+    Args:
+        is_strict: whether a message is malformed if it has more than texts, tool calls and results,
+            such as an image, or nothing at all; otherwise it is read without that.
 
     Raises:
         Malformed: one of them cannot be read.
@@ -82,7 +88,7 @@ def read_messages(items: Any) -> list[Event]:
     events: list[Event] = []
     for number, item in enumerate(items, start=1):
         try:
-            events += _events_of_item(item)
+            events += _events_of_item(item, is_strict=is_strict)
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
     return events
@@ -94,7 +100,7 @@ def read_message(item: Any) -> list[Event]:
     Raises:
         Malformed: it cannot be read.
     """
-    return list(_events_of_item(item))
+    return list(_events_of_item(item, is_strict=False))
 
 
 def is_message(value: Any) -> bool:
@@ -108,13 +114,11 @@ def is_message(value: Any) -> bool:
 
 def is_cut(item: Any) -> bool:
     """Whether a message, or an API's answer with one, says that it ended at the token limit."""
-    if not isinstance(item, Mapping):
-        return False
+    item = fields_of(item)
     for fields in (item, item.get("response_metadata"), item.get("generation_info")):
-        if isinstance(fields, Mapping):
-            ends = [fields.get(name) for name in _END_FIELDS]
-            if any(isinstance(end, str) and end.lower() in _ENDS_AT_LIMIT for end in ends):
-                return True
+        ends = [fields_of(fields).get(name) for name in _END_FIELDS]
+        if any(isinstance(end, str) and end.lower() in _ENDS_AT_LIMIT for end in ends):
+            return True
     return False
 
 
@@ -135,8 +139,8 @@ def read_tools(declared: Any) -> tuple[Tool, ...]:
 
 
 def _read_tool(tool: Any) -> Tool:
-    function = tool.get("function", tool) if isinstance(tool, Mapping) else None
-    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+    function = fields_of(fields_of(tool).get("function", tool))
+    if not isinstance(function.get("name"), str):
         raise Malformed(f"the tool {shortened(tool)} has no name")
     schema = function.get("parameters", function.get("input_schema"))
     optional = {"description": function.get("description"), "parameters": schema}
@@ -144,7 +148,7 @@ def _read_tool(tool: Any) -> Tool:
     return {"type": "function", "function": {"name": function["name"], **present}}
 
 
-def _events_of_item(item: Any) -> Iterator[Event]:
+def _events_of_item(item: Any, *, is_strict: bool) -> Iterator[Event]:
     """The events in a message, or in an item of the Responses API."""
     if not isinstance(item, Mapping):
         raise Malformed(f"{shortened(item)} is not an object")
@@ -167,10 +171,10 @@ def _events_of_item(item: Any) -> Iterator[Event]:
     elif kind in HIDDEN_TYPES:
         return
     else:
-        yield from _events_of_message(item)
+        yield from _events_of_message(item, is_strict=is_strict)
 
 
-def _events_of_message(item: Mapping[str, Any]) -> Iterator[Event]:
+def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[Event]:
     """The summary and the tool results in a message, and then its text with its calls."""
     role = _role_of(item)
     if item.keys().isdisjoint(_CONTENT_FIELDS):
@@ -181,9 +185,37 @@ def _events_of_message(item: Mapping[str, Any]) -> Iterator[Event]:
     if role == "call":
         yield from message_events("assistant", "", [_call_in_text(content)])
         return
+    if is_strict and (unread := first_unread(content)) is not None:
+        raise Malformed(f"{shortened(unread)} is not a text")
+    parts = _read_content(content)
+    yield from parts.others
+    text = parts.text or _text_beside_content(item)
+    calls = _calls_of(item, in_content=parts.calls)
+    for block in _invocations(item):
+        if isinstance(block, ToolCall) and block.id not in {call.id for call in calls}:
+            calls.append(block)
+        elif isinstance(block, ToolResult):
+            yield from message_events("tool", block.text, call_id=block.call_id)
+    if role != "assistant":
+        calls = []  # in Vercel's SDK, a tool's result repeats the call, which is the assistant's
+    if is_strict and content is None and not (text or calls):
+        raise Malformed("it has neither text nor tool calls")
+    if text or calls or not parts.others:
+        yield from message_events(role, text, calls=calls, call_id=id_of(item), is_cut=is_cut(item))
+
+
+class _Content(NamedTuple):
+    """The content of a message."""
+
+    text: str
+    calls: list[ToolCall]
+    others: list[Event]  # the summaries and the tool results in it
+
+
+def _read_content(content: Any) -> _Content:
     texts: list[str] = []
     calls: list[ToolCall] = []
-    has_others = False
+    others: list[Event] = []
     for block in blocks_of(content):
         match block:
             case TextBlock(text, goes_on):
@@ -194,32 +226,21 @@ def _events_of_message(item: Mapping[str, Any]) -> Iterator[Event]:
             case ToolCall():
                 calls.append(block)
             case Summary(text):
-                has_others = True
-                yield Event(Kind.COMPACTION, text)
+                others.append(Event(Kind.COMPACTION, text))
             case ToolResult(text, call_id):
-                has_others = True
-                yield from message_events("tool", text, call_id=call_id)
-    text = "\n".join(texts)
-    if not text and isinstance(item.get("refusal"), str):  # OpenAI's, in place of a content
-        text = item["refusal"]
-    spoken = item.get("audio")
-    if not text and isinstance(spoken, Mapping) and isinstance(spoken.get("transcript"), str):
-        text = spoken["transcript"]
-    calls = _calls_of(item, in_content=calls)
-    for block in _invocations(item):
-        if isinstance(block, ToolCall) and block.id not in {call.id for call in calls}:
-            calls.append(block)
-        elif isinstance(block, ToolResult):
-            yield from message_events("tool", block.text, call_id=block.call_id)
-    if role != "assistant":
-        calls = []  # in Vercel's SDK, a tool's result repeats the call, which is the assistant's
-    if text or calls or not has_others:
-        yield from message_events(role, text, calls=calls, call_id=id_of(item), is_cut=is_cut(item))
+                others += message_events("tool", text, call_id=call_id)
+    return _Content("\n".join(texts), calls, others)
+
+
+def _text_beside_content(item: Mapping[str, Any]) -> str:
+    """OpenAI's refusal, in place of a content, or the transcript of a spoken one."""
+    refusal = text_or_empty(item.get("refusal"))
+    return refusal or text_or_empty(fields_of(item.get("audio")).get("transcript"))
 
 
 def _role_of(item: Mapping[str, Any]) -> str:
     speaker = first_of(item, "role", "from")
-    name = speaker.lower() if isinstance(speaker, str) else ""
+    name = text_or_empty(speaker).lower()
     langchain = _LANGCHAIN_CLASS.fullmatch(name)
     role = _ROLES.get(langchain[1] if langchain else name)
     if role is None and item.get("tool_call_id"):
@@ -227,17 +248,15 @@ def _role_of(item: Mapping[str, Any]) -> str:
     if speaker is None and "type" in item:
         raise Malformed(f"its type {shortened(item['type'])} is not known, and it has no role")
     if role is None:
-        known = ", ".join(_ROLES)
-        raise Malformed(f"it has the role {shortened(speaker)}; the known roles are {known}")
+        roles = ", ".join(_ROLES)
+        raise Malformed(f"it has the role {shortened(speaker)}; the known roles are {roles}")
     return role
 
 
 def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolCall]:
     """The calls in a message's content, and those in `tool_calls` and `function_call`."""
-    extra = item.get("additional_kwargs")  # of LangChain
-    listed = (
-        item.get("tool_calls") or (isinstance(extra, Mapping) and extra.get("tool_calls")) or []
-    )
+    extra = fields_of(item.get("additional_kwargs"))  # of LangChain
+    listed = item.get("tool_calls") or extra.get("tool_calls") or []
     if not isinstance(listed, list):
         raise Malformed(f"its tool_calls are {shortened(listed)}, which is not a list")
     # LangChain repeats in `tool_calls` those in the content
@@ -303,8 +322,8 @@ def _without_langchain(item: Mapping[str, Any]) -> Mapping[str, Any]:
         fields = item
     message = {name: value for name, value in fields.items() if name != "type"}
     message["role"] = role
-    extra = fields.get("additional_kwargs")  # with a provider's calls, in its own form
-    if isinstance(extra, Mapping) and not fields.get("tool_calls"):
+    extra = fields_of(fields.get("additional_kwargs"))  # a provider's calls, in its own form
+    if not fields.get("tool_calls"):
         for name in ("tool_calls", "function_call"):
             if extra.get(name):
                 message[name] = extra[name]

@@ -12,8 +12,9 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.json_fields import at, fields_of
+from holdfast.transcripts.json_fields import at
 from holdfast.transcripts.transcript import Malformed
+from holdfast.validation.json_values import fields_of
 
 # types of tool calls: items of the Responses API, and blocks of Anthropic's
 CALL_TYPES = (
@@ -28,6 +29,7 @@ HIDDEN_TYPES = (
     "thinking",
     "redacted_thinking",
     "think",
+    "step-start",  # of Vercel's AI SDK
     # items of the Responses API about the dialog itself, and about tools that its server runs
     "item_reference",
     "compaction",
@@ -87,12 +89,28 @@ def blocks_of(content: Any) -> Iterator[Block]:
     was_cited = False
     for part in _parts_of(content):
         is_cited = isinstance(part, Mapping) and bool(part.get("citations"))  # Anthropic's
-        for block in _blocks_in(part):
+        for block in _blocks_in(part) or ():
             if isinstance(block, TextBlock):
                 yield TextBlock(block.text, goes_on=is_cited or was_cited)
             else:
                 yield block
         was_cited = is_cited
+
+
+def first_unread(content: Any) -> Any:
+    """The first part of a content, or of a tool's result in it, that is left out by `blocks_of`,
+    such as an image; None if there is none.
+
+    Raises:
+        Malformed: a part cannot be read.
+    """
+    for part in _parts_of(content):
+        if _blocks_in(part) is None:
+            return part
+        nested = fields_of(part).get("content")
+        if isinstance(nested, list) and (unread := first_unread(nested)) is not None:
+            return unread
+    return None
 
 
 def text_of(content: Any) -> str:
@@ -179,14 +197,17 @@ def _text_in(part: Any) -> str | None:
     return text if isinstance(text, str) and part.get("type") not in HIDDEN_TYPES else None
 
 
-def _blocks_in(part: Any) -> list[Block]:
+def _blocks_in(part: Any) -> list[Block] | None:
+    """The blocks of a part; None if it is something else, such as an image."""
     if isinstance(part, Mapping):
         for read in _READERS:
             blocks = read(part)
             if blocks is not None:
                 return blocks
+        if part.get("type") in HIDDEN_TYPES:
+            return []
     text = _text_in(part)
-    return [] if text is None else [TextBlock(text)]
+    return None if text is None else [TextBlock(text)]
 
 
 # Readers of single parts: their blocks, or None if a part has another form

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
 from holdfast.transcripts.parsing import loaded
-from holdfast.transcripts.json_fields import fields_of
 from holdfast.transcripts.reader import Located, Unread
+from holdfast.validation.json_values import fields_of
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -1,7 +1,7 @@
 """The fields of JSON values, any of which may be missing or of any type in a damaged log.
 
-`fields_of`, `list_of`, `at` and `decoded` take what is there. `field_of`, `mapping` and `entries`
-raise `Malformed` for what a reader cannot do without.
+`list_of`, `at` and `decoded` take what is there, as `fields_of` (validation/json_values.py) does;
+`field_of`, `mapping` and `entries` raise `Malformed` for what a reader cannot do without.
 """
 
 import json
@@ -10,11 +10,6 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.transcript import Malformed
-
-
-def fields_of(value: Any) -> Mapping[str, Any]:
-    """A value's fields; none if it is not an object."""
-    return value if isinstance(value, Mapping) else {}
 
 
 def list_of(value: Any) -> list[Any]:

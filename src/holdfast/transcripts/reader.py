@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import is_message
-from holdfast.transcripts.json_fields import fields_of
 from holdfast.transcripts.transcript import Event, Malformed, Transcript, linear
+from holdfast.validation.json_values import fields_of
 
 
 class Located(NamedTuple):

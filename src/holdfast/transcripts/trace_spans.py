@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.transcripts.json_fields import at, fields_of
+from holdfast.transcripts.json_fields import at
 from holdfast.transcripts.transcript import Malformed
+from holdfast.validation.json_values import fields_of
 
 
 def session_of(span: Mapping[str, Any]) -> str:

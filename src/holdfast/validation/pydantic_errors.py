@@ -68,9 +68,13 @@ def problem_of(
     related = _without_entries_of_wrong_lists(
         [entry for entry in errors if entry["loc"][:1] == first["loc"][:1]]
     )
-    # a value of the right type identifies its branch
-    typed = ("missing", "_type")
-    entry = max(related, key=lambda e: (len(_path(e, value)), not e["type"].endswith(typed)))
+
+    def rank(entry: Mapping[str, Any]) -> tuple[int, bool]:
+        # a value of the right type identifies its branch
+        is_of_wrong_type = entry["type"].endswith(("missing", "_type"))
+        return len(_path(entry, value)), not is_of_wrong_type
+
+    entry = max(related, key=rank)
     path = _path(entry, value)
     return Problem(path, entry["type"], _sentence(entry, path, model, value, name, shown))
 
@@ -102,7 +106,8 @@ def _lacks_entry(error: Mapping[str, Any]) -> bool:
 
 def _path(entry: Mapping[str, Any], value: Any) -> Path:
     """The location of an error without the names of union branches; a list that is too short is
-    itself the location."""
+    itself the location.
+    """
     path: list[str | int] = []
     for part in entry["loc"]:
         if (isinstance(value, dict) and part in value) or (
@@ -131,46 +136,46 @@ def _sentence(
     schema = _schema_of(model)
     match entry["type"]:
         case "extra_forbidden":
-            known = _schema_at(schema, path[:-1], value).get("properties", ())
-            cure = _nearest_field(str(path[-1]), known)
+            fields = _schema_at(schema, path[:-1], value).get("properties", ())
+            cure = _nearest_field(str(path[-1]), fields)
             return f"{name(path[:-1])} has no field {shortened(path[-1])}; {cure}"
         case "missing" if not _lacks_entry(entry):
-            taken = expected(_schema_at(schema, path, value), schema)
-            return f"{name(path)} is missing; give {taken}."
+            allowed = expected(_schema_at(schema, path, value), schema)
+            return f"{name(path)} is missing; give {allowed}."
         case "value_error":
             return str(entry["ctx"]["error"])
         case "unsupported" | "half_character":
             return str(entry["msg"])
-    given = functools.reduce(operator.getitem, path, value)
-    wanted = resolved(_schema_at(schema, path, value), schema)
-    choices = () if "expected" in wanted else wanted.get("enum", ())
+    part = functools.reduce(operator.getitem, path, value)
+    part_schema = resolved(_schema_at(schema, path, value), schema)
+    choices = () if "expected" in part_schema else part_schema.get("enum", ())
     if len(choices) > 2:
-        return f"{name(path)} must be one of {listed(choices)}; got {shown(given)}."
-    taken = expected(wanted, schema)
-    seen = f"a list of {len(given)}" if isinstance(given, list) else shown(given)
-    return f"{name(path)} has to be {taken}, not {seen}."
+        return f"{name(path)} must be one of {listed(choices)}; got {shown(part)}."
+    allowed = expected(part_schema, schema)
+    actual = f"a list of {len(part)}" if isinstance(part, list) else shown(part)
+    return f"{name(path)} has to be {allowed}, not {actual}."
 
 
-def _nearest_field(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """The cure for an unknown field: the nearest known one, or all if there are few."""
-    if near := difflib.get_close_matches(name[:60], known, n=1, cutoff=0.6):
+def _nearest_field(name: str, fields: Sequence[str] | Mapping[str, Any]) -> str:
+    """The cure for an unknown field: the nearest field, or all if there are few."""
+    if near := difflib.get_close_matches(name[:60], fields, n=1, cutoff=0.6):
         return f"did you mean {near[0]!r}?"
-    if len(known) == 1:
-        return f"its only field is {next(iter(known))!r}."
-    return f"its fields are {', '.join(known)}." if 0 < len(known) <= _FEW else "leave it out."
+    if len(fields) == 1:
+        return f"its only field is {next(iter(fields))!r}."
+    return f"its fields are {', '.join(fields)}." if 0 < len(fields) <= _FEW else "leave it out."
 
 
 def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
     """The schema of a part of a value; a union if several branches have that part."""
-    root, branches = schema, _branches(schema, value, schema)
-    parts: list[Schema] = []
+    branches = _branches(schema, value, schema)
+    children: list[Schema] = []
     for part in path:
-        children = [_child(branch, part) for branch in branches]
-        parts = [child for child in children if child] or [{}]
+        children = [child for branch in branches if (child := _child(branch, part))] or [{}]
         value = value.get(part) if isinstance(value, dict) else value[part]
-        branches = [branch for child in parts for branch in _branches(child, value, root)]
-    if stated := [part for part in parts if "expected" in part]:
-        return stated[0]
+        branches = [branch for child in children for branch in _branches(child, value, schema)]
+    for child in children:
+        if "expected" in child:
+            return child
     return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
 
@@ -191,7 +196,10 @@ def _branches(schema: Schema, value: Any, root: Schema) -> list[Schema]:
     branches = [branch for branch in branches if branch.get("type") != "null"]
     if len(branches) == 1:
         return _branches(branches[0], value, root)
-    container = "array" if isinstance(value, list) else "object" if isinstance(value, dict) else ""
-    same = [branch for branch in branches if container and branch.get("type") == container]
-    fitting = [b for b in same if len(b.get("prefixItems", value)) == len(value)]
-    return fitting or same or branches
+    if isinstance(value, list):
+        lists = [branch for branch in branches if branch.get("type") == "array"]
+        of_this_length = [b for b in lists if len(b.get("prefixItems", value)) == len(value)]
+        return of_this_length or lists or branches
+    if isinstance(value, dict):
+        return [branch for branch in branches if branch.get("type") == "object"] or branches
+    return branches

@@ -42,8 +42,8 @@ class Range:
             return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values have the same spec
         hint = share_meant(value) if is_number and self.share else ""
         is_whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
-        seen = int(value) if is_whole else value
-        message = f"{owner} takes {shown or name} {self.words}, not {seen!r}{hint or '.'}"
+        actual = int(value) if is_whole else value
+        message = f"{owner} takes {shown or name} {self.words}, not {actual!r}{hint or '.'}"
         raise ParameterOutOfRange(message, option=name, value=value, allowed=self.words)
 
     @property

@@ -168,16 +168,16 @@ def _sampled(sampling: Sampling) -> GenerateConfig:
 def messages_of(record: Conversation, model: str = "") -> list[ChatMessage]:
     """The dialog of a record as the agent saw it, with the mass of each of the agent's turns."""
     prompt = record.agent.system_prompt
-    shown: list[ChatMessage] = [ChatMessageSystem(content=prompt)] if prompt else []
+    messages: list[ChatMessage] = [ChatMessageSystem(content=prompt)] if prompt else []
     for turn in record.turns:
         if turn.speaker == "user":
-            shown.append(ChatMessageUser(content=turn.text, metadata={"round": turn.round}))
+            messages.append(ChatMessageUser(content=turn.text, metadata={"round": turn.round}))
         else:
             details = {"round": turn.round, "stop_reason": turn.stop_reason, "mass": turn.mass}
-            shown.append(
+            messages.append(
                 ChatMessageAssistant(content=turn.text, model=model or None, metadata=details)
             )
-    return shown
+    return messages
 
 
 def score_of(record: Conversation, rounds: int) -> Score:
@@ -195,8 +195,8 @@ def score_of(record: Conversation, rounds: int) -> Score:
         }
         values[kind] = _mean([value for value in by_round.values() if not math.isnan(value)])
         values |= {f"{kind}_round_{number}": value for number, value in by_round.items()}
-    kept = record.model_dump(include={"probes", "unscored", "ended", "unanswered"})
-    return Score(value=values, explanation=_listed(record), metadata=kept)
+    metadata = record.model_dump(include={"probes", "unscored", "ended", "unanswered"})
+    return Score(value=values, explanation=_listed(record), metadata=metadata)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -159,10 +159,10 @@ class HoldfastAPI(ModelAPI):
         """Answers a chat, batched with others; `model_length`: there is no room for a reply."""
         began = time.monotonic()
         submission = read_call(input, tools, config, self.methods, self.model)
-        engine, requests = self._running(), submission.requests
+        engine = self._running_engine()
         try:
-            with engine.admit(len(requests)):
-                chats = await engine.render(requests, submission.body.likeliest)
+            with engine.admit(len(submission.requests)):
+                chats = await engine.render(submission.requests, submission.body.likeliest)
                 async with task_group() as group:
                     choices = [
                         group.create_task(self._choice(engine, submission, chat)) for chat in chats
@@ -177,7 +177,7 @@ class HoldfastAPI(ModelAPI):
             time=time.monotonic() - began,
         )
 
-    def _running(self) -> ServedEngine:
+    def _running_engine(self) -> ServedEngine:
         if (library := sniffio.current_async_library()) != "asyncio":
             raise UsageError(
                 f"Holdfast's engine needs asyncio, and Inspect runs {library!r}; set"
@@ -274,24 +274,24 @@ def _token_ids_of(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[R
     """The tokens of replies that this model wrote and that are unchanged since."""
     token_ids = list[ReplyTokens]()
     for index, message in enumerate(messages):
-        kept = (message.metadata or {}).get(TOKENS)
-        if not index or message.role != "assistant" or kept is None:
+        tokens = (message.metadata or {}).get(TOKENS)
+        if not index or message.role != "assistant" or tokens is None:
             continue
-        if kept == tokens_of(kept["ids"], message.text, model).get(TOKENS):
-            token_ids.append((index, tuple(kept["ids"])))
+        if tokens == tokens_of(tokens["ids"], message.text, model).get(TOKENS):
+            token_ids.append((index, tuple(tokens["ids"])))
     return tuple(token_ids)
 
 
 def _fields(config: GenerateConfig) -> dict[str, Any]:
-    given = config.model_dump(exclude_none=True, exclude={*_IGNORED, "extra_body"})
-    for name, value in given.items():
+    fields = config.model_dump(exclude_none=True, exclude={*_IGNORED, "extra_body"})
+    for name, value in fields.items():
         if name not in _FIELDS and not (name in _NEUTRAL and value == _NEUTRAL[name]):
             raise UsageError(
                 f"holdfast models take no {name}, and it is {shortened(value)}; leave it out.",
                 option=name,
                 value=value,
             )
-    return {_FIELDS[name]: value for name, value in given.items() if name in _FIELDS}
+    return {_FIELDS[name]: value for name, value in fields.items() if name in _FIELDS}
 
 
 def _plain(message: ChatMessage) -> Message:

@@ -70,15 +70,18 @@ class Speaker:
         return _reply(output)
 
     def _messages(self, request: Request) -> list[ChatMessage]:
-        edited = request.compiled.edit(request.messages, request.editing_seed)
-        placed = edited if self.steers else place_system(edited, request.system_as)
-        spoken = iter(self.turns)
+        messages = request.compiled.edit(request.messages, request.editing_seed)
+        if not self.steers:
+            messages = place_system(messages, request.system_as)
+        turns = iter(self.turns)
         chat: list[ChatMessage] = []
-        for message in placed:
-            made = _MESSAGES[message["role"]](content=message["content"])
+        for message in messages:
+            chat_message = _MESSAGES[message["role"]](content=message["content"])
             # a turn with the same text is sent back as the model returned it
-            turn = next(spoken, None) if message["role"] == "assistant" else None
-            chat.append(turn if turn is not None and turn.content == made.content else made)
+            turn = next(turns, None) if message["role"] == "assistant" else None
+            if turn is not None and turn.content == chat_message.content:
+                chat_message = turn
+            chat.append(chat_message)
         return chat
 
     def _config(self, request: Request) -> GenerateConfig:

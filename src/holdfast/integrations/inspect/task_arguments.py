@@ -35,15 +35,16 @@ def as_text(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def check_names(kind: str, given: Collection[str], known: Collection[str]) -> None:
-    """Raises `UnknownName` for a name that is not known."""
-    for name in given:
-        if name not in known:
-            raise UnknownName(kind, name, known)
+def check_names(kind: str, names: Collection[str], choices: Collection[str]) -> None:
+    """Raises `UnknownName` for a name that is none of the choices."""
+    for name in names:
+        if name not in choices:
+            raise UnknownName(kind, name, choices)
 
 
-def read_settings(given: Mapping[str, Any]) -> Settings:
+def read_settings(arguments: Mapping[str, Any]) -> Settings:
     """The protocol of `holdfast/drift`: fields of `drift.Settings` and of `Sampling`."""
-    check_names("setting of holdfast/drift", given, (*_SETTINGS, *_SAMPLING))
-    sampling = Sampling(**{name: given[name] for name in given if name in _SAMPLING})
-    return Settings(sampling=sampling, **{name: given[name] for name in given if name in _SETTINGS})
+    check_names("setting of holdfast/drift", arguments, (*_SETTINGS, *_SAMPLING))
+    sampling = {name: value for name, value in arguments.items() if name in _SAMPLING}
+    settings = {name: value for name, value in arguments.items() if name in _SETTINGS}
+    return Settings(sampling=Sampling(**sampling), **settings)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _DEFAULT_TOKENS = 256  # per reply, as in the harness's own models
-_KNOWN = ("until", "max_gen_toks", "do_sample", "temperature", "top_p")
+_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", "top_p")
 _WAITING = 64  # requests beyond those in the batch, so that no row waits for tokenizing
 
 
@@ -40,22 +40,22 @@ def read_options(request: Request, options: Mapping[str, Any], end: str) -> Gene
     `end` is the text of the token that ends a reply. An option that would change replies and is
     not known here is refused.
     """
-    given = normalize_gen_kwargs(dict(options), _DEFAULT_TOKENS)
-    for name, value in given.items():
-        if name not in _KNOWN:
+    options = normalize_gen_kwargs(dict(options), _DEFAULT_TOKENS)
+    for name, value in options.items():
+        if name not in _OPTIONS:
             raise UsageError(
                 f"holdfast models take no generation option {name!r} ({value!r}); choose from"
-                f" {', '.join(_KNOWN)}.",
+                f" {', '.join(_OPTIONS)}.",
                 option=name,
                 value=value,
-                allowed=_KNOWN,
+                allowed=_OPTIONS,
             )
     sampling = Sampling(
-        temperature=given["temperature"] if given["do_sample"] else 0.0,
-        top_p=given.get("top_p", 1.0),
-        max_new_tokens=given["max_gen_toks"],
+        temperature=options["temperature"] if options["do_sample"] else 0.0,
+        top_p=options.get("top_p", 1.0),
+        max_new_tokens=options["max_gen_toks"],
     )
-    stops = tuple(stop for stop in (*given["until"], end) if stop)
+    stops = tuple(stop for stop in (*options["until"], end) if stop)
     return Generation(replace(request, sampling=sampling), stops)
 
 

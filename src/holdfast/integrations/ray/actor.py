@@ -87,9 +87,10 @@ class Actor:
 
         torch.set_num_threads(self._processors)  # of this thread, in which everything runs
         logging.disable_progress_bar()
-        given = {name: value for name, value in vars(specification).items() if value is not None}
+        fields = vars(specification).items()
+        arguments = {name: value for name, value in fields if value is not None}
         try:
-            model = load(given.pop("name"), **given)
+            model = load(arguments.pop("name"), **arguments)
         except HoldfastError as error:
             raise ModelError(f"On {platform.node()}: {error}") from None
         if model.hf_model.device.type == "cpu":  # its memory is shared with others

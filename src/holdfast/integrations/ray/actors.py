@@ -147,7 +147,8 @@ class Actors:
             return
         except ray.exceptions.RayTaskError as error:
             raise cause_of(error, replica.node) from None
-        replica.description, self._failed_starts = description, 0
+        replica.description = description
+        self._failed_starts = 0
         self.first = first = self.first or replica
         assert first.description is not None
         check_alike(first.description, first.node, description, replica.node)

@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -61,8 +62,7 @@ def connect(
     else:
         address = ray.get_runtime_context().gcs_address
     try:
-        free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        nodes = [Resources(int(some.get("CPU", 0)), int(some.get("GPU", 0))) for some in free]
+        nodes = [_resources_of(node["Resources"]) for node in ray.nodes() if node["Alive"]]
         wants_gpus = specification.device in (None, "cuda") and any(node.gpus for node in nodes)
         resources, count = _resources(nodes, wants_gpus, replicas, address)
         if processors is not None:
@@ -129,6 +129,11 @@ def _silence() -> None:
 
     if hasattr(worker, "print_to_stdstream"):
         worker.print_to_stdstream = lambda *values, **more: None
+
+
+def _resources_of(node: Mapping[str, float]) -> Resources:
+    """The resources of a node, as Ray lists them."""
+    return Resources(int(node.get("CPU", 0)), int(node.get("GPU", 0)))
 
 
 def _resources(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import operator
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from holdfast.chat.messages import Message
 from holdfast.errors import RequestFailed
@@ -19,35 +18,53 @@ from holdfast.models.requests import Reply, ReplyTokens, Request
 if TYPE_CHECKING:
     from holdfast.generation.reply_scoring import Scored
     from holdfast.integrations.ray.actor import Outcome
+    from holdfast.models.session import LocalSession
 
 _MOST_LOSSES = 3  # actors that a call may lose; the last one has no other call
 
 
 @dataclass
-class _Thread:
-    """A thread of requests, as far as another actor needs it to go on exactly as the first one."""
+class _ThreadReplies:
+    """The replies of a thread, with which another actor goes on exactly as the first one."""
 
     conversation: Hashable
-    actor: Replica | None = None  # that has it
+    actor: Replica | None = None  # that has the thread
     messages: tuple[Message, ...] = ()  # of the last request whose reply was kept, and that reply
-    replies: tuple[ReplyTokens, ...] = ()  # the tokens of the replies among them
+    tokens: tuple[ReplyTokens, ...] = ()  # of the replies among them
 
     def request_for(self, actor: Replica, request: Request) -> Request:
         """The request, with the tokens of its earlier replies if the actor does not have them."""
-        known = self._known_replies(request)
-        if actor is self.actor or not known:
+        tokens = self._tokens_in(request)
+        if actor is self.actor or not tokens:
             return request
-        return replace(request, reply_token_ids=known)
+        return replace(request, reply_token_ids=tokens)
 
     def keep(self, actor: Replica, request: Request, reply: Reply) -> None:
-        before = self._known_replies(request)
+        """Adds a reply, which belongs to the thread of that actor now."""
+        earlier = self._tokens_in(request)
         self.actor = actor
         self.messages = (*request.messages, {"role": "assistant", "content": reply.text})
-        self.replies = (*before, (len(request.messages), reply.token_ids or ()))
+        self.tokens = (*earlier, (len(request.messages), reply.token_ids or ()))
 
-    def _known_replies(self, request: Request) -> tuple[ReplyTokens, ...]:
+    def _tokens_in(self, request: Request) -> tuple[ReplyTokens, ...]:
+        """The tokens of the replies among the messages of a request."""
         continues = request.messages[: len(self.messages)] == self.messages
-        return self.replies if continues else request.reply_token_ids
+        return self.tokens if continues else request.reply_token_ids
+
+
+@dataclass
+class _Part:
+    """A part of the requests that are scored together, for one actor."""
+
+    conversation: Hashable | None  # whose actor it is; None: any
+    positions: list[int] = field(default_factory=list)  # of its requests
+
+
+class _Answered(NamedTuple):
+    """The result of a call, and the actor that computed it."""
+
+    result: Any
+    actor: Replica
 
 
 class RaySession:
@@ -61,7 +78,7 @@ class RaySession:
 
     def __init__(self, actors: Actors, number: int):
         self._actors, self._number = actors, number
-        self._threads: dict[Hashable, _Thread] = {}
+        self._threads: dict[Hashable, _ThreadReplies] = {}
         self._actor_of: dict[Hashable, Replica] = {}  # by conversation
         self._stack = AsyncExitStack()
         self.rows_at_most: int | None = None  # the fewest of an actor whose memory ran out
@@ -76,7 +93,7 @@ class RaySession:
         self._supervisor = group.create_task(self._actors.supervise())
         return self
 
-    async def __aexit__(self, *error: Any) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._supervisor.cancel()
         try:
             await self._stack.__aexit__(*error)
@@ -87,77 +104,85 @@ class RaySession:
     async def generate(self, request: Request) -> Reply:
         """Answers a request; see `Engine.generate`."""
         thread = self._thread_of(request)
-        if thread is None:
-            reply: Reply = await self._call(None, lambda actor: (_generate, request))
-            return reply
-        last: Replica | None = None
-
-        def call(actor: Replica) -> tuple[Any, ...]:
-            nonlocal last
-            last = actor
-            return _generate, thread.request_for(actor, request)
-
-        reply = await self._call(thread.conversation, call)
-        if request.keep and reply.stop_reason != "context":
-            assert last is not None
-            thread.keep(last, request, reply)
+        answered = await self._call(
+            _generate,
+            lambda actor: (self._request_for(actor, request),),
+            None if thread is None else thread.conversation,
+        )
+        reply: Reply = answered.result
+        if thread is not None and request.keep and reply.stop_reason != "context":
+            thread.keep(answered.actor, request, reply)
         return reply
 
     async def score(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> list[Scored]:
         """The log-probabilities of given replies; every actor computes a part of them."""
-        parts = defaultdict[Hashable, list[int]](list)
-        for index, request in enumerate(requests):
+        scored: dict[int, Scored] = {}
+
+        async def score_part(part: _Part) -> None:
+            def arguments_for(actor: Replica) -> tuple[Any, ...]:
+                chats = [self._request_for(actor, requests[n]) for n in part.positions]
+                return chats, [replies[n] for n in part.positions]
+
+            answered = await self._call(_score, arguments_for, part.conversation)
+            scored.update(zip(part.positions, answered.result, strict=True))
+
+        parts = await self._parts_of(requests)
+        async with task_group() as group:
+            for part in parts:
+                group.create_task(score_part(part))
+        return [scored[position] for position in range(len(requests))]
+
+    async def _parts_of(self, requests: Sequence[Request]) -> list[_Part]:
+        """The requests by the actor that has their conversation, and the others in even shares."""
+        by_actor: dict[Replica, _Part] = {}
+        by_share: dict[int, _Part] = {}
+        for position, request in enumerate(requests):
             thread = self._thread_of(request)
             if thread is None:
-                parts[index * self.replicas // len(requests)].append(index)
+                share = position * self.replicas // len(requests)
+                part = by_share.setdefault(share, _Part(None))
             else:
-                parts[await self._choose(thread.conversation)].append(index)
-
-        async def score(part: list[int]) -> list[Scored]:
-            some = [requests[index] for index in part]
-            wanted = [replies[index] for index in part]
-            thread = self._thread_of(some[0])
-            conversation = None if thread is None else thread.conversation
-            scored: list[Scored] = await self._call(
-                conversation, lambda actor: (operator.methodcaller("score", some, wanted),)
-            )
-            return scored
-
-        async with task_group() as group:
-            tasks = [group.create_task(score(part)) for part in parts.values()]
-        scored = {
-            index: value
-            for part, task in zip(parts.values(), tasks, strict=True)
-            for index, value in zip(part, task.result(), strict=True)
-        }
-        return [scored[index] for index in range(len(requests))]
+                actor = await self._choose(thread.conversation)
+                part = by_actor.setdefault(actor, _Part(thread.conversation))
+            part.positions.append(position)
+        return [*by_actor.values(), *by_share.values()]
 
     async def compute(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls a function with the session of the actor that has the least to do."""
-        return await self._call(None, lambda actor: (function, *arguments))
+        return (await self._call(function, lambda actor: arguments)).result
 
     def forget(self, thread: Hashable) -> None:
         """Frees what was kept for a thread; called when its dialog is over."""
-        if (known := self._threads.pop(thread, None)) is None:
+        ended = self._threads.pop(thread, None)
+        if ended is None:
             return
-        if known.actor in self._actors.replicas:
-            forget = operator.methodcaller("forget", thread)
-            known.actor.handle.call.remote(self._number, forget, ())
-        if all(other.conversation != known.conversation for other in self._threads.values()):
-            self._actor_of.pop(known.conversation, None)
+        if ended.actor in self._actors.replicas:
+            ended.actor.handle.call.remote(self._number, _forget, (thread,))
+        if all(other.conversation != ended.conversation for other in self._threads.values()):
+            self._actor_of.pop(ended.conversation, None)
 
-    def _thread_of(self, request: Request) -> _Thread | None:
-        name, seed = request.thread, request.conversation_seed
-        if name is None:
+    def _thread_of(self, request: Request) -> _ThreadReplies | None:
+        if request.thread is None:
             return None
-        return self._threads.setdefault(name, _Thread(name if seed is None else seed))
+        seed = request.conversation_seed
+        conversation = request.thread if seed is None else seed
+        return self._threads.setdefault(request.thread, _ThreadReplies(conversation))
+
+    def _request_for(self, actor: Replica, request: Request) -> Request:
+        """The request as an actor needs it to go on with its thread."""
+        thread = self._thread_of(request)
+        return request if thread is None else thread.request_for(actor, request)
 
     async def _call(
-        self, conversation: Hashable | None, call: Callable[[Replica], tuple[Any, ...]]
-    ) -> Any:
-        """The result of a call, a function and its arguments, of which `call` may be asked again.
+        self,
+        function: Callable[..., Any],
+        arguments_for: Callable[[Replica], Sequence[Any]],
+        conversation: Hashable | None = None,
+    ) -> _Answered:
+        """Calls a function with the session of an actor and further arguments, which depend on the
+        actor; if that is lost, another one is called.
 
         Raises:
             RequestFailed: three actors were lost while they worked on it.
@@ -168,8 +193,7 @@ class RaySession:
         for losses in range(_MOST_LOSSES):
             is_last = losses == _MOST_LOSSES - 1
             async with self._alone() if is_last else self._placed(conversation) as actor:
-                function, *arguments = call(actor)
-                future = actor.handle.call.remote(self._number, function, arguments)
+                future = actor.handle.call.remote(self._number, function, arguments_for(actor))
                 try:
                     outcome: Outcome = await future
                 except ray.exceptions.RayActorError as loss:
@@ -181,11 +205,11 @@ class RaySession:
                     with suppress(Exception):
                         ray.cancel(future)
                     raise
-            rows = (self.rows_at_most, outcome.rows_at_most)
-            self.rows_at_most = min((some for some in rows if some is not None), default=None)
+            limits = (self.rows_at_most, outcome.rows_at_most)
+            self.rows_at_most = min((rows for rows in limits if rows is not None), default=None)
             if outcome.error is not None:
                 raise outcome.error
-            return outcome.result
+            return _Answered(outcome.result, actor)
         raise RequestFailed(f"Three actors were lost while they worked on it ({why}).")
 
     @asynccontextmanager
@@ -220,8 +244,9 @@ class RaySession:
         """The actor of a conversation, or the one with the least to do."""
         while not (free := [actor for actor in self._actors.loaded if not actor.reserved]):
             await self._actors.change()
-        if (known := self._actor_of.get(conversation)) in free:
-            return known
+        actor = self._actor_of.get(conversation)
+        if actor in free:
+            return actor
         conversations = Counter(self._actor_of.values())
         actor = min(free, key=lambda actor: (conversations[actor], actor.calls))
         if conversation is not None:
@@ -229,5 +254,15 @@ class RaySession:
         return actor
 
 
-def _generate(session: Any, request: Request) -> Any:
+def _generate(session: LocalSession, request: Request) -> Awaitable[Reply]:
     return session.generate(request)
+
+
+def _score(
+    session: LocalSession, requests: Sequence[Request], replies: Sequence[Sequence[str]]
+) -> Awaitable[list[Scored]]:
+    return session.score(requests, replies)
+
+
+def _forget(session: LocalSession, thread: Hashable) -> None:
+    session.forget(thread)

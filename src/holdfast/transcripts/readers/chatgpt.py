@@ -8,9 +8,10 @@ from typing import Any
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
-from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event, Kind, message_events
+from holdfast.validation.json_values import fields_of
 
 _HIDDEN = ("thoughts", "reasoning_recap", "model_editable_context")
 _CUSTOM = ("user_profile", "user_instructions")  # the user's custom instructions

@@ -5,9 +5,10 @@ from typing import Any
 
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.exports import Export, in_order, parents_in, transcripts_of_exports
-from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event, Kind
+from holdfast.validation.json_values import fields_of
 
 
 def _recognises(value: Any) -> bool:

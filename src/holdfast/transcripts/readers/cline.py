@@ -18,7 +18,7 @@ from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.content_blocks import TextBlock, ToolResult, blocks_of, text_of
 from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, list_of, mapping
+from holdfast.transcripts.json_fields import at, entries, field_of, list_of, mapping
 from holdfast.transcripts.reader import Format, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
@@ -28,6 +28,7 @@ from holdfast.transcripts.transcript import (
     linear,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _INJECTED = (
     *("environment_details", "file_content", "folder_content", "url_content", "hook_context"),

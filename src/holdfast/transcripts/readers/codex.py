@@ -14,7 +14,7 @@ from holdfast.errors import shortened
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES, text_of
-from holdfast.transcripts.json_fields import at, fields_of, mapping
+from holdfast.transcripts.json_fields import at, mapping
 from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, objects
 from holdfast.transcripts.readers.codex_shown_events import (
     identity_of,
@@ -27,6 +27,7 @@ from holdfast.transcripts.readers.codex_user_messages import (
     without_whitespace,
 )
 from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, Tree
+from holdfast.validation.json_values import fields_of
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
 from holdfast.transcripts.reader import Format, Unread, Values, file_of, objects
 from holdfast.transcripts.transcript import (
     Event,
@@ -18,6 +18,7 @@ from holdfast.transcripts.transcript import (
     linear,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _KINDS = ("thread.", "turn.", "item.")
 

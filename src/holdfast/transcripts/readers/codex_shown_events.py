@@ -10,8 +10,9 @@ from typing import Any
 
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import first_of, text_of
-from holdfast.transcripts.json_fields import at, decoded, fields_of
+from holdfast.transcripts.json_fields import at, decoded
 from holdfast.transcripts.transcript import Event, Kind, call_events
+from holdfast.validation.json_values import fields_of
 
 _ROLES = {
     **{"user_message": "user", "agent_message": "assistant"},

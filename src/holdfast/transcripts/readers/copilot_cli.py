@@ -9,7 +9,7 @@ from holdfast.errors import shortened
 from holdfast.plurals import count_of
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import read_call, text_of
-from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
 from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, objects
 from holdfast.transcripts.transcript import (
     Event,
@@ -20,6 +20,7 @@ from holdfast.transcripts.transcript import (
     call_events,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 # what an event's type begins with, of events outside the dialog: progress, usage, permissions
 _BOOKKEEPING = (

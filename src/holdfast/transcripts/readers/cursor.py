@@ -14,7 +14,7 @@ from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.injected import element_text, without_elements
-from holdfast.transcripts.json_fields import at, decoded, entries, fields_of, list_of, mapping
+from holdfast.transcripts.json_fields import at, decoded, entries, list_of, mapping
 from holdfast.transcripts.reader import Format, Located, Markdown, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
@@ -25,6 +25,7 @@ from holdfast.transcripts.transcript import (
     linear,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _EXPORT = re.compile(r"\A\s*# [^\n]*\n_Exported on [^\n]* from Cursor \([^\n]*\)_\s*\n")
 _SPEAKER = re.compile(r"^---\n\n\*\*(User|Cursor)\*\*\n\n", re.MULTILINE)

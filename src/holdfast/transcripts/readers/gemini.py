@@ -5,9 +5,10 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import output_messages, system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.json_fields import at, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import at, field_of, mapping
 from holdfast.transcripts.reader import Format, dialog_per_value
 from holdfast.transcripts.transcript import Event
+from holdfast.validation.json_values import fields_of
 
 
 def _recognises(value: Any) -> bool:

@@ -13,7 +13,7 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.json_fields import at, entries, fields_of, list_of, mapping
+from holdfast.transcripts.json_fields import at, entries, list_of, mapping
 from holdfast.transcripts.reader import Format, Unread, Values, file_of, objects
 from holdfast.transcripts.transcript import (
     Event,
@@ -25,6 +25,7 @@ from holdfast.transcripts.transcript import (
     linear,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compression")
 _INJECTED = ("session_context", "hook_context", "system-reminder")

@@ -6,9 +6,10 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import is_cut, read_message
-from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, list_of, mapping
+from holdfast.transcripts.json_fields import at, entries, field_of, list_of, mapping
 from holdfast.transcripts.reader import Format, Located, Unread
 from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear
+from holdfast.validation.json_values import fields_of
 
 _VERSIONS = (1, 2)
 _ATTACHMENT = "attachment://"

@@ -6,17 +6,10 @@ from typing import Any, NamedTuple
 
 from holdfast.transcripts.call_messages import output_messages, request_messages, system_prompt
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.json_fields import (
-    at,
-    decoded,
-    entries,
-    field_of,
-    fields_of,
-    list_of,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, decoded, entries, field_of, list_of, mapping
 from holdfast.transcripts.reader import Format, Unread
 from holdfast.transcripts.transcript import Event, Malformed
+from holdfast.validation.json_values import fields_of
 
 TYPES = ("GENERATION", "SPAN", "EVENT")  # of observations
 _ROLES = ("system", "developer", "user", "human", "assistant", "ai", "model")  # of no tool

@@ -7,9 +7,10 @@ from typing import Any
 from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.json_fields import at, decoded, entries, fields_of, list_of, mapping
+from holdfast.transcripts.json_fields import at, decoded, entries, list_of, mapping
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event
+from holdfast.validation.json_values import fields_of
 
 
 def _recognises(value: Any) -> bool:

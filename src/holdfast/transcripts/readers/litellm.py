@@ -5,9 +5,10 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.json_fields import at, decoded, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import at, decoded, field_of, mapping
 from holdfast.transcripts.reader import Format, has_messages
 from holdfast.transcripts.transcript import Malformed
+from holdfast.validation.json_values import fields_of
 
 _ANSWERS = ("response", "completion", "choices")  # the answer beside a request's messages
 

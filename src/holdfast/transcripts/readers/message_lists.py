@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.json_fields import at, field_of, fields_of, list_of
+from holdfast.transcripts.json_fields import at, field_of, list_of
 from holdfast.transcripts.reader import (
     Format,
     dialog_per_value,
@@ -20,6 +20,7 @@ from holdfast.transcripts.reader import (
     is_message_list,
 )
 from holdfast.transcripts.transcript import Event
+from holdfast.validation.json_values import fields_of
 
 
 def _read(value: Any) -> list[Event]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from holdfast.errors import shortened
 from holdfast.transcripts.call_messages import output_messages, system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.json_fields import field_of, fields_of
+from holdfast.transcripts.json_fields import field_of
 from holdfast.transcripts.reader import Format, Located, Unread, is_item, is_message_list
 from holdfast.transcripts.transcript import (
     Event,
@@ -17,6 +17,7 @@ from holdfast.transcripts.transcript import (
     linear,
     path_to,
 )
+from holdfast.validation.json_values import fields_of
 
 
 def _recognises(value: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.plurals import count_of
-from holdfast.transcripts.json_fields import at, decoded, entries, fields_of
+from holdfast.transcripts.json_fields import at, decoded, entries
 from holdfast.transcripts.reader import Format, Unread, Values
 from holdfast.transcripts.readers.opencode_messages import SessionMessage, read_session_messages
 from holdfast.transcripts.readers.opencode_v2 import in_version_1, is_of_version_2
@@ -24,6 +24,7 @@ from holdfast.transcripts.transcript import (
     branched,
     each_after_the_other,
 )
+from holdfast.validation.json_values import fields_of
 
 
 def _recognises(value: Any) -> bool:

@@ -9,8 +9,9 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
 from holdfast.transcripts.transcript import Event, Kind, Malformed, call_events, message_events
+from holdfast.validation.json_values import fields_of
 
 # the types of parts
 _PARTS_OF_DIALOG = ("text", "tool", "subtask", "compaction")

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.json_fields import at, decoded, entries, fields_of, mapping
+from holdfast.transcripts.json_fields import at, decoded, entries, mapping
+from holdfast.validation.json_values import fields_of
 
 _BY_OPENCODE = ("synthetic", "system", "skill")
 _FOR_DISPLAY = ("agent-switched", "model-switched", "location-switched")

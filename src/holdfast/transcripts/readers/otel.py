@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from holdfast.transcripts.call_messages import input_messages, output_messages, system_prompt
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.json_fields import at, decoded, fields_of, list_of, mapping
+from holdfast.transcripts.json_fields import at, decoded, list_of, mapping
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.trace_spans import is_gen_ai, session_of, trace_span_of, unflattened
 from holdfast.transcripts.transcript import Event, Malformed
+from holdfast.validation.json_values import fields_of
 
 CHOICE = "gen_ai.choice"  # the event that is a call's answer
 _MESSAGE_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from holdfast.transcripts.calls import Call, transcripts_of_file
-from holdfast.transcripts.json_fields import entries, field_of, fields_of, mapping
+from holdfast.transcripts.json_fields import entries, field_of, mapping
 from holdfast.transcripts.reader import Format, Located, Unread
 from holdfast.transcripts.readers import otel, phoenix
 from holdfast.transcripts.trace_spans import is_gen_ai
 from holdfast.transcripts.transcript import Malformed
+from holdfast.validation.json_values import fields_of
 
 # as today's exporters write it, and as those before version 0.15 of the protocol
 _SPANS = ("scopeSpans", "instrumentationLibrarySpans")

@@ -5,9 +5,10 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import output_messages, request_messages
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.json_fields import at, fields_of, mapping
+from holdfast.transcripts.json_fields import at, mapping
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.trace_spans import is_gen_ai, session_of, trace_span_of, unflattened
+from holdfast.validation.json_values import fields_of
 
 
 def _recognises(value: Any) -> bool:

@@ -4,9 +4,10 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.json_fields import entries, field_of, fields_of
+from holdfast.transcripts.json_fields import entries, field_of
 from holdfast.transcripts.reader import Format, dialog_per_value
 from holdfast.transcripts.transcript import Event
+from holdfast.validation.json_values import fields_of
 
 _SPEAKERS = {"user": "user", "agent": "assistant"}
 

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.plurals import count_of
 from holdfast.transcripts.content_blocks import read_call
-from holdfast.transcripts.json_fields import at, decoded, entries, fields_of
+from holdfast.transcripts.json_fields import at, decoded, entries
 from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, objects
 from holdfast.transcripts.transcript import (
     Event,
@@ -21,6 +21,7 @@ from holdfast.transcripts.transcript import (
     call_events,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _PROGRAM_NAMES = ("SillyTavern System", "System", "Note")  # in place of a character's
 

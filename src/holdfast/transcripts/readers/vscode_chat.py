@@ -13,7 +13,7 @@ from holdfast.errors import shortened
 from holdfast.plurals import count_of
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import first_of, read_call
-from holdfast.transcripts.json_fields import at, entries, field_of, fields_of, list_of, mapping
+from holdfast.transcripts.json_fields import at, entries, field_of, list_of, mapping
 from holdfast.transcripts.reader import Format, Located, Unread, Values, file_of, has_messages
 from holdfast.transcripts.transcript import (
     Event,
@@ -25,6 +25,7 @@ from holdfast.transcripts.transcript import (
     each_after_the_other,
     message_events,
 )
+from holdfast.validation.json_values import fields_of
 
 _VERSIONS = (1, 2, 3)
 _INITIAL, _SET, _PUSH, _DELETE = range(4)  # the kinds of changes

@@ -11,7 +11,6 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.content_blocks import CALL_BLOCK_TYPES
-from holdfast.transcripts.json_fields import fields_of
 from holdfast.transcripts.reader import Format, Record, Unread, Values, objects
 from holdfast.transcripts.readers import langfuse
 from holdfast.transcripts.readers.claude_code.distinct_lines import distinct_lines
@@ -19,6 +18,7 @@ from holdfast.transcripts.readers.claude_code.session_events import events_of
 from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES
 from holdfast.transcripts.readers.claude_code.session_tree import session_trees
 from holdfast.transcripts.transcript import Transcript
+from holdfast.validation.json_values import fields_of
 
 _TYPES = ("user", "assistant", "system", "summary", "progress", "attachment")
 # what a line of an unknown type may be, as in a copy

@@ -10,9 +10,10 @@ from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.json_fields import at, entries, fields_of, list_of
+from holdfast.transcripts.json_fields import at, entries, list_of
 from holdfast.transcripts.readers.claude_code.injected_elements import INJECTED
 from holdfast.transcripts.transcript import Event, Kind
+from holdfast.validation.json_values import fields_of
 
 _HOOKS_THAT_SAY = ("SessionStart", "UserPromptSubmit", "UserPromptExpansion", "SubagentStart")
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from holdfast.transcripts.json_fields import at, fields_of, list_of
+from holdfast.transcripts.json_fields import at, list_of
+from holdfast.validation.json_values import fields_of
 
 BOUNDARY = "compact_boundary"
 MICRO_BOUNDARY = "microcompact_boundary"

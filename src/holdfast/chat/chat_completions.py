@@ -1,0 +1,117 @@
+"""The assistant's message in a chat completion of OpenAI's API, whole or streamed.
+
+Other servers write the same shape with small differences, which are read too. What is in no known
+shape raises `MalformedResponse` if it is read strictly, and is left out if it is read leniently.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from holdfast.validation.json_values import fields_of, objects_in, text_or_empty
+
+
+class MalformedResponse(ValueError):
+    """An answer that is not one complete chat completion; says in a few words what is wrong."""
+
+
+@dataclass
+class ToolCallText:
+    """A tool call, as far as it has come; its arguments are JSON."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+    def add(self, part: Mapping[str, Any]) -> None:
+        """Adds the whole call, or the next piece of it."""
+        function = fields_of(part.get("function"))
+        self.id = text_or_empty(part.get("id")) or self.id
+        self.name += text_or_empty(function.get("name"))
+        self.arguments += text_or_empty(function.get("arguments"))
+
+
+class _Content(NamedTuple):
+    text: str
+    reasoning: str = ""
+
+
+@dataclass
+class AssistantMessage:
+    """A message of the assistant, as far as it has come.
+
+    Attributes:
+        is_strict: whether content in no known shape is malformed; otherwise it is left out.
+        text: of its content, or of its refusal.
+        reasoning: beside its text; what is in the text stays there.
+        calls: by their index in the message.
+    """
+
+    is_strict: bool
+    text: str = ""
+    is_refusal: bool = False
+    reasoning: str = ""
+    calls: dict[int, ToolCallText] = field(default_factory=dict)
+
+    def add(self, part: Mapping[str, Any]) -> str:
+        """Adds the whole message, or the next piece of it (`delta`); returns the text in it.
+
+        Raises:
+            MalformedResponse: it is read strictly, and its content is in no known shape.
+        """
+        content = self._content_of(part.get("content"))
+        text, refusal = content.text, text_or_empty(part.get("refusal"))
+        if refusal and not text:
+            text = refusal
+            self.is_refusal = True
+        self.text += text
+        self.reasoning += _reasoning_beside(part) or content.reasoning
+        calls = objects_in(part.get("tool_calls"))
+        if not calls and isinstance(part.get("function_call"), Mapping):  # before there were tools
+            calls = [{"function": part["function_call"]}]
+        for number, call in enumerate(calls):
+            self.calls.setdefault(index_of(call, default=number), ToolCallText()).add(call)
+        return text
+
+    def _content_of(self, content: object) -> _Content:
+        """The text and the reasoning in a content: text, null, or a list of parts (Mistral's)."""
+        if isinstance(content, list):
+            parts = [self._content_of_part(part) for part in content]
+            text = "".join(part.text for part in parts)
+            return _Content(text, "".join(part.reasoning for part in parts))
+        if content is None or isinstance(content, str):
+            return _Content(content or "")
+        return self._left_out("no text in the message")
+
+    def _content_of_part(self, part: object) -> _Content:
+        fields = fields_of(part)
+        thoughts = fields.get("thinking")
+        if isinstance(fields.get("text"), str):
+            return _Content(fields["text"])
+        if isinstance(thoughts, (str, list)):
+            return _Content("", reasoning=self._content_of(thoughts).text)
+        return self._left_out("no text in a part of the message")
+
+    def _left_out(self, why: str) -> _Content:
+        if self.is_strict:
+            raise MalformedResponse(why)
+        return _Content("")
+
+
+def choices_in(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The choices of a chat completion, or of a chunk of one; the last chunk may have none."""
+    return objects_in(answer.get("choices"))
+
+
+def index_of(part: Mapping[str, Any], *, default: int) -> int:
+    """Which choice, or which tool call, a part of a stream belongs to."""
+    index = part.get("index")
+    return index if isinstance(index, int) else default
+
+
+def _reasoning_beside(message: Mapping[str, Any]) -> str:
+    """The reasoning in a field of a message or of a piece of one: vLLM and OpenRouter call it
+    `reasoning`; DeepSeek, SGLang, llama.cpp and earlier versions of vLLM `reasoning_content`.
+    """
+    names = ("reasoning_content", "reasoning")
+    return next(filter(None, (text_or_empty(message.get(name)) for name in names)), "")
