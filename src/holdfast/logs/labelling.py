@@ -135,17 +135,16 @@ def label_tasks(
         for row, dialog in logs.dialogs(records).items()
         for turn in dialog.turns
     }
-    return [
-        LabelTask(
-            place.rule,
-            text_of(rules[place.rule].case, rules[place.rule].rule),
-            rules[place.rule].rule.measure.spec,
-            source_of(records[place.dialog], place.turn),
-            turns[place.dialog, place.turn],
-        )
-        for place in places
-        if (place.dialog, place.turn) in turns
-    ]
+    tasks: list[LabelTask] = []
+    for place in places:
+        turn = turns.get((place.dialog, place.turn))
+        if turn is None:
+            continue
+        named = rules[place.rule]
+        source = source_of(records[place.dialog], place.turn)
+        text = text_of(named.case, named.rule)
+        tasks.append(LabelTask(place.rule, text, named.rule.measure.spec, source, turn))
+    return tasks
 
 
 def source_of(record: LogDialog, turn: int) -> str:

@@ -118,13 +118,13 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
     dialogs: list[ScannedDialog] = []
     contents = contents_of(part)
     before = DialogsBefore(partial(dialogs_before, part))
-    for item in read_values(part.log.path, contents, scan.form, part.only):
-        if isinstance(item, Unread):
-            unread.append(item)
+    for transcript in read_values(part.log.path, contents, scan.form, part.only):
+        if isinstance(transcript, Unread):
+            unread.append(transcript)
             continue
-        dialog = dialog_of(with_loaded(item, scan.loaded))
+        dialog = dialog_of(with_loaded(transcript, scan.loaded))
         dialog = replace(dialog, before=before.of_next())
-        before.add(item)
+        before.add(transcript)
         if not dialog.turns:
             silent_dialogs.append(silent(dialog))
             continue
@@ -132,7 +132,7 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
         scanned = ScannedDialog(
             turns=len(dialog.turns),
             events=events if any(events.turns) else replace(events, turns=()),
-            format=sys.intern(item.format),
+            format=sys.intern(transcript.format),
             digest=dialog_digest(dialog),
         )
         case = case_of(dialog, scan.suite)

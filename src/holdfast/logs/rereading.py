@@ -44,11 +44,14 @@ class LogSource:
         return dialogs
 
     def _transcripts(self, sources: Mapping[str, object]) -> Iterator[Transcript]:
-        for log in (log for path in self.paths for log in find_logs(Path(path))):
-            if not log.obstacle and any(source.startswith(str(log.path)) for source in sources):
-                for item in read_values(log.path, Contents(log.path), self.form):
-                    if isinstance(item, Transcript) and item.source in sources:
-                        yield item
+        logs = (log for path in self.paths for log in find_logs(Path(path)))
+        for log in logs:
+            has_source = any(source.startswith(str(log.path)) for source in sources)
+            if log.obstacle or not has_source:
+                continue
+            for part in read_values(log.path, Contents(log.path), self.form):
+                if isinstance(part, Transcript) and part.source in sources:
+                    yield part
 
 
 def _has(dialog: LoggedDialog, record: LogDialog) -> bool:

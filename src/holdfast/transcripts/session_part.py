@@ -106,14 +106,14 @@ def _read_values(path: Path, parsed: Sequence[Located | Unread], part: SessionPa
         return part
     values: Values = [value for value in located if form.recognises(value.value)]
     try:
-        transcripts = [item for item in form.read(values) if isinstance(item, Transcript)]
+        transcripts = [part for part in form.read(values) if isinstance(part, Transcript)]
     except RecursionError as error:
         raise UsageError(
             f"The transcript {path} is nested too deeply to be read; leave it out.",
             option="transcript_path",
             value=path,
         ) from error
-    sessions = [item for item in transcripts if not item.is_of_subagent]
+    sessions = [session for session in transcripts if not session.is_of_subagent]
     order = {value.source: number for number, value in enumerate(values)}
 
     def last_line(session: Transcript) -> int:
