@@ -296,9 +296,7 @@ class _RuleInDialog:
         return _evidence_of(role, sighting, event, self._dialog.source, turn)
 
 
-def _evidence_of(
-    role: _Role, sighting: Sighting, event: Event, source: str, turn: int
-) -> Evidence:
+def _evidence_of(role: _Role, sighting: Sighting, event: Event, source: str, turn: int) -> Evidence:
     """The evidence of a sighting; `source` is that of an event which names none."""
     return Evidence(
         what=role,

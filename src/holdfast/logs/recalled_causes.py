@@ -252,9 +252,7 @@ async def _ask_all(
             group.create_task(ask(engine, key))
 
 
-async def _answer(
-    engine: Engine, key: _Key, messages: Sequence[Message]
-) -> RecallAnswer:
+async def _answer(engine: Engine, key: _Key, messages: Sequence[Message]) -> RecallAnswer:
     """The model's answer; "" with the reason if it refuses the request, as one too long for it."""
     request = Request(tuple(messages), sampling=_SAMPLING, name="The question for the rules")
     try:

@@ -131,4 +131,3 @@ def file_of(where: str) -> str:
 def position_of(where: str) -> str:
     """The line or entry in a source such as `july.jsonl, line 3`."""
     return where.rpartition(", ")[2]
-

@@ -97,9 +97,7 @@ def _session(name: str, records: Sequence[Record]) -> Iterator[Transcript | Unre
         except Malformed as error:
             yield Unread(f"{where}: {error}")
     transcript = session.tree.transcript(name)
-    yield replace(
-        transcript, is_of_subagent=_is_of_subagent(records), history=_origin(records)
-    )
+    yield replace(transcript, is_of_subagent=_is_of_subagent(records), history=_origin(records))
 
 
 class _Session:

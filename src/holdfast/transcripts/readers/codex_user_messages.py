@@ -98,8 +98,7 @@ def _parts(item: Mapping[str, Any]) -> list[_Part]:
         kinds = [""] * len(texts)
     kinds = [str(kind or "") for kind in kinds]
     return [
-        _Part(text, kind, _known_event(text, kind))
-        for text, kind in zip(texts, kinds, strict=True)
+        _Part(text, kind, _known_event(text, kind)) for text, kind in zip(texts, kinds, strict=True)
     ]
 
 

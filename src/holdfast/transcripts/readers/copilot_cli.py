@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.errors import shortened
-from holdfast.plurals import count_of
 from holdfast.measures.turns import ToolCall
+from holdfast.plurals import count_of
 from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.json_fields import at, entries, field_of, mapping
 from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, objects

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
-from holdfast.plurals import count_of
 from holdfast.measures.turns import ToolCall
+from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import without_elements

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
-from holdfast.plurals import count_of
 from holdfast.measures.turns import ToolCall
+from holdfast.plurals import count_of
 from holdfast.transcripts.content_blocks import first_of, read_call
 from holdfast.transcripts.json_fields import at, entries, field_of, list_of, mapping
 from holdfast.transcripts.reader import Format, Located, Unread, Values, file_of, has_messages
