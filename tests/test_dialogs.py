@@ -360,7 +360,7 @@ def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
         ([{"role": "tool", "content": "4"}, *said("u1", "a1")], 'begins with "4" of the tool'),
         ({"messages": said("u1", "a1"), "tools": [{"type": "x"}]}, "{'type': 'x'} has no name"),
         ([{"role": "user", "content": None}], "message 1: it has neither text nor tool calls"),
-        ([{"role": "user", "content": [{"type": "image_url"}]}], "message 1: {'type': 'image_url'} is not a text"),
+        ([{"role": "user", "content": [{"type": "image_url"}]}], "'image_url'} is not a text"),
         ({"conversations": [{"from": 3, "value": "x"}]}, "it has the role 3; the known roles"),
     ],
 )  # fmt: skip

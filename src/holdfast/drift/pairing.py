@@ -90,9 +90,7 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
     return Pairing(number, agent, user, starter, probes)
 
 
-def draw(
-    suite: Suite, settings: Settings, user_source: UserSource | None, number: int
-) -> Pairing:
+def draw(suite: Suite, settings: Settings, user_source: UserSource | None, number: int) -> Pairing:
     """The conversation `number` of a run: a replayed dialog, a script, or two models."""
     if user_source is None:
         pairing = draw_pairing(suite, settings, number)

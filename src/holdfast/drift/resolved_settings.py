@@ -52,9 +52,7 @@ def prepare(
     return user_source, resolve_settings(suite, settings, user_source)
 
 
-def resolve_settings(
-    suite: Suite, settings: Settings, user_source: UserSource | None
-) -> Settings:
+def resolve_settings(suite: Suite, settings: Settings, user_source: UserSource | None) -> Settings:
     """The settings with the user prompt resolved, and no more conversations than dialogs."""
     if user_source is None:
         return replace(settings, user_prompt=user_prompt_of(suite, settings))

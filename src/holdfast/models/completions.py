@@ -129,9 +129,7 @@ def _read_masses(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
     return numbers
 
 
-def _reply_of(
-    message: AssistantMessage, ending: str, masses: tuple[float, ...] | None
-) -> Reply:
+def _reply_of(message: AssistantMessage, ending: str, masses: tuple[float, ...] | None) -> Reply:
     """A whole message as a reply, without reasoning in its text.
 
     A reply that ended by itself and has no visible character is "empty"; "length" may be reasoning
