@@ -29,7 +29,7 @@ from test_transcripts import (
 from holdfast.cli import main
 from holdfast.coding_agents import hook_command
 from holdfast.coding_agents.hook_command import HookCall, hook_call
-from holdfast.coding_agents.hook_rules import load_hook_rules
+from holdfast.coding_agents.hook_rules import cached_hook_rules, load_hook_rules
 from holdfast.coding_agents.settings_files import AGENTS as AGENTS_BY_NAME
 from holdfast.coding_agents.settings_files import settings_of
 from holdfast.errors import UsageError
@@ -735,18 +735,18 @@ def test_a_rule_without_a_text_is_said_in_the_words_of_the_prompt(rules):
     assert load_hook_rules(str(rules)).rules[2].text == "Never push by force."
 
 
-def test_rules_that_were_checked_are_kept_until_the_suite_changes(rules, tmp_path):
+def test_the_rules_of_a_hook_are_kept_until_the_suite_changes(rules, tmp_path):
     cache = tmp_path / "kept"
-    first = load_hook_rules(str(rules), cache=cache)
+    first = cached_hook_rules(str(rules), cache)
     (file,) = cache.iterdir()
-    again = load_hook_rules(str(rules), cache=cache)
+    again = cached_hook_rules(str(rules), cache)
     assert again == first and again.rules[2].measure.reads_earlier is False
     file.write_text(file.read_text().replace("Never force-push.", "Push gently."))
-    assert load_hook_rules(str(rules), cache=cache).rules[2].text == "Push gently."
+    assert cached_hook_rules(str(rules), cache).rules[2].text == "Push gently."
     file.write_text("[{}]")
-    assert load_hook_rules(str(rules), cache=cache) == first
+    assert cached_hook_rules(str(rules), cache) == first
     rules.write_text(RULES.replace("count: 2", "count: 1"))
-    changed = load_hook_rules(str(rules), cache=cache)
+    changed = cached_hook_rules(str(rules), cache)
     assert changed.rules[1].measure.arguments["count"] == 1 and len([*cache.iterdir()]) == 2
 
 

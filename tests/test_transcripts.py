@@ -791,6 +791,13 @@ def test_messages_that_two_formats_share_are_read_in_either(form, tmp_path):
     assert heard(dialog) == [("Hi.", "Hello.")]
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_value_in_no_format_does_not_end_the_reading_in_the_named_one(form, tmp_path):
+    values = [None, True, 5, '"a"', [], [1], {}, {"a": 1}, {"turns": 1}]
+    (file,) = read_transcripts(written(tmp_path, *values), form)
+    assert file.unread and not any(transcript.path for transcript in file.transcripts)
+
+
 CONTRIBUTING = ROOT / "docs" / "contributing.md"
 (TICKETS,) = (block for block in blocks_of(CONTRIBUTING, "python") if "FORMAT =" in block.text)
 

@@ -34,7 +34,7 @@ from holdfast.logs.labelling import LabelFile, agreements, label_tasks, sample_t
 from holdfast.logs.loaded_files import LoadedFile, read_loaded
 from holdfast.logs.log_reading import NoDialog
 from holdfast.logs.part_scanning import Scan
-from holdfast.logs.recalled_causes import Asked, ask_recall
+from holdfast.logs.recalled_causes import RecallSample, ask_recall
 from holdfast.logs.rereading import LogSource
 from holdfast.logs.scanning import has_code, scratch_folder
 from holdfast.logs.scored_logs import write_scores
@@ -264,7 +264,7 @@ def _rows(arguments: LogsArguments, scored: Run, before: Run | None) -> _Rows:
 def _report(
     arguments: LogsArguments,
     scored: Run,
-    asked: Asked | None,
+    asked: RecallSample | None,
     before: Run | None,
     page: Path,
     started: float,
@@ -300,7 +300,7 @@ def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Pat
 
 def _with_recall(
     arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource
-) -> tuple[Run, Asked | None]:
+) -> tuple[Run, RecallSample | None]:
     """The run with what the model of `--model` recalls, if there is one."""
     if arguments.model is None:
         return scored, None

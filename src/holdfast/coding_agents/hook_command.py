@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
+from holdfast.coding_agents.hook_answers import HookAnswer
 from holdfast.coding_agents.hook_input import read_hook_input
-from holdfast.coding_agents.hook_rules import load_hook_rules
-from holdfast.coding_agents.reminding import HookAnswer, answer_hook
+from holdfast.coding_agents.hook_rules import cached_hook_rules
+from holdfast.coding_agents.reminding import answer_hook
 from holdfast.coding_agents.session_state import state_file, states_folder
 from holdfast.errors import HoldfastError
 
@@ -76,7 +77,7 @@ def _answer(call: HookCall) -> HookAnswer:
     content = b"" if sys.stdin is None else sys.stdin.buffer.read()
     hook = read_hook_input(content.decode("utf-8-sig", "replace"))
     folder = states_folder()
-    rules = load_hook_rules(call.suite, call.allow_code, cache=folder)
+    rules = cached_hook_rules(call.suite, folder, call.allow_code)
     path = hook.transcript
     return answer_hook(hook, rules, state_file(folder, path, call.suite) if path else None)
 

@@ -113,17 +113,18 @@ def _transcript_at(path: str) -> Path:
     return transcript
 
 
-def _unusable(path: str, what: str) -> UsageError:
+def _unusable(path: str, obstacle: str) -> UsageError:
     return UsageError(
-        f"The transcript {shortened(path)} {what}; check transcript_path in the hook's input.",
+        f"The transcript {shortened(path)} {obstacle}; check transcript_path in the hook's input.",
         option="transcript_path",
         value=path,
     )
 
 
 def _call_of(payload: Mapping[str, Any]) -> ToolCall | None:
-    name, given = payload.get("tool_name"), payload.get("tool_input")
+    name, arguments = payload.get("tool_name"), payload.get("tool_input")
     if not isinstance(name, str):
         return None
-    arguments = given if isinstance(given, Mapping) else {"input": given}
+    if not isinstance(arguments, Mapping):
+        arguments = {"input": arguments}
     return ToolCall(name, arguments, str(payload.get("tool_use_id") or ""))

@@ -57,35 +57,50 @@ class HookRules:
         return any(rule.measure.reads_earlier for rule in self.rules)
 
 
-def load_hook_rules(
-    spec: str, allow_code: bool = False, check: bool = False, cache: Path | None = None
-) -> HookRules:
+def load_hook_rules(spec: str, allow_code: bool = False, check: bool = False) -> HookRules:
     """Loads the rules of a suite.
 
     Args:
         spec: as for `load_suite`.
         check: whether the measures are tested on their examples, which takes too long for a hook.
-        cache: the folder where the rules are kept for the next call.
 
     Raises:
         UsageError: the suite cannot be read, has several cases, or has a rule that a hook cannot
             judge.
     """
-    file = Path(spec)
-    content = file.read_bytes() if file.is_file() else spec.encode()
-    fingerprint = hashlib.sha256(content).hexdigest()
-    kept = None if cache is None else cache / f"rules-{__version__}-{fingerprint[:32]}.json"
-    if kept is not None and (rules := _read_kept(kept)):
-        return HookRules(rules, fingerprint)
-    rules = _load(spec, allow_code, check)
-    if kept is not None and not any(rule.measure.name == CODE for rule in rules):
-        with contextlib.suppress(OSError):  # the next call reads the suite again
-            _keep(kept, rules)
+    return HookRules(_load(spec, allow_code, check), _fingerprint(spec))
+
+
+def cached_hook_rules(spec: str, folder: Path, allow_code: bool = False) -> HookRules:
+    """The rules of a suite for a hook: from the cache, if an earlier call loaded the same file.
+
+    The measures are not tested on their examples: `holdfast remind --install` did that.
+
+    Args:
+        spec: as for `load_suite`.
+        folder: of the cache; rules with Python functions of the user's are loaded each time.
+
+    Raises:
+        UsageError: as `load_hook_rules`.
+    """
+    fingerprint = _fingerprint(spec)
+    file = folder / f"rules-{__version__}-{fingerprint[:32]}.json"
+    rules = _read_cache(file)
+    if not rules:
+        rules = _load(spec, allow_code, check=False)
+        if not any(rule.measure.name == CODE for rule in rules):
+            _write_cache(file, rules)
     return HookRules(rules, fingerprint)
 
 
+def _fingerprint(spec: str) -> str:
+    file = Path(spec)
+    content = file.read_bytes() if file.is_file() else spec.encode()
+    return hashlib.sha256(content).hexdigest()
+
+
 @dataclass(frozen=True)
-class _KeptRule:
+class _CachedRule:
     """A rule as the cache has it, in JSON."""
 
     id: str
@@ -100,21 +115,23 @@ class _KeptRule:
         when = dict(vars(rule.when))
         return cls(rule.id, rule.text, when, measure.name, dict(measure.arguments))
 
-    def read(self) -> HookRule:
+    def rule(self) -> HookRule:
         measure = registered(self.measure, self.arguments)
         return HookRule(self.id, self.text, When(**self.when), measure)
 
 
-def _read_kept(file: Path) -> tuple[HookRule, ...]:
-    """The rules that were kept; () if there are none, or none that can be read."""
+def _read_cache(file: Path) -> tuple[HookRule, ...]:
+    """The rules in a file of the cache; () if there is none, or none that can be read."""
     try:
-        return tuple(_KeptRule(**rule).read() for rule in json.loads(file.read_bytes()))
+        return tuple(_CachedRule(**fields).rule() for fields in json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return ()
 
 
-def _keep(file: Path, rules: tuple[HookRule, ...]) -> None:
-    write_private(file, json.dumps([vars(_KeptRule.of(rule)) for rule in rules]))
+def _write_cache(file: Path, rules: tuple[HookRule, ...]) -> None:
+    content = json.dumps([vars(_CachedRule.of(rule)) for rule in rules])
+    with contextlib.suppress(OSError):  # the next call reads the suite again
+        write_private(file, content)
 
 
 def _load(spec: str, allow_code: bool, check: bool) -> tuple[HookRule, ...]:

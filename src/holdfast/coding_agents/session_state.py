@@ -20,7 +20,7 @@ from holdfast.files import user_cache
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.parsing import may_be_document
 
-_VERSION = 2
+_VERSION = 3
 _HEAD, _TAIL = 1024, 256  # bytes by which a log is known again
 _OLDEST = 30 * 24 * 3600  # seconds until the state of a session is deleted
 
@@ -43,12 +43,45 @@ class Mark:
     calls: int
     last_call: str
 
+    @property
+    def key(self) -> tuple[int, str, str]:
+        """By which a later mark replaces it."""
+        return (self.turn, self.message, self.rule)
+
     def calls_in(self, turn: Sequence[ToolCall]) -> int:
-        """How many of the calls of the turn were there when the rule was said."""
+        """How many of the turn's calls had been made when the rule was said to be broken."""
         ids = [call.id for call in turn]
         if self.last_call and self.last_call in ids:
             return ids.index(self.last_call) + 1
         return self.calls
+
+
+@dataclass(frozen=True)
+class ContextLoss:
+    """Whether the rules have left the context, and whether the model was reminded of them since.
+
+    Args:
+        is_open: whether they have, and it was not.
+        is_answered_ahead: whether it was, after a compaction that the log did not show yet.
+    """
+
+    is_open: bool = False
+    is_answered_ahead: bool = False
+
+    def after(self, compactions: int, is_compacting: bool) -> ContextLoss:
+        """The same at the next call of a hook.
+
+        Args:
+            compactions: that the log shows in addition.
+            is_compacting: whether the hook is called for one.
+        """
+        unanswered = compactions
+        if self.is_answered_ahead and compactions:
+            unanswered -= 1
+        return ContextLoss(
+            is_open=self.is_open or unanswered > 0 or is_compacting,
+            is_answered_ahead=self.is_answered_ahead and not compactions,
+        )
 
 
 @dataclass(frozen=True)
@@ -60,10 +93,8 @@ class SessionState:
         offset: the bytes of its log that were read.
         start: the byte where the last turn begins, from which on it is read again.
         turns: how many turns are before it.
-        earlier: their tool calls; () if no rule needs them.
-        previous: the last text among them; "" if no rule needs it.
-        has_left: whether the rules have left the context, and nothing was said about it yet.
-        said_ahead: whether they were said after a compaction that the log did not show yet.
+        earlier_calls: their tool calls; () if no rule needs them.
+        previous_text: the last text among them; "" if no rule needs it.
         head, tail: digests of the first bytes, and of the last ones that were read.
     """
 
@@ -71,10 +102,9 @@ class SessionState:
     offset: int = 0
     start: int = 0
     turns: int = 0
-    earlier: tuple[ToolCall, ...] = ()
-    previous: str = ""
-    has_left: bool = False
-    said_ahead: bool = False
+    earlier_calls: tuple[ToolCall, ...] = ()
+    previous_text: str = ""
+    loss: ContextLoss = ContextLoss()
     marks: tuple[Mark, ...] = ()
     head: str = ""
     tail: str = ""
@@ -171,7 +201,10 @@ def _to_json(state: SessionState) -> dict[str, Any]:
     return {
         **vars(state),
         "version": _VERSION,
-        "earlier": [[call.name, dict(call.arguments), call.id] for call in state.earlier],
+        "earlier_calls": [
+            [call.name, dict(call.arguments), call.id] for call in state.earlier_calls
+        ],
+        "loss": vars(state.loss),
         "marks": [vars(mark) for mark in state.marks],
     }
 
@@ -180,6 +213,7 @@ def _from_json(value: Mapping[str, Any]) -> SessionState:
     fields = dict(value)
     if fields.pop("version") != _VERSION:
         raise ValueError("the state is of another version")
-    earlier = tuple(ToolCall(*call) for call in fields.pop("earlier"))
+    calls = tuple(ToolCall(*call) for call in fields.pop("earlier_calls"))
+    loss = ContextLoss(**fields.pop("loss"))
     marks = tuple(Mark(**mark) for mark in fields.pop("marks"))
-    return SessionState(**fields, earlier=earlier, marks=marks)
+    return SessionState(**fields, earlier_calls=calls, loss=loss, marks=marks)

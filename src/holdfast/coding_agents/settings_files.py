@@ -84,17 +84,17 @@ def install(agent: CodingAgent, command: str, file: Path) -> list[str]:
     hooks = settings.setdefault("hooks", {})
     if not isinstance(hooks, dict):
         raise _misplaced(file, "'hooks' is not an object")
-    added = []
-    for event, groups in settings_of(agent, command)["hooks"].items():
-        present = hooks.setdefault(event, [])
-        if not isinstance(present, list):
+    new_events: list[str] = []
+    for event, new_groups in settings_of(agent, command)["hooks"].items():
+        groups = hooks.setdefault(event, [])
+        if not isinstance(groups, list):
             raise _misplaced(file, f"'hooks.{event}' is not a list")
-        if not any(command in _commands(group) for group in present):
-            present += groups
-            added.append(event)
-    if added:
+        if not any(command in _commands(group) for group in groups):
+            groups += new_groups
+            new_events.append(event)
+    if new_events:
         _write(file, settings, text)
-    return added
+    return new_events
 
 
 def _commands(group: Any) -> list[Any]:
@@ -104,22 +104,25 @@ def _commands(group: Any) -> list[Any]:
 
 
 def _parse(file: Path, text: str) -> dict[str, Any]:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
             raise ValueError("a name is there twice in one object")
         return dict(pairs)
 
-    def same(number: str) -> float:
+    def exact_number(number: str) -> float:
         if repr(float(number)) != number:
             raise ValueError(f"the number {number} would be written in another form")
         return float(number)
 
-    def refused(constant: str) -> float:
+    def refuse_constant(constant: str) -> float:
         raise ValueError(f"{constant} is not a number")
 
     try:
         settings = json.loads(
-            text, object_pairs_hook=once, parse_float=same, parse_constant=refused
+            text,
+            object_pairs_hook=unique_fields,
+            parse_float=exact_number,
+            parse_constant=refuse_constant,
         )
     except (ValueError, RecursionError) as error:
         raise UsageError(
@@ -133,9 +136,9 @@ def _parse(file: Path, text: str) -> dict[str, Any]:
     return settings
 
 
-def _misplaced(file: Path, what: str) -> UsageError:
+def _misplaced(file: Path, fault: str) -> UsageError:
     return UsageError(
-        f"{file} has no place for hooks ({what}), and is left as it is; correct it first.",
+        f"{file} has no place for hooks ({fault}), and is left as it is; correct it first.",
         option="settings",
         value=file,
     )

@@ -1,5 +1,6 @@
 """Where a turn broke a rule: the event with which it did, and the messages that it answers."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,20 +24,19 @@ def breaking_call(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> 
     """
     if not measure.of_turn:
         return None
-    low, high = 0, len(turn.positions) - 1  # what is broken stays broken
 
     def is_broken(count: int) -> bool:
+        """Whether the first events of the turn show it."""
         events = [path[position] for position in turn.positions[:count]]
         calls = tuple(event.call for event in events if event.call is not None)
         score = measure.score_so_far(replace(turn.done, text="", calls=calls))
         return score is not None and score.value < FOLLOWED
 
-    if not is_broken(high + 1):
+    count = len(turn.positions)
+    if not is_broken(count):
         return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_broken(middle + 1) else (middle + 1, high)
-    return turn.positions[low]
+    # what is broken stays broken
+    return turn.positions[bisect_left(range(1, count), True, key=is_broken)]
 
 
 def answered_messages(path: Sequence[Event], turn: LoggedTurn, breach: int) -> list[int]:

@@ -7,7 +7,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_texts import text_of
@@ -32,7 +32,7 @@ from holdfast.transcripts.formats import FORMATS
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 
 _SHOWN = 300  # characters of a tool call that a record keeps
-_Shows = Literal["said", "left", "ordered"]
+_Role = Literal["said", "left", "ordered"]  # of an event in a cause
 
 
 class DialogCauses:
@@ -57,16 +57,16 @@ class DialogCauses:
     @cached_property
     def compactions(self) -> tuple[LoggedCompaction, ...]:
         """The compactions of the dialog, and what each kept of the rules."""
-        logged = []
+        logged: list[LoggedCompaction] = []
         for position in self._searched.contexts.compactions:
             event = self._searched.path[position]
-            rules = (rule.compacted(position) for rule in self._rules.values())
+            effects = (rule.compacted(position) for rule in self._rules.values())
             logged.append(
                 LoggedCompaction(
                     turn=self._dialog.turn_at(position),
                     source=event.source or self._dialog.source,
                     event=event.id or None,
-                    rules=tuple(rule for rule in rules if rule is not None),
+                    rules=tuple(effect for effect in effects if effect is not None),
                 )
             )
         return tuple(logged)
@@ -95,13 +95,14 @@ class _RuleInDialog:
         self._orders = CounterOrders(searched, rule, text)
 
     @cached_property
-    def _said(self) -> list[Sighting]:
+    def _sightings(self) -> list[Sighting]:
+        """Where the rule is said in the dialog."""
         return self._searched.sightings(self._text, self._rule)
 
     def context_of(self, turn: LoggedTurn) -> RuleInContext:
         first = turn.positions[0]
         context = self._searched.contexts.before(first)
-        positions = (sighting.position for sighting in reversed(self._said))
+        positions = (sighting.position for sighting in reversed(self._sightings))
         last = next(filter(context.shows, positions), None)
         return RuleInContext(
             in_context=last is not None,
@@ -114,22 +115,22 @@ class _RuleInDialog:
     def compacted(self, position: int) -> CompactedRule | None:
         """A compaction's effect on the rule; None if the rule was not in the context before."""
         path, contexts = self._searched.path, self._searched.contexts
-        if not self._shown(contexts.before(position)):
+        if not self._sightings_in(contexts.before(position)):
             return None
         end = position
         while end < len(path) and path[end].kind is Kind.COMPACTION:
             end += 1
-        summary = [s for s in self._said if position <= s.position < end]
+        summary = [s for s in self._sightings if position <= s.position < end]
         return CompactedRule(
             rule=self._rule.id,
             in_summary=bool(summary),
-            in_context=bool(self._shown(contexts.before(end))),
+            in_context=bool(self._sightings_in(contexts.before(end))),
             quote=summary[-1].passage.quote if summary else "",
         )
 
-    def _shown(self, context: Context) -> list[Sighting]:
+    def _sightings_in(self, context: Context) -> list[Sighting]:
         """Where the rule is said in a context."""
-        return [sighting for sighting in self._said if context.shows(sighting.position)]
+        return [sighting for sighting in self._sightings if context.shows(sighting.position)]
 
     def cause_of(self, turn: LoggedTurn) -> BreachCause:
         breaking = breaking_call(self._rule.measure, turn, self._searched.path)
@@ -154,24 +155,24 @@ class _RuleInDialog:
 
     def _cause_at(self, turn: LoggedTurn, breach: int) -> BreachCause:
         context = self._searched.contexts.before(breach)
-        said = [sighting for sighting in self._said if sighting.position < breach]
+        earlier = [sighting for sighting in self._sightings if sighting.position < breach]
         # 1. The rule was in the context: outweighed by a later order, or else present.
-        if in_context := self._shown(context):
+        if in_context := self._sightings_in(context):
             order = self._outweighed(turn, context, in_context)
             return order or self._present(in_context[-1])
         # 2. It was said, and is gone: removed. A file that the agent puts into every context by
         # itself may still be there, which the log does not show.
-        if said and not all(self._is_automatic(sighting) for sighting in said):
-            return self._removed(said[-1], context)
+        if earlier and not all(map(self._is_automatic, earlier)):
+            return self._removed(earlier[-1], context)
         # 3. Nothing before the breach says it: removed if an earlier dialog does, and never sent if
         # the log shows all that was sent.
-        if not said:
-            if self._said_earlier is not None:
-                return self._said_earlier
+        if not earlier:
+            if self._removed_with_earlier_dialog is not None:
+                return self._removed_with_earlier_dialog
             if self._searched.shows_prompts(breach):
                 return self._never_sent(context)
         # 4. The log does not show whether it was there; an order against it is shown all the same.
-        return self._outweighed(turn, context, []) or self._unknown(said)
+        return self._outweighed(turn, context, []) or self._unknown(earlier)
 
     @property
     def _format(self) -> str:
@@ -183,12 +184,12 @@ class _RuleInDialog:
         return file is not None and file in self._searched.files[sighting.position]
 
     def _outweighed(
-        self, turn: LoggedTurn, context: Context, said: Sequence[Sighting]
+        self, turn: LoggedTurn, context: Context, sightings: Sequence[Sighting]
     ) -> BreachCause | None:
         """The cause if something else was ordered after the rule was said."""
         path = self._searched.path
         answered = answered_messages(path, turn, context.position)
-        last = self._restated(said)
+        last = self._restated(sightings)
         orders = [
             order
             for order in self._orders.before_turn(answered)
@@ -198,57 +199,66 @@ class _RuleInDialog:
             return None
         order = max(orders, key=lambda o: (o.position, o.passage.lasts, o.passage.index))
         event = path[order.position]
-        who = "the user" if event.is_by_user else "a file that was read"
-        if event.kind is Kind.COMPACTION:
-            who = "the summary of the dialog"
+        if event.is_by_user:
+            author = "the user"
+        elif event.kind is Kind.COMPACTION:
+            author = "the summary of the dialog"
+        else:
+            author = "a file that was read"
         evidence = [self._evidence("ordered", order)]
-        if said:
-            evidence.insert(0, self._evidence("said", said[-1]))
+        if sightings:
+            evidence.insert(0, self._evidence("said", sightings[-1]))
         return BreachCause(
-            cause="outweighed", why=f"{who} ordered otherwise", evidence=tuple(evidence)
+            cause="outweighed", why=f"{author} ordered otherwise", evidence=tuple(evidence)
         )
 
-    def _restated(self, said: Sequence[Sighting]) -> Sighting | None:
+    def _restated(self, sightings: Sequence[Sighting]) -> Sighting | None:
         """Where the rule was said last. What a program puts before the model again and again, such
         as the system prompt or a reminder, counts where it was first.
         """
-        seen: set[str] = set()
+        texts: set[str] = set()
         last: Sighting | None = None
-        for sighting in said:
+        for sighting in sightings:
             event = self._searched.path[sighting.position]
-            is_repeat = event.text in seen and not event.is_by_user
-            seen.add(event.text)
+            is_repeat = event.text in texts and not event.is_by_user
+            texts.add(event.text)
             if not is_repeat:
                 last = sighting
         return last
 
-    def _present(self, said: Sighting) -> BreachCause:
+    def _present(self, sighting: Sighting) -> BreachCause:
         return BreachCause(
             cause="present",
             why="the rule was in the context",
-            evidence=(self._evidence("said", said),),
+            evidence=(self._evidence("said", sighting),),
         )
 
-    def _removed(self, said: Sighting, context: Context) -> BreachCause:
-        cleared = context.cleared_by(said.position)
-        left = Sighting(context.start if cleared is None else cleared, Passage("", 0))
-        evidence = (self._evidence("said", said), self._evidence("left", left))
-        why = "a compaction replaced the context, and what it put there does not say the rule"
-        if cleared is not None:
+    def _removed(self, sighting: Sighting, context: Context) -> BreachCause:
+        clearing = context.cleared_by(sighting.position)
+        if clearing is None:
+            why = "a compaction replaced the context, and what it put there does not say the rule"
+            removal = context.start
+        else:
             why = "the agent cleared what said it, such as an old tool result, from the context"
+            removal = clearing
+        evidence = (
+            self._evidence("said", sighting),
+            self._evidence("left", Sighting(removal, Passage("", 0))),
+        )
         return BreachCause(cause="removed", why=why, evidence=evidence)
 
     @cached_property
-    def _said_earlier(self) -> BreachCause | None:
+    def _removed_with_earlier_dialog(self) -> BreachCause | None:
         """The cause if the rule was said in an earlier dialog of the file that this one continues:
         a session before a new one, or requests that still had what this one leaves out.
         """
-        for transcript, end, why in _earlier(self._dialog):
+        for transcript, end, why in _predecessors(self._dialog):
             searched = SearchedTranscript(transcript)
-            said = [s for s in searched.sightings(self._text, self._rule) if s.position < end]
-            if said:
-                event = searched.path[said[-1].position]
-                evidence = _evidence_of("said", said[-1], event, transcript.source, turn=0)
+            sightings = searched.sightings(self._text, self._rule)
+            last = next((s for s in reversed(sightings) if s.position < end), None)
+            if last is not None:
+                event = searched.path[last.position]
+                evidence = _evidence_of("said", last, event, transcript.source, turn=0)
                 return BreachCause(cause="removed", why=why, evidence=(evidence,))
         return None
 
@@ -260,15 +270,15 @@ class _RuleInDialog:
             why=f"none of the {count} events before it says the rule, the system prompt included",
         )
 
-    def _unknown(self, said: Sequence[Sighting]) -> BreachCause:
+    def _unknown(self, sightings: Sequence[Sighting]) -> BreachCause:
         agent = AGENTS.get(self._format)
-        if said:
+        if sightings:
             why = (
                 f"not shown in this transcript: {agent} puts {AUTOMATIC_FILES[self._format]} into"
                 " the context by itself"
             )
             return BreachCause(
-                cause="unknown", why=why, evidence=(self._evidence("said", said[-1]),)
+                cause="unknown", why=why, evidence=(self._evidence("said", sightings[-1]),)
             )
         why = "not shown in this transcript, which has no system prompt"
         if self._format in WITHOUT_PROMPTS and self._searched.prompts:
@@ -280,18 +290,16 @@ class _RuleInDialog:
             )
         return BreachCause(cause="unknown", why=why)
 
-    def _evidence(self, what: _Shows, sighting: Sighting) -> Evidence:
+    def _evidence(self, role: _Role, sighting: Sighting) -> Evidence:
         event = self._searched.path[sighting.position]
         turn = self._dialog.turn_at(sighting.position)
-        return _evidence_of(what, sighting, event, self._dialog.source, turn)
+        return _evidence_of(role, sighting, event, self._dialog.source, turn)
 
 
-def _evidence_of(
-    what: _Shows, sighting: Sighting, event: Event, source: str, turn: int
-) -> Evidence:
+def _evidence_of(role: _Role, sighting: Sighting, event: Event, source: str, turn: int) -> Evidence:
     """The evidence of a sighting; `source` is that of an event which names none."""
     return Evidence(
-        what=what,
+        what=role,
         turn=turn,
         source=event.source or source,
         event=event.id or None,
@@ -299,8 +307,16 @@ def _evidence_of(
     )
 
 
-def _earlier(dialog: LoggedDialog) -> Iterator[tuple[Transcript, int, str]]:
-    """The transcripts before a dialog that it continues, up to where they were cut, and how."""
+class _Predecessor(NamedTuple):
+    """A transcript that a dialog continues: up to a position on its path, and why not further."""
+
+    transcript: Transcript
+    end: int
+    why: str
+
+
+def _predecessors(dialog: LoggedDialog) -> Iterator[_Predecessor]:
+    """The transcripts before a dialog that it continues."""
     transcript = dialog.transcript
     if transcript.is_of_subagent:
         return
@@ -308,10 +324,11 @@ def _earlier(dialog: LoggedDialog) -> Iterator[tuple[Transcript, int, str]]:
     first = next((event for event in transcript.path if not event.is_prompt), None)
     for other in reversed(dialog.before()):
         if is_session:
-            yield other, len(other.path), "it was said in an earlier session, and this is a new one"
+            why = "it was said in an earlier session, and this is a new one"
+            yield _Predecessor(other, len(other.path), why)
             continue
         spoken = [(n, event) for n, event in enumerate(other.path) if not event.is_prompt]
-        for place, (position, event) in enumerate(spoken):
-            if place and event == first:
+        for number, (position, event) in enumerate(spoken):
+            if number and event == first:
                 why = "the request begins at a later message than the one that said it"
-                yield other, position, why
+                yield _Predecessor(other, position, why)

@@ -2,7 +2,7 @@
 
 import json
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -61,31 +61,33 @@ class Contexts:
     def kept(self, start: int) -> frozenset[int]:
         """The positions of the events that the compaction at a position kept as they are."""
         if start not in self._kept:
-            ids = self._kept_ids(start)
-            shown = self.before(start).shows
-            earlier = enumerate(self.path[:start]) if ids else ()
-            self._kept[start] = frozenset(n for n, event in earlier if event.id in ids and shown(n))
+            self._kept[start] = frozenset(self._kept_by(start))
         return self._kept[start]
 
-    def _kept_ids(self, start: int) -> set[str]:
+    def _kept_by(self, start: int) -> Iterator[int]:
         ids: set[str] = set()
         for event in self.path[start:]:
             if event.kind is not Kind.COMPACTION:
                 break
             ids |= event.keeps
-        return ids
+        if not ids:
+            return
+        before = self.before(start)
+        for position, event in enumerate(self.path[:start]):
+            if event.id in ids and before.shows(position):
+                yield position
 
     @cached_property
     def cleared(self) -> dict[int, int]:
         """The events that a clearing removed, each with the position of the first that did."""
         cleared: dict[int, int] = {}
-        present: dict[str, list[int]] = {}  # the positions of events, by the id that clearings name
+        positions: dict[str, list[int]] = {}  # of events, by the id that clearings name
         for position, event in enumerate(self.path):
             for name in event.clears:
-                cleared |= dict.fromkeys(present.pop(name, ()), position)
+                cleared |= dict.fromkeys(positions.pop(name, ()), position)
             is_result = event.kind is Kind.TOOL_RESULT
             name = (event.call_id if is_result else "") or event.id
-            present.setdefault(name, []).append(position)
+            positions.setdefault(name, []).append(position)
         return cleared
 
     @cached_property
@@ -101,11 +103,11 @@ class Contexts:
         """The size of all before each event; a clearing takes off that of what it removed from its
         context.
         """
-        removed = [0] * len(self.path)  # by each clearing
+        cleared_sizes = [0] * len(self.path)  # by each clearing
         for number, clearing in self.cleared.items():
             if number >= self.before(clearing).start:
-                removed[clearing] += self.sizes[number]
-        return [0, *accumulate(map(sub, self.sizes, removed))]
+                cleared_sizes[clearing] += self.sizes[number]
+        return [0, *accumulate(map(sub, self.sizes, cleared_sizes))]
 
 
 @dataclass(frozen=True)
@@ -146,14 +148,14 @@ class Context:
 
     def size_since(self, number: int) -> int:
         """The size of the events in the context from a position on, without prompts, in bytes."""
-        contexts, since = self.contexts, min(max(number, self.start), self.position)
-        size = contexts.total_sizes[self.position] - contexts.total_sizes[since]
-        for earlier in range(self.start, since):  # was not in this size, but was taken off it
-            if since <= contexts.cleared.get(earlier, -1) < self.position:
+        contexts = self.contexts
+        first = min(max(number, self.start), self.position)
+        size = contexts.total_sizes[self.position] - contexts.total_sizes[first]
+        for earlier in range(self.start, first):  # was not in this size, but was taken off it
+            if first <= contexts.cleared.get(earlier, -1) < self.position:
                 size += contexts.sizes[earlier]
-        return size + sum(
-            contexts.sizes[kept] for kept in self._kept if number <= kept and self.shows(kept)
-        )
+        kept_positions = [n for n in self._kept if number <= n and self.shows(n)]
+        return size + sum(contexts.sizes[n] for n in kept_positions)
 
     @property
     def _kept(self) -> frozenset[int]:

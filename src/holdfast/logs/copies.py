@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from holdfast.transcripts.transcript import Transcript
 
@@ -47,8 +48,8 @@ def history_ids(transcript: Transcript) -> dict[int, EventIds]:
     digest = hashlib.sha256(transcript.history.encode("utf-8", "surrogatepass"))
     for position, event in enumerate(transcript.path):
         if event.is_by_user or event.is_by_assistant:
-            said = repr((event.role, event.text, event.call))
-            digest.update(said.encode("utf-8", "surrogatepass"))
+            content = repr((event.role, event.text, event.call))
+            digest.update(content.encode("utf-8", "surrogatepass"))
         if event.is_by_assistant:
             ids[position] = (digest.hexdigest()[:32],)
     return ids
@@ -60,39 +61,47 @@ def copies_in(dialogs: Sequence[TurnEvents]) -> Copies:
     A turn whose events another dialog's turn has, all of them, is a copy of it. One that begins
     as there and goes on otherwise is another turn, as is another answer to the same question.
     """
-    counted: dict[str, int] = {}  # the dialog in which each event is counted first
-    copied: list[dict[int, int]] = [{} for _ in dialogs]  # the other dialog of each copy
-    for number, position in _by_completeness(dialogs):
-        events = dialogs[number].turns[position]
-        others = [_other(event, number, counted) for event in events]
-        if others[0] is not None and None not in others:
-            copied[number][position] = others[0]
-            continue
-        for name in chain.from_iterable(events):
-            counted.setdefault(name, number)
-    problems = []
-    for dialog, copies in zip(dialogs, copied, strict=True):
+    counting: dict[str, int] = {}  # by the id of an event, the dialog in which it is counted
+    # of each dialog, by the position of a turn that is a copy: the dialog in which that is counted
+    originals: list[dict[int, int]] = [{} for _ in dialogs]
+    for turn in _by_completeness(dialogs):
+        events = dialogs[turn.dialog].turns[turn.position]
+        others = [_other_dialog(counting, event, turn.dialog) for event in events]
+        original = others[0]
+        if original is not None and None not in others:
+            originals[turn.dialog][turn.position] = original
+        else:
+            for name in chain.from_iterable(events):
+                counting.setdefault(name, turn.dialog)
+    problems: list[str] = []
+    for dialog, copies in zip(dialogs, originals, strict=True):
         if copies:
-            other = dialogs[copies[min(copies)]].source
-            problems.append(_sentence(dialog, len(copies), other))
-    return Copies(tuple(frozenset(copies) for copies in copied), tuple(problems))
+            first = copies[min(copies)]
+            problems.append(_sentence(dialog, len(copies), dialogs[first].source))
+    return Copies(tuple(frozenset(copies) for copies in originals), tuple(problems))
 
 
-def _other(event: EventIds, number: int, counted: Mapping[str, int]) -> int | None:
-    """The other dialog that has an event; None if there is none."""
-    return next((counted[name] for name in event if counted.get(name, number) != number), None)
+def _other_dialog(counting: Mapping[str, int], event: EventIds, dialog: int) -> int | None:
+    """Another dialog in which an event is counted; None if there is none."""
+    return next((counting[name] for name in event if counting.get(name, dialog) != dialog), None)
 
 
 def _sentence(dialog: TurnEvents, copies: int, other: str) -> str:
-    is_only = len(dialog.turns) == 1
-    which = "its only turn is" if is_only else f"{copies} of its {len(dialog.turns)} turns are"
+    which = f"{copies} of its {len(dialog.turns)} turns are"
+    if len(dialog.turns) == 1:
+        which = "its only turn is"
     return f"{dialog.source}: {which} in {other} too, and counted there"
 
 
-def _by_completeness(dialogs: Sequence[TurnEvents]) -> Iterator[tuple[int, int]]:
-    """The turns that have ids, each as the number of its dialog and its position there: the one
-    with most events first.
-    """
+class _Turn(NamedTuple):
+    """A turn, as the number of its dialog and its position there."""
+
+    dialog: int
+    position: int
+
+
+def _by_completeness(dialogs: Sequence[TurnEvents]) -> Iterator[_Turn]:
+    """The turns that have ids, the one with most events first."""
     turns = [
         (-len(events), -len(dialog.turns), number, position)
         for number, dialog in enumerate(dialogs)
@@ -100,4 +109,4 @@ def _by_completeness(dialogs: Sequence[TurnEvents]) -> Iterator[tuple[int, int]]
         if events
     ]
     for *_, number, position in sorted(turns):
-        yield number, position
+        yield _Turn(number, position)

@@ -28,7 +28,7 @@ class LoggedTurn:
         role: of the message that its last text answers: user or tool; "" if it began.
         tokens: in the model's context before it, estimated from the bytes.
         reasoning: what its text began with between markers such as `<think>`; it is not scored.
-        span: of its last call of a model that the log has one of, as in `Event`.
+        trace_span: of its last call of a model that the log has one of, as in `Event`.
         positions: of its events on the path of the transcript.
     """
 
@@ -38,7 +38,7 @@ class LoggedTurn:
     tokens: int
     done: AssistantTurn
     reasoning: str = ""
-    span: str = ""
+    trace_span: str = ""
     positions: tuple[int, ...] = ()
 
 
@@ -121,24 +121,31 @@ def turns_of(
     turns: list[LoggedTurn] = []
     for exchange in exchanges:
         replies = exchange.replies
-        if replies:
-            split = [split_reasoning(event.text) for event in replies]
-            text = "\n\n".join(reply for _, reply in split if reply.strip())
-            calls = tuple(event.call for event in replies if event.call is not None)
-            is_cut, user = replies[-1].is_cut, exchange.user
-            turns.append(
-                LoggedTurn(
-                    number=len(turns) + 1,
-                    user=user,
-                    role=exchange.role,
-                    tokens=exchange.size // _BYTES_PER_TOKEN,
-                    done=AssistantTurn(text, calls, earlier, is_cut, user, previous),
-                    reasoning="\n\n".join(thought for thought, _ in split if thought.strip()),
-                    span=next((event.span for event in reversed(replies) if event.span), ""),
-                    positions=tuple(exchange.positions),
-                )
+        if not replies:
+            continue
+        texts = [split_reasoning(event.text) for event in replies]
+        done = AssistantTurn(
+            text="\n\n".join(text.reply for text in texts if text.reply.strip()),
+            calls=tuple(event.call for event in replies if event.call is not None),
+            earlier=earlier,
+            is_cut=replies[-1].is_cut,
+            user=exchange.user,
+            previous=previous,
+        )
+        turns.append(
+            LoggedTurn(
+                number=len(turns) + 1,
+                user=exchange.user,
+                role=exchange.role,
+                tokens=exchange.size // _BYTES_PER_TOKEN,
+                done=done,
+                reasoning="\n\n".join(text.reasoning for text in texts if text.reasoning.strip()),
+                trace_span=next((e.trace_span for e in reversed(replies) if e.trace_span), ""),
+                positions=tuple(exchange.positions),
             )
-            earlier, previous = earlier + calls, text
+        )
+        earlier = (*earlier, *done.calls)
+        previous = done.text
     return tuple(turns)
 
 
@@ -148,29 +155,31 @@ def _prompts(path: Sequence[Event]) -> list[str]:
     return list(dict.fromkeys(prompts))
 
 
-# in the model's context, or about it
-_NOT_SAID = (Kind.COMPACTION, Kind.CLEARING, Kind.REMINDER, Kind.INTERRUPTION)
+# the kinds of events that nobody said or did
+_OUTSIDE_TURNS = (
+    Kind.COMPACTION,
+    Kind.CLEARING,
+    Kind.REMINDER,
+    Kind.INTERRUPTION,
+    Kind.ERROR,
+)
 
 
 def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
     """The exchanges of a path; the first one is without a message of the user."""
     contexts = Contexts(path)
-    prompts = sum(len(text.encode("utf-8", "replace")) for text in _prompts(path))
-    exchanges = [LoggedExchange("", prompts)]
+    size_of_prompts = sum(len(text.encode("utf-8", "replace")) for text in _prompts(path))
+    exchanges = [LoggedExchange("", size_of_prompts)]
     for position, event in enumerate(path):
-        if event.is_prompt or event.kind is Kind.ERROR:
-            continue
-        if event.kind in _NOT_SAID:
-            continue
-        if not event.is_by_user:
-            exchanges[-1].after.append(event)
+        last = exchanges[-1]
+        if event.is_by_user:
+            size = size_of_prompts + contexts.before(position + 1).size_since(0)
+            if last.user and not last.after:  # the user goes on
+                exchanges[-1] = LoggedExchange(f"{last.user}\n\n{event.text}", size, last.begins)
+            else:
+                exchanges.append(LoggedExchange(event.text, size, event))
+        elif not event.is_prompt and event.kind not in _OUTSIDE_TURNS:
+            last.after.append(event)
             if event.is_by_assistant:
-                exchanges[-1].positions.append(position)
-            continue
-        size = prompts + contexts.before(position + 1).size_since(0)
-        if exchanges[-1].after or not exchanges[-1].user:
-            exchanges.append(LoggedExchange(event.text, size, event))
-        else:  # the user continues
-            before = exchanges[-1]
-            exchanges[-1] = LoggedExchange(f"{before.user}\n\n{event.text}", size, before.begins)
+                last.positions.append(position)
     return exchanges

@@ -28,18 +28,18 @@ def scored_logs(
         raise no_dialog(paths, problems)
     formats = Counter(dialog.format for dialog in dialogs)
     copies = copies_in([dialog.events for dialog in dialogs])
-    kept = [
-        _KeptDialog(dialog, copied)
-        for dialog, copied in zip(dialogs, copies.turns, strict=True)
-        if len(copied) < dialog.turns
+    originals = [
+        _Original(dialog, positions)
+        for dialog, positions in zip(dialogs, copies.turns, strict=True)
+        if len(positions) < dialog.turns
     ]
-    scored = [item for item in kept if item.dialog.case is not None]
+    scored = [original for original in originals if original.dialog.case is not None]
     store = _RecordStore()
     return ScoredLogs(
-        dialogs=len(kept),
-        cases=tuple(scan.suite.cases[item.dialog.case or 0] for item in scored),
-        other_prompts=sum(item.dialog.has_other_prompt for item in scored),
-        reasoning_turns=sum(len({*item.dialog.reasoning} - item.copied) for item in scored),
+        dialogs=len(originals),
+        cases=tuple(scan.suite.cases[original.dialog.case or 0] for original in scored),
+        other_prompts=sum(original.dialog.has_other_prompt for original in scored),
+        reasoning_turns=sum(original.reasoning_turns for original in scored),
         formats=formats,
         problems=(*problems, *copies.problems),
         fingerprint=log_fingerprint(
@@ -50,11 +50,15 @@ def scored_logs(
     )
 
 
-class _KeptDialog(NamedTuple):
+class _Original(NamedTuple):
     """A dialog, and the positions of its turns that are counted in another one."""
 
     dialog: ScannedDialog
-    copied: frozenset[int]
+    copies: frozenset[int]
+
+    @property
+    def reasoning_turns(self) -> int:
+        return len({*self.dialog.reasoning} - self.copies)
 
 
 class _RecordStore:
@@ -73,15 +77,13 @@ class _RecordStore:
         return self._file.read(dialog.size)
 
 
-def _without_copies(content: bytes, kept: _KeptDialog) -> ScoredDialog | bytes:
+def _without_copies(content: bytes, original: _Original) -> ScoredDialog | bytes:
     """The scores of a dialog without those of copied turns."""
-    numbers = {position + 1 for position in kept.copied}
-    if kept.dialog.awaits_judge:
+    numbers = {position + 1 for position in original.copies}
+    if original.dialog.awaits_judge:
         scored: ScoredDialog = pickle.loads(content)  # which this run wrote
-        rounds = [_round_of(outcome) for outcome in scored.outcomes]
-        outcomes = zip(scored.outcomes, rounds, strict=True)
-        left = tuple(outcome for outcome, number in outcomes if number not in numbers)
-        return replace(scored, record=_without(scored.record, numbers), outcomes=left)
+        outcomes = tuple(o for o in scored.outcomes if _round_of(o) not in numbers)
+        return replace(scored, record=_without(scored.record, numbers), outcomes=outcomes)
     if not numbers:
         return content
     return to_content(_without(LogDialog.model_validate_json(content), numbers))
@@ -97,5 +99,5 @@ def _without(record: LogDialog, numbers: Collection[int]) -> LogDialog:
         name: tuple(item for item in getattr(record, name) if item.round not in numbers)
         for name in ("turns", "probes", "unscored", "unanswered")
     }
-    kept = tuple(item for item in record.compactions if item.turn not in numbers)
-    return record.model_copy(update={**update, "compactions": kept})
+    compactions = tuple(item for item in record.compactions if item.turn not in numbers)
+    return record.model_copy(update={**update, "compactions": compactions})

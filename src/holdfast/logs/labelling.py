@@ -107,14 +107,12 @@ def sample_turns(run: Run, seed: int, most: int = SAMPLED) -> list[ScoredPlace]:
     for number, scored in enumerate(scores.rules):
         name = label_of(scored)
         draw = np.random.default_rng([seed, *name.encode()])
-        mine = rule == number
-        broken = draw.permutation(np.flatnonzero(mine & (score < FOLLOWED)))
-        kept = draw.permutation(np.flatnonzero(mine & (score >= FOLLOWED)))
-        count = max(min(len(broken), most // 2), min(len(broken), most - len(kept)))
-        chosen = [*broken[:count], *kept[: most - count]]
-        places += [
-            ScoredPlace(int(dialog[n]), int(turn[n]), name) for n in draw.permutation(chosen)
-        ]
+        is_of_rule = rule == number
+        broken = draw.permutation(np.flatnonzero(is_of_rule & (score < FOLLOWED)))
+        followed = draw.permutation(np.flatnonzero(is_of_rule & (score >= FOLLOWED)))
+        count = min(len(broken), max(most // 2, most - len(followed)))
+        rows = draw.permutation([*broken[:count], *followed[: most - count]])
+        places += [ScoredPlace(int(dialog[row]), int(turn[row]), name) for row in rows]
     return places
 
 
@@ -137,17 +135,16 @@ def label_tasks(
         for row, dialog in logs.dialogs(records).items()
         for turn in dialog.turns
     }
-    return [
-        LabelTask(
-            place.rule,
-            text_of(rules[place.rule].case, rules[place.rule].rule),
-            rules[place.rule].rule.measure.spec,
-            source_of(records[place.dialog], place.turn),
-            turns[place.dialog, place.turn],
-        )
-        for place in places
-        if (place.dialog, place.turn) in turns
-    ]
+    tasks: list[LabelTask] = []
+    for place in places:
+        turn = turns.get((place.dialog, place.turn))
+        if turn is None:
+            continue
+        named = rules[place.rule]
+        source = source_of(records[place.dialog], place.turn)
+        text = text_of(named.case, named.rule)
+        tasks.append(LabelTask(place.rule, text, named.rule.measure.spec, source, turn))
+    return tasks
 
 
 def source_of(record: LogDialog, turn: int) -> str:
@@ -232,21 +229,20 @@ def agreements(run: Run, labels: LabelFile) -> list[Agreement]:
             key = LabelKey(rule, source, probe.question, probe.reply)
             if key in labelled:
                 scores[key] = probe.score >= FOLLOWED
-    found = []
+    rows: list[Agreement] = []
     for rule in dict.fromkeys(key.rule for key in labelled):
         of_rule = {key: label == "follows" for key, label in labelled.items() if key.rule == rule}
-        known = {key: follows for key, follows in of_rule.items() if key in scores}
-        agree = {key: scores[key] == follows for key, follows in known.items()}
-        found.append(
+        agree = {key: scores[key] == follows for key, follows in of_rule.items() if key in scores}
+        rows.append(
             Agreement(
                 rule,
                 _share(agree.values()),
-                _share(agree[key] for key in known if not scores[key]),
-                _share(agree[key] for key in known if scores[key]),
-                len(of_rule) - len(known),
+                _share(agree[key] for key in agree if not scores[key]),
+                _share(agree[key] for key in agree if scores[key]),
+                len(of_rule) - len(agree),
             )
         )
-    return found
+    return rows
 
 
 def _share(marks: Iterable[bool]) -> Estimate:

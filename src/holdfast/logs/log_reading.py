@@ -62,9 +62,10 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
         raise no_dialog(paths, problems)
     fingerprint = log_fingerprint(files, formats, map(dialog_digest, dialogs))
     copies = copies_in([turn_events(dialog) for dialog in dialogs])
-    kept = tuple(_without(dialog, n) for dialog, n in zip(dialogs, copies.turns, strict=True))
+    pairs = zip(dialogs, copies.turns, strict=True)
+    originals = [_without(dialog, positions) for dialog, positions in pairs]
     return Logs(
-        tuple(dialog for dialog in kept if dialog.turns),
+        tuple(dialog for dialog in originals if dialog.turns),
         (*problems, *copies.problems),
         dict(formats),
         fingerprint,
@@ -129,9 +130,9 @@ def turn_events(dialog: LoggedDialog) -> TurnEvents:
     return TurnEvents(dialog.source, tuple(turns))
 
 
-def _without(dialog: LoggedDialog, copied: frozenset[int]) -> LoggedDialog:
+def _without(dialog: LoggedDialog, positions: frozenset[int]) -> LoggedDialog:
     """A dialog without the turns at these positions."""
-    if not copied:
+    if not positions:
         return dialog
-    turns = tuple(turn for n, turn in enumerate(dialog.turns) if n not in copied)
+    turns = tuple(turn for n, turn in enumerate(dialog.turns) if n not in positions)
     return replace(dialog, turns=turns)

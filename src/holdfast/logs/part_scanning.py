@@ -113,24 +113,26 @@ def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
 
 def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> ScannedPart:
     """Reads and scores a part, and writes its records into a file."""
-    unread, nothing_said, dialogs = list[Unread](), list[str](), list[ScannedDialog]()
+    unread: list[Unread] = []
+    silent_dialogs: list[str] = []
+    dialogs: list[ScannedDialog] = []
     contents = contents_of(part)
     before = DialogsBefore(partial(dialogs_before, part))
-    for item in read_values(part.log.path, contents, scan.form, part.only):
-        if isinstance(item, Unread):
-            unread.append(item)
+    for transcript in read_values(part.log.path, contents, scan.form, part.only):
+        if isinstance(transcript, Unread):
+            unread.append(transcript)
             continue
-        dialog = dialog_of(with_loaded(item, scan.loaded))
+        dialog = dialog_of(with_loaded(transcript, scan.loaded))
         dialog = replace(dialog, before=before.of_next())
-        before.add(item)
+        before.add(transcript)
         if not dialog.turns:
-            nothing_said.append(silent(dialog))
+            silent_dialogs.append(silent(dialog))
             continue
         events = turn_events(dialog)
         scanned = ScannedDialog(
             turns=len(dialog.turns),
             events=events if any(events.turns) else replace(events, turns=()),
-            format=sys.intern(item.format),
+            format=sys.intern(transcript.format),
             digest=dialog_digest(dialog),
         )
         case = case_of(dialog, scan.suite)
@@ -148,7 +150,7 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
             )
         dialogs.append(scanned)
     digest = contents.digest if isinstance(contents, Contents) else ""
-    return ScannedPart(digest, tuple(unread), tuple(nothing_said), tuple(dialogs))
+    return ScannedPart(digest, tuple(unread), tuple(silent_dialogs), tuple(dialogs))
 
 
 def _content_of(scored: ScoredDialog) -> bytes:

@@ -11,9 +11,10 @@ import hashlib
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.chat.messages import Message
 from holdfast.drift.cases import Case, Rule, Suite
@@ -53,7 +54,7 @@ _BEFORE = "(The log begins here.)"  # of the user, where a dialog begins with th
 
 
 @dataclass(frozen=True)
-class Asked:
+class RecallSample:
     """How many of the breaches with the cause `present` were asked about.
 
     Args:
@@ -68,19 +69,32 @@ class Asked:
     undecided: int
 
 
+class _Key(NamedTuple):
+    """By which an answer is known: the model's fingerprint, and the digest of a fork's messages."""
+
+    model: str
+    digest: str
+
+
+class _Place(NamedTuple):
+    """Where a breach is: the row of its dialog in the run, and its score's place in that."""
+
+    row: int
+    probe: int
+
+
 @dataclass(frozen=True)
 class _Fork:
     """A breach, and the messages after which the model is asked."""
 
-    record: int  # the place of its dialog among the run's records
-    probe: int  # its place among the dialog's scores
+    place: _Place
     case: Case
     rule: Rule
     messages: tuple[Message, ...]
 
-    def key(self, model: str) -> tuple[str, str]:
+    def key(self, model: str) -> _Key:
         digest = hashlib.sha256(json.dumps(self.messages, sort_keys=True).encode())
-        return model, digest.hexdigest()
+        return _Key(model, digest.hexdigest())
 
 
 def ask_recall(
@@ -90,7 +104,7 @@ def ask_recall(
     model: ChatModel,
     limit: int,
     progress: Callable[[int], None] = lambda count: None,
-) -> tuple[Run, Asked]:
+) -> tuple[Run, RecallSample]:
     """Asks a model about at most `limit` breaches with the cause `present`, drawn at random, always
     the same ones. Returns the run with the causes `present_recalled` and `present_not_recalled` in
     place of `present`; the records in its folder keep theirs.
@@ -100,31 +114,32 @@ def ask_recall(
             they no longer have are not drawn.
         progress: receives how many breaches were answered, one after another.
     """
-    present = [*_present(run)]
-    drawn = sorted(random.Random(seed_of("recall")).sample(present, min(limit, len(present))))
-    records = {row: run.dialogs[row] for row, _ in drawn}
+    places = [*_present(run)]
+    draw = random.Random(seed_of("recall"))
+    sample = sorted(draw.sample(places, min(limit, len(places))))
+    records = {place.row: run.dialogs[place.row] for place in sample}
     dialogs = _dialogs_of(records, logs, suite)
     cases = {case.id: case for case in suite.cases}
     forks = [
-        _fork(records[row], row, probe, dialogs[row], cases[records[row].agent.id])
-        for row, probe in drawn
-        if row in dialogs
+        _fork(place, records[place.row], dialogs[place.row], cases)
+        for place in sample
+        if place.row in dialogs
     ]
     answers = _Answers.opened(run.folder)
     run_sync(_ask_all(model, forks, answers, progress))
     verdicts = {
-        (fork.record, fork.probe): _verdict(fork, answers.kept[fork.key(model.fingerprint)])
-        for fork in forks
+        fork.place: _verdict(fork, answers.by_key[fork.key(model.fingerprint)]) for fork in forks
     }
     undecided = sum(verdict is None for verdict in verdicts.values())
-    return _with_causes(run, verdicts), Asked(model.name, len(present), len(forks), undecided)
+    return _with_causes(run, verdicts), RecallSample(model.name, len(places), len(forks), undecided)
 
 
-def _present(run: Run) -> Iterable[tuple[int, int]]:
-    for record, dialog in enumerate(run.dialogs):
+def _present(run: Run) -> Iterator[_Place]:
+    """The breaches whose rule was in the context."""
+    for row, dialog in enumerate(run.dialogs):
         for number, probe in enumerate(dialog.probes):
             if probe.cause is not None and probe.cause.cause == "present":
-                yield record, number
+                yield _Place(row, number)
 
 
 def _dialogs_of(
@@ -136,56 +151,66 @@ def _dialogs_of(
     return {row: matched[record.conversation] for row, record in records.items()}
 
 
-def _fork(record: LogDialog, row: int, number: int, dialog: LoggedDialog, case: Case) -> _Fork:
-    probe = record.probes[number]
+def _fork(
+    place: _Place, record: LogDialog, dialog: LoggedDialog, cases: Mapping[str, Case]
+) -> _Fork:
+    probe = record.probes[place.probe]
+    case = cases[record.agent.id]
     rule = next(rule for rule in case.rules if (rule.id or None) == probe.rule)
     turn = next(turn for turn in dialog.turns if turn.number == probe.round)
     path = dialog.transcript.path
     breach = breach_position(rule.measure, turn, path)
-    shown = Contexts(path).before(breach).events
-    return _Fork(row, number, case, rule, tuple(messages_of(shown)))
+    events = Contexts(path).before(breach).events
+    return _Fork(place, case, rule, tuple(messages_of(events)))
 
 
 def messages_of(events: Iterable[Event]) -> list[Message]:
     """A chat with the texts of events, and the question at its end. Tool calls and results, which a
     template may not know, are put in words; messages of one role that follow each other are one.
     """
-    system, spoken = list[str](), list[Message]()
+    prompts: list[str] = []
+    spoken: list[Message] = []
     for event in events:
-        role, text = _in_words(event)
+        message = _message_of(event)
+        if message is None:
+            continue
+        role, text = message["role"], message["content"]
         if role == "system":
-            system.append(text)
-        elif role and spoken and spoken[-1]["role"] == role:
+            prompts.append(text)
+        elif spoken and spoken[-1]["role"] == role:
             spoken[-1] = {"role": role, "content": f"{spoken[-1]['content']}\n\n{text}"}
-        elif role:
-            spoken.append({"role": role, "content": text})
+        else:
+            spoken.append(message)
     if spoken and spoken[0]["role"] == "assistant":
         spoken.insert(0, {"role": "user", "content": _BEFORE})
     question = RECALL_QUESTION
     if spoken and spoken[-1]["role"] == "user":
         question = f"{spoken.pop()['content']}\n\n{question}"
-    first: list[Message] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
-    return [*first, *spoken, {"role": "user", "content": question}]
+    spoken.append({"role": "user", "content": question})
+    if prompts:
+        spoken.insert(0, {"role": "system", "content": "\n\n".join(prompts)})
+    return spoken
 
 
-def _in_words(event: Event) -> tuple[str, str]:
-    """The role and the text of an event in a chat; "" for one that the model never saw."""
+def _message_of(event: Event) -> Message | None:
+    """An event as a message of a chat; None for one that the model never saw."""
     if event.kind in (Kind.ERROR, Kind.INTERRUPTION, Kind.CLEARING):
-        return "", ""
-    if event.kind is Kind.TOOL_CALL and event.call is not None:
+        return None
+    if event.call is not None:
         arguments = json.dumps(dict(event.call.arguments), ensure_ascii=False, default=str)
-        return "assistant", f"[calls {event.call.name} {arguments}]"
+        return {"role": "assistant", "content": f"[calls {event.call.name} {arguments}]"}
     if event.kind is Kind.TOOL_RESULT:
-        return "user", f"[result]\n{event.text}"
-    return (event.role if event.kind is Kind.MESSAGE else "user"), event.text
+        return {"role": "user", "content": f"[result]\n{event.text}"}
+    role = event.role if event.kind is Kind.MESSAGE else "user"
+    return {"role": role, "content": event.text}
 
 
 @dataclass
 class _Answers:
-    """The answers in the folder of a run, by the model's fingerprint and the fork's digest."""
+    """The answers in the folder of a run."""
 
     folder: Path
-    kept: dict[tuple[str, str], RecallAnswer] = field(default_factory=dict)
+    by_key: dict[_Key, RecallAnswer] = field(default_factory=dict)
 
     @classmethod
     def opened(cls, folder: Path) -> _Answers:
@@ -195,16 +220,16 @@ class _Answers:
             cut_torn_line(path)
             for answer in read_notes(path.read_bytes(), path, RecallAnswer):
                 if answer.form == FORM:
-                    answers.kept[answer.model, answer.digest] = answer
+                    answers.by_key[_Key(answer.model, answer.digest)] = answer
         return answers
 
-    def keep(self, answer: RecallAnswer) -> None:
+    def add(self, answer: RecallAnswer) -> None:
         path = self.folder / ANSWERS_FILE
         try:
             append_line(path, answer)
         except OSError as error:
             raise cannot_write(path, error, "another folder with --out") from error
-        self.kept[answer.model, answer.digest] = answer
+        self.by_key[_Key(answer.model, answer.digest)] = answer
 
 
 async def _ask_all(
@@ -213,23 +238,21 @@ async def _ask_all(
     """Asks each fork once that has no answer; breaches of one place share theirs."""
     counts = Counter(fork.key(model.fingerprint) for fork in forks)
     messages = {fork.key(model.fingerprint): fork.messages for fork in forks}
-    progress(sum(count for key, count in counts.items() if key in answers.kept))
-    left = [key for key in counts if key not in answers.kept]
-    if not left:
+    progress(sum(count for key, count in counts.items() if key in answers.by_key))
+    open_keys = [key for key in counts if key not in answers.by_key]
+    if not open_keys:
         return
 
-    async def ask(engine: Engine, key: tuple[str, str]) -> None:
-        answers.keep(await _answer(engine, key, messages[key]))
+    async def ask(engine: Engine, key: _Key) -> None:
+        answers.add(await _answer(engine, key, messages[key]))
         progress(counts[key])
 
     async with model.session() as engine, task_group() as group:
-        for key in left:
+        for key in open_keys:
             group.create_task(ask(engine, key))
 
 
-async def _answer(
-    engine: Engine, key: tuple[str, str], messages: Sequence[Message]
-) -> RecallAnswer:
+async def _answer(engine: Engine, key: _Key, messages: Sequence[Message]) -> RecallAnswer:
     """The model's answer; "" with the reason if it refuses the request, as one too long for it."""
     request = Request(tuple(messages), sampling=_SAMPLING, name="The question for the rules")
     try:
@@ -240,32 +263,33 @@ async def _answer(
             raise
         text, stop_reason = "", error.why
     return RecallAnswer(
-        form=FORM, model=key[0], digest=key[1], answer=text, stop_reason=stop_reason
+        form=FORM, model=key.model, digest=key.digest, answer=text, stop_reason=stop_reason
     )
 
 
 def _verdict(fork: _Fork, answer: RecallAnswer) -> bool | None:
     """Whether an answer states the rule; None if it was cut before it did, or there is none."""
-    recalled, text = fork.rule.recalled, answer.answer
+    recalled = fork.rule.recalled
+    text = answer.answer
     if recalled is not None and not recalled.judged:
         states = recalled.score(text).value >= FOLLOWED
     else:
-        said = RuleText(text_of(fork.case, fork.rule)).said_in(text)
-        states = (said or stated_in(text, fork.rule.measure)) is not None
+        passage = RuleText(text_of(fork.case, fork.rule)).said_in(text)
+        states = (passage or stated_in(text, fork.rule.measure)) is not None
     is_whole = answer.stop_reason not in ("length", "context") and bool(text.strip())
     return states if states or is_whole else None
 
 
-def _with_causes(run: Run, verdicts: Mapping[tuple[int, int], bool | None]) -> Run:
-    changed: dict[int, LogDialog] = {}
-    for row in {row for row, _ in verdicts}:
+def _with_causes(run: Run, verdicts: Mapping[_Place, bool | None]) -> Run:
+    dialogs: dict[int, LogDialog] = {}
+    for row in {place.row for place in verdicts}:
         dialog = run.dialogs[row]
         probes = [
-            _with_cause(probe, verdicts.get((row, number)))
+            _with_cause(probe, verdicts.get(_Place(row, number)))
             for number, probe in enumerate(dialog.probes)
         ]
-        changed[row] = dialog.model_copy(update={"probes": tuple(probes)})
-    return run.with_dialogs(changed)
+        dialogs[row] = dialog.model_copy(update={"probes": tuple(probes)})
+    return run.with_dialogs(dialogs)
 
 
 def _with_cause(probe: LogProbe, verdict: bool | None) -> LogProbe:

@@ -35,20 +35,23 @@ class LogSource:
         rows: dict[str, list[int]] = {}  # several dialogs of a session have one source
         for row, record in records.items():
             rows.setdefault(record.source, []).append(row)
-        found: dict[int, LoggedDialog] = {}
+        dialogs: dict[int, LoggedDialog] = {}
         for transcript in self._transcripts(rows):
             dialog = dialog_of(with_loaded(transcript, self.loaded))
             for row in rows[transcript.source]:
                 if _has(dialog, records[row]):
-                    found[row] = dialog
-        return found
+                    dialogs[row] = dialog
+        return dialogs
 
     def _transcripts(self, sources: Mapping[str, object]) -> Iterator[Transcript]:
-        for log in (log for path in self.paths for log in find_logs(Path(path))):
-            if not log.obstacle and any(source.startswith(str(log.path)) for source in sources):
-                for item in read_values(log.path, Contents(log.path), self.form):
-                    if isinstance(item, Transcript) and item.source in sources:
-                        yield item
+        logs = (log for path in self.paths for log in find_logs(Path(path)))
+        for log in logs:
+            has_source = any(source.startswith(str(log.path)) for source in sources)
+            if log.obstacle or not has_source:
+                continue
+            for part in read_values(log.path, Contents(log.path), self.form):
+                if isinstance(part, Transcript) and part.source in sources:
+                    yield part
 
 
 def _has(dialog: LoggedDialog, record: LogDialog) -> bool:

@@ -94,12 +94,11 @@ def scan_logs(
     if form is not None and form not in FORMATS:
         raise UnknownName("format", form, FORMATS)
     refuse_early(out, identity_of(suite), {"command": METHOD, "argv": command})
-    found = [log for path in paths for log in find_logs(Path(path))]
+    logs = [log for path in paths for log in find_logs(Path(path))]
     with scratch_folder(Path(out)) as folder:
         scan = Scan(suite, form, folder, tuple(loaded))
-        files = _scan_files(found, scan, workers, watch)
-        logs = scored_logs(paths, files, scan)
-        return write_scores(logs, suite, out, judging, command)
+        files = _scan_files(logs, scan, workers, watch)
+        return write_scores(scored_logs(paths, files, scan), suite, out, judging, command)
 
 
 @contextlib.contextmanager
@@ -132,36 +131,40 @@ def _remove_forgotten(out: Path) -> None:
 
 
 def _scan_files(
-    found: Sequence[FoundLog],
+    logs: Sequence[FoundLog],
     scan: Scan,
     workers: int,
     watch: Callable[[ScanProgress], None],
 ) -> list[ScannedPart]:
     """The files in their order, each as one part."""
-    divided = [parts_of(log, scan.form) for log in found]
-    parts = [part for listed in divided for part in listed]
-    file_of_part = [number for number, listed in enumerate(divided) for _ in listed]
-    left = Counter(file_of_part)  # the parts of each file that are not yet read
-    total = sum(map(_size, found))
+    parts_by_file = [parts_of(log, scan.form) for log in logs]
+    parts = [part for file_parts in parts_by_file for part in file_parts]
+    file_of_part = [number for number, file_parts in enumerate(parts_by_file) for _ in file_parts]
+    unread_parts = Counter(file_of_part)  # of each file
+    total = sum(map(_size, logs))
     scanned: dict[int, ScannedPart] = {}  # by the places of the parts
-    files, size, problems = 0, 0, 0
+    files = 0
+    size = 0
+    problems = 0
     with _scanner(scan, min(workers, len(parts)) if total > ALONE else 1) as scan_all:
         for place, part in scan_all(parts):
             scanned[place] = part
-            left[file_of_part[place]] -= 1
-            files += left[file_of_part[place]] == 0
+            unread_parts[file_of_part[place]] -= 1
+            files += unread_parts[file_of_part[place]] == 0
             size += _size_of_part(parts[place])
             problems += len(part.problems)
-            watch(ScanProgress(files, size, len(found), total, problems))
-        scanned_files = []
-        places = iter(range(len(parts)))
-        for log, listed in zip(found, divided, strict=True):
-            file = joined(log, [scanned[next(places)] for _ in listed])
+            watch(ScanProgress(files, size, len(logs), total, problems))
+        scanned_files: list[ScannedPart] = []
+        first = 0
+        for log, file_parts in zip(logs, parts_by_file, strict=True):
+            end = first + len(file_parts)
+            file = joined(log, [scanned[place] for place in range(first, end)])
             if file is None:
                 ((_, file),) = scan_all([FilePart(log)])
             scanned_files.append(file)
+            first = end
     problems = sum(len(file.problems) for file in scanned_files)
-    watch(ScanProgress(len(found), total, len(found), total, problems))
+    watch(ScanProgress(len(logs), total, len(logs), total, problems))
     return scanned_files
 
 

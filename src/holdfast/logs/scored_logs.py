@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.judges import Judges, Judging, load_judges, open_judges
 from holdfast.drift.rule_texts import sentence_of
+from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs, NoDialog
 from holdfast.logs.turn_scoring import (
     METHOD,
@@ -66,8 +67,11 @@ def score_logs(
         UsageError: no dialog has one of the suite's prompts.
         AnotherRun: the folder holds another run.
     """
-    matched = [(dialog, case_of(dialog, suite)) for dialog in logs.dialogs]
-    pairs = [(dialog, case) for dialog, case in matched if case is not None]
+    pairs: list[tuple[LoggedDialog, Case]] = []
+    for dialog in logs.dialogs:
+        case = case_of(dialog, suite)
+        if case is not None:
+            pairs.append((dialog, case))
     scored_logs = ScoredLogs(
         dialogs=len(logs.dialogs),
         cases=tuple(case for _, case in pairs),
@@ -95,8 +99,8 @@ def write_scores(
             f" suite {suite.name!r}; give the prompt as the dialogs have it, or a suite of one"
             " case, which is taken for all."
         )
-    used = {case.id for case in logs.cases}
-    cases = [case for case in suite.cases if case.id in used]
+    case_ids = {case.id for case in logs.cases}
+    cases = [case for case in suite.cases if case.id in case_ids]
     about = {
         "command": METHOD,
         "version": __version__,

@@ -84,8 +84,9 @@ class SearchedTranscript:
                 passages.append(stated_in(event.text, rule.measure))
             if event.is_prompt:
                 passages.append(_recalled_in(event.text, rule.recalled))
-            if found := [passage for passage in passages if passage is not None]:
-                last = max(found, key=lambda passage: passage.index)
+            stating = [passage for passage in passages if passage is not None]
+            if stating:
+                last = max(stating, key=lambda passage: passage.index)
                 sightings.append(Sighting(position, last))
         return sightings
 

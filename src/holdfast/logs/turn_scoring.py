@@ -41,7 +41,11 @@ class ScoreCause(NamedTuple):
     cause: BreachCause
 
 
-ScoreKey = tuple[int, str | None]  # the number of a turn, and the id of a rule
+class ScoreKey(NamedTuple):
+    """The number of a turn, and the id of a rule."""
+
+    turn: int
+    rule: str | None
 
 
 @dataclass(frozen=True)
@@ -62,15 +66,15 @@ def score_dialog(dialog: LoggedDialog, case: Case) -> ScoredDialog:
     """The scores of a dialog's turns by the rules of its case."""
     causes = DialogCauses(dialog, case)
     outcomes: list[ProbeOutcome] = []
-    found: dict[ScoreKey, ScoreCause] = {}
+    score_causes: dict[ScoreKey, ScoreCause] = {}
     for turn in dialog.turns:
         for outcome in _scores(turn, case, causes):
             outcomes.append(outcome)
             if isinstance(outcome, PendingProbe):
                 rule = outcome.probe.rule
                 cause = ScoreCause(causes.context_of(rule, turn), causes.cause_of(rule, turn))
-                found[turn.number, rule] = cause
-    return ScoredDialog(_record(dialog, case, causes), tuple(outcomes), found)
+                score_causes[ScoreKey(turn.number, rule)] = cause
+    return ScoredDialog(_record(dialog, case, causes), tuple(outcomes), score_causes)
 
 
 def _record(dialog: LoggedDialog, case: Case, causes: DialogCauses) -> LogDialog:
@@ -91,7 +95,7 @@ def _record(dialog: LoggedDialog, case: Case, causes: DialogCauses) -> LogDialog
                 reasoning=cut(turn.reasoning, SHOWN) or None,
                 tokens=turn.tokens,
                 tools=tuple(call.name for call in turn.done.calls),
-                span=turn.span or None,
+                span=turn.trace_span or None,
             )
             for turn in dialog.turns
         ),
@@ -106,7 +110,7 @@ def with_results(scored: ScoredDialog, results: ProbeResults) -> LogDialog:
     probes = tuple(
         probe
         if isinstance(probe, LogProbe)
-        else _with_cause(probe, scored.causes[probe.round, probe.rule])
+        else _with_cause(probe, scored.causes[ScoreKey(probe.round, probe.rule)])
         for probe in results.probes
     )
     scores = {
@@ -117,12 +121,12 @@ def with_results(scored: ScoredDialog, results: ProbeResults) -> LogDialog:
     return scored.record.model_copy(update=scores)
 
 
-def _with_cause(probe: Probe, found: ScoreCause) -> LogProbe:
+def _with_cause(probe: Probe, score_cause: ScoreCause) -> LogProbe:
     """A judge's score with where its rule was, and if the turn broke it, why."""
     return LogProbe(
         **{**dict(probe), "reply": cut(probe.reply, SHOWN)},
-        context=found.context,
-        cause=found.cause if probe.score < FOLLOWED else None,
+        context=score_cause.context,
+        cause=score_cause.cause if probe.score < FOLLOWED else None,
     )
 
 
@@ -155,8 +159,8 @@ def _scores(turn: LoggedTurn, case: Case, causes: DialogCauses) -> Iterator[Prob
                 cause=None if judged.value >= FOLLOWED else causes.cause_of(fields["rule"], turn),
             )
         elif measure.judged and (has_text or turn.done.calls):
-            shown = turn.done.text_with_calls()
-            yield PendingProbe(ProbeReply(**fields, reply=turn.done.text), measure, shown)
+            text = turn.done.text_with_calls()
+            yield PendingProbe(ProbeReply(**fields, reply=turn.done.text), measure, text)
         elif judged is not None:
             yield Unscored(**fields, reply=reply, why=NOT_SHOWN, reason=judged.reason)
         elif turn.done.is_cut and has_text and not measure.judged and not measure.of_turn:
@@ -165,9 +169,11 @@ def _scores(turn: LoggedTurn, case: Case, causes: DialogCauses) -> Iterator[Prob
 
 def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:
     """The case whose prompt is in the dialog, or else the only case; None if there are several."""
-    prompts = [(case.system_prompt.strip(), case) for case in suite.cases]
-    same = [case for prompt, case in prompts if prompt == dialog.system.strip()]
-    longest_first = sorted(prompts, key=lambda pair: -len(pair[0]))
-    within = [case for prompt, case in longest_first if prompt in dialog.system]
-    only = suite.cases if len(suite.cases) == 1 else ()
-    return next(iter([*same, *within, *only]), None)
+    prompt = dialog.system.strip()
+    for case in suite.cases:
+        if case.system_prompt.strip() == prompt:
+            return case
+    for case in sorted(suite.cases, key=lambda case: -len(case.system_prompt.strip())):
+        if case.system_prompt.strip() in prompt:
+            return case
+    return suite.cases[0] if len(suite.cases) == 1 else None

@@ -55,33 +55,32 @@ class LogWatch:
 
     paths: Sequence[Path]
     scan: Scan
-    _stamps: dict[FoundLog, _Stamp] = field(default_factory=dict)
-    _files: dict[FoundLog, ScannedPart] = field(default_factory=dict)
-    _known: set[tuple[str, int, str]] = field(default_factory=set)
+    _stamps: dict[FoundLog, _Stamp] = field(init=False, default_factory=dict)
+    _files: dict[FoundLog, ScannedPart] = field(init=False, default_factory=dict)
+    _reported: set[tuple[str, int, str]] = field(init=False, default_factory=set)
 
     def poll(self) -> list[Breach] | None:
         """Reads what has changed; the breaches that were not there before, or None if nothing has
         changed.
         """
-        found = list(self._found())
-        stamps = {log: stamp for log in found if (stamp := _stamp_of(log)) is not None}
-        changed = [log for log, stamp in stamps.items() if self._stamps.get(log) != stamp]
-        gone = self._stamps.keys() - stamps.keys()
-        for log in changed:
+        stamps = {log: stamp for log in self._logs() if (stamp := _stamp_of(log)) is not None}
+        changed_logs = [log for log, stamp in stamps.items() if self._stamps.get(log) != stamp]
+        removed_logs = self._stamps.keys() - stamps.keys()
+        for log in changed_logs:
             self._files[log] = self._read(log)
-        for log in gone:
+        for log in removed_logs:
             del self._files[log]
         self._stamps = stamps
-        if not changed and not gone:
+        if not changed_logs and not removed_logs:
             return None
-        new = []
-        dialogs = [dialog for log in changed for dialog in self._files[log].dialogs]
+        dialogs = [dialog for log in changed_logs for dialog in self._files[log].dialogs]
+        new_breaches: list[Breach] = []
         for breach in chain.from_iterable(map(_breaches, dialogs)):
             key = (breach.source, breach.turn, breach.rule)
-            if key not in self._known:
-                self._known.add(key)
-                new.append(breach)
-        return new
+            if key not in self._reported:
+                self._reported.add(key)
+                new_breaches.append(breach)
+        return new_breaches
 
     def logs(self) -> ScoredLogs:
         """The dialogs read so far, as they are scored now.
@@ -91,7 +90,7 @@ class LogWatch:
         """
         return scored_logs(self.paths, [self._files[log] for log in sorted(self._files)], self.scan)
 
-    def _found(self) -> Iterator[FoundLog]:
+    def _logs(self) -> Iterator[FoundLog]:
         for path in self.paths:
             try:
                 yield from find_logs(path)
@@ -100,35 +99,39 @@ class LogWatch:
                     raise
 
     def _read(self, log: FoundLog) -> ScannedPart:
-        if (appended := self._appended(log)) is not None:
-            part = scan_part(self.scan, appended)
-            whole = joined(log, [self._files[log], part])
-            if whole is not None:
-                return whole
+        appended = self._appended(log)
+        if appended is not None:
+            file = joined(log, [self._files[log], scan_part(self.scan, appended)])
+            if file is not None:
+                return file
         return scan_part(self.scan, FilePart(log))
 
     def _appended(self, log: FoundLog) -> FilePart | None:
         """The lines that were appended to a file since it was read; None if that is not all."""
-        before, read = self._stamps.get(log), self._files.get(log)
-        formats = {dialog.format for dialog in read.dialogs} if read else set()
-        if before is None or len(formats) != 1 or log.path.suffix not in (".jsonl", ".ndjson"):
+        stamp, file = self._stamps.get(log), self._files.get(log)
+        if stamp is None or file is None or log.path.suffix not in (".jsonl", ".ndjson"):
+            return None
+        formats = {dialog.format for dialog in file.dialogs}
+        if len(formats) != 1 or file.unread or file.silent:
             return None
         (name,) = formats
-        if not FORMATS[name].is_per_value or (read and (read.unread or read.silent)):
+        if not FORMATS[name].is_per_value:
             return None
-        lines = _lines_before(log.path, before.size)
-        return None if lines is None else FilePart(log, before.size, None, lines + 1, name)
+        lines = _lines_before(log.path, stamp.size)
+        return None if lines is None else FilePart(log, stamp.size, None, lines + 1, name)
 
 
 def _lines_before(path: Path, end: int) -> int | None:
     """How many lines a file has up to a byte; None if it does not go on there with a new one."""
-    count, left, block = 0, end, b""
+    count = 0
+    size = 0
+    block = b""
     with path.open("rb") as file:
-        while left and (block := file.read(min(left, _BLOCK))):
+        while size < end and (block := file.read(min(end - size, _BLOCK))):
             count += block.count(b"\n")
-            left -= len(block)
-        goes_on = not left and block.endswith(b"\n") and bool(file.read(1))
-    return count if goes_on else None
+            size += len(block)
+        is_continued = size == end and block.endswith(b"\n") and bool(file.read(1))
+    return count if is_continued else None
 
 
 def _stamp_of(log: FoundLog) -> _Stamp | None:

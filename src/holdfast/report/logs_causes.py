@@ -18,7 +18,7 @@ from holdfast.report.page import Table
 from holdfast.report.wording import aligned, plain, signed
 
 if TYPE_CHECKING:
-    from holdfast.logs.recalled_causes import Asked
+    from holdfast.logs.recalled_causes import RecallSample
 
 _VERBS = {"said": "Said in", "left": "Left the context in", "ordered": "Ordered otherwise in"}
 
@@ -70,7 +70,7 @@ def hint_of(run: Run) -> str:
     )
 
 
-def asked_sentence(asked: Asked) -> str:
+def asked_sentence(asked: RecallSample) -> str:
     """How many breaches the model was asked about, and how these were chosen."""
     sentence = f"{asked.model} was asked for its rules at {asked.asked:,} of {asked.present:,}"
     sentence += " breaches whose rule was present"

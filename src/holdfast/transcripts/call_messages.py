@@ -6,10 +6,10 @@ An API's whole request or response is read as well as the messages alone.
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.transcripts.chat_messages import is_cut, is_message, read_messages
-from holdfast.transcripts.reader import at, decoded, field_of, mapping
+from holdfast.transcripts.json_fields import at, decoded, field_of, mapping
 from holdfast.transcripts.transcript import Event, message_events
 from holdfast.validation.json_values import fields_of
 
@@ -31,9 +31,7 @@ _LABELS = (
     re.compile(r"^(system|developer|user|assistant|tool): ", re.MULTILINE),
     re.compile(r"^(System|Human|AI|Tool): ", re.MULTILINE),
 )
-
-
-_FIRST = {"system", "developer", "user", "System", "Human"}  # roles that begin a dialog
+_FIRST_ROLES = {"system", "developer", "user", "System", "Human"}  # that begin a dialog
 
 
 def _labelled_messages(text: str) -> list[Event]:
@@ -42,7 +40,7 @@ def _labelled_messages(text: str) -> list[Event]:
         if label.match(text):
             _, *parts = label.split(text)
             roles = parts[::2]
-            if roles[0] in _FIRST and len(set(roles)) > 1:
+            if roles[0] in _FIRST_ROLES and len(set(roles)) > 1:
                 pairs = zip(roles, parts[1::2], strict=True)
                 messages = [{"role": role, "content": words.strip()} for role, words in pairs]
                 return read_messages(messages)
@@ -81,27 +79,48 @@ def output_messages(value: Any) -> list[Event]:
         return []
     if isinstance(value, str):
         return message_events("assistant", value)
-    answer: Any = value
-    if isinstance(value, Mapping) and isinstance(value.get("choices"), list):
-        answer = value["choices"][0] if value["choices"] else None
-        whole = at(answer, "message") or at(answer, "delta")  # the latter in a stream
-        value = whole or {"role": "assistant", "content": at(answer, "text")}
-    elif isinstance(value, Mapping) and isinstance(value.get("candidates"), list):  # Gemini's API
-        answer = value["candidates"][0] if value["candidates"] else None
-        value = at(answer, "content") or []
-    elif at(value, "incomplete_details", "reason") == "max_output_tokens":  # the Responses API
-        answer = {"finish_reason": "max_output_tokens"}
-    elif isinstance(value, list) and value and all(at(part, "toolName") for part in value):
-        parts = [{"type": "tool-call", **part} for part in value]  # of Vercel's AI SDK
-        value = {"role": "assistant", "content": parts}
-    elif isinstance(at(value, "content"), Mapping) and not is_message(value):  # Google's ADK
-        value = value["content"]
-    if isinstance(value, Mapping) and not is_message(value):
-        content = {"content": value["completion"]} if "completion" in value else {}  # LangChain
-        value = value.get("output") or [{"role": "assistant", **value, **content}]
-    if isinstance(value, str):
-        return message_events("assistant", value)
-    messages = read_messages(value if isinstance(value, list) else [value])
-    if messages and is_cut(answer):  # an API says it beside the message
-        messages[-1] = replace(messages[-1], is_cut=True)
-    return messages
+    answer = _answer_in(value)
+    messages = _with_role(answer.messages)
+    if isinstance(messages, str):
+        return message_events("assistant", messages)
+    events = read_messages(messages if isinstance(messages, list) else [messages])
+    if events and is_cut(answer.ending):
+        events[-1] = replace(events[-1], is_cut=True)
+    return events
+
+
+class _Answer(NamedTuple):
+    """A message or messages in a response, and the part of it that says how the answer ended."""
+
+    messages: Any
+    ending: Any
+
+
+def _answer_in(response: Any) -> _Answer:
+    choices = at(response, "choices")
+    if isinstance(choices, list):  # OpenAI's Chat Completions, and its older Completions
+        choice = choices[0] if choices else None
+        message = at(choice, "message") or at(choice, "delta")  # the latter in a stream
+        return _Answer(message or {"role": "assistant", "content": at(choice, "text")}, choice)
+    candidates = at(response, "candidates")
+    if isinstance(candidates, list):  # Gemini's API
+        candidate = candidates[0] if candidates else None
+        return _Answer(at(candidate, "content") or [], candidate)
+    if at(response, "incomplete_details", "reason") == "max_output_tokens":  # the Responses API
+        return _Answer(response, {"finish_reason": "max_output_tokens"})
+    if isinstance(response, list) and response and all(at(part, "toolName") for part in response):
+        parts = [{"type": "tool-call", **part} for part in response]  # of Vercel's AI SDK
+        return _Answer({"role": "assistant", "content": parts}, None)
+    if isinstance(at(response, "content"), Mapping) and not is_message(response):  # Google's ADK
+        return _Answer(response["content"], response)
+    return _Answer(response, response)
+
+
+def _with_role(answer: Any) -> Any:
+    """A message that lacks a role with the assistant's, or what an API's response has in place of
+    one.
+    """
+    if not isinstance(answer, Mapping) or is_message(answer):
+        return answer
+    content = {"content": answer["completion"]} if "completion" in answer else {}  # LangChain
+    return answer.get("output") or [{"role": "assistant", **answer, **content}]

@@ -7,7 +7,7 @@ it.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.transcripts.reader import Located, StreamingReader, Unread, file_of
 from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear
@@ -22,7 +22,11 @@ class Call:
     start: str
     input: list[Event]
     output: list[Event]
-    span: str = ""  # as in `Event`
+    trace_span: str = ""  # as in `Event`
+
+    @property
+    def events(self) -> list[Event]:
+        return [*self.input, *self.output]
 
 
 def transcripts_of_calls(
@@ -48,101 +52,142 @@ def transcripts_of_file(
     """
 
     def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
+        counted = _CountedValues(values)
+        repeated = _RepeatedEvents()
         calls: list[Call] = []
-        known: dict[Any, Event] = {}
-        count, where, failed = 0, "", False
-
-        def counted() -> Iterator[Located]:
-            nonlocal count, where
-            for value in values:
-                count, where = count + 1, value.source
-                yield value
-
-        for call in calls_of(counted()):
+        has_unread = False
+        for call in calls_of(counted):
             if isinstance(call, Unread):
                 yield call
-                failed = True
+                has_unread = True
             else:
-                calls.append(_sharing_events(call, known))
-        if count and not calls and not failed:
-            rejected = f"none of its {count} values is" if count > 1 else "its only value is not"
-            yield Unread(f"{file_of(where)}: {rejected} {description}")
+                calls.append(repeated.shared_by(call))
+        if counted.number and not calls and not has_unread:
+            yield counted.rejected(description)
         for call in _last_of_each_dialog(calls):
             file = file_of(call.where)
             source = f"{file}, session {call.session}" if call.session else call.where
-            transcript = linear(source, [*call.input, *call.output])
-            yield replace(transcript, history=call.session)
+            yield replace(linear(source, call.events), history=call.session)
 
     return transcripts
 
 
-def _sharing_events(call: Call, known: dict[Any, Event]) -> Call:
-    """A call whose messages are those of earlier calls where it repeats them, to save memory."""
+class _CountedValues:
+    """The values of a file, which are counted as they are iterated over, once."""
 
-    def shared(event: Event) -> Event:
-        if event.call is not None:
+    def __init__(self, values: Iterable[Located]) -> None:
+        self._values = values
+        self._last_source = ""
+        self.number = 0
+
+    def __iter__(self) -> Iterator[Located]:
+        for value in self._values:
+            self.number += 1
+            self._last_source = value.source
+            yield value
+
+    def rejected(self, description: str) -> Unread:
+        """Says that none of them is what the description names."""
+        which = f"none of its {self.number} values is"
+        if self.number == 1:
+            which = "its only value is not"
+        return Unread(f"{file_of(self._last_source)}: {which} {description}")
+
+
+class _RepeatedEvents:
+    """The messages of calls, which others repeat: each is kept once, to save memory."""
+
+    def __init__(self) -> None:
+        self._events: dict[Any, Event] = {}
+
+    def shared_by(self, call: Call) -> Call:
+        """A call whose messages are those of earlier calls where it repeats them."""
+        output = call.output
+        if call.trace_span:
+            output = [replace(event, trace_span=call.trace_span) for event in output]
+        return replace(
+            call, input=[*map(self._shared, call.input)], output=[*map(self._shared, output)]
+        )
+
+    def _shared(self, event: Event) -> Event:
+        if event.call is not None:  # its arguments cannot be a key
             return event
         fields = (event.kind, event.role, event.text, event.call_id, event.id, event.is_cut)
-        return known.setdefault((*fields, event.span), event)
-
-    output = [replace(event, span=call.span) for event in call.output] if call.span else call.output
-    return replace(call, input=[*map(shared, call.input)], output=[*map(shared, output)])
+        return self._events.setdefault((*fields, event.trace_span), event)
 
 
 def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
     by_session: dict[str, list[Call]] = {}
     for call in sorted(calls, key=lambda call: _moment(call.start)):
-        kept = by_session.setdefault(call.session, [])
-        call = _with_what_it_answers(call, kept)
-        if any(_is_same(call, other) for other in kept):
-            continue  # it was written twice
-        continued = [n for n, other in enumerate(kept) if _continues(call, other)]
-        if continued:
-            earlier = next((n for n in continued if _repeats(call, kept[n])), continued[0])
-            kept[earlier] = _with_spans(call, kept[earlier])
-        else:
-            kept.append(call)
-    for session, kept in by_session.items():
-        yield from _with_copy_ids(kept) if session and len(kept) > 1 else kept
+        _add_to_session(call, by_session.setdefault(call.session, []))
+    for session, dialogs in by_session.items():
+        yield from _with_copy_ids(dialogs) if session and len(dialogs) > 1 else dialogs
+
+
+def _add_to_session(call: Call, dialogs: list[Call]) -> None:
+    """Puts a call in place of the dialog that it continues, or else behind the others."""
+    call = _with_input_before_results(call, dialogs)
+    if any(_is_same(call, dialog) for dialog in dialogs):
+        return  # it was written twice
+    continued = [n for n, dialog in enumerate(dialogs) if _continues(call, dialog)]
+    if not continued:
+        dialogs.append(call)
+        return
+    position = next((n for n in continued if _repeats(call, dialogs[n])), continued[0])
+    dialogs[position] = _with_trace_spans(call, dialogs[position])
+
+
+class _Occurrence(NamedTuple):
+    """A message of a dialog's, as its position among all that are not prompts."""
+
+    messages: list[Event]
+    position: int
 
 
 def _with_copy_ids(dialogs: Sequence[Call]) -> Iterator[Call]:
     """The dialogs of a session, with ids for the replies that a later one repeats although it
     lacks what was before them, as where only the last messages are sent.
     """
-    # for each message of the user's but the first: the latest dialog that has it, and where
-    latest: dict[Event, tuple[list[Event], int]] = {}
+    latest: dict[Event, _Occurrence] = {}  # of each message of the user's but the first
     for number, call in enumerate(dialogs):
         events = [
             replace(event, copy_ids=(f"{call.session} {number} {n}",))
             if event.is_by_assistant
             else event
-            for n, event in enumerate([*call.input, *call.output])
+            for n, event in enumerate(call.events)
         ]
-        spoken = [n for n, event in enumerate(events) if not event.is_prompt]
-        said = [events[n] for n in spoken]
-        is_asked = bool(said) and said[0].is_by_user
-        other, start = latest.get(said[0], ([], 0)) if is_asked else ([], 0)
-        repeated = other[start:]
-        if len(repeated) > 1 and said[: len(repeated)] == repeated:
-            said[: len(repeated)] = repeated
-        latest |= {event: (said, n) for n, event in enumerate(said) if n and event.is_by_user}
-        for n, event in zip(spoken, said, strict=True):
-            events[n] = event
+        positions = [n for n, event in enumerate(events) if not event.is_prompt]
+        messages = _repeating(latest, [events[n] for n in positions])
+        for n, message in enumerate(messages):
+            if n and message.is_by_user:
+                latest[message] = _Occurrence(messages, n)
+        for position, message in zip(positions, messages, strict=True):
+            events[position] = message
         yield replace(call, input=events, output=[])
 
 
-def _with_what_it_answers(call: Call, earlier: list[Call]) -> Call:
+def _repeating(latest: dict[Event, _Occurrence], messages: list[Event]) -> list[Event]:
+    """A dialog's messages, with the ids of an earlier dialog whose end they repeat."""
+    occurrence = latest.get(messages[0]) if messages and messages[0].is_by_user else None
+    if occurrence is None:
+        return messages
+    end = occurrence.messages[occurrence.position :]
+    if len(end) < 2 or messages[: len(end)] != end:
+        return messages
+    return [*end, *messages[len(end) :]]
+
+
+def _with_input_before_results(call: Call, earlier: list[Call]) -> Call:
     """A call with the whole input, if the log has only the results of calls that were made before
     it, as where a server keeps the dialog.
     """
-    spoken = _spoken(call.input)
-    ids = {event.call_id for event in spoken if event.kind is Kind.TOOL_RESULT}
-    if not ids or len(spoken) != sum(event.kind is Kind.TOOL_RESULT for event in spoken):
+    results = _without_prompts(call.input)
+    ids = {event.call_id for event in results}
+    if not results or any(event.kind is not Kind.TOOL_RESULT for event in results):
         return call
     for other in reversed(earlier):
         if ids <= {event.call.id for event in other.output if event.call} - {""}:
-            return replace(call, input=[*other.input, *other.output, *spoken])
+            return replace(call, input=[*other.events, *results])
     return call
 
 
@@ -160,8 +205,8 @@ def _moment(start: str) -> tuple[float, str]:
 
 def _is_same(call: Call, other: Call) -> bool:
     """Whether two calls are one: that of a span, or two that began at once with all in common."""
-    if call.span and other.span:
-        return call.span == other.span
+    if call.trace_span and other.trace_span:
+        return call.trace_span == other.trace_span
     is_at_once = bool(call.start) and call.start == other.start and bool(call.session)
     return is_at_once and (call.input, call.output) == (other.input, other.output)
 
@@ -169,34 +214,35 @@ def _is_same(call: Call, other: Call) -> bool:
 def _continues(call: Call, other: Call) -> bool:
     """Whether a call's input extends that of an earlier call, or repeats one without an answer."""
     if not any(event.text or event.call for event in other.output):
-        return _begins_with([*call.input, *call.output], other.input[:-1])
+        return _begins_with(call.events, other.input[:-1])
     return _begins_with(call.input, other.input)
 
 
 def _repeats(call: Call, other: Call) -> bool:
     """Whether a call's input has the answer of an earlier call, and has it as it was."""
-    return _begins_with(call.input, [*other.input, *other.output])
+    return _begins_with(call.input, other.events)
 
 
 def _begins_with(events: list[Event], others: list[Event]) -> bool:
     """Whether more is said in `events` than in `others`, which is the beginning of it."""
-    now, before = _spoken(events), _spoken(others)
-    return len(now) > len(before) and now[: len(before)] == before
+    messages, beginning = _without_prompts(events), _without_prompts(others)
+    return len(messages) > len(beginning) and messages[: len(beginning)] == beginning
 
 
-def _with_spans(call: Call, other: Call) -> Call:
+def _with_trace_spans(call: Call, other: Call) -> Call:
     """A call whose input names the spans of an earlier call's outputs where it repeats them."""
-    before = _spoken([*other.input, *other.output])
-    if not any(event.span for event in before):
+    earlier = _without_prompts(other.events)
+    if not any(event.trace_span for event in earlier):
         return call
-    repeated = iter(before)
-    input_events = []
+    earlier_events = iter(earlier)
+    events: list[Event] = []
     for event in call.input:
-        old = None if event.is_prompt else next(repeated, None)
-        is_same = old is not None and old.span and old == event
-        input_events.append(replace(event, span=old.span) if old and is_same else event)
-    return replace(call, input=input_events)
+        repeated = None if event.is_prompt else next(earlier_events, None)
+        if repeated is not None and repeated.trace_span and repeated == event:
+            event = replace(event, trace_span=repeated.trace_span)
+        events.append(event)
+    return replace(call, input=events)
 
 
-def _spoken(events: list[Event]) -> list[Event]:
+def _without_prompts(events: list[Event]) -> list[Event]:
     return [event for event in events if not event.is_prompt]

@@ -72,8 +72,10 @@ def files_of(path: Path) -> list[Path]:
     """The files that a log consists of: a change of one of them changes the log."""
     if path.is_dir():
         return files_of_session(path)
-    unmerged = path.with_name(f"{path.name}-wal")  # what SQLite has yet to put into a database
-    return [path, *([unmerged] if not is_text(path) and unmerged.exists() else [])]
+    write_ahead_log = path.with_name(f"{path.name}-wal")  # of SQLite's, beside a database
+    if is_text(path) or not write_ahead_log.exists():
+        return [path]
+    return [path, write_ahead_log]
 
 
 def _values_in(path: Path) -> Iterator[Located | Unread]:
@@ -86,11 +88,11 @@ def _values_in(path: Path) -> Iterator[Located | Unread]:
         return read_database(path)
     if name.endswith(_MARKDOWN):
         return _read_markdown(path)
-    wide = _utf16_text(path)
+    utf16_text = _utf16_text(path)
     if may_be_document(path):
-        text = read_text(path) if wide is None else wide
+        text = read_text(path) if utf16_text is None else utf16_text
         return parse(path, text) if text.strip() else iter(())
-    return parse_lines(path, text_lines(path) if wide is None else wide.split("\n"))
+    return parse_lines(path, text_lines(path) if utf16_text is None else utf16_text.split("\n"))
 
 
 def _utf16_text(path: Path) -> str | None:
@@ -126,7 +128,7 @@ def _read_archive(path: Path) -> Iterator[Located | Unread]:
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             # the header is missing while the evaluation runs
-            members = [m for m in archive.infolist() if m.filename == "header.json"]
+            headers = [m for m in archive.infolist() if m.filename == "header.json"]
             samples = [m for m in archive.infolist() if m.filename.startswith("samples/")]
             parts = [member for member in samples if member.filename.count("/") > 1]
             if not samples:
@@ -136,7 +138,7 @@ def _read_archive(path: Path) -> Iterator[Located | Unread]:
                     f"{path} keeps its samples in parts (such as {parts[0].filename}), which is not"
                     " read; convert it with `inspect log convert --to json`"
                 )
-            for member in (*members, *samples):
+            for member in (*headers, *samples):
                 if member not in parts:
                     content = _unpacked(path, file, archive, member)
                     yield loaded(f"{path}, {member.filename}", content)

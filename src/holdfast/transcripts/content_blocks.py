@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.json_fields import at
 from holdfast.transcripts.transcript import Malformed
 from holdfast.validation.json_values import fields_of
 
@@ -153,8 +154,8 @@ def _arguments_of_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(operation, Mapping):
         return {"input": _patch_of(operation)}
     if not isinstance(action, Mapping):
-        known = ("code", "queries", "arguments")
-        return {name: item[name] for name in known if item.get(name) is not None}
+        names = ("code", "queries", "arguments")
+        return {name: item[name] for name in names if item.get(name) is not None}
     commands = action.get("commands")
     if isinstance(commands, list) and all(isinstance(command, str) for command in commands):
         return {**action, "command": "\n".join(commands)}
@@ -309,9 +310,9 @@ def _read_inspect(part: Mapping[str, Any]) -> list[Block] | None:
         result = part.get("error") or part.get("result") or ""
         return [read_call(part), ToolResult(_as_text(result), id_of(part))]
     if kind == "data":
-        compacted = fields_of(fields_of(part.get("data")).get("compaction_metadata"))
-        if isinstance(compacted.get("content"), str):
-            return [Summary(compacted["content"])]
+        compaction = fields_of(at(part, "data", "compaction_metadata"))
+        if isinstance(compaction.get("content"), str):
+            return [Summary(compaction["content"])]
     return None
 
 

@@ -88,9 +88,9 @@ def _opencode_sessions(
     for name in sorted(of_version_1.keys() | of_version_2.keys()):
         source = f"{path}, session {name}"
         goes_on = of_version_2.get(name, 0) > of_version_1.get(name, 0)
-        read = _messages_of_version_2 if goes_on else _messages_of_version_1
+        messages_of = _messages_of_version_2 if goes_on else _messages_of_version_1
         messages: list[dict[str, Any]] = []
-        for message in read(database, source, name):
+        for message in messages_of(database, source, name):
             if isinstance(message, Unread):
                 yield message
             else:
@@ -131,8 +131,8 @@ def _messages_of_version_1(
             yield message
             continue
         query = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
-        found = database.execute(query, (identity,)).fetchall()
-        parts = [loaded(f"{source}, part {part}", data) for part, data in found]
+        part_rows = database.execute(query, (identity,)).fetchall()
+        parts = [loaded(f"{source}, part {part_id}", data) for part_id, data in part_rows]
         yield from (part for part in parts if isinstance(part, Unread))
         values = [part.value for part in parts if isinstance(part, Located)]
         yield {"info": {**fields_of(message.value), "id": identity}, "parts": values}

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.transcripts.reader import Reader, Unread, Values, mapping
+from holdfast.plurals import count_of
+from holdfast.transcripts.json_fields import mapping
+from holdfast.transcripts.reader import Reader, Unread, Values
 from holdfast.transcripts.transcript import Event, Malformed, Transcript, branched, path_to
 
 
@@ -44,16 +46,16 @@ def transcripts_of_exports(
     def transcripts(values: Values) -> Iterator[Transcript | Unread]:
         for where, value in values:
             try:
-                transcript, left_out = _read(where, export_of(mapping(value)), events_of)
+                conversation = _conversation(export_of(mapping(value)), events_of)
             except Malformed as error:
                 yield Unread(f"{where}: {error}")
                 continue
-            if left_out:
+            if abandoned := conversation.abandoned:
                 yield Unread(
-                    f"{where}: {left_out} {'message' if left_out == 1 else 'messages'} of abandoned"
-                    " branches (an edited question, or another answer) left out"
+                    f"{where}: {count_of(len(abandoned), 'message')} of abandoned branches (an"
+                    " edited question, or another answer) left out"
                 )
-            yield transcript
+            yield conversation.transcript(where)
 
     return transcripts
 
@@ -63,40 +65,64 @@ def parents_in(messages: Mapping[str, Mapping[str, Any]], field: str) -> dict[st
     return {name: str(message.get(field)) for name, message in messages.items()}
 
 
-def in_order(listed: Sequence[Any], prompt: Sequence[Event] = ()) -> Export:
+def in_order(messages: Sequence[Any], prompt: Sequence[Event] = ()) -> Export:
     """A conversation whose messages are a list, without parents."""
-    messages = {str(number): mapping(message) for number, message in enumerate(listed)}
-    return Export(messages, {name: str(int(name) - 1) for name in messages}, prompt=prompt)
+    by_number = {str(number): mapping(message) for number, message in enumerate(messages)}
+    parents = {name: str(int(name) - 1) for name in by_number}
+    return Export(by_number, parents, prompt=prompt)
 
 
-_UNIQUE = 32  # characters of an id, from which on it is one of its own
+_UNIQUE = 32  # characters of an id, from which on no other message has it
 _PROMPT = ""  # the id of the system prompt, which is before every message
 
 
-def _read(
-    where: str, export: Export, events_of: Callable[[Mapping[str, Any]], list[Event]]
-) -> tuple[Transcript, int]:
-    """The transcript, and how many messages with content are not on its active path."""
-    known = export.messages.keys()
-    parents = {name: above if above in known else _PROMPT for name, above in export.parents.items()}
+@dataclass(frozen=True)
+class _Conversation:
+    """A conversation whose messages are read.
+
+    Args:
+        nodes: the events of each message, and of the system prompt, in the file's order.
+        active: the ids on the path that the application shows.
+    """
+
+    nodes: Mapping[str, Sequence[Event]]
+    parents: Mapping[str, str | None]
+    active: Sequence[str]
+
+    @property
+    def abandoned(self) -> list[str]:
+        """The ids of the messages with content that are not on the active path."""
+        active = {*self.active}
+        return [name for name, events in self.nodes.items() if events and name not in active]
+
+    def transcript(self, source: str) -> Transcript:
+        return branched(source, self.nodes, self.parents, self.active)
+
+
+def _conversation(
+    export: Export, events_of: Callable[[Mapping[str, Any]], list[Event]]
+) -> _Conversation:
+    ids = export.messages.keys()
+    parents = {
+        name: parent if parent in ids else _PROMPT for name, parent in export.parents.items()
+    }
     leaf = export.leaf
-    if not isinstance(leaf, str) or leaf not in known:
-        leaf = next(reversed([*known]), _PROMPT)
-    active = path_to(leaf, parents)
-    nodes: dict[str, list[Event]] = {_PROMPT: [*export.prompt]}
-    left_out = 0
-    for number, name in enumerate(active, start=1):
+    if not isinstance(leaf, str) or leaf not in ids:
+        leaf = next(reversed([*ids]), _PROMPT)
+    path = path_to(leaf, parents)
+    events: dict[str, list[Event]] = {}
+    for number, name in enumerate(path, start=1):
         try:
-            events = events_of(export.messages[name])
-            nodes[name] = [replace(event, copy_ids=_copy_ids(name, event)) for event in events]
+            events[name] = [
+                replace(event, copy_ids=_copy_ids(name, event))
+                for event in events_of(export.messages[name])
+            ]
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
-    for name in known - {*active}:
-        nodes[name] = _readable(export.messages[name], events_of)
-        left_out += bool(nodes[name])
-    ordered = {name: nodes[name] for name in (_PROMPT, *known)}
-    tree: dict[str, str | None] = {_PROMPT: None, **parents}
-    return branched(where, ordered, tree, [_PROMPT, *active]), left_out
+    nodes: dict[str, Sequence[Event]] = {_PROMPT: export.prompt}
+    for name, message in export.messages.items():
+        nodes[name] = events[name] if name in events else _readable(message, events_of)
+    return _Conversation(nodes, {_PROMPT: None, **parents}, [_PROMPT, *path])
 
 
 def _copy_ids(name: str, event: Event) -> tuple[str, ...]:

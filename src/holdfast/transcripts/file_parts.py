@@ -96,8 +96,9 @@ def dialogs_before(part: FilePart, count: int) -> tuple[Transcript, ...]:
     size = _BACK
     while True:
         lines = _lines_before(part, size)
-        read = read_values(part.log.path, contents_of(lines), part.only, part.only)
-        dialogs = [t for t in read if isinstance(t, Transcript) and not t.is_of_subagent]
+        items = read_values(part.log.path, contents_of(lines), part.only, part.only)
+        transcripts = [item for item in items if isinstance(item, Transcript)]
+        dialogs = [dialog for dialog in transcripts if not dialog.is_of_subagent]
         if len(dialogs) >= count or not lines.start:
             return tuple(dialogs[-count:])
         size *= 4

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 def without_elements(text: str, names: Iterable[str]) -> str:
     """The text without the elements of these names, and without space at its ends.
 
-    An element that is not closed was cut off, and counts if it opens what is left: elsewhere, its
+    An element that is not closed was cut off, and counts if it opens the rest: elsewhere, its
     name is likely to be part of a sentence.
     """
     opening = rf"<({'|'.join(map(re.escape, names))})(?:\s[^>]*)?>"
-    left = re.sub(rf"{opening}.*?</\1>", "", text, flags=re.DOTALL).strip()
-    return "" if re.match(opening, left) else left
+    rest = re.sub(rf"{opening}.*?</\1>", "", text, flags=re.DOTALL).strip()
+    return "" if re.match(opening, rest) else rest
 
 
 _WRAPPED = re.compile(r"\s*<([a-z][a-z0-9_ -]*)[^>]*>.*</\1>\s*", re.DOTALL)

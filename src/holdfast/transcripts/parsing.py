@@ -9,14 +9,14 @@ from typing import Any
 from holdfast.errors import reason_of
 from holdfast.transcripts.reader import Located, Unread, has_messages, is_message_list
 
-_PAGES = ("data", "runs", "loglines")  # fields of the responses of APIs, which list the values
+_PAGES = ("data", "runs", "loglines")  # fields of the pages of APIs, which list the values
 _NOT_BLANK = re.compile(r"\S")
 
 
 def is_bookkeeping_event(value: Any) -> bool:
     """Whether a line among the events of sessions is in no dialog, such as a snapshot of files."""
-    typed = isinstance(value, Mapping) and isinstance(value.get("type"), str)
-    return typed and not value.keys() & {"role", "content", "message", "messages"}
+    has_type = isinstance(value, Mapping) and isinstance(value.get("type"), str)
+    return has_type and not value.keys() & {"role", "content", "message", "messages"}
 
 
 def parse(path: Path, text: str) -> Iterator[Located | Unread]:
@@ -47,18 +47,20 @@ def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
     except (ValueError, RecursionError) as error:
         yield Unread(f"{path} is not JSON: {reason_of(error)}")
         return
-    is_page = isinstance(document, dict) and not has_messages(document)
-    page = [document.get(n) for n in _PAGES] if is_page else []
-    if others:
-        entries = [document, *others]
-    elif listed := [value for value in page if isinstance(value, list)]:
-        entries = listed[0]
-    elif isinstance(document, list) and not is_message_list(document):
-        entries = document
-    else:
-        entries = [document]
+    entries = [document, *others] if others else _entries_of(document)
     for number, entry in enumerate(entries, start=1):
         yield Located(f"{path}, entry {number}", entry)
+
+
+def _entries_of(document: Any) -> list[Any]:
+    """The values in a document: those that a page or a list has, or itself."""
+    if isinstance(document, dict) and not has_messages(document):
+        for name in _PAGES:
+            if isinstance(document.get(name), list):
+                return list(document[name])
+    if isinstance(document, list) and not is_message_list(document):
+        return document
+    return [document]
 
 
 def _documents_in(text: str) -> Iterator[Any]:

@@ -1,10 +1,9 @@
-"""The tools of all readers: the values of a file, their fields, and what is left out.
+"""A format of logs: how its values are recognised and read, and what is left out.
 
 A value in a file is a dialog, a call of a model, or an event. A reader turns the values of one file
 into transcripts, and says in `Unread` what it did not understand or left out.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -27,6 +26,13 @@ class Markdown:
     """The value of a file that is Markdown, and no JSON."""
 
     text: str
+
+
+class Record(NamedTuple):
+    """A value in a file that is an object, and its source."""
+
+    source: str
+    fields: Mapping[str, Any]
 
 
 Values = list[Located]
@@ -84,15 +90,15 @@ def dialog_per_value(read: Callable[[Any], list[Event]]) -> StreamingReader:
     return transcripts
 
 
-def objects(values: Values) -> tuple[list[tuple[str, Mapping[str, Any]]], list[Unread]]:
+def objects(values: Values) -> tuple[list[Record], list[Unread]]:
     """The values that are objects, and the others as unread."""
-    listed = [(where, value) for where, value in values if isinstance(value, Mapping)]
+    records = [Record(*located) for located in values if isinstance(located.value, Mapping)]
     others = [
         Unread(f"{where}: {shortened(value)} is not an object")
         for where, value in values
         if not isinstance(value, Mapping)
     ]
-    return listed, others
+    return records, others
 
 
 def has_messages(value: Any) -> bool:
@@ -103,8 +109,8 @@ def has_messages(value: Any) -> bool:
 
 def first_message(value: Any) -> Mapping[str, Any]:
     """The first message of a list, or of an object that has one; {} if there is none."""
-    listed = value["messages"] if has_messages(value) else value
-    return fields_of(listed[0]) if isinstance(listed, list) and listed else {}
+    messages = value["messages"] if has_messages(value) else value
+    return fields_of(messages[0]) if isinstance(messages, list) and messages else {}
 
 
 def is_message_list(value: Any) -> bool:
@@ -125,43 +131,3 @@ def file_of(where: str) -> str:
 def position_of(where: str) -> str:
     """The line or entry in a source such as `july.jsonl, line 3`."""
     return where.rpartition(", ")[2]
-
-
-def field_of(value: Any, *names: str) -> Any:
-    """The first of these fields that an object has; raises `Malformed` if it has none."""
-    if isinstance(value, Mapping):
-        for name in names:
-            if name in value:
-                return value[name]
-    raise Malformed(f"{shortened(value)} has no {' or '.join(map(repr, names))}")
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """A value that has to be an object; raises `Malformed` if it is not."""
-    if not isinstance(value, Mapping):
-        raise Malformed(f"{shortened(value)} is not an object")
-    return value
-
-
-def entries(value: Any) -> list[Any]:
-    """A list that may be missing; raises `Malformed` if the value is something else."""
-    if value is not None and not isinstance(value, list):
-        raise Malformed(f"{shortened(value)} is not a list")
-    return value or []
-
-
-def at(value: Any, *path: str) -> Any:
-    """The value at a path of names in nested objects; None if there is none."""
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
-def decoded(value: Any) -> Any:
-    """Decodes a value that may be JSON in a string, as exports write it."""
-    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value

@@ -51,8 +51,9 @@ def read_transcripts(
     """
     if format_name is not None and format_name not in FORMATS:
         raise UnknownName("format", format_name, FORMATS)
-    given = [paths] if isinstance(paths, (Path, str)) else paths
-    logs = [log for path in given for log in find_logs(Path(path))]
+    if isinstance(paths, (Path, str)):
+        paths = [paths]
+    logs = [log for path in paths for log in find_logs(Path(path))]
     return (_read_file(log, format_name) for log in logs)
 
 
@@ -88,6 +89,8 @@ class _ValuesByFormat:
     Args:
         form: the format that all have to be in; None detects it for each.
         only: the same, for a part of a file; "" for a whole file.
+        formats: those that occur.
+        others: the values in other formats than the first.
         unknown: values in no format.
         problems: lines that are none, and values that are not in `form`.
     """
@@ -95,46 +98,52 @@ class _ValuesByFormat:
     parsed: Iterable[Located | Unread]
     form: str | None
     only: str
-    formats: list[str] = field(default_factory=list)  # that occur
+    formats: list[str] = field(default_factory=list)
+    others: dict[str, Values] = field(default_factory=dict)
     unknown: Values = field(default_factory=list)
     problems: list[Unread] = field(default_factory=list)
     is_empty: bool = True
 
     def __iter__(self) -> Iterator[tuple[str, Iterable[Located]]]:
         """Each format with its values; those of one that are left unread are skipped."""
-        others: dict[str, Values] = {}
-        values = self._of_first(others)
-        if (first := next(values, None)) is not None:
+        values = self._values_in_first_format()
+        first = next(values, None)
+        if first is not None:
             yield self.formats[0], chain([first], values)
-            for _ in values:
+            for _ in values:  # which its reader did not take
                 pass
-        yield from others.items()
+        yield from self.others.items()
 
-    def _of_first(self, others: dict[str, Values]) -> Iterator[Located]:
-        """The values in the format of the first one; the others are kept."""
+    def _values_in_first_format(self) -> Iterator[Located]:
         for item in self.parsed:
             self.is_empty = False
             if isinstance(item, Unread):
                 self.problems.append(item)
                 continue
-            detected = format_of(item.value)
-            name = self.form or detected
+            name = self._format_of(item)
             if name is None:
-                self.unknown.append(item)
                 continue
-            if self.form is not None and not may_be(item.value, self.form):
-                sentence = f"is in the format {detected}, not {self.form}"
-                self.problems.append(Unread(f"{item.source} {sentence}"))
-                continue
-            reaches_back = self.only and FORMATS[name].reaches_back(item.value)
-            if self.only and (name != self.only or reaches_back):
-                raise NotByItself(name)
             if name not in self.formats:
                 self.formats.append(name)
             if name == self.formats[0]:
                 yield item
             else:
-                others.setdefault(name, []).append(item)
+                self.others.setdefault(name, []).append(item)
+
+    def _format_of(self, item: Located) -> str | None:
+        """The format to read a value in; None, with a note of it, if it cannot be read."""
+        detected = format_of(item.value)
+        name = self.form or detected
+        if name is None:
+            self.unknown.append(item)
+            return None
+        if self.form is not None and not may_be(item.value, self.form):
+            sentence = f"is in the format {detected}, not {self.form}"
+            self.problems.append(Unread(f"{item.source} {sentence}"))
+            return None
+        if self.only and (name != self.only or FORMATS[name].reaches_back(item.value)):
+            raise NotByItself(name)
+        return name
 
 
 def read_values(
@@ -148,22 +157,22 @@ def read_values(
     Raises:
         NotByItself: a value is in another format than `only`, or cannot be read.
     """
-    sorted_values = _ValuesByFormat(parsed, format_name, only)
-    by_readers: list[Unread] = []  # come after what is wrong with single lines
-    for name, values in sorted_values:
+    by_format = _ValuesByFormat(parsed, format_name, only)
+    of_readers: list[Unread] = []  # come after what is wrong with single lines
+    for name, values in by_format:
         for part in _read_format(path, name, values, is_part=bool(only)):
             if isinstance(part, Unread):
-                by_readers.append(replace(part, stage=2))
+                of_readers.append(replace(part, stage=2))
             else:
                 yield part
-    if sorted_values.is_empty and not only:
+    if by_format.is_empty and not only:
         yield Unread(f"{path} is empty")
-    yield from sorted_values.problems
-    has_events = any(FORMATS[name].has_events for name in sorted_values.formats)
-    for source, value in sorted_values.unknown:
+    yield from by_format.problems
+    has_events = any(FORMATS[name].has_events for name in by_format.formats)
+    for source, value in by_format.unknown:
         if not (has_events and is_bookkeeping_event(value)):
             yield Unread(f"{source}: {shortened(value)} is in no known format", stage=1)
-    yield from by_readers
+    yield from of_readers
 
 
 def _read_format(
@@ -171,9 +180,9 @@ def _read_format(
 ) -> Iterator[Transcript | Unread]:
     """The transcripts of values in one format."""
     form = FORMATS[name]
-    listed = values if form.streams or form.is_per_value else list(values)
+    takes_any = form.streams or form.is_per_value
     try:
-        for part in form.read(listed):  # type: ignore[arg-type]  # those that stream take any
+        for part in form.read(values if takes_any else list(values)):  # type: ignore[arg-type]
             yield replace(part, format=name) if isinstance(part, Transcript) else part
     except RecursionError:
         if is_part:

@@ -64,18 +64,18 @@ def read_session_part(path: Path, start: int = 0) -> SessionPart:
         ) from error
     if may_be_document(path):
         return _read_values(path, [*parse(path, _text(content))], SessionPart(0, len(content)))
-    whole = content[: _end_of_lines(content)]
+    lines = content[: _end_of_lines(content)]
     offsets: dict[str, int] = {}
     parsed: list[Located | Unread] = []
     position = start
     # a line's number is only its name here: those before the part are not counted
-    for number, line in enumerate(whole.split(b"\n"), start=1):
+    for number, line in enumerate(lines.split(b"\n"), start=1):
         if line.strip():
             source = f"{path}, line {number}"
             offsets[source] = position
             parsed.append(_parse_line(source, line))
         position += len(line) + 1
-    return _read_values(path, parsed, SessionPart(start, start + len(whole), offsets=offsets))
+    return _read_values(path, parsed, SessionPart(start, start + len(lines), offsets=offsets))
 
 
 def _end_of_lines(content: bytes) -> int:
@@ -106,20 +106,20 @@ def _read_values(path: Path, parsed: Sequence[Located | Unread], part: SessionPa
         return part
     values: Values = [value for value in located if form.recognises(value.value)]
     try:
-        read = [item for item in form.read(values) if isinstance(item, Transcript)]
+        transcripts = [part for part in form.read(values) if isinstance(part, Transcript)]
     except RecursionError as error:
         raise UsageError(
             f"The transcript {path} is nested too deeply to be read; leave it out.",
             option="transcript_path",
             value=path,
         ) from error
-    sessions = [item for item in read if not item.is_of_subagent]
+    sessions = [session for session in transcripts if not session.is_of_subagent]
     order = {value.source: number for number, value in enumerate(values)}
-    last = max(
-        sessions,
-        key=lambda item: max((order.get(event.source, 0) for event in item.path), default=-1),
-        default=None,
-    )
+
+    def last_line(session: Transcript) -> int:
+        return max((order.get(event.source, 0) for event in session.path), default=-1)
+
+    last = max(sessions, key=last_line, default=None)
     return replace(
         part,
         events=last.path if last is not None else (),
@@ -133,12 +133,12 @@ def _format_of(path: Path, located: Values, is_empty: bool) -> Format | None:
         for form in _SESSIONS:
             if form.recognises(value.value):
                 return form
-    strange = [value for value in located if not is_bookkeeping_event(value.value)]
-    if is_empty or (located and not strange):
+    unknown = [value for value in located if not is_bookkeeping_event(value.value)]
+    if is_empty or (located and not unknown):
         return None
-    shown = shortened(strange[0].value) if strange else "it is not JSON"
+    reason = shortened(unknown[0].value) if unknown else "it is not JSON"
     raise UsageError(
-        f"The transcript {path} is in no known format ({shown}); it has to be that of Claude Code,"
+        f"The transcript {path} is in no known format ({reason}); it has to be that of Claude Code,"
         " Codex or Gemini CLI.",
         option="transcript_path",
         value=path,

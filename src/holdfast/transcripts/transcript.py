@@ -31,23 +31,24 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a transcript.
+    """An event of a transcript; a field that its kind does not have is empty.
 
     Args:
         role: of a message: system, user or assistant.
         call: of a tool call.
         call_id: of a tool result: the call whose result it is, if logged.
-        id: of the event in the log.
-        source: of the value that it was read from, such as `july.jsonl, line 3`; "" in formats
-            whose values are whole dialogs.
-        is_cut: whether it ended at the token limit, as far as the log says how it ended.
-        span: of the call of a model that it is an output of: the ids of its trace and of itself,
-            with a slash between; "" if the log has none.
-        copy_ids: the ids by which copies of it in other logs are known: a copy has at least one of
-            them.
         keeps: of a compaction: the ids of earlier events that stay in the context as they are.
         clears: of a clearing: the ids of the calls whose results leave the context, and those of
             other events that do.
+        is_cut: of what the assistant wrote: whether it ended at the token limit, as far as the log
+            says how it ended.
+        trace_span: of what the assistant wrote: the call of a model that it is an output of, as the
+            ids of the trace and of the span in it, with a slash between; "" if the log has none.
+        id: of any event: in the log.
+        source: of any event: the value that it was read from, such as `july.jsonl, line 3`; "" in
+            formats whose values are whole dialogs.
+        copy_ids: of any event: the ids by which copies of it in other logs are known: a copy has at
+            least one of them.
     """
 
     kind: Kind
@@ -55,13 +56,13 @@ class Event:
     role: str = ""
     call: ToolCall | None = None
     call_id: str = field(default="", compare=False)
-    id: str = field(default="", compare=False)
-    source: str = field(default="", compare=False)
-    is_cut: bool = field(default=False, compare=False)
-    span: str = field(default="", compare=False)
-    copy_ids: tuple[str, ...] = field(default=(), compare=False)
     keeps: frozenset[str] = field(default=frozenset(), compare=False)
     clears: frozenset[str] = field(default=frozenset(), compare=False)
+    is_cut: bool = field(default=False, compare=False)
+    trace_span: str = field(default="", compare=False)
+    id: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+    copy_ids: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def is_by_assistant(self) -> bool:
@@ -92,6 +93,14 @@ def message_events(
     events = [Event(Kind.TOOL_CALL, call=call, is_cut=is_cut) for call in calls]
     if text or not calls:
         events.insert(0, Event(Kind.MESSAGE, text, role, is_cut=is_cut))
+    return events
+
+
+def call_events(call: ToolCall, result: str | None = None) -> list[Event]:
+    """A tool call of the assistant as events: the call, and its result unless that is None."""
+    events = [Event(Kind.TOOL_CALL, call=call)]
+    if result is not None:
+        events.append(Event(Kind.TOOL_RESULT, result, call_id=call.id))
     return events
 
 
@@ -145,8 +154,8 @@ class Tree:
             self._parents.append(self.tip)
             self.tip = len(self._events) - 1
 
-    def path(self) -> list[tuple[int, Event]]:
-        """The events from the first to the tip, with their positions."""
+    def numbered_path(self) -> list[tuple[int, Event]]:
+        """The events from the first to the tip, each with its position in the tree."""
         return [(n, self._events[n]) for n in _path_to(self.tip, self._parents)]
 
     def transcript(self, source: str) -> Transcript:
@@ -193,6 +202,16 @@ def branched(
             ends[entry] = tree.tip
     tree.tip = last
     return tree.transcript(source)
+
+
+def each_after_the_other(names: Iterable[str]) -> dict[str, str | None]:
+    """The parent of each entry of a log without branches: the entry before it."""
+    parents: dict[str, str | None] = {}
+    before: str | None = None
+    for name in names:
+        parents[name] = before
+        before = name
+    return parents
 
 
 def path_to(leaf: str, parents: Mapping[str, str | None]) -> list[str]:

@@ -9,7 +9,8 @@ plan, which it hands to the model that edits.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.chat.reasoning import split_reasoning
@@ -17,23 +18,24 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.reader import Format, Markdown, Unread, Values, file_of
 from holdfast.transcripts.transcript import Event, Kind, Transcript, linear, message_events
 
-_BEGINS = re.compile(r"^# aider chat started at (.+)$", re.MULTILINE)
-_USER, _AIDER = "#### ", "> "
+_BEGINNING = re.compile(r"^# aider chat started at (.+)$", re.MULTILINE)
+# the authors of lines, by the mark that their lines begin with
+_USER, _AIDER, _MODEL = "#### ", "> ", ""
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _TO_THE_MODEL = ("/ask", "/code", "/architect", "/context")  # commands that send what follows them
 _NOTHING = "<blank>"  # in place of an empty message
 # a question of aider's with the user's answer, such as "Run it? (Y)es/(N)o/(A)ll [Yes]: all"
-_CONFIRMED = re.compile(
+_CONFIRMATION = re.compile(
     r"[^\n]+\? \(Y\)es/\(N\)o(?:/\(\w\)[\w' ]+)* \[\w+\]: ?(?:y|yes|n|no|a|all|s|skip|d|don't)?",
     re.IGNORECASE,
 )
-_EDITED = re.compile(r"Applied edit to (.+)")
+_EDIT = re.compile(r"Applied edit to (.+)")
 _RUN = re.compile(r"Running (.+)")
-_INTERRUPTED = "^C KeyboardInterrupt"
+_INTERRUPTION = "^C KeyboardInterrupt"
 
 
 def _recognises(value: Any) -> bool:
-    return isinstance(value, Markdown) and bool(_BEGINS.search(value.text))
+    return isinstance(value, Markdown) and bool(_BEGINNING.search(value.text))
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
@@ -42,70 +44,130 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         if not isinstance(value, Markdown):
             yield Unread(f"{where}: it is not Markdown, which aider writes")
             continue
-        before, *sessions = _BEGINS.split(value.text)
-        if before.strip():
+        preface, *parts = _BEGINNING.split(value.text)
+        if preface.strip():
             yield Unread(f"{file}: what stands before its first session is left out")
-        for number, (start, text) in enumerate(
-            zip(sessions[::2], sessions[1::2], strict=True), start=1
-        ):
-            events = list(_events(text))
+        sessions = zip(parts[::2], parts[1::2], strict=True)
+        for number, (start, text) in enumerate(sessions, start=1):
+            events = [*_events(text)]
             if events:
                 yield linear(f"{file}, session {number} ({start.strip()})", events)
 
 
 def _events(text: str) -> Iterator[Event]:
-    """The events of a session: a block of lines by the same author is one."""
-    called = False  # whether a command that the model proposed has just been run
+    """The events of a session."""
     repeatable = ""  # what aider may repeat as the user's: words behind a command, or a plan
-    for author, lines in _blocks(text):
-        words = "\n".join(lines).strip()
-        if author == _USER:
-            event = _by_user(words)
-            if event.is_by_user and event.text.split() == repeatable.split():
-                event, repeatable = Event(Kind.REMINDER, event.text), ""
-            elif event.is_by_user:
-                repeatable = event.text if event.text != words else ""
-            yield event
-        elif author == _AIDER:
-            for line in lines:
-                event = _by_aider(line, called)
-                called = event.kind is Kind.TOOL_CALL or (called and bool(line))
-                repeatable = "" if event.kind is Kind.INTERRUPTION else repeatable
+    for block in _blocks(text):
+        if block.author == _MODEL:
+            repeatable = split_reasoning(block.text).reply
+            yield from message_events("assistant", block.text)
+        elif block.author == _AIDER:
+            for event in _events_by_aider(block.lines):
+                if event.kind is Kind.INTERRUPTION:
+                    repeatable = ""
                 yield event
-            called = False
         else:
-            repeatable = split_reasoning(words).reply
-            yield from message_events("assistant", words)
+            event = _event_by_user(block.text)
+            if event.is_by_user and event.text.split() == repeatable.split():
+                event = Event(Kind.REMINDER, event.text)
+                repeatable = ""
+            elif event.is_by_user:
+                is_behind_command = event.text != block.text
+                repeatable = event.text if is_behind_command else ""
+            yield event
 
 
-def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
+def _event_by_user(text: str) -> Event:
+    command, _, rest = text.partition(" ")
+    if command in _TO_THE_MODEL and rest.strip():
+        return Event(Kind.MESSAGE, rest.strip(), "user")
+    is_to_aider = command.startswith(("/", "!")) or _CONFIRMATION.fullmatch(text) is not None
+    if is_to_aider or text == _NOTHING:
+        return Event(Kind.REMINDER, text)
+    return Event(Kind.MESSAGE, text, "user")
+
+
+def _events_by_aider(lines: Sequence[str]) -> Iterator[Event]:
+    """Lines of aider's: an edit that it made for the model, a command that it ran, with its output
+    up to an empty line, or a note.
+    """
+    is_output = False
+    for line in lines:
+        event = _event_by_aider(line)
+        if is_output and event.kind is Kind.REMINDER:
+            event = Event(Kind.TOOL_RESULT, line)
+        is_output = event.kind is Kind.TOOL_CALL or (is_output and bool(line))
+        yield event
+
+
+def _event_by_aider(line: str) -> Event:
+    if edit := _EDIT.fullmatch(line):
+        return Event(Kind.TOOL_CALL, call=ToolCall("edit", {"path": edit[1].strip()}))
+    if run := _RUN.fullmatch(line):
+        return Event(Kind.TOOL_CALL, call=ToolCall("run", {"command": run[1].strip()}))
+    if line.strip().startswith(_INTERRUPTION):
+        return Event(Kind.INTERRUPTION, line)
+    return Event(Kind.REMINDER, line)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Lines by one author, without their marks."""
+
+    author: str
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines).strip()
+
+
+def _blocks(text: str) -> Iterator[_Block]:
     """Runs of lines by the same author; an empty line alone is nobody's."""
-    author, lines = "", list[str]()
-    fence = ""  # what closes the block of code that the model opened
-    ending = {mark for mark in (_USER, _AIDER) if _ends_lines_with_spaces(text, mark)}
+    authors = _Authors(text)
+    block = _Block(_MODEL)
     for line in text.split("\n"):
-        if author == _USER and not line and lines:  # which ends a message of the user's
-            yield author, lines
-            author, lines = "", []
+        if block.author == _USER and block.lines and not line:  # it ends a message of the user's
+            yield block
+            block = _Block(_MODEL)
             continue
-        by = next((mark for mark in (_USER, _AIDER) if line.startswith(mark)), "")
-        if line in (_USER.strip(), _AIDER.strip()):  # an empty line of theirs
-            by = f"{line} "
-        is_by_model = author == "" and by in ending and not line.endswith("  ")
-        is_code = bool(fence) and by != _USER
-        by = "" if is_code or is_by_model else by
-        if by != author and (by or line.strip()):
-            if "".join(lines).strip():
-                yield author, lines
-            author, lines = by, []
-        lines.append(line[len(by) :].rstrip() if by else line)
-        fence = "" if by else _fence_after(line, fence)
-    if "".join(lines).strip():
-        yield author, lines
+        author = authors.author_of(line, block.author)
+        is_empty = author == _MODEL and not line.strip()
+        if author != block.author and not is_empty:
+            if block.text:
+                yield block
+            block = _Block(author)
+        block.lines.append(line if author == _MODEL else line[len(author) :].rstrip())
+    if block.text:
+        yield block
 
 
-def _ends_lines_with_spaces(text: str, mark: str) -> bool:
-    return any(line.startswith(mark) and line.endswith("  ") for line in text.split("\n"))
+class _Authors:
+    """Tells the authors of the lines of a session, one after the other."""
+
+    def __init__(self, text: str) -> None:
+        self._fence = ""  # what closes the block of code that the model has opened
+        # the marks whose lines end with two spaces in this session
+        self._marks_with_spaces = {
+            mark
+            for mark in (_USER, _AIDER)
+            if any(line.startswith(mark) and line.endswith("  ") for line in text.split("\n"))
+        }
+
+    def author_of(self, line: str, before: str) -> str:
+        """The author of the next line, which follows a line by the author `before`."""
+        author = next((mark for mark in (_USER, _AIDER) if _has_mark(line, mark)), _MODEL)
+        lacks_spaces = author in self._marks_with_spaces and not line.endswith("  ")
+        is_quotation = before == _MODEL and lacks_spaces
+        is_code = self._fence != "" and author != _USER
+        if is_quotation or is_code:
+            author = _MODEL
+        self._fence = _fence_after(line, self._fence) if author == _MODEL else ""
+        return author
+
+
+def _has_mark(line: str, mark: str) -> bool:
+    return line.startswith(mark) or line == mark.strip()  # of an empty line
 
 
 def _fence_after(line: str, fence: str) -> str:
@@ -115,27 +177,6 @@ def _fence_after(line: str, fence: str) -> str:
     if not fence:
         return match[1]
     return "" if match[1].startswith(fence) and not line.strip().strip(fence[0]) else fence
-
-
-def _by_user(text: str) -> Event:
-    command, _, rest = text.partition(" ")
-    if command in _TO_THE_MODEL and rest.strip():
-        return Event(Kind.MESSAGE, rest.strip(), "user")
-    is_to_aider = command.startswith(("/", "!")) or _CONFIRMED.fullmatch(text) is not None
-    if is_to_aider or text == _NOTHING:
-        return Event(Kind.REMINDER, text)
-    return Event(Kind.MESSAGE, text, "user")
-
-
-def _by_aider(line: str, called: bool) -> Event:
-    """A line of aider's: an edit that it made for the model, a command that it ran, or a note."""
-    if edited := _EDITED.fullmatch(line):
-        return Event(Kind.TOOL_CALL, call=ToolCall("edit", {"path": edited[1].strip()}))
-    if run := _RUN.fullmatch(line):
-        return Event(Kind.TOOL_CALL, call=ToolCall("run", {"command": run[1].strip()}))
-    if line.strip().startswith(_INTERRUPTED):
-        return Event(Kind.INTERRUPTION, line)
-    return Event(Kind.TOOL_RESULT if called else Kind.REMINDER, line)
 
 
 FORMAT = Format("aider", _recognises, _read)

@@ -12,15 +12,8 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import read_call, text_of
-from holdfast.transcripts.reader import (
-    Format,
-    Located,
-    Unread,
-    at,
-    entries,
-    field_of,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.reader import Format, Located, Unread
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
@@ -53,28 +46,24 @@ def _transcripts_of(where: str, trajectory: Any) -> Iterator[Transcript | Unread
         yield Unread(f"{where}: {error}")
         return
     for number, subagent in enumerate(subagents, start=1):
-        for read in _transcripts_of(f"{where}, subagent {number}", subagent):
-            if isinstance(read, Transcript):
-                yield replace(read, is_of_subagent=True)
-            else:
-                yield read
+        for part in _transcripts_of(f"{where}, subagent {number}", subagent):
+            yield replace(part, is_of_subagent=True) if isinstance(part, Transcript) else part
 
 
 def _dialog(trajectory: Any) -> list[Event]:
     events: list[Event] = []
     for number, step in enumerate(entries(field_of(trajectory, "steps")), start=1):
         try:
-            new = _events_of(mapping(step))
+            new_events = _events_of(mapping(step))
         except Malformed as error:
             raise Malformed(f"step {number}: {error}") from error
         if _replaces_context(step):
-            results = [event for event in new if event.kind is Kind.TOOL_RESULT]
-            summary = "\n".join(event.text for event in results)
-            new = [*(e for e in new if e not in results), Event(Kind.COMPACTION, summary)]
-        if any(not event.is_prompt for event in events):
-            # the program's, such as "Context compacted."; the prompt stands at the beginning
-            new = [Event(Kind.REMINDER, event.text) if event.is_prompt else event for event in new]
-        events += new
+            new_events = _with_summary(new_events)
+        has_begun = any(not event.is_prompt for event in events)
+        for event in new_events:
+            if event.is_prompt and has_begun:  # the program's, such as "Context compacted."
+                event = Event(Kind.REMINDER, event.text)
+            events.append(event)
     return events
 
 
@@ -85,12 +74,19 @@ def _replaces_context(step: Any) -> bool:
     return bool(at(step, "extra", "context_management", "boundary") == "replace")
 
 
+def _with_summary(events: list[Event]) -> list[Event]:
+    """The events of a step that replaces the context by its results."""
+    results = [event.text for event in events if event.kind is Kind.TOOL_RESULT]
+    others = [event for event in events if event.kind is not Kind.TOOL_RESULT]
+    return [*others, Event(Kind.COMPACTION, "\n".join(results))]
+
+
 def _events_of(step: Mapping[str, Any]) -> list[Event]:
     """The message of a step, its calls of tools and their results."""
     role = _ROLES.get(str(step.get("source")))
     if role is None:
-        source, known = shortened(step.get("source")), ", ".join(_ROLES)
-        raise Malformed(f"its source is {source}; known are {known}")
+        source = shortened(step.get("source"))
+        raise Malformed(f"its source is {source}; known are {', '.join(_ROLES)}")
     text = text_of(step.get("message"))
     events = message_events(role, text, [_call(call) for call in entries(step.get("tool_calls"))])
     for result in entries(at(step, "observation", "results")):
@@ -106,8 +102,8 @@ def _events_of(step: Mapping[str, Any]) -> list[Event]:
 def _call(call: Any) -> ToolCall:
     """A tool call, whose fields have names of their own."""
     fields = mapping(call)
-    renamed = {"name": field_of(fields, "function_name"), "id": fields.get("tool_call_id")}
-    return read_call({**renamed, "arguments": fields.get("arguments")})
+    name, arguments = field_of(fields, "function_name"), fields.get("arguments")
+    return read_call({"name": name, "id": fields.get("tool_call_id"), "arguments": arguments})
 
 
 def _text_of_event(event: Event) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
-from holdfast.transcripts.reader import Format, at, entries, field_of, mapping
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event, Kind, message_events
 from holdfast.validation.json_values import fields_of
 
@@ -27,13 +28,13 @@ def _export(value: Mapping[str, Any]) -> Export:
 
 
 def _events(node: Mapping[str, Any]) -> list[Event]:
-    logged = node.get("message")
-    content = at(logged, "content")
+    message = node.get("message")
+    content = at(message, "content")
     kind = at(content, "content_type")
     if kind == "user_editable_context":
         texts = [content[name] for name in _CUSTOM if isinstance(content.get(name), str)]
         return [Event(Kind.REMINDER, text) for text in texts if text.strip()]
-    if not content or at(logged, "metadata", "is_visually_hidden_from_conversation"):
+    if not content or at(message, "metadata", "is_visually_hidden_from_conversation"):
         return []
     if kind in _HIDDEN:
         return []
@@ -41,13 +42,13 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
         return [Event(Kind.ERROR, str(at(content, "text") or ""))]
     parts = "\n".join(_texts(entries(at(content, "parts"))))
     text = _CITATION.sub("", parts) or at(content, "text") or at(content, "result") or ""
-    role, recipient = at(logged, "author", "role"), at(logged, "recipient") or "all"
+    role, recipient = at(message, "author", "role"), at(message, "recipient") or "all"
     if role == "assistant" and recipient != "all":  # a tool's name
         return message_events("assistant", "", [ToolCall(recipient, {"input": text})])
     if role == "system" and not text:
         return []
     events = read_message({"role": role, "content": text})
-    is_cut = at(logged, "metadata", "finish_details", "type") == "max_tokens"
+    is_cut = at(message, "metadata", "finish_details", "type") == "max_tokens"
     return [replace(event, is_cut=is_cut) for event in events]
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.exports import Export, in_order, parents_in, transcripts_of_exports
-from holdfast.transcripts.reader import Format, at, entries, field_of, mapping
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event, Kind
 from holdfast.validation.json_values import fields_of
 
@@ -15,10 +16,10 @@ def _recognises(value: Any) -> bool:
 
 
 def _export(value: Mapping[str, Any]) -> Export:
-    listed = [mapping(message) for message in entries(field_of(value, "chat_messages"))]
-    if not all("uuid" in message and "parent_message_uuid" in message for message in listed):
-        return in_order(listed)
-    by_id = {str(message["uuid"]): message for message in listed}
+    messages = [mapping(message) for message in entries(field_of(value, "chat_messages"))]
+    if not all("uuid" in message and "parent_message_uuid" in message for message in messages):
+        return in_order(messages)
+    by_id = {str(message["uuid"]): message for message in messages}
     return Export(
         by_id, parents_in(by_id, "parent_message_uuid"), value.get("current_leaf_message_uuid")
     )

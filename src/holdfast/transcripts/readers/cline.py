@@ -18,15 +18,8 @@ from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.content_blocks import TextBlock, ToolResult, blocks_of, text_of
 from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    entries,
-    file_of,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, entries, field_of, list_of, mapping
+from holdfast.transcripts.reader import Format, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
@@ -63,7 +56,7 @@ _TOOLS = (
     *("run_slash_command", "generate_image", "use_skill", "apply_patch"),
 )
 # tools by which the model speaks to the user, and the argument with its words
-_SAYING = {
+_ARGUMENT_WITH_WORDS = {
     "attempt_completion": "result",
     "ask_followup_question": "question",
     "plan_mode_respond": "response",
@@ -115,26 +108,26 @@ class _Task:
     Args:
         has_native_calls: whether calls are blocks, and not elements in the text.
         marks_words: whether the user's words are in elements.
-        called: the tool of each call, by its id.
+        tool_names: the tool of each call, by its id.
     """
 
     has_native_calls: bool
     marks_words: bool
-    called: dict[str, str] = field(default_factory=dict)
+    tool_names: dict[str, str] = field(default_factory=dict)
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    shown = [where for where, value in values if _is_display(value)]
-    if shown:
+    display_entries = [where for where, value in values if _is_display(value)]
+    if display_entries:
         yield Unread(
-            f"{file_of(shown[0])} is what Cline shows of a task, which is not read; give"
+            f"{file_of(display_entries[0])} is what Cline shows of a task, which is not read; give"
             " api_conversation_history.json beside it"
         )
     for where, value in values:
         if _is_display(value):
             continue
         try:
-            messages = value if isinstance(value, list) else entries(mapping(value)["messages"])
+            messages = value if isinstance(value, list) else entries(field_of(value, "messages"))
             prompt = system_prompt(fields_of(value).get("system_prompt"))
             events = [*prompt, *_events(messages)]
         except Malformed as error:
@@ -146,12 +139,8 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                 f"{where}: the version {shortened(version)} of Cline's sessions is not known; it is"
                 f" read as version {_VERSION}"
             )
-        transcript = linear(where, events)
-        if fields_of(value).get("agent") in ("subagent", "teammate"):
-            transcript = Transcript(
-                where, transcript.events, transcript.parents, transcript.last, is_of_subagent=True
-            )
-        yield transcript
+        is_of_subagent = fields_of(value).get("agent") in ("subagent", "teammate")
+        yield replace(linear(where, events), is_of_subagent=is_of_subagent)
 
 
 def _events(messages: Sequence[Any]) -> list[Event]:
@@ -160,22 +149,22 @@ def _events(messages: Sequence[Any]) -> list[Event]:
         marks_words=any(map(_has_marked_words, messages)),
     )
     events: list[Event] = []
-    hidden = Counter(at(message, "truncationParent") for message in messages)
-    truncated: dict[int, str] = {}  # the id of a truncation, by the message that it came after
+    sizes = Counter(str(at(message, "truncationParent")) for message in messages)  # of truncations
+    truncations: dict[int, str] = {}  # the id of each, by the number of its last message
     for number, message in enumerate(messages, start=1):
         if at(message, "isTruncationMarker") is True:
             name = str(message.get("truncationId"))
-            truncated[number + hidden[name]] = name
+            truncations[number + sizes[name]] = name
             continue
         try:
-            read = [*_events_of_message(mapping(message), task)]
+            new_events = [*_events_of_message(mapping(message), task)]
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
         if parent := message.get("truncationParent"):
-            read = [replace(event, id=str(parent)) for event in read]
-        events += read
-        if (ended := truncated.get(number)) is not None:
-            events.append(_truncation(ended, events))
+            new_events = [replace(event, id=str(parent)) for event in new_events]
+        events += new_events
+        if number in truncations:
+            events.append(_truncation(truncations[number], events))
     return events
 
 
@@ -189,9 +178,7 @@ def _truncation(name: str, events: Sequence[Event]) -> Event:
 
 
 def _has_call(message: Any) -> bool:
-    content = at(message, "content")
-    blocks = content if isinstance(content, list) else []
-    return any(at(block, "type") == "tool_use" for block in blocks)
+    return any(at(block, "type") == "tool_use" for block in list_of(at(message, "content")))
 
 
 def _has_marked_words(message: Any) -> bool:
@@ -223,12 +210,11 @@ def _events_of_assistant(message: Mapping[str, Any], task: _Task) -> Iterator[Ev
         text = ""
         if not calls:
             return
-    task.called.update({call.id: call.name for call in calls if call.id})
-    said = [call.arguments.get(_SAYING.get(call.name, "")) for call in calls]
-    texts = [text, *(words for words in said if isinstance(words, str))]
-    yield from message_events(
-        "assistant", "\n\n".join(filter(None, texts)), calls, is_cut=is_cut(message)
-    )
+    task.tool_names.update({call.id: call.name for call in calls if call.id})
+    arguments = [call.arguments.get(_ARGUMENT_WITH_WORDS.get(call.name, "")) for call in calls]
+    texts = [text, *(argument for argument in arguments if isinstance(argument, str))]
+    reply = "\n\n".join(filter(None, texts))
+    yield from message_events("assistant", reply, calls, is_cut=is_cut(message))
 
 
 def _with_command(call: ToolCall) -> ToolCall:
@@ -242,11 +228,11 @@ def _with_command(call: ToolCall) -> ToolCall:
 def _calls_in(match: re.Match[str]) -> list[ToolCall]:
     """The call that an element is: one for each file, if it names several."""
     name, body = match[1], match[2]
-    arguments = {found[1]: found[2] for found in _ARGUMENT.finditer(body)}
+    arguments = dict(_ARGUMENT.findall(body))
     paths = [] if "path" in arguments else _PATH.findall(body)
-    return [ToolCall(name, {**arguments, "path": path.strip()}) for path in paths] or [
-        ToolCall(name, arguments)
-    ]
+    if not paths:
+        return [ToolCall(name, arguments)]
+    return [ToolCall(name, {**arguments, "path": path.strip()}) for path in paths]
 
 
 def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
@@ -255,14 +241,16 @@ def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
         match block:
             case ToolResult(text, call_id):
                 yield Event(Kind.TOOL_RESULT, text, call_id=call_id)
-                yield from _words_in_result(text, task.called.get(call_id, ""))
+                yield from _words_in_result(text, task.tool_names.get(call_id, ""))
             case TextBlock(text):
                 header = _RESULT.match(text)
-                if header and header.end() == len(text):
+                if header:
                     tool = header[1]
-                elif header or (tool and without_elements(text, _INJECTED)):
+                if header and header.end() == len(text):
+                    continue  # the result is the next text
+                if header or (tool and without_elements(text, _INJECTED)):
                     yield Event(Kind.TOOL_RESULT, text)
-                    yield from _words_in_result(text, header[1] if header else tool)
+                    yield from _words_in_result(text, tool)
                     tool = ""
                 else:
                     yield _classified(text, task)
@@ -270,7 +258,7 @@ def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
 
 def _words_in_result(text: str, tool: str) -> Iterator[Event]:
     """The user's answer to a question, or words about a call, in the result of the tool."""
-    search = _SPOKEN_ELEMENT if tool in _SAYING else _FEEDBACK
+    search = _SPOKEN_ELEMENT if tool in _ARGUMENT_WITH_WORDS else _FEEDBACK
     words = [match[2].strip() for match in search.finditer(text)]
     if any(words):
         yield Event(Kind.MESSAGE, "\n\n".join(filter(None, words)), "user")
@@ -280,13 +268,13 @@ def _classified(text: str, task: _Task) -> Event:
     """A text in a user turn: the user's words, or what Cline put there."""
     if text.lstrip().startswith(_SUMMARY):
         return Event(Kind.COMPACTION, text)
-    kept = without_elements(text, _INJECTED)
-    words = [match[2].strip() for match in _SPOKEN_ELEMENT.finditer(kept)]
+    rest = without_elements(text, _INJECTED)
+    words = [match[2].strip() for match in _SPOKEN_ELEMENT.finditer(rest)]
     if any(words):
         return Event(Kind.MESSAGE, "\n\n".join(filter(None, words)), "user")
-    if task.marks_words or not kept:
+    if task.marks_words or not rest:
         return Event(Kind.REMINDER, text)
-    return Event(Kind.MESSAGE, kept, "user")
+    return Event(Kind.MESSAGE, rest, "user")
 
 
 FORMAT = Format("cline", _recognises, _read)

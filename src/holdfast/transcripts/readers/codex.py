@@ -14,15 +14,8 @@ from holdfast.errors import shortened
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES, text_of
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    file_of,
-    mapping,
-    objects,
-)
+from holdfast.transcripts.json_fields import at, mapping
+from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, objects
 from holdfast.transcripts.readers.codex_shown_events import (
     identity_of,
     shown_call,
@@ -72,37 +65,31 @@ def _wrapped(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = objects(values)
-    records = [(where, _wrapped(fields)) for where, fields in records]
     yield from others
-    sessions = _by_session(records)
+    sessions = _by_session([Record(where, _wrapped(fields)) for where, fields in records])
     for number, session in enumerate(sessions, start=1):
         count = f", session {number}" if len(sessions) > 1 else ""
         yield from _session(f"{file_of(values[0][0])}{count}", session)
 
 
-_Records = Sequence[tuple[str, Mapping[str, Any]]]
-
-
-def _by_session(records: _Records) -> list[_Records]:
+def _by_session(records: Sequence[Record]) -> list[list[Record]]:
     """The records of each session; several are in one file if it was put together. A fork begins
     with the header of the session that it was forked from, behind its own.
     """
-    sessions: list[list[tuple[str, Mapping[str, Any]]]] = [[]]
-    known: set[str] = set()
-    has_items = False
-    for where, fields in records:
-        if fields.get("type") == "session_meta":
-            name = str(at(fields, "payload", "id"))
-            if has_items and name not in known:
+    sessions: list[list[Record]] = [[]]
+    ids: set[str] = set()  # of the sessions whose header may follow without beginning another
+    for record in records:
+        if record.fields.get("type") == "session_meta":
+            name = str(at(record.fields, "payload", "id"))
+            has_items = any(_is_item(earlier.fields) for earlier in sessions[-1])
+            if has_items and name not in ids:
                 sessions.append([])
-                has_items = False
-            known |= {name, str(at(fields, "payload", "forked_from_id"))}
-        has_items = has_items or fields.get("type") == "response_item"
-        sessions[-1].append((where, fields))
-    return [*sessions]
+            ids |= {name, str(at(record.fields, "payload", "forked_from_id"))}
+        sessions[-1].append(record)
+    return sessions
 
 
-def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
+def _session(name: str, records: Sequence[Record]) -> Iterator[Transcript | Unread]:
     session = _Session(records)
     for where, fields in records:
         try:
@@ -110,27 +97,27 @@ def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
         except Malformed as error:
             yield Unread(f"{where}: {error}")
     transcript = session.tree.transcript(name)
-    is_of_subagent, history = _is_of_subagent(records), _origin(records)
-    yield replace(transcript, is_of_subagent=is_of_subagent, history=history)
+    yield replace(transcript, is_of_subagent=_is_of_subagent(records), history=_origin(records))
 
 
 class _Session:
     """A session that is being read."""
 
-    def __init__(self, records: _Records) -> None:
+    def __init__(self, records: Sequence[Record]) -> None:
         items = [fields.get("payload") for _, fields in records if _is_item(fields)]
-        shown = [fields_of(fields.get("payload")) for _, fields in records if _is_shown(fields)]
+        shown_records = [fields for _, fields in records if _is_shown(fields)]
+        shown_events = [fields_of(fields.get("payload")) for fields in shown_records]
         self.tree = Tree()
         self._has_prompt = False
-        self._typed = _typed_by_the_user(shown)
-        self._only_shown = {"user", "assistant"} - _roles(items, self._typed)
+        self._typed_texts = _typed_by_the_user(shown_events)
+        self._roles_without_items = {"user", "assistant"} - _roles(items, self._typed_texts)
         self._has_completed_messages = any(
-            shown_item(event) is not event and shown_message(event) for event in shown
+            shown_item(event) is not event and shown_message(event) for event in shown_events
         )
-        self._inherited = _inherited_questions(records)
-        self._calls = {str(at(item, "call_id")) for item in items}
-        self._written: set[str] = set()  # the items that have an id
-        self._last: Any = None
+        self._inherited_sources = _inherited_questions(records)
+        self._call_ids = {str(at(item, "call_id")) for item in items}
+        self._items_with_id: set[str] = set()  # the items that have an id
+        self._last_item: Any = None
 
     def add(self, where: str, fields: Mapping[str, Any]) -> Iterator[Unread]:
         """Adds a line of the file."""
@@ -139,8 +126,9 @@ class _Session:
         if kind == "session_meta" and isinstance(payload, Mapping):
             events = self._prompt(payload)
         elif kind == "compacted":
-            said = [event.text for _, event in self.tree.path() if event.is_by_user]
-            events = [_compaction(mapping(payload), said)]
+            path = self.tree.numbered_path()
+            user_texts = [event.text for _, event in path if event.is_by_user]
+            events = [_compaction(mapping(payload), user_texts)]
         elif _reaches_back(fields):
             count = at(payload, "num_turns")
             if _roll_back(self.tree, count):
@@ -151,7 +139,7 @@ class _Session:
             events = self._item(mapping(payload))
         elif _is_shown(fields):
             events = self._shown(mapping(payload))
-        if where in self._inherited:
+        if where in self._inherited_sources:
             events = [
                 Event(Kind.REMINDER, event.text) if event.is_by_user else event for event in events
             ]
@@ -167,17 +155,19 @@ class _Session:
 
     def _item(self, item: Mapping[str, Any]) -> list[Event]:
         """The events of an item, unless it is in the file already."""
-        is_repeat = item == self._last and item.get("call_id") is not None
-        self._last = item
-        return [] if is_repeat or self._was_written(item) else _read_item(item, self._typed)
+        is_repeat = item == self._last_item and item.get("call_id") is not None
+        self._last_item = item
+        if is_repeat or self._was_written(item):
+            return []
+        return _read_item(item, self._typed_texts)
 
     def _was_written(self, item: Mapping[str, Any]) -> bool:
         """Whether an item with an id is in the file already, as it is; it is noted for the next."""
         if not item.get("id"):
             return False
         content = json.dumps(item, sort_keys=True)
-        is_repeat = content in self._written
-        self._written.add(content)
+        is_repeat = content in self._items_with_id
+        self._items_with_id.add(content)
         return is_repeat
 
     def _shown(self, event: Mapping[str, Any]) -> list[Event]:
@@ -185,13 +175,14 @@ class _Session:
         if message := shown_message(event):
             is_completed = shown_item(event) is not event
             is_read = is_completed or not self._has_completed_messages
-            return [message] if is_read and message.role in self._only_shown else []
+            return [message] if is_read and message.role in self._roles_without_items else []
         identity = identity_of(event)
-        if identity and identity in self._calls:
+        if identity and identity in self._call_ids:
             return []
-        call = shown_call(event)
-        self._calls |= {identity} if call else set()
-        return call
+        events = shown_call(event)
+        if events:
+            self._call_ids.add(identity)
+        return events
 
 
 def _is_item(fields: Mapping[str, Any]) -> bool:
@@ -218,7 +209,7 @@ def _roles(items: Sequence[Any], typed: Set[str]) -> set[str]:
     return roles
 
 
-def _inherited_questions(records: _Records) -> frozenset[str]:
+def _inherited_questions(records: Sequence[Record]) -> frozenset[str]:
     """The sources of what a subagent has from the session that started it, if that is what the user
     asked there without the replies, so that nobody asks it here.
     """
@@ -247,22 +238,24 @@ def _read_item(item: Any, typed: Set[str] = frozenset()) -> list[Event]:
     return read_messages([item])
 
 
-def _headers(records: _Records) -> list[Mapping[str, Any]]:
+def _headers(records: Sequence[Record]) -> list[Mapping[str, Any]]:
     """The payloads of `session_meta`."""
-    found = (fields.get("payload") for _, fields in records if fields["type"] == "session_meta")
-    return [payload for payload in found if isinstance(payload, Mapping)]
+    headers = [fields for _, fields in records if fields.get("type") == "session_meta"]
+    payloads = [fields.get("payload") for fields in headers]
+    return [payload for payload in payloads if isinstance(payload, Mapping)]
 
 
-def _is_of_subagent(records: _Records) -> bool:
+def _is_of_subagent(records: Sequence[Record]) -> bool:
     """Whether a session was started by another one."""
     headers = _headers(records)
     return bool(headers) and "subagent" in fields_of(headers[0].get("source"))
 
 
-def _origin(records: _Records) -> str:
+def _origin(records: Sequence[Record]) -> str:
     """The id of the session; of a fork, that of the session whose history it begins with."""
     headers = _headers(records)
-    return str(headers[-1].get("forked_from_id") or headers[-1].get("id") or "") if headers else ""
+    last = headers[-1] if headers else {}
+    return str(last.get("forked_from_id") or last.get("id") or "")
 
 
 def _reaches_back(value: Any) -> bool:
@@ -271,39 +264,39 @@ def _reaches_back(value: Any) -> bool:
     return bool(at(value, "type") == "event_msg" and kind == "thread_rolled_back")
 
 
-def _compaction(payload: Mapping[str, Any], said: Sequence[str]) -> Event:
+def _compaction(payload: Mapping[str, Any], user_texts: Sequence[str]) -> Event:
     """The context from a compaction on: what replaces the history; else the summary, before which
     Codex repeats the user's last messages (`build_compacted_history` in codex-rs/core).
     """
     history = payload.get("replacement_history")
     if not isinstance(history, list):
         summary = str(payload.get("message") or "")
-        return Event(Kind.COMPACTION, "\n".join([*_last_messages(said), summary]))
+        return Event(Kind.COMPACTION, "\n".join([*_last_texts(user_texts), summary]))
     items = [item for item in history if at(item, "type") not in _NOT_MESSAGES]
     texts = [event.text for item in items for event in _read_item(item)]
     return Event(Kind.COMPACTION, "\n".join(texts))
 
 
-def _last_messages(said: Sequence[str]) -> list[str]:
-    """The last messages, of which a compaction repeats 20,000 tokens."""
-    kept: list[str] = []
-    left = _REPEATED
-    for text in reversed(said):
-        left -= len(text)
-        if left < 0:
+def _last_texts(user_texts: Sequence[str]) -> list[str]:
+    """The user's last messages, of which a compaction repeats 20,000 tokens."""
+    count, size = 0, 0
+    for text in reversed(user_texts):
+        size += len(text)
+        if size > _REPEATED:
             break
-        kept.insert(0, text)
-    return kept
+        count += 1
+    return [*user_texts[len(user_texts) - count :]]
 
 
 def _roll_back(tree: Tree, count: Any) -> bool:
     """Goes back to before the user's last `count` messages; returns whether there are any."""
     if not isinstance(count, int) or count < 1:
         raise Malformed(f"it takes back {shortened(count)} turns, which is not a number")
-    path = tree.path()
+    path = tree.numbered_path()
     events = [event for _, event in path]
-    starts = [number for number, event in enumerate(events) if event.is_by_user]
-    starts = [n for n in starts if not n or not events[n - 1].is_by_user]  # one turn each
+    questions = [number for number, event in enumerate(events) if event.is_by_user]
+    # messages that follow each other begin one turn
+    starts = [n for n in questions if not n or not events[n - 1].is_by_user]
     if not starts:
         return False
     first = starts[-min(count, len(starts))]

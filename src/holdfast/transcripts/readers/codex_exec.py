@@ -7,22 +7,14 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    entries,
-    field_of,
-    file_of,
-    mapping,
-    objects,
-)
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.reader import Format, Unread, Values, file_of, objects
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
+    call_events,
     linear,
     message_events,
 )
@@ -39,10 +31,10 @@ def _recognises(value: Any) -> bool:
 
 @dataclass
 class _Thread:
-    """A thread that is being read; `begun` are the items that have not ended, by their ids."""
+    """A thread that is being read; `unfinished` are the items that have not ended, by their ids."""
 
     events: list[Event] = field(default_factory=list)
-    begun: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    unfinished: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
@@ -63,61 +55,55 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                 thread.events.append(Event(Kind.ERROR, str(text)))
             elif kind in ("item.started", "item.updated"):
                 item = mapping(fields.get("item"))
-                thread.begun[str(item.get("id"))] = item
+                thread.unfinished[str(item.get("id"))] = item
             elif kind == "item.completed":
                 item = mapping(fields.get("item"))
-                thread.begun.pop(str(item.get("id")), None)
-                thread.events += _item(item)
+                thread.unfinished.pop(str(item.get("id")), None)
+                thread.events += _events_of_item(item)
         except Malformed as error:
             yield Unread(f"{where}: {error}")
     for name, thread in threads.items():
-        for item in thread.begun.values():  # such as a command that was still running
+        for item in thread.unfinished.values():  # such as a command that was still running
             try:
-                thread.events += _item(item)
+                thread.events += _events_of_item(item)
             except Malformed as error:
                 yield Unread(f"{name}: {error}")
         if thread.events:
             yield linear(name, thread.events)
 
 
-def _item(item: Mapping[str, Any]) -> list[Event]:
-    kind, call_id = item.get("type", item.get("item_type")), str(item.get("id", ""))
-    match kind:
+def _events_of_item(item: Mapping[str, Any]) -> list[Event]:
+    call_id = str(item.get("id", ""))
+    match kind := item.get("type", item.get("item_type")):
         case "agent_message" | "assistant_message":
             return message_events("assistant", str(field_of(item, "text")))
         case "command_execution":
             command = {"command": str(field_of(item, "command"))}
-            return _called("shell", command, call_id, item.get("aggregated_output") or "")
+            output = text_of(item.get("aggregated_output") or "")
+            return call_events(ToolCall("shell", command, call_id), output)
         case "file_change":
             changes = [mapping(change) for change in entries(field_of(item, "changes"))]
             calls = [ToolCall("apply_patch", change, call_id) for change in changes]
             return message_events("assistant", "", calls)
         case "mcp_tool_call":
+            tool, arguments = str(field_of(item, "tool")), fields_of(item.get("arguments"))
             result = at(item, "error", "message") or at(item, "result", "content")
-            name, arguments = str(field_of(item, "tool")), fields_of(item.get("arguments"))
-            return _called(name, arguments, call_id, result)
+            call = ToolCall(tool, arguments, call_id)
+            return call_events(call, None if result is None else text_of(result))
         case "collab_tool_call":  # of subagents
-            asked = {"prompt": item["prompt"]} if item.get("prompt") else {}
-            return _called(str(field_of(item, "tool")), asked, call_id)
+            prompt = {"prompt": item["prompt"]} if item.get("prompt") else {}
+            return call_events(ToolCall(str(field_of(item, "tool")), prompt, call_id))
         case "web_search":
-            return _called("web_search", {"query": str(item.get("query") or "")}, call_id)
+            query = {"query": str(item.get("query") or "")}
+            return call_events(ToolCall("web_search", query, call_id))
         case "todo_list":
-            return _called("update_plan", {"plan": entries(item.get("items"))}, call_id)
+            plan = {"plan": entries(item.get("items"))}
+            return call_events(ToolCall("update_plan", plan, call_id))
         case "error":
             return [Event(Kind.ERROR, str(item.get("message") or ""))]
         case "reasoning":
             return []
     raise Malformed(f"it has an item of the type {shortened(kind)}, which is not read")
-
-
-def _called(
-    name: str, arguments: Mapping[str, Any], call_id: str, result: Any = None
-) -> list[Event]:
-    """A call, and its result unless that is None."""
-    events = message_events("assistant", "", [ToolCall(name, arguments, call_id)])
-    if result is not None:
-        events.append(Event(Kind.TOOL_RESULT, text_of(result), call_id=call_id))
-    return events
 
 
 FORMAT = Format("codex-exec", _recognises, _read, has_events=True)

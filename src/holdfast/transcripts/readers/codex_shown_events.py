@@ -10,16 +10,16 @@ from typing import Any
 
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import first_of, text_of
-from holdfast.transcripts.reader import at, decoded
-from holdfast.transcripts.transcript import Event, Kind
+from holdfast.transcripts.json_fields import at, decoded
+from holdfast.transcripts.transcript import Event, Kind, call_events
 from holdfast.validation.json_values import fields_of
 
 _ROLES = {
     **{"user_message": "user", "agent_message": "assistant"},
     **{"UserMessage": "user", "AgentMessage": "assistant"},
 }
-# the sources of commands that the model did not begin: the user's, and more input for one
-_NOT_BEGUN = ("user_shell", "userShell", "unified_exec_interaction", "unifiedExecInteraction")
+# the sources of commands that are not the model's: the user's, and more input for one
+_NOT_BY_MODEL = ("user_shell", "userShell", "unified_exec_interaction", "unifiedExecInteraction")
 
 
 def shown_item(event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -48,33 +48,34 @@ def shown_call(event: Mapping[str, Any]) -> list[Event]:
     item, call_id = shown_item(event), identity_of(event)
     output = first_of(item, "aggregated_output", "aggregatedOutput", "stdout", default="")
     match item.get("type"):
-        case "exec_command_end" | "CommandExecution" if item.get("source") not in _NOT_BEGUN:
-            arguments = {"command": item.get("command")}
-            return _called("exec_command", arguments, str(output), call_id)
+        case "exec_command_end" | "CommandExecution" if item.get("source") not in _NOT_BY_MODEL:
+            command = {"command": item.get("command")}
+            return call_events(ToolCall("exec_command", command, call_id), str(output))
         case "patch_apply_end" | "FileChange":
             patch = "\n".join(starmap(_patch_of, _changes(item.get("changes"))))
-            return _called("apply_patch", {"input": patch}, str(output), call_id)
+            return call_events(ToolCall("apply_patch", {"input": patch}, call_id), str(output))
         case "mcp_tool_call_end" | "McpToolCall":
             invocation = fields_of(item.get("invocation")) or item
             name = f"mcp__{invocation.get('server')}__{invocation.get('tool')}"
             result = at(item, "result", "Ok", "content") or at(item, "result", "content")
-            return _called(name, invocation.get("arguments"), text_of(result), call_id)
+            call = ToolCall(name, _arguments(invocation.get("arguments")), call_id)
+            return call_events(call, text_of(result))
         case "DynamicToolCall":
             result = first_of(item, "content_items", "contentItems")
-            return _called(str(item.get("tool")), item.get("arguments"), text_of(result), call_id)
+            call = ToolCall(str(item.get("tool")), _arguments(item.get("arguments")), call_id)
+            return call_events(call, text_of(result))
     return []
 
 
-def _called(name: str, arguments: Any, result: str, call_id: str) -> list[Event]:
-    call = Event(Kind.TOOL_CALL, call=ToolCall(name, dict(fields_of(decoded(arguments))), call_id))
-    return [call, Event(Kind.TOOL_RESULT, result, call_id=call_id)]
+def _arguments(arguments: Any) -> dict[str, Any]:
+    return dict(fields_of(decoded(arguments)))
 
 
-def _changes(listed: Any) -> list[tuple[str, Any]]:
+def _changes(changes: Any) -> list[tuple[str, Any]]:
     """The path of each changed file with its change: they are an object, or a list."""
-    if isinstance(listed, list):
-        return [(str(at(change, "path")), change) for change in listed]
-    return [*fields_of(listed).items()]
+    if isinstance(changes, list):
+        return [(str(at(change, "path")), change) for change in changes]
+    return [*fields_of(changes).items()]
 
 
 def _patch_of(path: str, change: Any) -> str:

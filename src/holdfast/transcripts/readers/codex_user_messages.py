@@ -6,17 +6,19 @@ the elements it stands in: those of other versions count if the message is nothi
 """
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import element_around, without_elements
-from holdfast.transcripts.reader import at
+from holdfast.transcripts.json_fields import at
 from holdfast.transcripts.transcript import Event, Kind
 
 _INSTRUCTIONS = ("<user_instructions>", "# AGENTS.md instructions")  # the project's rules
 _INSTRUCTIONS_KIND = "agents_md.instructions"
-_KINDS_THAT_TELL_NOTHING = ("", "unknown")
+_USERS_KIND = "user."  # what the kinds of the user's parts begin with
+_KINDS_WITHOUT_AUTHOR = ("", "unknown")
 _INJECTED = (  # elements that Codex writes into messages of the user
     *("environment_context", "subagent_notification", "user_shell_command"),
     *("skill", "user_action", "model_switch", "collaboration_mode", "permissions instructions"),
@@ -24,7 +26,7 @@ _INJECTED = (  # elements that Codex writes into messages of the user
     *("recommended_plugins", "codex_internal_context", "external_codex_git_state"),
     *("in-app-browser-context", "response-annotations"),
 )
-_INTERRUPTED = "turn_aborted"  # the element that says that the user interrupted the assistant
+_INTERRUPTION = "turn_aborted"  # the element that says that the user interrupted the assistant
 # what editors and the app put before the user's words
 _BEFORE_REQUEST = re.compile(
     r"\A\s*(?:"
@@ -40,6 +42,30 @@ _BEFORE_REQUEST = re.compile(
 _IMAGE = re.compile(r"<image\b[^>]*>\s*(?:</image>\s*|\Z)")  # around the part with the image itself
 
 
+@dataclass(frozen=True)
+class _Part:
+    """A part of a message.
+
+    Args:
+        kind: as the message names it; "" if it does not.
+        event: what Codex wrote there; None for the user's words, and for a part without text.
+    """
+
+    text: str
+    kind: str
+    event: Event | None
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the message says that it is the user's."""
+        return self.kind.startswith(_USERS_KIND)
+
+    @property
+    def is_words(self) -> bool:
+        """Whether it is a text of the user's."""
+        return self.event is None and bool(self.text.strip())
+
+
 def events_of_user_message(item: Mapping[str, Any], typed: Set[str]) -> list[Event]:
     """The events in a message of the role `user`: one message with all words of the user's, between
     what Codex wrote before them and after them.
@@ -51,36 +77,57 @@ def events_of_user_message(item: Mapping[str, Any], typed: Set[str]) -> list[Eve
     Raises:
         Malformed: a part of it cannot be read.
     """
+    parts = _with_elements_by_codex(_parts(item), typed)
+    words = [part for part in parts if part.is_words]
+    first = parts.index(words[0]) if words else len(parts)
+    before = [part.event for part in parts[:first] if part.event]
+    after = [part.event for part in parts[first:] if part.event]
+    is_marked = any(part.is_marked for part in parts)
+    if not words and before and not is_marked:
+        return before
+    text = "\n".join(part.text for part in words)
+    return [*before, *_events_of_words(text, is_marked), *after]
+
+
+def _parts(item: Mapping[str, Any]) -> list[_Part]:
+    """The parts of a message, with the events of those that are known to be Codex's."""
     content = item.get("content")
     texts = [text_of(part) for part in (content if isinstance(content, list) else [content])]
-    kinds = _kinds_of_parts(item, texts)
-    is_marked = any(map(_is_users, kinds))
-    by_codex = _events_by_codex(texts, kinds, typed)
-    written = [event for event in by_codex if event]
-    words = _left(texts, by_codex)
-    if not words and written and not is_marked:
-        return written
-    first = texts.index(words[0]) if words else len(texts)
-    before = [event for event in by_codex[:first] if event]
-    return [*before, *_words("\n".join(words), is_marked), *written[len(before) :]]
-
-
-def _events_by_codex(
-    texts: Sequence[str], kinds: Sequence[str], typed: Set[str]
-) -> list[Event | None]:
-    """The event of each part that Codex wrote; None for the user's, and for those without text.
-
-    If all that is not known to be Codex's are elements that the user did not type, another version
-    of Codex wrote them.
-    """
-    events = [*map(_known_event, texts, kinds)]
-    left = _left(texts, events)
-    is_typed = without_whitespace("".join(left)) in typed
-    if any(map(_is_users, kinds)) or is_typed or not all(map(element_around, left)):
-        return events
+    kinds = at(item, "internal_chat_message_metadata_passthrough", "content_item_kinds")
+    if not isinstance(kinds, list) or len(kinds) != len(texts):
+        kinds = [""] * len(texts)
+    kinds = [str(kind or "") for kind in kinds]
     return [
-        event or (Event(Kind.REMINDER, text) if text.strip() else None)
-        for text, event in zip(texts, events, strict=True)
+        _Part(text, kind, _known_event(text, kind)) for text, kind in zip(texts, kinds, strict=True)
+    ]
+
+
+def _known_event(text: str, kind: str) -> Event | None:
+    """The event of a part that is known to be Codex's; None for any other."""
+    if kind.startswith(_USERS_KIND) or not text.strip():
+        return None
+    element = element_around(text)
+    if kind == _INSTRUCTIONS_KIND or text.lstrip().startswith(_INSTRUCTIONS):
+        return Event(Kind.MESSAGE, text, "system")
+    if element == _INTERRUPTION:
+        return Event(Kind.INTERRUPTION, text)
+    if element in _INJECTED or kind not in _KINDS_WITHOUT_AUTHOR:
+        return Event(Kind.REMINDER, text)
+    return None
+
+
+def _with_elements_by_codex(parts: list[_Part], typed: Set[str]) -> list[_Part]:
+    """The parts; if all that is not known to be Codex's are elements that the user did not type,
+    another version of Codex wrote them.
+    """
+    texts = [part.text for part in parts if part.is_words]
+    is_typed = without_whitespace("".join(texts)) in typed
+    is_marked = any(part.is_marked for part in parts)
+    if is_marked or is_typed or not all(map(element_around, texts)):
+        return parts
+    return [
+        replace(part, event=Event(Kind.REMINDER, part.text)) if part.is_words else part
+        for part in parts
     ]
 
 
@@ -89,43 +136,13 @@ def without_whitespace(text: str) -> str:
     return "".join(text.split())
 
 
-def _left(texts: Sequence[str], by_codex: Sequence[Event | None]) -> list[str]:
-    """The texts that Codex did not write."""
-    return [text for text, event in zip(texts, by_codex, strict=True) if text.strip() and not event]
-
-
-def _kinds_of_parts(item: Mapping[str, Any], parts: Sequence[Any]) -> list[str]:
-    """The kind of each part; "" where the message does not tell it."""
-    kinds = at(item, "internal_chat_message_metadata_passthrough", "content_item_kinds")
-    if not isinstance(kinds, list) or len(kinds) != len(parts):
-        return [""] * len(parts)
-    return [str(kind or "") for kind in kinds]
-
-
-def _is_users(kind: str) -> bool:
-    return kind.startswith("user.")
-
-
-def _known_event(text: str, kind: str) -> Event | None:
-    """The event of a part that is known to be Codex's; None for any other."""
-    if _is_users(kind) or not text.strip():
-        return None
-    element = element_around(text)
-    if kind == _INSTRUCTIONS_KIND or text.lstrip().startswith(_INSTRUCTIONS):
-        return Event(Kind.MESSAGE, text, "system")
-    if element == _INTERRUPTED:
-        return Event(Kind.INTERRUPTION, text)
-    if element in _INJECTED or kind not in _KINDS_THAT_TELL_NOTHING:
-        return Event(Kind.REMINDER, text)
-    return None
-
-
-def _words(text: str, is_marked: bool) -> list[Event]:
+def _events_of_words(text: str, is_marked: bool) -> list[Event]:
     """The user's words, and before them what the app wrote into the same text."""
     surroundings = _BEFORE_REQUEST.match(text)
     before = [Event(Kind.REMINDER, surroundings[0])] if surroundings else []
-    words = _IMAGE.sub("", text[surroundings.end() :] if surroundings else text).strip()
-    said = words if is_marked else without_elements(words, _INJECTED)
-    if words and not said:
-        return [*before, Event(Kind.REMINDER, words)]
-    return [*before, Event(Kind.MESSAGE, said, "user")]
+    request = text[surroundings.end() :] if surroundings else text
+    request = _IMAGE.sub("", request).strip()
+    words = request if is_marked else without_elements(request, _INJECTED)
+    if request and not words:
+        return [*before, Event(Kind.REMINDER, request)]
+    return [*before, Event(Kind.MESSAGE, words, "user")]

@@ -7,24 +7,17 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
+from holdfast.plurals import count_of
 from holdfast.transcripts.content_blocks import read_call, text_of
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    entries,
-    field_of,
-    file_of,
-    mapping,
-    objects,
-)
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, objects
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
     Tree,
+    call_events,
     message_events,
 )
 from holdfast.validation.json_values import fields_of
@@ -53,20 +46,112 @@ def _recognises(value: Any) -> bool:
     return kind in _DIALOG or ("." in kind and {"id", "parentId", "timestamp"} <= fields.keys())
 
 
+@dataclass(frozen=True)
+class _LoggedEvent:
+    """An event as the log has it.
+
+    Args:
+        id: "" if it has none.
+        agent: the subagent whose event it is; "" for the session's.
+    """
+
+    where: str
+    kind: str
+    data: Mapping[str, Any]
+    id: str
+    agent: str
+
+
+def _logged_event(record: Record) -> _LoggedEvent:
+    fields = record.fields
+    data = fields_of(fields.get("data"))
+    agent = str(fields.get("agentId") or data.get("parentToolCallId") or "")
+    identity = str(fields.get("id") or "")
+    return _LoggedEvent(record.source, str(fields.get("type")), data, identity, agent)
+
+
+def _read(values: Values) -> Iterator[Transcript | Unread]:
+    records, others = objects(values)
+    yield from others
+    file = file_of(values[0].source)
+    source = file
+    dialogs: dict[str, _Dialog] = {"": _Dialog()}
+    event_ids: set[str] = set()
+    unknown_kinds: Counter[str] = Counter()
+    for event in map(_logged_event, records):
+        if event.id in event_ids:  # a history may be written again
+            continue
+        if event.id:
+            event_ids.add(event.id)
+        if event.kind == "session.start" and event.data.get("sessionId"):
+            name = f"{file_of(event.where)}, session {event.data['sessionId']}"
+            if name != source and dialogs[""].tree.tip is not None:
+                yield from _transcripts(dialogs, source)
+                dialogs = {"": _Dialog()}
+            source = name
+        if event.kind in _DIALOG:
+            try:
+                yield from dialogs.setdefault(event.agent, _Dialog()).add(event)
+            except Malformed as error:
+                yield Unread(f"{event.where}: {error}")
+        elif not event.kind.startswith(_BOOKKEEPING):
+            unknown_kinds[event.kind] += 1
+    for kind, count in unknown_kinds.items():
+        which = "event is" if count == 1 else "events are"
+        yield Unread(f"{file}: {count} {which} of the unknown type {shortened(kind)}, and left out")
+    yield from _transcripts(dialogs, source)
+
+
 @dataclass
 class _Dialog:
     """The session, or a subagent of it, while it is read.
 
     Args:
         tips: the end of the path before each event, by the event's id.
-        called: the ids of the calls that messages of the assistant or commands of the user have.
+        call_ids: of the calls that messages of the assistant or commands of the user have.
     """
 
     tree: Tree = field(default_factory=Tree)
     tips: dict[str, int | None] = field(default_factory=dict)
-    called: set[str] = field(default_factory=set)
+    call_ids: set[str] = field(default_factory=set)
 
-    def events(self, kind: str, data: Mapping[str, Any]) -> list[Event]:
+    def add(self, logged: _LoggedEvent) -> Iterator[Unread]:
+        """Adds an event of the log, and says what of it cannot be read."""
+        self.tips[logged.id] = self.tree.tip
+        if logged.kind == "session.start":
+            version = logged.data.get("version", _VERSION)
+            if version != _VERSION:
+                yield Unread(
+                    f"{logged.where}: the version {shortened(version)} of Copilot CLI's events is"
+                    f" not known; they are read as version {_VERSION}"
+                )
+        elif logged.kind == "session.snapshot_rewind":
+            yield from self._rewind(logged)
+        elif logged.kind == "session.truncation":
+            count = logged.data.get("messagesRemovedDuringTruncation")
+            messages = count_of(count, "message") if isinstance(count, int) else "messages"
+            yield Unread(
+                f"{logged.where}: Copilot CLI removed {messages} from the model's context (a"
+                " truncation); the log does not say which, so they are taken to be in it still"
+            )
+        else:
+            copy_ids = (logged.id,) if logged.id else ()
+            self.tree.add(
+                replace(event, id=logged.id, copy_ids=copy_ids, source=logged.where)
+                for event in self._events(logged.kind, logged.data)
+            )
+
+    def _rewind(self, logged: _LoggedEvent) -> Iterator[Unread]:
+        """Takes back an event and those after it, unless the program removed them from the file."""
+        target = str(field_of(logged.data, "upToEventId"))
+        if target in self.tips:
+            self.tree.tip = self.tips[target]
+            yield Unread(
+                f"{logged.where}: Copilot CLI rewound the session to before the event"
+                f" {shortened(target)}, so what followed it is left out"
+            )
+
+    def _events(self, kind: str, data: Mapping[str, Any]) -> list[Event]:
         """The events of an entry of the log; a call that starts counts unless a message had it."""
         match kind:
             case "system.message":
@@ -76,19 +161,18 @@ class _Dialog:
             case "assistant.message":
                 text = text_of(data.get("content"))
                 calls = [_call(mapping(request)) for request in entries(data.get("toolRequests"))]
-                self.called.update(call.id for call in calls)
+                self.call_ids.update(call.id for call in calls)
                 return message_events("assistant", text, calls) if text or calls else []
             case "tool.user_requested":  # a command of the user's, whose start follows
-                self.called.add(_call_id(data))
+                self.call_ids.add(_call_id(data))
                 return []
             case "tool.execution_start":
-                is_new = _call_id(data) not in self.called
-                return message_events("assistant", "", [_call(data)]) if is_new else []
+                return [] if _call_id(data) in self.call_ids else call_events(_call(data))
             case "tool.execution_complete":
                 return [_result(data)]
             case "session.compaction_complete":
                 summary = str(data.get("summaryContent") or "")
-                return [Event(Kind.COMPACTION, summary)] if data.get("success") is not False else []
+                return [] if data.get("success") is False else [Event(Kind.COMPACTION, summary)]
             case "session.context_cleared":
                 return [Event(Kind.COMPACTION)]
             case "abort":
@@ -98,85 +182,11 @@ class _Dialog:
         return [Event(Kind.REMINDER, str(data.get("content") or ""))]
 
 
-def _read(values: Values) -> Iterator[Transcript | Unread]:
-    records, others = objects(values)
-    yield from others
-    dialogs: dict[str, _Dialog] = {"": _Dialog()}
-    seen: set[str] = set()  # the ids of the events so far: a history may be written again
-    unknown: Counter[str] = Counter()
-    source = file_of(values[0][0])
-    for where, record in records:
-        kind, data = str(record.get("type")), fields_of(record.get("data"))
-        agent = str(record.get("agentId") or data.get("parentToolCallId") or "")
-        if str(record.get("id")) in seen:
-            continue
-        seen |= {record["id"]} if isinstance(record.get("id"), str) else set()
-        if kind == "session.start" and data.get("sessionId"):
-            name = f"{file_of(where)}, session {data['sessionId']}"
-            if name != source and dialogs[""].tree.tip is not None:
-                yield from _transcripts(dialogs, source)
-                dialogs = {"": _Dialog()}
-            source = name
-        if kind in _DIALOG:
-            yield from _add(record, dialogs.setdefault(agent, _Dialog()), where)
-        elif not kind.startswith(_BOOKKEEPING):
-            unknown[kind] += 1
-    file = file_of(values[0][0])
-    for kind, count in unknown.items():
-        which = "event is" if count == 1 else "events are"
-        yield Unread(f"{file}: {count} {which} of the unknown type {shortened(kind)}, and left out")
-    yield from _transcripts(dialogs, source)
-
-
-def _add(record: Mapping[str, Any], dialog: _Dialog, where: str) -> Iterator[Unread]:
-    """Adds an event to its dialog."""
-    kind, data = str(record.get("type")), fields_of(record.get("data"))
-    identity = str(record.get("id") or "")
-    dialog.tips[identity] = dialog.tree.tip
-    try:
-        if kind == "session.start":
-            version = data.get("version", _VERSION)
-            if version != _VERSION:
-                yield Unread(
-                    f"{where}: the version {shortened(version)} of Copilot CLI's events is not"
-                    f" known; they are read as version {_VERSION}"
-                )
-        elif kind == "session.snapshot_rewind":
-            yield from _rewind(dialog, data, where)
-        elif kind == "session.truncation":
-            count = data.get("messagesRemovedDuringTruncation")
-            counted = f"{count} {'message' if count == 1 else 'messages'}"
-            messages = counted if isinstance(count, int) else "messages"
-            yield Unread(
-                f"{where}: Copilot CLI removed {messages} from the model's context (a truncation);"
-                " the log does not say which, so they are taken to be in it still"
-            )
-        else:
-            events = dialog.events(kind, data)
-            copies = (identity,) if identity else ()
-            dialog.tree.add(
-                replace(event, id=identity, copy_ids=copies, source=where) for event in events
-            )
-    except Malformed as error:
-        yield Unread(f"{where}: {error}")
-
-
 def _transcripts(dialogs: Mapping[str, _Dialog], source: str) -> Iterator[Transcript]:
     for agent, dialog in dialogs.items():
         transcript = dialog.tree.transcript(f"{source} {agent}" if agent else source)
         if transcript.events:
             yield replace(transcript, is_of_subagent=bool(agent))
-
-
-def _rewind(dialog: _Dialog, data: Mapping[str, Any], where: str) -> Iterator[Unread]:
-    """Takes back an event and those after it, unless the program removed them from the file."""
-    target = str(field_of(data, "upToEventId"))
-    if target in dialog.tips:
-        dialog.tree.tip = dialog.tips[target]
-        yield Unread(
-            f"{where}: Copilot CLI rewound the session to before the event {shortened(target)}, so"
-            " what followed it is left out"
-        )
 
 
 def _classified(data: Mapping[str, Any]) -> list[Event]:

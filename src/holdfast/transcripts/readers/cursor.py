@@ -10,26 +10,18 @@ from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
+from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.injected import element_text, without_elements
-from holdfast.transcripts.reader import (
-    Format,
-    Located,
-    Markdown,
-    Unread,
-    Values,
-    at,
-    decoded,
-    entries,
-    file_of,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, decoded, entries, list_of, mapping
+from holdfast.transcripts.reader import Format, Located, Markdown, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
+    call_events,
     linear,
     message_events,
 )
@@ -66,11 +58,9 @@ def _is_of_stream(value: Any) -> bool:
     if fields.get("type") == "tool_call":
         return isinstance(fields.get("tool_call"), Mapping)
     message = fields_of(fields.get("message"))
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else []
-    is_plain = message.keys() == {"role", "content"} and all(
-        at(b, "type") == "text" for b in blocks
-    )
+    blocks = list_of(message.get("content"))
+    is_text = all(at(block, "type") == "text" for block in blocks)
+    is_plain = message.keys() == {"role", "content"} and is_text
     return fields.get("type") in ("user", "assistant") and is_plain and bool(blocks)
 
 
@@ -83,14 +73,15 @@ def _is_of_agent(value: Any) -> bool:
 
 
 def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
-    lines: Values = []
-    printed: dict[str, Values] = {}  # of the agent's output, by session
+    transcript_lines: Values = []
+    output_lines: dict[str, Values] = {}  # of the agent, by session
     for where, value in values:
         if _is_of_stream(value):
-            printed.setdefault(str(value["session_id"]), []).append(Located(where, value))
+            session = str(value["session_id"])
+            output_lines.setdefault(session, []).append(Located(where, value))
             continue
         if _is_of_agent(value):
-            lines.append(Located(where, value))
+            transcript_lines.append(Located(where, value))
             continue
         try:
             if isinstance(value, Markdown):
@@ -101,19 +92,20 @@ def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
                 yield from _tabs(where, mapping(value))
         except Malformed as error:
             yield Unread(f"{where}: {error}")
-    if lines:
-        yield from _agent(lines)
-    for session, listed in printed.items():
-        yield from _stream(f"{file_of(listed[0].source)}, session {session}", listed)
+    if transcript_lines:
+        yield from _agent(transcript_lines)
+    for session, lines in output_lines.items():
+        yield from _stream(f"{file_of(lines[0].source)}, session {session}", lines)
 
 
 def _exported(where: str, text: str) -> Iterator[Transcript | Unread]:
-    before, *turns = _SPEAKER.split(_EXPORT.sub("", text.replace("\r\n", "\n")))
-    if before.strip():
+    preface, *turns = _SPEAKER.split(_EXPORT.sub("", text.replace("\r\n", "\n")))
+    if preface.strip():
         yield Unread(f"{where}: what stands before its first message is left out")
     events: list[Event] = []
-    for speaker, said in zip(turns[::2], turns[1::2], strict=True):
-        events += message_events(_ROLES[speaker], said.strip().removesuffix("\n\n---").strip())
+    for speaker, words in zip(turns[::2], turns[1::2], strict=True):
+        text = words.strip().removesuffix("\n\n---").strip()
+        events += message_events(_ROLES[speaker], text)
     yield linear(file_of(where), events)
 
 
@@ -134,11 +126,11 @@ def _stream(name: str, lines: Values) -> Iterator[Transcript | Unread]:
     """
     is_in_parts = any(_is_part(line) for _, line in lines)
     events: list[Event] = []
-    begun: set[str] = set()
+    call_ids: set[str] = set()  # of the calls so far
     for where, line in lines:
         try:
             if line["type"] == "tool_call":
-                events += _streamed_call(line, begun)
+                events += _streamed_call(line, call_ids)
             elif line["type"] == "user":
                 events += [_classified(event) for event in read_message(line["message"])]
             elif not is_in_parts:
@@ -157,18 +149,21 @@ def _is_part(line: Mapping[str, Any]) -> bool:
     return "timestamp_ms" in line and "model_call_id" not in line and line["type"] == "assistant"
 
 
-def _streamed_call(line: Mapping[str, Any], begun: set[str]) -> list[Event]:
-    """A call when it begins, and its result when it ends."""
-    named = line["tool_call"]
-    name = next((name for name in named if isinstance(named[name], Mapping)), "")
-    fields, call_id = fields_of(named.get(name)), str(line.get("call_id") or "")
+def _streamed_call(line: Mapping[str, Any], call_ids: set[str]) -> list[Event]:
+    """A call when it begins, and its result when it ends. Its fields are in one that has the name
+    of the tool, such as `shellToolCall`.
+    """
+    wrapper = line["tool_call"]
+    name = next((name for name in wrapper if isinstance(wrapper[name], Mapping)), "")
+    fields = fields_of(wrapper.get(name))
+    call_id = str(line.get("call_id") or "")
     events: list[Event] = []
-    if call_id not in begun:
-        begun.add(call_id)
+    if call_id not in call_ids:
+        call_ids.add(call_id)
         tool = fields.get("name") or name.removesuffix("ToolCall")
         arguments = decoded(fields.get("args", fields.get("arguments")))
         call = read_call({"name": tool, "arguments": arguments, "id": call_id})
-        events += message_events("assistant", "", [call])
+        events += call_events(call)
     result = fields.get("result")
     if line.get("subtype") == "completed" and result is not None:
         text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
@@ -189,20 +184,20 @@ def _composer(where: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unr
     data, bubbles = mapping(value["composerData"]), fields_of(value.get("bubbles"))
     headers = entries(data.get("fullConversationHeadersOnly")) or entries(data.get("conversation"))
     events: list[Event] = []
-    missing = 0
+    missing_messages = 0
     for header in headers:
         name = str(at(header, "bubbleId"))
         bubble = bubbles.get(name, header if "text" in fields_of(header) else None)
         if bubble is None:
-            missing += 1
+            missing_messages += 1
         else:
             events += _bubble(mapping(bubble))
-    if missing:
-        count = f"{missing} {'message' if missing == 1 else 'messages'}"
+    if missing_messages:
+        count = count_of(missing_messages, "message")
         yield Unread(f"{where}: {count} that the database does not have left out")
-    listed = {str(at(header, "bubbleId")) for header in headers}
-    if others := len(bubbles.keys() - listed):
-        count = f"{others} {'message' if others == 1 else 'messages'}"
+    active = {str(at(header, "bubbleId")) for header in headers}
+    if abandoned := bubbles.keys() - active:
+        count = count_of(len(abandoned), "message")
         yield Unread(f"{where}: {count} of abandoned branches (a restored checkpoint) left out")
     if events:
         yield linear(where, events)

@@ -5,7 +5,8 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import output_messages, system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.reader import Format, at, dialog_per_value, field_of, mapping
+from holdfast.transcripts.json_fields import at, field_of, mapping
+from holdfast.transcripts.reader import Format, dialog_per_value
 from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of
 
@@ -15,11 +16,9 @@ def _recognises(value: Any) -> bool:
 
 
 def _read(value: Any) -> list[Event]:
-    if "contents" not in value:  # a line of a batch
-        value = {**value["request"], "response": value.get("response")}
-    instruction = next(
-        (value[name] for name in ("systemInstruction", "system_instruction") if value.get(name)), ""
-    )
+    if "contents" not in fields_of(value):  # a line of a batch
+        value = {**mapping(field_of(value, "request")), "response": value.get("response")}
+    instruction = value.get("systemInstruction") or value.get("system_instruction")
     if isinstance(instruction, Mapping):
         instruction = instruction.get("parts")
     answer = value if "candidates" in value else value.get("response")

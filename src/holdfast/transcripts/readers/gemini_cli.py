@@ -9,38 +9,31 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
+from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    entries,
-    file_of,
-    mapping,
-    objects,
-)
+from holdfast.transcripts.json_fields import at, entries, list_of, mapping
+from holdfast.transcripts.reader import Format, Unread, Values, file_of, objects
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
     branched,
+    each_after_the_other,
     linear,
     message_events,
 )
 from holdfast.validation.json_values import fields_of
 
-_ROLES = {"user": "user", "gemini": "assistant"}
 _FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compression")
 _INJECTED = ("session_context", "hook_context", "system-reminder")
 _COMPRESSED = "compressed"  # the type, made up here, of what replaced the dialog
 _TYPES = ("user", "gemini", "info", "warning", "error")
 # the first message of a saved chat, and where the texts of named files begin in a message
-_SETS_UP = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
-_GOES_ON = "System: Please continue."  # of the program, where the model stopped too early
+_OPENINGS = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
+_CONTINUATION = "System: Please continue."  # of the program, where the model stopped too early
 _FILES = "--- Content from referenced files ---"
 
 
@@ -55,16 +48,16 @@ def _recognises(value: Any) -> bool:
 
 def _saved_messages(value: Any) -> list[Any]:
     """The messages of a chat that was saved with `/chat save`; [] for another value."""
-    listed = at(value, "history") if isinstance(value, Mapping) else value
-    parts = at(listed[0], "parts") if isinstance(listed, list) and listed else None
-    text = at(parts[0], "text") if isinstance(parts, list) and parts else None
-    is_saved = isinstance(text, str) and text.lstrip().startswith(_SETS_UP)
-    return listed if is_saved and isinstance(listed, list) else []
+    messages = list_of(at(value, "history") if isinstance(value, Mapping) else value)
+    parts = list_of(at(messages[0], "parts")) if messages else []
+    text = at(parts[0], "text") if parts else None
+    is_saved = isinstance(text, str) and text.lstrip().startswith(_OPENINGS)
+    return messages if is_saved else []
 
 
-def _saved(where: str, listed: list[Any]) -> Transcript:
+def _saved(where: str, messages: list[Any]) -> Transcript:
     """A saved chat, which begins with what the program says of its surroundings."""
-    first, *others = read_messages(listed)
+    first, *others = read_messages(messages)
     events = [Event(Kind.REMINDER, first.text)]
     if others and others[0].text.startswith("Got it. Thanks for the context"):
         events.append(Event(Kind.REMINDER, others.pop(0).text))  # an answer of the program's
@@ -97,45 +90,54 @@ class _Session:
     abandoned: list[_Abandoned] = field(default_factory=list)
 
     def add(self, records: Any, where: str) -> None:
+        """Adds messages at the end."""
         for record in entries(records):
             name = str(mapping(record).get("id") or f"message {len(self.records)}")
             self.records[name] = record
-            self.context += [name] if name not in self.context else []
             self.sources.setdefault(name, where)
+            if name not in self.context:
+                self.context.append(name)
 
-    def set_context(self, listed: Any, where: str) -> str | None:
+    def set_context(self, records: Any, where: str) -> str | None:
         """Sets the messages in the model's context; returns the first that this took back, if any.
 
         Gemini CLI does so when it begins, when it compresses the dialog, and when it takes back a
         turn that was aborted.
         """
-        messages = {str(at(record, "id")): record for record in entries(listed)}
-        removed = [name for name in self.context if name not in messages]
-        if not any(_is_reply(self.records[name]) for name in removed):
-            for name in removed:
+        messages = {str(at(record, "id")): record for record in entries(records)}
+        missing = [name for name in self.context if name not in messages]
+        if not any(_is_reply(self.records[name]) for name in missing):  # it begins
+            for name in missing:
                 del self.records[name]
             self.context = []
-            self.add(entries(listed), where)
-        elif new := [record for name, record in messages.items() if name not in self.context]:
-            kept = [name for name in messages if name in self.context]
-            name = f"compression {len(self.records)}"
-            self.records[name] = {"type": _COMPRESSED, "content": new, "keeps": kept}
-            self.sources[name] = where
-            self.context = kept
-        else:
-            return removed[0]
+            self.add(records, where)
+            return None
+        new_messages = [record for name, record in messages.items() if name not in self.context]
+        if not new_messages:  # replies are gone, and nothing is in their place
+            return missing[0]
+        kept_ids = [name for name in messages if name in self.context]
+        compression = {"type": _COMPRESSED, "content": new_messages, "keeps": kept_ids}
+        name = f"compression {len(self.records)}"
+        self.records[name] = compression
+        self.sources[name] = where
+        self.context = kept_ids
         return None
 
-    def rewind(self, target: Any) -> int:
-        """Takes back a message and those after it; returns how many."""
+    def rewind(self, target: Any, where: str, by: str) -> Unread:
+        """Takes back a message and those after it; `by` is the field that says so."""
         names = list(self.records)
         if not isinstance(target, str):
             raise Malformed(f"Gemini CLI rewound to {shortened(target)}, which is not a message")
         first = names.index(target) if target in names else 0  # as Gemini CLI does
         self.context = [name for name in self.context if name in names[:first]]
-        for before, name in zip([None, *names][first:], names[first:], strict=False):
-            self.abandoned.append(_Abandoned(name, before, self.records.pop(name)))
-        return len(names) - first
+        parents = each_after_the_other(names)
+        for name in names[first:]:
+            self.abandoned.append(_Abandoned(name, parents[name], self.records.pop(name)))
+        count = len(names) - first
+        return Unread(
+            f"{where}: Gemini CLI rewound the session to before the message {target!r} ({by}), so"
+            f" {count_of(count, 'message')} {'is' if count == 1 else 'are'} left out"
+        )
 
     @property
     def has_reply(self) -> bool:
@@ -147,37 +149,40 @@ def _is_reply(record: Mapping[str, Any]) -> bool:
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    for where, value in values:
-        if saved := _saved_messages(value):
-            try:
-                yield _saved(where, saved)
-            except Malformed as error:
-                yield Unread(f"{where}: {error}")
-    values = [value for value in values if not _saved_messages(value.value)]
-    if not values:
-        return
-    records, others = objects(values)
+    lines: Values = []
+    for value in values:
+        messages = _saved_messages(value.value)
+        if not messages:
+            lines.append(value)
+            continue
+        try:
+            yield _saved(value.source, messages)
+        except Malformed as error:
+            yield Unread(f"{value.source}: {error}")
+    if lines:
+        yield from _sessions(lines)
+
+
+def _sessions(lines: Values) -> Iterator[Transcript | Unread]:
+    """The sessions of a file; several are in one that was put together."""
+    records, others = objects(lines)
     yield from others
-    session = _Session(file_of(values[0][0]))
+    session = _Session(file_of(lines[0].source))
     for where, record in records:
         try:
-            target = record.get("$rewindTo")
-            if "messages" in fields_of(record.get("$set")):
-                target = session.set_context(record["$set"]["messages"], where)
-            if "$rewindTo" in record or target is not None:
-                count = session.rewind(target)
-                by = "$rewindTo" if "$rewindTo" in record else "$set"
-                yield Unread(
-                    f"{where}: Gemini CLI rewound the session to before the message {target!r}"
-                    f" ({by}), so {count} {'message is' if count == 1 else 'messages are'} left out"
-                )
+            if "$rewindTo" in record:
+                yield session.rewind(record["$rewindTo"], where, by="$rewindTo")
+            elif "messages" in fields_of(record.get("$set")):
+                taken_back = session.set_context(record["$set"]["messages"], where)
+                if taken_back is not None:
+                    yield session.rewind(taken_back, where, by="$set")
             elif "$set" in record:
                 continue
             elif "sessionId" in record:
-                if session.has_reply:  # another session, in a file that was put together
+                if session.has_reply:
                     yield from _transcript(session)
                 name = f"{file_of(where)}, session {record['sessionId']}"
-                session = _Session(name, record.get("kind") == "subagent")
+                session = _Session(name, is_of_subagent=record.get("kind") == "subagent")
                 session.add(record.get("messages") or [], where)
             else:
                 session.add([record], where)
@@ -190,23 +195,25 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
     nodes: dict[str, list[Event]] = {}
     for name, record in session.records.items():
         try:
-            copies = _copy_ids(record)
+            copy_ids = _copy_ids(record)
             nodes[name] = [
-                replace(event, source=session.sources[name], id=name, copy_ids=copies)
+                replace(event, source=session.sources[name], id=name, copy_ids=copy_ids)
                 for event in _events(record)
             ]
         except Malformed as error:
             yield Unread(f"{session.name}: {error}")
     active = list(nodes)
-    parents: dict[str, str | None] = dict(zip(active, [None, *active], strict=False))
-    renamed: dict[str, str] = {}  # a message may be taken back, and written again
+    parents = each_after_the_other(active)
+    # a message may be taken back and then be written again, so those taken back have other names
+    new_names: dict[str, str] = {}
     for number, (name, before, record) in enumerate(session.abandoned):
-        renamed[name] = f"taken back {number}"
-        parents[renamed[name]] = renamed.get(before or "", before)
+        new_name = f"taken back {number}"
+        new_names[name] = new_name
+        parents[new_name] = new_names.get(before or "", before)
         try:
-            nodes[renamed[name]] = _events(record)
+            nodes[new_name] = _events(record)
         except Malformed:
-            nodes[renamed[name]] = []
+            nodes[new_name] = []
     transcript = branched(session.name, nodes, parents, active)
     yield replace(transcript, is_of_subagent=session.is_of_subagent)
 
@@ -215,8 +222,8 @@ def _copy_ids(record: Mapping[str, Any]) -> tuple[str, ...]:
     """The id by which copies of a reply are known; its own may be a number."""
     if not _is_reply(record) or not record.get("timestamp"):
         return ()
-    said = json.dumps([record.get("content"), record.get("toolCalls")], sort_keys=True)
-    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+    content = json.dumps([record.get("content"), record.get("toolCalls")], sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return (f"{record.get('id')} {record['timestamp']} {digest}",)
 
 
@@ -226,30 +233,41 @@ def _reaches_back(value: Any) -> bool:
 
 
 def _events(record: Mapping[str, Any]) -> list[Event]:
-    kind = str(record.get("type"))
-    if kind in _FOR_DISPLAY:
-        return []
-    if kind == _COMPRESSED:
-        texts = [event.text for new in record["content"] for event in _events(new)]
-        return [Event(Kind.COMPACTION, "\n".join(texts), keeps=frozenset(record["keeps"]))]
-    if kind == "error":
-        text = record.get("content")
-        return [Event(Kind.ERROR, text if isinstance(text, str) else "")]
-    if kind not in _ROLES:
-        raise Malformed(f"Gemini CLI's message of the type {shortened(kind)} is not known")
-    messages = read_messages([{"role": _ROLES[kind], "content": record.get("content") or ""}])
-    if kind == "user":
-        shown = text_of(record.get("displayContent"))  # what was typed, without the named files
-        if shown.strip() and (whole := "\n".join(event.text for event in messages)) != shown:
-            return [_classified(Event(Kind.MESSAGE, shown, "user")), Event(Kind.REMINDER, whole)]
-        return [_classified(event) for event in messages]
-    calls = entries(record.get("toolCalls"))
-    made = [
-        ToolCall(str(mapping(c).get("name")), mapping(c.get("args") or {}), str(c.get("id", "")))
-        for c in calls
-    ]
+    match kind := record.get("type"):
+        case "user":
+            return _events_of_user(record)
+        case "gemini":
+            return _events_of_reply(record)
+        case "error":
+            text = record.get("content")
+            return [Event(Kind.ERROR, text if isinstance(text, str) else "")]
+        case str() if kind == _COMPRESSED:
+            texts = [event.text for message in record["content"] for event in _events(message)]
+            return [Event(Kind.COMPACTION, "\n".join(texts), keeps=frozenset(record["keeps"]))]
+        case str() if kind in _FOR_DISPLAY:
+            return []
+    raise Malformed(f"Gemini CLI's message of the type {shortened(str(kind))} is not known")
+
+
+def _events_of_user(record: Mapping[str, Any]) -> list[Event]:
+    events = read_messages([{"role": "user", "content": record.get("content") or ""}])
+    typed = text_of(record.get("displayContent"))  # without the texts of the files that it names
+    text = "\n".join(event.text for event in events)
+    if typed.strip() and typed != text:
+        return [_classified(Event(Kind.MESSAGE, typed, "user")), Event(Kind.REMINDER, text)]
+    return [_classified(event) for event in events]
+
+
+def _events_of_reply(record: Mapping[str, Any]) -> list[Event]:
+    messages = read_messages([{"role": "assistant", "content": record.get("content") or ""}])
     text = "\n".join(event.text for event in messages)
-    return [*message_events("assistant", text, made), *chain.from_iterable(map(_results, calls))]
+    listed = entries(record.get("toolCalls"))
+    calls = [_call(mapping(call)) for call in listed]
+    return [*message_events("assistant", text, calls), *chain.from_iterable(map(_results, listed))]
+
+
+def _call(call: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(str(call.get("name")), mapping(call.get("args") or {}), str(call.get("id", "")))
 
 
 def _results(call: Mapping[str, Any]) -> list[Event]:
@@ -268,7 +286,7 @@ def _classified(event: Event) -> Event:
     if not event.is_by_user:
         return event
     text = without_elements(event.text, _INJECTED).partition(_FILES)[0].strip()
-    if (text or not event.text) and text != _GOES_ON:
+    if (text or not event.text) and text != _CONTINUATION:
         return Event(Kind.MESSAGE, text, "user")
     return Event(Kind.REMINDER, event.text)
 

@@ -6,15 +6,8 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import is_cut, read_message
-from holdfast.transcripts.reader import (
-    Format,
-    Located,
-    Unread,
-    at,
-    entries,
-    field_of,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, entries, field_of, list_of, mapping
+from holdfast.transcripts.reader import Format, Located, Unread
 from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear
 from holdfast.validation.json_values import fields_of
 
@@ -66,9 +59,8 @@ def _sample(where: str, sample: Any) -> Iterator[Transcript | Unread]:
     except Malformed as error:
         yield Unread(f"{where}: {error}")
         return
-    choices = at(sample, "output", "choices")
-    last = choices[0] if isinstance(choices, list) and choices else None
-    if events and events[-1].is_by_assistant and is_cut(last):
+    choices = list_of(at(sample, "output", "choices"))
+    if events and events[-1].is_by_assistant and choices and is_cut(choices[0]):
         events[-1] = replace(events[-1], is_cut=True)
     if failure := at(sample, "error", "message"):
         yield Unread(f"{where}: the sample ended with an error ({shortened(failure)})")
@@ -80,34 +72,36 @@ def _events(messages: Sequence[Mapping[str, Any]]) -> list[Event]:
     events: list[Event] = []
     for number, message in enumerate(messages, start=1):
         try:
-            read = read_message(message)
+            new_events = read_message(message)
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
         if "summary" in fields_of(message.get("metadata")):
-            kept = frozenset(event.id for event in events) - {""}
-            read = [Event(Kind.COMPACTION, event.text, keeps=kept) for event in read]
-        elif _is_of_scaffold(message, read):
-            read = [Event(Kind.REMINDER, event.text) for event in read]
+            keeps = frozenset(event.id for event in events) - {""}
+            new_events = [Event(Kind.COMPACTION, e.text, keeps=keeps) for e in new_events]
+        elif _is_of_scaffold(message, new_events):
+            new_events = [Event(Kind.REMINDER, event.text) for event in new_events]
         elif message.get("source") == "input":
-            read = [replace(event, id=str(message.get("id") or "")) for event in read]
-        events += read
+            identity = str(message.get("id") or "")
+            new_events = [replace(event, id=identity) for event in new_events]
+        events += new_events
     return events
 
 
-def _is_of_scaffold(message: Mapping[str, Any], read: Sequence[Event]) -> bool:
+def _is_of_scaffold(message: Mapping[str, Any], events: Sequence[Event]) -> bool:
     """Whether a message of the user is what Inspect's agents say to go on."""
     is_named = message.get("source") is not None  # as that of the input, or of an operator
-    text = "".join(event.text for event in read).lstrip()
+    text = "".join(event.text for event in events).lstrip()
     return message.get("role") == "user" and not is_named and text.startswith(_SCAFFOLD)
 
 
 def _message(message: Mapping[str, Any], attachments: Mapping[str, Any]) -> dict[str, Any]:
     """A message as OpenAI writes it, with the texts that Inspect keeps beside the sample."""
-    whole = _resolved(message, attachments)
-    if failure := at(whole, "error", "message"):  # of a tool
-        whole = {**whole, "content": whole.get("content") or failure}
-    calls = [_call(mapping(call)) for call in entries(whole.get("tool_calls"))]
-    return {**whole, "tool_calls": calls} if calls else whole
+    resolved: dict[str, Any] = _resolved(message, attachments)
+    if failure := at(resolved, "error", "message"):  # of a tool
+        resolved["content"] = resolved.get("content") or failure
+    if calls := entries(resolved.get("tool_calls")):
+        resolved["tool_calls"] = [_call(mapping(call)) for call in calls]
+    return resolved
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:

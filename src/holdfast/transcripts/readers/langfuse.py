@@ -6,25 +6,19 @@ from typing import Any, NamedTuple
 
 from holdfast.transcripts.call_messages import output_messages, request_messages, system_prompt
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    at,
-    decoded,
-    entries,
-    field_of,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, decoded, entries, field_of, list_of, mapping
+from holdfast.transcripts.reader import Format, Unread
 from holdfast.transcripts.transcript import Event, Malformed
 from holdfast.validation.json_values import fields_of
 
 TYPES = ("GENERATION", "SPAN", "EVENT")  # of observations
+_ROLES = ("system", "developer", "user", "human", "assistant", "ai", "model")  # of no tool
 
 
 def _recognises(value: Any) -> bool:
     fields = fields_of(value)
-    named = {"traceId", "trace_id", "observations"} & fields.keys()
-    return bool(named) or fields.get("type") in TYPES
+    names = {"traceId", "trace_id", "observations"} & fields.keys()
+    return bool(names) or fields.get("type") in TYPES
 
 
 def _calls(where: str, value: Any) -> Iterator[Call | Unread]:
@@ -36,65 +30,70 @@ def _calls(where: str, value: Any) -> Iterator[Call | Unread]:
         yield _call(where, value)
 
 
-def _calls_of_trace(
-    where: str, observations: Sequence[Mapping[str, Any]], session: Any
-) -> Iterator[Call | Unread]:
-    """The calls of a trace, without those that contain an answered call with the same input."""
-    calls: list[_Observed] = []
-    for observation in filter(_is_generation, observations):
-        name, parent = observation.get("id"), observation.get("parentObservationId")
-        try:
-            call = _call(where, {"sessionId": session, **observation})
-        except Malformed as error:
-            yield Unread(f"{where}, observation {name}: {error}")
-        else:
-            calls.append(_Observed(str(name or ""), str(parent or ""), call))
-    inner: dict[str, list[_Observed]] = {}
-    for observed in calls:
-        inner.setdefault(observed.parent, []).append(observed)
-    read_instead: dict[str, str] = {}  # of a call that is left out: the one within it
-    for outer in calls:
-        within = inner.get(outer.name, []) if outer.name else []
-        same = next((observed for observed in within if _has_input_of(observed, outer)), None)
-        if same is None or _last(read_instead, same.name) == outer.name:  # ids in a circle
-            yield outer.call
-            continue
-        read_instead[outer.name] = same.name
-        events = [event for other in within for event in (*other.call.input, *other.call.output)]
-        if any(event not in events for event in (*outer.call.input, *outer.call.output)):
-            yield Unread(
-                f"{where}, observation {outer.name}: left out, since {same.name or 'one'} within it"
-                " has the same input"
-            )
-
-
-def _last(read_instead: Mapping[str, str], name: str) -> str:
-    while name in read_instead:
-        name = read_instead[name]
-    return name
-
-
-class _Observed(NamedTuple):
+class _Observation(NamedTuple):
     """A call of a trace; `parent` is the id of the observation that contains it, or ""."""
 
-    name: str
+    id: str
     parent: str
     call: Call
 
 
-def _has_input_of(inner: _Observed, outer: _Observed) -> bool:
+def _calls_of_trace(
+    where: str, observations: Sequence[Mapping[str, Any]], session: Any
+) -> Iterator[Call | Unread]:
+    """The calls of a trace, without those that contain an answered call with the same input."""
+    calls: list[_Observation] = []
+    for fields in filter(_is_generation, observations):
+        identity, parent = fields.get("id"), fields.get("parentObservationId")
+        try:
+            call = _call(where, {"sessionId": session, **fields})
+        except Malformed as error:
+            yield Unread(f"{where}, observation {identity}: {error}")
+        else:
+            calls.append(_Observation(str(identity or ""), str(parent or ""), call))
+    by_parent: dict[str, list[_Observation]] = {}
+    for inner in calls:
+        by_parent.setdefault(inner.parent, []).append(inner)
+    replacements: dict[str, str] = {}  # of each call that is left out, the one within it
+    for outer in calls:
+        inner_calls = by_parent.get(outer.id, []) if outer.id else []
+        same = next((inner for inner in inner_calls if _has_input_of(inner, outer)), None)
+        if same is None or _end_of(replacements, same.id) == outer.id:  # ids in a circle
+            yield outer.call
+            continue
+        replacements[outer.id] = same.id
+        inner_events = [event for inner in inner_calls for event in inner.call.events]
+        if any(event not in inner_events for event in outer.call.events):
+            yield Unread(
+                f"{where}, observation {outer.id}: left out, since {same.id or 'one'} within it"
+                " has the same input"
+            )
+
+
+def _end_of(replacements: Mapping[str, str], identity: str) -> str:
+    """The call that is read in place of one, which may have been replaced itself."""
+    while identity in replacements:
+        identity = replacements[identity]
+    return identity
+
+
+def _has_input_of(inner: _Observation, outer: _Observation) -> bool:
     """Whether an inner call was answered, and its input has all that is in the outer one's."""
-    prompts, spoken = _parts(inner.call.input)
-    outer_prompts, outer_spoken = _parts(outer.call.input)
-    is_prompted = not outer_prompts or outer_prompts == prompts
-    is_answered = any(event.text or event.call for event in inner.call.output)
-    return is_answered and is_prompted and spoken == outer_spoken
+    if not any(event.text or event.call for event in inner.call.output):
+        return False
+    if _messages(inner.call.input) != _messages(outer.call.input):
+        return False
+    outer_prompts = _prompts(outer.call.input)
+    return not outer_prompts or outer_prompts == _prompts(inner.call.input)
 
 
-def _parts(events: list[Event]) -> tuple[list[Event], list[Event]]:
-    """The system prompts among the events, and the others."""
-    prompts = [event for event in events if event.is_prompt]
-    return prompts, [event for event in events if not event.is_prompt]
+def _prompts(events: Sequence[Event]) -> list[Event]:
+    return [event for event in events if event.is_prompt]
+
+
+def _messages(events: Sequence[Event]) -> list[Event]:
+    """The events that are no system prompts."""
+    return [event for event in events if not event.is_prompt]
 
 
 def _call(where: str, value: Mapping[str, Any]) -> Call:
@@ -119,12 +118,12 @@ def _as_messages(value: Any) -> Any:
         return value
     messages = _with_calls([message for message in value if not _is_declaration(message)])
     calls = chain.from_iterable(entries(at(message, "tool_calls")) for message in messages)
-    names = [name for call in calls if (name := at(call, "function", "name")) not in _ROLES]
+    tools = [name for call in calls if (name := at(call, "function", "name")) not in _ROLES]
     # LangGraph's exporter writes a tool's name for the role of its result
-    return [{**m, "role": "tool"} if (at(m, "role") or "") in names else m for m in messages]
-
-
-_ROLES = ("system", "developer", "user", "human", "assistant", "ai", "model")  # of no tool
+    return [
+        {**message, "role": "tool"} if (at(message, "role") or "") in tools else message
+        for message in messages
+    ]
 
 
 def _is_declaration(message: Any) -> bool:
@@ -136,23 +135,29 @@ def _with_calls(messages: Sequence[Any]) -> list[Any]:
     """Messages in which those are calls whose content is calls in JSON, as Koog writes them: by the
     role `tool`, which the results have, too.
     """
-    read = []
+    converted: list[Any] = []
     open_calls = 0  # whose results have yet to come
     for message in messages:
         role = at(message, "role")
         is_result = role == "tool" and (open_calls > 0 or at(message, "tool_call_id"))
-        calls = decoded(at(message, "content")) if role in (None, "assistant", "tool") else None
-        is_calls = isinstance(calls, list) and calls and all(map(_is_call, calls))
-        if is_calls and not is_result:
+        if not is_result and (calls := _calls_in_content(message)):
             message = {"role": "assistant", "tool_calls": calls}
-        made = len(entries(at(message, "tool_calls")))
-        open_calls = max(open_calls - 1, 0) if role == "tool" and not made else made
-        read.append(message)
-    return read
+        number_of_calls = len(entries(at(message, "tool_calls")))
+        if number_of_calls or role != "tool":
+            open_calls = number_of_calls
+        else:
+            open_calls = max(open_calls - 1, 0)
+        converted.append(message)
+    return converted
 
 
-def _is_call(value: Any) -> bool:
-    return bool(at(value, "function", "name"))
+def _calls_in_content(message: Any) -> list[Any]:
+    """The calls that are a message's content, as JSON; [] if it is something else."""
+    if at(message, "role") not in (None, "assistant", "tool"):
+        return []
+    calls = list_of(decoded(at(message, "content")))
+    is_calls = all(at(call, "function", "name") for call in calls)
+    return calls if is_calls else []
 
 
 _DESCRIPTION = "of the type GENERATION, which Langfuse's model calls are"

@@ -7,7 +7,9 @@ from typing import Any
 from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.reader import Format, at, decoded, entries, mapping
+from holdfast.transcripts.json_fields import at, decoded, entries, list_of, mapping
+from holdfast.transcripts.reader import Format
+from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of
 
 
@@ -24,29 +26,42 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
 
 
 def _call(where: str, run: Mapping[str, Any]) -> Call:
-    inputs, outputs = mapping(decoded(run.get("inputs"))), decoded(run.get("outputs"))
+    inputs = mapping(decoded(run.get("inputs")))
+    metadata = at(decoded(run.get("extra")), "metadata")
+    thread = at(metadata, "thread_id") or at(metadata, "session_id")
+    return Call(
+        where,
+        session=str(thread or run.get("trace_id") or run.get("id")),
+        start=str(run.get("start_time", "")),
+        input=[*prompt_of(inputs), *input_messages(_chat(inputs))],
+        output=_answer(decoded(run.get("outputs"))),
+    )
+
+
+def _chat(inputs: Mapping[str, Any]) -> Any:
+    """The messages of a run's inputs, or their text."""
     chat = inputs.get("messages", inputs.get("prompts", inputs.get("input")))
     if isinstance(chat, list) and chat and isinstance(chat[0], list):  # of a batch
         chat = chat[0]
     if isinstance(chat, list) and all(isinstance(text, str) for text in chat):
-        chat = "\n".join(chat)
-    answer, is_limited = at(outputs, "generations"), False
-    if isinstance(answer, list) and answer:
-        batch = answer[0] if isinstance(answer[0], list) else answer
-        first = batch[0] if batch else None
-        answer, is_limited = at(first, "message") or at(first, "text"), is_cut(first)
-    else:
-        answer = outputs
-        for name in ("messages", "message"):
-            answer = at(answer, name) or answer
-    metadata = at(decoded(run.get("extra")), "metadata")
-    thread = at(metadata, "thread_id") or at(metadata, "session_id")
-    session = str(thread or run.get("trace_id") or run.get("id"))
-    start = str(run.get("start_time", ""))
-    outputs = output_messages(answer)
-    if outputs and is_limited:
-        outputs[-1] = replace(outputs[-1], is_cut=True)
-    return Call(where, session, start, [*prompt_of(inputs), *input_messages(chat)], outputs)
+        return "\n".join(chat)
+    return chat
+
+
+def _answer(outputs: Any) -> list[Event]:
+    """The messages of a run's outputs: the first generation, or what stands in its place."""
+    generations = list_of(at(outputs, "generations"))
+    if generations:
+        batch = generations[0] if isinstance(generations[0], list) else generations
+        generation = batch[0] if batch else None
+        events = output_messages(at(generation, "message") or at(generation, "text"))
+        if events and is_cut(generation):
+            events[-1] = replace(events[-1], is_cut=True)
+        return events
+    answer = outputs
+    for name in ("messages", "message"):
+        answer = at(answer, name) or answer
+    return output_messages(answer)
 
 
 FORMAT = Format(

@@ -8,15 +8,8 @@ from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
-from holdfast.transcripts.reader import (
-    Format,
-    at,
-    entries,
-    field_of,
-    first_message,
-    has_messages,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.reader import Format, first_message, has_messages
 from holdfast.transcripts.transcript import Event, Kind, Malformed
 
 _THINKING = re.compile(r":::thinking\n.*?\n:::\s*", re.DOTALL)  # of versions before content parts
@@ -27,13 +20,13 @@ def _recognises(value: Any) -> bool:
 
 
 def _export(value: Mapping[str, Any]) -> Export:
-    listed = [mapping(message) for message in entries(field_of(value, "messages"))]
-    if value.get("recursive") or any("children" in message for message in listed):
+    messages = [mapping(message) for message in entries(field_of(value, "messages"))]
+    if value.get("recursive") or any("children" in message for message in messages):
         raise Malformed(
             "LibreChat's export is nested (“recursive”), which is not read; export it again"
             " without that option"
         )
-    by_id = {str(field_of(message, "messageId")): message for message in listed}
+    by_id = {str(field_of(message, "messageId")): message for message in messages}
     prompt = system_prompt(at(value, "options", "promptPrefix"))
     return Export(by_id, parents_in(by_id, "parentMessageId"), prompt=prompt)
 

@@ -5,14 +5,8 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.reader import (
-    Format,
-    at,
-    decoded,
-    field_of,
-    has_messages,
-    mapping,
-)
+from holdfast.transcripts.json_fields import at, decoded, field_of, mapping
+from holdfast.transcripts.reader import Format, has_messages
 from holdfast.transcripts.transcript import Malformed
 from holdfast.validation.json_values import fields_of
 
@@ -21,8 +15,10 @@ _ANSWERS = ("response", "completion", "choices")  # the answer beside a request'
 
 def _recognises(value: Any) -> bool:
     fields = fields_of(value)
-    if "call_type" in fields and (_sent(fields) or isinstance(fields.get("messages"), (list, str))):
-        return True  # in spend logs, the messages may be JSON in a string
+    # in spend logs, the messages may be JSON in a string
+    has_chat = isinstance(fields.get("messages"), (list, str)) or bool(_sent_request(fields))
+    if "call_type" in fields and has_chat:
+        return True
     if has_messages(value):
         return "call_type" in fields or any(fields.get(name) for name in _ANSWERS)
     return isinstance(at(value, "request", "messages"), list) and any(
@@ -30,18 +26,19 @@ def _recognises(value: Any) -> bool:
     )
 
 
-def _sent(call: Mapping[str, Any]) -> Mapping[str, Any]:
+def _sent_request(call: Mapping[str, Any]) -> Mapping[str, Any]:
     """The request as the proxy received it, where spend logs have no messages beside it."""
     if decoded(call.get("messages")):
         return {}
-    sent = fields_of(decoded(call.get("proxy_server_request")))
-    return fields_of(sent.get("body")) or sent
+    request = fields_of(decoded(call.get("proxy_server_request")))
+    return fields_of(request.get("body")) or request
 
 
 def _calls(where: str, value: Any) -> Iterator[Call]:
     call = mapping(value)
-    nested = call.get("request")
-    request = nested if isinstance(nested, Mapping) else _sent(call) or call
+    request = call.get("request")
+    if not isinstance(request, Mapping):
+        request = _sent_request(call) or call
     answer = call if "choices" in call else next((call[n] for n in _ANSWERS if n in call), None)
     if call.get("status") == "failure" or not answer:
         raise Malformed("the call has no response, as when it failed")

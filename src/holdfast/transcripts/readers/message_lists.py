@@ -5,14 +5,15 @@ taken for if nothing tells it from the others.
 """
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
+from holdfast.transcripts.json_fields import at, field_of, list_of
 from holdfast.transcripts.reader import (
     Format,
     dialog_per_value,
-    field_of,
     first_message,
     has_messages,
     is_item,
@@ -32,16 +33,16 @@ def _read(value: Any) -> list[Event]:
 
 
 def _is_ai_sdk(value: Any) -> bool:
-    listed = has_messages(value) or (is_message_list(value) and "from" not in value[0])
-    return listed and isinstance(first_message(value).get("parts"), list)
+    has_list = has_messages(value) or (is_message_list(value) and "from" not in value[0])
+    return has_list and isinstance(first_message(value).get("parts"), list)
 
 
 def _is_sharegpt(value: Any) -> bool:
-    listed = has_messages(value) or is_message_list(value)
-    items = fields_of(value).get("items")
-    if isinstance(items, list) and items and {"from", "value"} <= fields_of(items[0]).keys():
+    fields = fields_of(value)
+    items = list_of(fields.get("items"))
+    if "conversations" in fields or (items and {"from", "value"} <= fields_of(items[0]).keys()):
         return True
-    return "conversations" in fields_of(value) or (listed and "from" in first_message(value))
+    return (has_messages(value) or is_message_list(value)) and "from" in first_message(value)
 
 
 def _is_anthropic(value: Any) -> bool:
@@ -49,14 +50,8 @@ def _is_anthropic(value: Any) -> bool:
 
 
 def _has_blocks(messages: list[Any]) -> bool:
-    blocks = (
-        block
-        for message in messages
-        if isinstance(message, Mapping) and isinstance(message.get("content"), list)
-        for block in message["content"]
-    )
-    kinds = ("tool_use", "tool_result", "thinking")
-    return any(isinstance(block, Mapping) and block.get("type") in kinds for block in blocks)
+    blocks = chain.from_iterable(list_of(at(message, "content")) for message in messages)
+    return any(at(block, "type") in ("tool_use", "tool_result", "thinking") for block in blocks)
 
 
 def _is_openai(value: Any) -> bool:

@@ -11,12 +11,14 @@ from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.exports import Export, in_order, parents_in, transcripts_of_exports
-from holdfast.transcripts.reader import Format, at, decoded, entries, field_of, mapping
-from holdfast.transcripts.transcript import Event, Kind, message_events
+from holdfast.transcripts.json_fields import at, decoded, entries, field_of, mapping
+from holdfast.transcripts.reader import Format
+from holdfast.transcripts.transcript import Event, Kind, call_events, message_events
 
 # reasoning and calls, which Open WebUI puts into the text of a reply
 _DETAILS = re.compile(
-    r"<details\s+type=\"(reasoning|tool_calls|code_interpreter)\"([^>]*)>.*?(?:</details>|\Z)\s*",
+    r"<details\s+type=\"(?P<type>reasoning|tool_calls|code_interpreter)\"(?P<attributes>[^>]*)>"
+    r".*?(?:</details>|\Z)\s*",
     re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
@@ -34,67 +36,51 @@ def _export(value: Mapping[str, Any]) -> Export:
     if not by_id:
         return in_order(entries(field_of(chat, "messages")), prompt)
     messages = {name: mapping(message) for name, message in mapping(by_id).items()}
-    return Export(
-        messages, parents_in(messages, "parentId"), at(chat, "history", "currentId"), prompt
-    )
+    leaf = at(chat, "history", "currentId")
+    return Export(messages, parents_in(messages, "parentId"), leaf, prompt)
 
 
 def _events(message: Mapping[str, Any]) -> list[Event]:
-    """The events of a message, of which those of a reply are parted from one another."""
-    text = message.get("content")
-    if message.get("role") != "assistant" or not isinstance(text or "", str):
+    """The events of a message: of a reply, its calls with their results, and then its words."""
+    content = message.get("content") or ""
+    if message.get("role") != "assistant" or not isinstance(content, str):
         return read_message(message)
-    called = list(_calls_in_text(text or ""))
-    said = _DETAILS.sub("", text or "").strip()
+    words = _DETAILS.sub("", content).strip()
+    calls = [*_calls_in_text(content)]
     output = _output_events(entries(message.get("output")))
-    if not (said or called) or (not called and any(event.call for event in output)):
-        called, said = output, "" if output else said
-    if said:
-        calls = message.get("tool_calls") or []
-        made = [read_call(at(call, "function") or call) for call in entries(calls)]
-        return [*called, *message_events("assistant", said, made, is_cut=is_cut(message))]
-    if called:
-        return called
-    error = message.get("error")
-    if error:
+    # since version 0.10, `output` has the whole reply, and the text may lack it, or its calls
+    text_is_empty = not words and not calls
+    text_lacks_calls = not calls and any(event.call for event in output)
+    if output and (text_is_empty or text_lacks_calls):
+        return output
+    if words:
+        listed = entries(message.get("tool_calls") or [])
+        calls_beside = [read_call(at(call, "function") or call) for call in listed]
+        reply = message_events("assistant", words, calls_beside, is_cut=is_cut(message))
+        return [*calls, *reply]
+    if calls:
+        return calls
+    if error := message.get("error"):
         return [Event(Kind.ERROR, str(at(error, "content") or error))]
     return read_message(message)
 
 
 def _calls_in_text(text: str) -> Iterator[Event]:
-    for found in _DETAILS.finditer(text):
-        fields = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
-        if found[1] == "tool_calls" and fields.get("name"):
-            yield from _called(fields)
+    for details in _DETAILS.finditer(text):
+        attributes = {
+            name: html.unescape(value) for name, value in _ATTRIBUTE.findall(details["attributes"])
+        }
+        if details["type"] == "tool_calls" and attributes.get("name"):
+            yield from _call_with_result(attributes)
 
 
-def _output_events(items: Sequence[Any]) -> list[Event]:
-    """The events of a reply that is a list of items, as versions from 0.10 on have it: those of the
-    Responses API, and the program's own.
-    """
-    events: list[Event] = []
-    for item in map(mapping, items):
-        kind = str(item.get("type"))
-        if kind == "message":
-            events += read_message({"role": "assistant", **item})
-        elif kind == "open_webui:code_interpreter":
-            call = ToolCall("code_interpreter", {"code": item.get("code")}, str(item.get("id")))
-            events += message_events("assistant", "", [call])
-        elif not kind.startswith("open_webui:"):
-            events += read_message(item)
-    return events
-
-
-def _called(fields: Mapping[str, str]) -> list[Event]:
-    """A call and its result, which are attributes."""
-    call_id = fields.get("id", "")
-    arguments = decoded(_unquoted(fields.get("arguments", "")))
-    call: ToolCall = read_call({"name": fields["name"], "arguments": arguments, "id": call_id})
-    events = message_events("assistant", "", [call])
-    if "result" in fields:
-        result = _unquoted(fields["result"])
-        events.append(Event(Kind.TOOL_RESULT, text_of(result), call_id=call_id))
-    return events
+def _call_with_result(attributes: Mapping[str, str]) -> list[Event]:
+    """A call and its result, which are attributes of one element."""
+    arguments = decoded(_unquoted(attributes.get("arguments", "")))
+    identity = attributes.get("id", "")
+    call = read_call({"name": attributes["name"], "arguments": arguments, "id": identity})
+    result = attributes.get("result")
+    return call_events(call, None if result is None else text_of(_unquoted(result)))
 
 
 def _unquoted(value: str) -> str:
@@ -104,6 +90,23 @@ def _unquoted(value: str) -> str:
     except ValueError:
         return value
     return text if isinstance(text, str) else value
+
+
+def _output_events(items: Sequence[Any]) -> list[Event]:
+    """The events of a reply that is a list of items: those of the Responses API, and the program's
+    own.
+    """
+    events: list[Event] = []
+    for item in map(mapping, items):
+        kind = str(item.get("type"))
+        if kind == "message":
+            events += read_message({"role": "assistant", **item})
+        elif kind == "open_webui:code_interpreter":
+            code = {"code": item.get("code")}
+            events += call_events(ToolCall("code_interpreter", code, str(item.get("id"))))
+        elif not kind.startswith("open_webui:"):
+            events += read_message(item)
+    return events
 
 
 FORMAT = Format("open-webui", _recognises, transcripts_of_exports(_export, _events))

@@ -7,14 +7,8 @@ from typing import Any, NamedTuple
 from holdfast.errors import shortened
 from holdfast.transcripts.call_messages import output_messages, system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.reader import (
-    Format,
-    Located,
-    Unread,
-    field_of,
-    is_item,
-    is_message_list,
-)
+from holdfast.transcripts.json_fields import field_of
+from holdfast.transcripts.reader import Format, Located, Unread, is_item, is_message_list
 from holdfast.transcripts.transcript import (
     Event,
     Kind,

@@ -4,7 +4,6 @@ All three are read as what `opencode export` writes: the session's `info`, and i
 with its own `info` and its `parts`.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,19 +11,10 @@ from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
-from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.call_messages import system_prompt
-from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    decoded,
-    entries,
-    field_of,
-    mapping,
-)
+from holdfast.plurals import count_of
+from holdfast.transcripts.json_fields import at, decoded, entries
+from holdfast.transcripts.reader import Format, Unread, Values
+from holdfast.transcripts.readers.opencode_messages import SessionMessage, read_session_messages
 from holdfast.transcripts.readers.opencode_v2 import in_version_1, is_of_version_2
 from holdfast.transcripts.transcript import (
     Event,
@@ -32,16 +22,9 @@ from holdfast.transcripts.transcript import (
     Malformed,
     Transcript,
     branched,
-    message_events,
+    each_after_the_other,
 )
 from holdfast.validation.json_values import fields_of
-
-# the types of parts
-_OF_DIALOG = ("text", "tool", "subtask", "compaction")
-_OF_DISPLAY = (
-    *("step-start", "step-finish", "snapshot", "patch", "agent", "file", "reasoning", "retry"),
-)
-_CUT = ("length", "max_tokens")
 
 
 def _recognises(value: Any) -> bool:
@@ -75,146 +58,149 @@ def _is_piece(value: Any) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class _Session:
+    """A session of a file: what is known of it, and its messages as JSON."""
+
+    where: str
+    info: Mapping[str, Any]
+    messages: Any
+
+
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    by_session: dict[str, tuple[str, list[Any]]] = {}  # the messages that are a value each
-    sessions: list[tuple[str, Any]] = []
+    sessions: list[_Session] = []
+    by_id: dict[str, _Session] = {}  # of the API's answer, whose messages are a value each
     for where, value in values:
         if _is_piece(value):
             yield Unread(
                 f"{where}: it is a part of a session of opencode; give the folder `storage`, or the"
                 " output of `opencode export`"
             )
-        elif _is_message(value):  # of the API's answer
+        elif _is_message(value):
             name = str(at(value, "info", "sessionID"))
-            by_session.setdefault(name, (where, []))[1].append(value)
+            by_id.setdefault(name, _Session(where, {}, [])).messages.append(value)
+        elif isinstance(value, list):
+            sessions.append(_Session(where, {}, value))
+        elif isinstance(value, Mapping):
+            sessions.append(_Session(where, fields_of(value.get("info")), value.get("messages")))
         else:
-            sessions.append((where, value))
-    sessions += by_session.values()
-    for where, session in sessions:
-        info = {} if isinstance(session, list) else fields_of(session.get("info"))
+            yield Unread(f"{where}: {shortened(value)} is not an object")
+    for session in (*sessions, *by_id.values()):
         try:
-            listed = session if isinstance(session, list) else entries(session.get("messages"))
-            yield from _transcript(where, info, [*in_version_1(listed)])
+            yield from _transcript(session)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{session.where}: {error}")
 
 
-@dataclass(frozen=True)
-class _Message:
-    """A message of a session.
-
-    Args:
-        info, parts: its fields, and those of its parts, as opencode has them.
-        events: as far as they are read.
-    """
-
-    id: str
-    info: Mapping[str, Any]
-    parts: Sequence[Mapping[str, Any]]
-    events: Sequence[Event]
-
-    @property
-    def unknown_kinds(self) -> list[str]:
-        """The types of its parts that are not known."""
-        kinds = (part.get("type") for part in self.parts)
-        return [shortened(kind) for kind in kinds if kind not in (*_OF_DISPLAY, *_OF_DIALOG)]
-
-
-def _transcript(
-    where: str, info: Mapping[str, Any], values: Sequence[Any]
-) -> Iterator[Transcript | Unread]:
-    messages = _messages(values)
-    for kind, number in Counter(kind for m in messages for kind in m.unknown_kinds).items():
-        which = "part is" if number == 1 else "parts are"
-        yield Unread(f"{where}: {number} {which} of the unknown type {kind}, and left out")
-    active = _active(info, messages)
-    is_cut = bool(active) and active[-1] is not messages[len(active) - 1]
-    if left_out := len(messages) - len(active) + is_cut:
-        count = f"{left_out} {'message' if left_out == 1 else 'messages'}"
-        whole = ", the first of them in part," if is_cut else ""
-        yield Unread(f"{where}: {count} that the user took back (revert){whole} left out")
-    active, replayed = _without_replays(active)
-    for name in replayed:
-        yield Unread(
-            f"{where}: the message {name} is what opencode sent again after a compaction, and"
-            " counts once"
-        )
-    whole_session = [*active, *messages[len(active) :]]
-    whole_session = _with_clearings(_with_kept_tails(whole_session))
-    names = [message.id for message in whole_session]
-    nodes = _with_prompts_first(whole_session, len(active))
-    parents: dict[str, str | None] = dict(zip(names, [None, *names], strict=False))
-    transcript = branched(where, nodes, parents, names[: len(active)])
+def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
+    messages = read_session_messages([*in_version_1(entries(session.messages))])
+    yield from _of_unknown_kinds(session.where, messages)
+    revert = _revert(session.info, messages)
+    yield from revert.note(session.where)
+    active = _with_replays_marked(revert.active)
+    for original, message in zip(revert.active, active, strict=True):
+        if message is not original:
+            yield Unread(
+                f"{session.where}: the message {message.id} is what opencode sent again after a"
+                " compaction, and counts once"
+            )
+    messages = _with_clearings(_with_kept_tails([*active, *revert.taken_back]))
+    nodes = _with_prompts_first(messages, len(active))
+    active_ids = [message.id for message in active]
+    transcript = branched(session.where, nodes, each_after_the_other(nodes), active_ids)
+    info = session.info
     yield replace(transcript, is_of_subagent=bool(info.get("parentID") or info.get("parent_id")))
 
 
-def _messages(values: Sequence[Any]) -> list[_Message]:
-    """The messages in order; one that is written again takes the place of the first."""
-    messages: dict[str, _Message] = {}
-    for number, value in enumerate(values, start=1):
-        name = str(at(value, "info", "id") or f"message {number}")
-        try:
-            info = mapping(field_of(mapping(value), "info"))
-            parts = [mapping(part) for part in entries(field_of(value, "parts"))]
-            messages[name] = _Message(name, info, parts, _events(info, parts))
-        except Malformed as error:
-            raise Malformed(f"message {number}: {error}") from error
-    return list(messages.values())
+def _of_unknown_kinds(where: str, messages: Sequence[SessionMessage]) -> Iterator[Unread]:
+    counts = Counter(kind for message in messages for kind in message.unknown_kinds)
+    for kind, count in counts.items():
+        which = "part is" if count == 1 else "parts are"
+        yield Unread(f"{where}: {count} {which} of the unknown type {kind}, and left out")
 
 
-def _active(info: Mapping[str, Any], messages: Sequence[_Message]) -> list[_Message]:
-    """The messages before the first that the user took back; of that one, if only some of its parts
-    were, the parts before these.
+@dataclass(frozen=True)
+class _Revert:
+    """The messages that count, and those that the user took back.
+
+    Args:
+        is_within_message: whether the first message that was taken back counts in part.
     """
+
+    active: Sequence[SessionMessage]
+    taken_back: Sequence[SessionMessage] = ()
+    is_within_message: bool = False
+
+    def note(self, where: str) -> Iterator[Unread]:
+        """Says how many messages are left out, if any are."""
+        if number := len(self.taken_back) + self.is_within_message:
+            count = count_of(number, "message")
+            which = ", the first of them in part," if self.is_within_message else ""
+            yield Unread(f"{where}: {count} that the user took back (revert){which} left out")
+
+
+def _revert(info: Mapping[str, Any], messages: Sequence[SessionMessage]) -> _Revert:
+    """Where the user took back messages: from one on, or from one of its parts on."""
     revert = decoded(info.get("revert"))
-    target, part = at(revert, "messageID"), at(revert, "partID")
-    position = next((n for n, message in enumerate(messages) if message.id == target), None)
+    message_id, part_id = at(revert, "messageID"), at(revert, "partID")
+    position = next((n for n, message in enumerate(messages) if message.id == message_id), None)
     if position is None:
-        return [*messages]
-    message = messages[position]
-    ids = [listed.get("id") for listed in message.parts]
-    if not part or part not in ids:
-        return [*messages[:position]]
-    kept = message.parts[: ids.index(part)]
-    return [*messages[:position], _Message(target, message.info, kept, _events(message.info, kept))]
+        return _Revert(messages)
+    before, first, after = messages[:position], messages[position], messages[position + 1 :]
+    if part_id and any(part.get("id") == part_id for part in first.parts):
+        return _Revert([*before, first.before_part(part_id)], after, is_within_message=True)
+    return _Revert(before, [first, *after])
 
 
-def _without_replays(messages: Sequence[_Message]) -> tuple[list[_Message], list[str]]:
-    """The messages, of which one that opencode sent again after a compaction, to make room for it,
-    is a reminder, as the user said it once; and the ids of those that are.
+def _with_replays_marked(messages: Sequence[SessionMessage]) -> list[SessionMessage]:
+    """The messages; one that opencode sent again after a compaction, to make room for it, is a
+    reminder, as the user said it once.
     """
-    heard: list[_Message] = []
-    replayed: list[str] = []
-    last, was_compacted = "", False
+    unanswered = _Unanswered()
+    marked: list[SessionMessage] = []
     for message in messages:
-        events = [*message.events]
-        for number, event in enumerate(events):
-            if event.kind is Kind.COMPACTION:
-                was_compacted = True
-            elif event.is_by_assistant:
-                last = ""  # it was answered
-            elif event.is_by_user:
-                if was_compacted and last and event.text == last:
-                    events[number] = replace(event, kind=Kind.REMINDER, role="")
-                    replayed.append(message.id)
-                last, was_compacted = event.text, False
-        heard.append(replace(message, events=events))
-    return heard, replayed
+        events = [unanswered.next_event(event) for event in message.events]
+        is_replay = events != [*message.events]
+        marked.append(replace(message, events=events) if is_replay else message)
+    return marked
 
 
-def _with_kept_tails(messages: Sequence[_Message]) -> list[_Message]:
-    """The messages; each compaction names those that it left in the context, from `tail_start_id`
-    on.
+@dataclass
+class _Unanswered:
+    """The last message of the user, until it is answered.
+
+    Args:
+        text: "" if there is none.
+        was_compacted: whether the context was compacted since it was sent.
     """
+
+    text: str = ""
+    was_compacted: bool = False
+
+    def next_event(self, event: Event) -> Event:
+        """The next event of the session: a reminder in place of the same message again."""
+        if event.kind is Kind.COMPACTION:
+            self.was_compacted = True
+        elif event.is_by_assistant:
+            self.text = ""
+        elif event.is_by_user:
+            is_replay = self.was_compacted and self.text != "" and event.text == self.text
+            self.text = event.text
+            self.was_compacted = False
+            if is_replay:
+                return replace(event, kind=Kind.REMINDER, role="")
+        return event
+
+
+def _with_kept_tails(messages: Sequence[SessionMessage]) -> list[SessionMessage]:
+    """The messages; each compaction names those that it left in the context."""
     ids = [message.id for message in messages]
-    marked: list[_Message] = []
+    marked: list[SessionMessage] = []
     for position, message in enumerate(messages):
-        compactions = (part for part in message.parts if part.get("type") == "compaction")
-        tails = [str(part.get("tail_start_id")) for part in compactions]
-        for tail in (tail for tail in tails if tail in ids[:position]):
-            kept = frozenset(ids[ids.index(tail) : position])
+        if any(event.kind is Kind.COMPACTION for event in message.events):
+            keeps = _kept_by(message, ids[:position])
             events = [
-                replace(event, keeps=kept) if event.kind is Kind.COMPACTION else event
+                replace(event, keeps=keeps) if event.kind is Kind.COMPACTION else event
                 for event in message.events
             ]
             message = replace(message, events=events)
@@ -222,124 +208,53 @@ def _with_kept_tails(messages: Sequence[_Message]) -> list[_Message]:
     return marked
 
 
-def _with_clearings(messages: Sequence[_Message]) -> list[_Message]:
+def _kept_by(message: SessionMessage, earlier_ids: Sequence[str]) -> frozenset[str]:
+    """The ids of the messages that a compaction left in the context: from `tail_start_id` on."""
+    keeps: frozenset[str] = frozenset()
+    for part in message.parts:
+        first = str(part.get("tail_start_id"))
+        if part.get("type") == "compaction" and first in earlier_ids:
+            keeps = frozenset(earlier_ids[earlier_ids.index(first) :])
+    return keeps
+
+
+def _with_clearings(messages: Sequence[SessionMessage]) -> list[SessionMessage]:
     """The messages, with an event where opencode cleared the results of old calls: before the first
     message that is newer, as it does so at the end of a turn.
     """
-    calls: dict[float, set[str]] = {}
-    for part in (part for message in messages for part in message.parts):
+    call_ids: dict[float, set[str]] = {}  # of the calls whose results were cleared, by the time
+    for part in chain.from_iterable(message.parts for message in messages):
         time = at(part, "state", "time", "compacted")
         if isinstance(time, (int, float)):
-            calls.setdefault(time, set()).add(str(part.get("callID")))
-    cleared = [*messages]
-    for time, ids in calls.items():
-        position = next((n for n, m in enumerate(messages) if _is_newer(m, time)), None)
-        if position is not None:
+            call_ids.setdefault(time, set()).add(str(part.get("callID")))
+    clearings: dict[str, list[Event]] = {}  # by the message that they are before
+    for time, ids in call_ids.items():
+        newer = next((message for message in messages if message.is_newer_than(time)), None)
+        if newer is not None:
             clearing = Event(Kind.CLEARING, clears=frozenset(ids))
-            message = cleared[position]
-            cleared[position] = replace(message, events=[clearing, *message.events])
-    return cleared
+            clearings.setdefault(newer.id, []).append(clearing)
+    return [
+        replace(message, events=[*clearings.get(message.id, ()), *message.events])
+        for message in messages
+    ]
 
 
-def _is_newer(message: _Message, time: float) -> bool:
-    created = at(message.info, "time", "created")
-    return isinstance(created, (int, float)) and created > time
-
-
-def _with_prompts_first(messages: Sequence[_Message], active: int) -> dict[str, list[Event]]:
+def _with_prompts_first(
+    messages: Sequence[SessionMessage], active_count: int
+) -> dict[str, list[Event]]:
     """The events of each message by its id; the system prompts of those that are active, which
     messages repeat, are before all others.
     """
-    spoken = chain.from_iterable(message.events for message in messages[:active])
-    prompts = dict.fromkeys(event for event in spoken if event.is_prompt)
-    nodes = {m.id: [event for event in m.events if not event.is_prompt] for m in messages}
-    if active:
-        nodes[messages[0].id] = [*prompts, *nodes[messages[0].id]]
+    active_events = chain.from_iterable(message.events for message in messages[:active_count])
+    prompts = dict.fromkeys(event for event in active_events if event.is_prompt)
+    nodes = {
+        message.id: [event for event in message.events if not event.is_prompt]
+        for message in messages
+    }
+    if active_count:
+        first = messages[0].id
+        nodes[first] = [*prompts, *nodes[first]]
     return nodes
-
-
-def _events(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list[Event]:
-    role = info.get("role")
-    if role not in ("user", "assistant"):
-        raise Malformed(f"it has the role {shortened(role)}; known are user and assistant")
-    said = _of_user(parts) if role == "user" else _of_assistant(info, parts)
-    identity, copy_ids = str(info.get("id") or ""), _copy_ids(info, parts)
-    events = [replace(event, id=identity, copy_ids=copy_ids) for event in said]
-    return [*_prompt(info), *events]
-
-
-def _copy_ids(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The ids by which copies of a reply are known; those in a forked session have ids of their
-    own.
-    """
-    if info.get("role") != "assistant":
-        return ()
-    own = (str(info["id"]),) if info.get("id") else ()
-    created = at(info, "time", "created")
-    if not created:
-        return own
-    said = [(at(part, "type"), at(part, "text"), at(part, "callID")) for part in parts]
-    return (
-        *own,
-        f"{created} {hashlib.sha256(repr(said).encode()).hexdigest()[:16]}",
-    )
-
-
-def _prompt(info: Mapping[str, Any]) -> list[Event]:
-    """The system prompt, which early versions log with replies, and later ones with questions."""
-    texts = info.get("system")
-    return system_prompt("\n\n".join(map(str, texts)) if isinstance(texts, list) else texts)
-
-
-def _of_user(parts: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
-    for part in parts:
-        kind = part.get("type")
-        if kind == "compaction":
-            yield Event(Kind.COMPACTION)
-        elif kind == "subtask":
-            yield Event(Kind.REMINDER, str(part.get("prompt") or ""))
-        elif kind == "text" and part.get("ignored") is not True:
-            text = text_of(field_of(part, "text"))
-            if part.get("synthetic") is True:  # opencode's own, such as the text of a file
-                yield Event(Kind.REMINDER, text)
-            else:
-                yield from message_events("user", text)
-
-
-def _of_assistant(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
-    error = at(info, "error", "name")
-    is_cut = info.get("finish") in _CUT or error == "MessageOutputLengthError"
-    for part in parts:
-        kind = part.get("type")
-        if kind == "text" and part.get("ignored") is not True:
-            text = text_of(field_of(part, "text"))
-            if info.get("summary") is True:
-                yield Event(Kind.COMPACTION, text)
-            elif part.get("synthetic") is True:
-                yield Event(Kind.REMINDER, text)
-            else:
-                yield from message_events("assistant", text, is_cut=is_cut)
-        elif kind == "tool":
-            yield from _call(part)
-    if error == "MessageAbortedError":
-        yield Event(Kind.INTERRUPTION)
-    elif error is not None and not is_cut:
-        yield Event(Kind.ERROR, str(at(info, "error", "data", "message") or error))
-
-
-def _call(part: Mapping[str, Any]) -> Iterator[Event]:
-    """A call and, if it ended, its result."""
-    name, call_id = field_of(part, "tool"), str(part.get("callID") or "")
-    state = mapping(field_of(part, "state"))
-    arguments = state.get("input")
-    if not isinstance(name, str):
-        raise Malformed(f"the tool's name is {shortened(name)}")
-    call = ToolCall(name, arguments if isinstance(arguments, Mapping) else {}, call_id)
-    yield from message_events("assistant", "", [call])
-    if state.get("status") == "completed":
-        yield Event(Kind.TOOL_RESULT, text_of(state.get("output")), call_id=call_id)
-    elif state.get("status") == "error":
-        yield Event(Kind.TOOL_RESULT, text_of(state.get("error")), call_id=call_id)
 
 
 FORMAT = Format("opencode", _recognises, _read)

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.reader import at, decoded, entries, mapping
+from holdfast.transcripts.json_fields import at, decoded, entries, mapping
 from holdfast.validation.json_values import fields_of
 
-_BY_A_PROGRAM = ("synthetic", "system", "skill")
-_OF_DISPLAY = ("agent-switched", "model-switched", "location-switched")
-_TYPES = ("user", "assistant", "shell", "compaction", "idle", *_BY_A_PROGRAM, *_OF_DISPLAY)
+_BY_OPENCODE = ("synthetic", "system", "skill")
+_FOR_DISPLAY = ("agent-switched", "model-switched", "location-switched")
+_TYPES = ("user", "assistant", "shell", "compaction", "idle", *_BY_OPENCODE, *_FOR_DISPLAY)
 _ABORTED = "MessageAbortedError"  # version 1's name for an interruption
 
 
@@ -52,7 +52,8 @@ def _in_version_1(message: Mapping[str, Any]) -> dict[str, Any] | None:
             return _with_parts(message, "user", parts)
         case "shell":  # a command that the user ran
             output = at(message, "output", "output") or message.get("output") or ""
-            return _with_parts(message, "user", [_put_there(f"{message.get('command')}\n{output}")])
+            part = _part_by_opencode(f"{message.get('command')}\n{output}")
+            return _with_parts(message, "user", [part])
         case "compaction" if message.get("status") in (None, "completed"):
             texts = (message.get(name) for name in ("summary", "recent"))
             summary = "\n\n".join(text for text in texts if isinstance(text, str) and text)
@@ -64,8 +65,8 @@ def _in_version_1(message: Mapping[str, Any]) -> dict[str, Any] | None:
             return _with_parts(message, "assistant", parts, finish=message.get("finish"), **error)
         case "idle" if message.get("outcome") == "interrupted":
             return _with_parts(message, "assistant", [], error={"name": _ABORTED})
-        case kind if kind in _BY_A_PROGRAM:
-            return _with_parts(message, "user", [_put_there(text)])
+        case kind if kind in _BY_OPENCODE:
+            return _with_parts(message, "user", [_part_by_opencode(text)])
         case kind if kind not in _TYPES:
             return _with_parts(message, "user", [{"type": kind}])
     return None
@@ -78,8 +79,8 @@ def _with_parts(
     return {"info": {**base, **info}, "parts": parts}
 
 
-def _put_there(text: str) -> dict[str, Any]:
-    """A text that the program put before the model."""
+def _part_by_opencode(text: str) -> dict[str, Any]:
+    """A text that opencode put before the model, and nobody said."""
     return {"type": "text", "text": text, "synthetic": True}
 
 
@@ -89,7 +90,7 @@ def _part_of_file(file: Any) -> dict[str, Any] | None:
     if at(file, "mime") != "text/plain" or not isinstance(data, str):
         return None
     try:
-        return _put_there(base64.b64decode(data).decode("utf-8", "replace"))
+        return _part_by_opencode(base64.b64decode(data).decode("utf-8", "replace"))
     except ValueError:
         return None
 

@@ -3,18 +3,19 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.transcripts.call_messages import input_messages, output_messages, system_prompt
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.reader import Format, at, decoded, mapping
-from holdfast.transcripts.spans import is_gen_ai, session_of, span_of, unflattened
-from holdfast.transcripts.transcript import Malformed
+from holdfast.transcripts.json_fields import at, decoded, list_of, mapping
+from holdfast.transcripts.reader import Format
+from holdfast.transcripts.trace_spans import is_gen_ai, session_of, trace_span_of, unflattened
+from holdfast.transcripts.transcript import Event, Malformed
 from holdfast.validation.json_values import fields_of
 
 CHOICE = "gen_ai.choice"  # the event that is a call's answer
-_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
+_MESSAGE_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 _GENERATING = ("chat", "text_completion", "generate_content")  # operations that call a model
 
 
@@ -29,53 +30,81 @@ class WithoutMessages(Malformed):
 
 def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     """The call of a model in a span."""
-    span = unflattened(_with_events(mapping(value)))
+    span = unflattened(_with_messages_of_events(mapping(value)))
     attributes = mapping(at(span, "attributes", "gen_ai") or {})
     operation = at(attributes, "operation", "name")
     if not is_generating(operation):
         return
-    start = str(span.get("start_time") or span.get("startTimeUnixNano") or "")
-    inputs = _listed(at(attributes, "input", "messages"))
-    outputs = _listed(at(attributes, "output", "messages"))
-    if inputs is None and "prompt" in attributes:  # as OpenLLMetry has it
-        inputs, outputs = decoded(attributes["prompt"]), decoded(attributes.get("completion"))
-    if inputs is None and (prompt := at(span, "attributes", "ai", "prompt", "messages")):
-        inputs = decoded(prompt)
-        outputs = _answer_of_ai_sdk(fields_of(at(span, "attributes", "ai", "response")))
-    if inputs is None:
-        if operation is None:
-            return
+    messages = _messages_of(span, attributes)
+    if messages is None and operation is None:
+        return
+    if messages is None:
         raise WithoutMessages(
             "its gen_ai span has no messages (gen_ai.input.messages), as their content was not"
             " recorded, or was recorded as log records beside it"
         )
+    yield Call(
+        where,
+        session_of(span),
+        start=str(span.get("start_time") or span.get("startTimeUnixNano") or ""),
+        input=[*_instructions(attributes), *input_messages(_with_parts(messages.inputs))],
+        output=_answer(attributes, messages.outputs),
+        trace_span=trace_span_of(span),
+    )
+
+
+class _Messages(NamedTuple):
+    """The messages of a call, as its span has them."""
+
+    inputs: Any
+    outputs: Any
+
+
+def _messages_of(span: Mapping[str, Any], attributes: Mapping[str, Any]) -> _Messages | None:
+    """The messages in a span, whose attributes of `gen_ai` are given; None if it has none."""
+    inputs = _listed(at(attributes, "input", "messages"))
+    if inputs is not None:
+        return _Messages(inputs, _listed(at(attributes, "output", "messages")))
+    inputs = decoded(attributes.get("prompt"))  # as OpenLLMetry has it
+    if inputs is not None:
+        return _Messages(inputs, decoded(attributes.get("completion")))
+    inputs = at(span, "attributes", "ai", "prompt", "messages")  # as Vercel's AI SDK has it
+    if inputs:
+        response = fields_of(at(span, "attributes", "ai", "response"))
+        return _Messages(decoded(inputs), _answer_of_ai_sdk(response))
+    return None
+
+
+def _instructions(attributes: Mapping[str, Any]) -> list[Event]:
+    """The system prompt that is beside the messages; [] without one."""
     instructions = decoded(at(attributes, "system_instructions"))
     if isinstance(instructions, list):
-        instructions = [{"role": "system", "parts": instructions}]
-        prompt = input_messages(instructions)
-    else:
-        prompt = system_prompt(instructions)
-    inputs = [*prompt, *input_messages(_with_parts(inputs))]
-    answer = output_messages(_first_choice(_with_parts(outputs)))
-    ends = decoded(at(attributes, "response", "finish_reasons"))
-    ends = ends if isinstance(ends, list) else [ends]
-    if answer and any(is_cut({"finish_reason": end}) for end in ends):
-        answer[-1] = replace(answer[-1], is_cut=True)
-    yield Call(where, session_of(span), start, inputs, answer, span_of(span))
+        return input_messages([{"role": "system", "parts": instructions}])
+    return system_prompt(instructions)
+
+
+def _answer(attributes: Mapping[str, Any], outputs: Any) -> list[Event]:
+    events = output_messages(_first_choice(_with_parts(outputs)))
+    reasons = decoded(at(attributes, "response", "finish_reasons"))
+    if not isinstance(reasons, list):
+        reasons = [reasons]
+    if events and any(is_cut({"finish_reason": reason}) for reason in reasons):
+        events[-1] = replace(events[-1], is_cut=True)
+    return events
 
 
 def _listed(messages: Any) -> Any:
     """Messages, taken out of the object with a version that Microsoft's SDKs wrap them in."""
     messages = decoded(messages)
-    listed = at(messages, "messages")
-    return listed if isinstance(listed, list) else messages
+    wrapped = at(messages, "messages")
+    return wrapped if isinstance(wrapped, list) else messages
 
 
 def _answer_of_ai_sdk(response: Mapping[str, Any]) -> dict[str, Any]:
     """The answer in a span of Vercel's AI SDK, whose attributes are its own."""
-    calls = decoded(response.get("toolCalls"))
-    parts = [{"type": "text", "text": str(response.get("text") or "")}]
-    parts += [{"type": "tool-call", **call} for call in calls] if isinstance(calls, list) else []
+    parts: list[dict[str, Any]] = [{"type": "text", "text": str(response.get("text") or "")}]
+    for call in list_of(decoded(response.get("toolCalls"))):
+        parts.append({"type": "tool-call", **mapping(call)})
     return {"role": "assistant", "parts": parts}
 
 
@@ -101,39 +130,32 @@ def _first_choice(outputs: Any) -> Any:
     return outputs[:1] if is_choices else outputs
 
 
-def _with_events(span: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_messages_of_events(span: Mapping[str, Any]) -> Mapping[str, Any]:
     """A span with the messages that are attributes of its events, as some exporters write them."""
     attributes = fields_of(span.get("attributes"))
-    events = _list_of(span.get("events"))
-    for event in _list_of(decoded(attributes.get("events"))):  # as Logfire writes them
+    events = [*list_of(span.get("events"))]
+    for event in list_of(decoded(attributes.get("events"))):  # as Logfire writes them
         events.append({"name": at(event, "event.name"), "attributes": event})
     if not events:
         return span
-    found: dict[str, Any] = {}
-    said: list[dict[str, Any]] = []
+    of_events: dict[str, Any] = {}  # attributes of the events, as a span would have them
+    messages: list[dict[str, Any]] = []
     for event in events:
         name, fields = str(at(event, "name")), fields_of(at(event, "attributes"))
-        role = _EVENT.fullmatch(name)
         if name == CHOICE:
-            choice = fields.get("message", fields.get("content"))
-            found["gen_ai.completion"] = decoded(choice)
-        elif role is not None:
-            calls = decoded(fields.get("tool_calls"))
-            content = decoded(fields.get("content"))
-            said.append({"role": role[1], "content": content, "tool_calls": calls or []})
+            of_events["gen_ai.completion"] = decoded(fields.get("message", fields.get("content")))
+        elif message := _MESSAGE_EVENT.fullmatch(name):
+            content, calls = decoded(fields.get("content")), decoded(fields.get("tool_calls"))
+            messages.append({"role": message[1], "content": content, "tool_calls": calls or []})
         else:
-            found |= {k: v for k, v in fields.items() if str(k).startswith("gen_ai.")}
-    prompt = {"gen_ai.prompt": said} if said else {}
-    return {**span, "attributes": {**prompt, **found, **attributes}}
-
-
-def _list_of(value: Any) -> list[Any]:
-    return [*value] if isinstance(value, list) else []
+            of_events |= {key: v for key, v in fields.items() if str(key).startswith("gen_ai.")}
+    prompt = {"gen_ai.prompt": messages} if messages else {}
+    return {**span, "attributes": {**prompt, **of_events, **attributes}}
 
 
 def is_message_event(name: str) -> bool:
     """Whether an event with this name is a message of a call's input."""
-    return _EVENT.fullmatch(name) is not None
+    return _MESSAGE_EVENT.fullmatch(name) is not None
 
 
 _DESCRIPTION = "a model call (a gen_ai span of the operation chat or the like)"

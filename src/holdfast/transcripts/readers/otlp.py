@@ -9,16 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from holdfast.transcripts.calls import Call, transcripts_of_file
-from holdfast.transcripts.reader import (
-    Format,
-    Located,
-    Unread,
-    entries,
-    field_of,
-    mapping,
-)
+from holdfast.transcripts.json_fields import entries, field_of, mapping
+from holdfast.transcripts.reader import Format, Located, Unread
 from holdfast.transcripts.readers import otel, phoenix
-from holdfast.transcripts.spans import is_gen_ai
+from holdfast.transcripts.trace_spans import is_gen_ai
 from holdfast.transcripts.transcript import Malformed
 from holdfast.validation.json_values import fields_of
 
@@ -33,15 +27,21 @@ def _recognises(value: Any) -> bool:
     return not {"resourceSpans", "resourceLogs"}.isdisjoint(fields_of(value))
 
 
-class _Record(NamedTuple):
+class _Ids(NamedTuple):
+    """The ids that a span or a log record has; "" for one that it lacks."""
+
+    trace_id: str
+    span_id: str
+
+
+class _LogRecord(NamedTuple):
     """A log record about a call of a model."""
 
     where: str
-    trace: str
-    span: str
+    ids: _Ids  # of the call's span
     time: Any
     event: str
-    attributes: dict[str, Any]  # its own, and the fields of its body
+    attributes: dict[str, Any]  # and the fields of its body
 
     @property
     def has_input(self) -> bool:
@@ -57,14 +57,14 @@ class _File:
     """The batches of a file that were read.
 
     Args:
-        read: the ids of the spans that have their answers, with that of their trace.
-        silent: those of the spans that have no messages, with a note.
+        answered: the ids of the spans that have their answers.
+        notes: on the spans that have no messages, by their ids.
         records: by the ids of their spans.
     """
 
-    read: set[tuple[str, str]] = field(default_factory=set)
-    silent: dict[tuple[str, str], Unread] = field(default_factory=dict)
-    records: dict[tuple[str, str], list[_Record]] = field(default_factory=dict)
+    answered: set[_Ids] = field(default_factory=set)
+    notes: dict[_Ids, Unread] = field(default_factory=dict)
+    records: dict[_Ids, list[_LogRecord]] = field(default_factory=dict)
 
     def calls_in_spans(self, where: str, batch: Mapping[str, Any]) -> Iterator[Call | Unread]:
         for span in _spans(batch):
@@ -73,12 +73,12 @@ class _File:
             try:
                 for call in reader.calls_in_span(where, span):
                     if call.output:
-                        self.read.add(ids)
+                        self.answered.add(ids)
                     yield call
             except otel.WithoutMessages as error:  # which may be log records of a later batch
                 note = Unread(f"{where}: {error}")
-                if ids[1]:
-                    self.silent.setdefault(ids, note)
+                if ids.span_id:
+                    self.notes.setdefault(ids, note)
                 else:
                     yield note
             except Malformed as error:  # the other spans of the batch can be read
@@ -86,23 +86,23 @@ class _File:
 
     def calls_in_records(self) -> Iterator[Call | Unread]:
         """The calls whose messages are log records, and notes on those without messages."""
-        for ids, note in self.silent.items():
+        for ids, note in self.notes.items():
             if not any(r.has_input or r.has_answer for r in self.records.get(ids, [])):
                 yield note
         for ids, records in self.records.items():
-            if ids not in self.read:
-                yield from _logged_call(records, is_noted=ids in self.silent)
+            if ids not in self.answered:
+                yield from _logged_call(records, is_noted=ids in self.notes)
 
 
 def _calls(values: Iterable[Located]) -> Iterator[Call | Unread]:
     file = _File()
-    unassigned: list[_Record] = []
+    unassigned: list[_LogRecord] = []
     for where, value in values:
         try:
             yield from file.calls_in_spans(where, mapping(value))
             for record in _records(where, mapping(value)):
-                if record.span:
-                    file.records.setdefault((record.trace, record.span), []).append(record)
+                if record.ids.span_id:
+                    file.records.setdefault(record.ids, []).append(record)
                 elif record.has_input and record.has_answer:
                     yield from _logged_call([record])
                 elif record.has_input or record.has_answer:
@@ -118,7 +118,7 @@ def _calls(values: Iterable[Located]) -> Iterator[Call | Unread]:
         )
 
 
-def _logged_call(records: Sequence[_Record], is_noted: bool = False) -> Iterator[Call | Unread]:
+def _logged_call(records: Sequence[_LogRecord], is_noted: bool = False) -> Iterator[Call | Unread]:
     """The call that log records are about, read as a span that has these as its events.
 
     Args:
@@ -128,8 +128,8 @@ def _logged_call(records: Sequence[_Record], is_noted: bool = False) -> Iterator
     operations = (record.attributes.get(_OPERATION) for record in records)
     operation = next(filter(None, operations), None)
     span = {
-        "traceId": first.trace,
-        "spanId": first.span,
+        "traceId": first.ids.trace_id,
+        "spanId": first.ids.span_id,
         "startTimeUnixNano": first.time,
         "attributes": {_OPERATION: operation},
         "events": [{"name": r.event, "attributes": r.attributes} for r in records],
@@ -137,11 +137,10 @@ def _logged_call(records: Sequence[_Record], is_noted: bool = False) -> Iterator
     has_input = any(record.has_input for record in records)
     has_answer = any(record.has_answer for record in records)
     if has_input is not has_answer and otel.is_generating(operation):
-        present, missing = ("messages", "answer") if has_input else ("an answer", "messages")
-        name = f"span {first.span}" if first.span else "a call"
+        contents = "messages and no answer" if has_input else "an answer and no messages"
+        name = f"span {first.ids.span_id}" if first.ids.span_id else "a call"
         yield Unread(
-            f"{first.where}: the log records of {name} have {present} and no {missing}; the call"
-            " is left out"
+            f"{first.where}: the log records of {name} have {contents}; the call is left out"
         )
         return
     try:
@@ -151,9 +150,8 @@ def _logged_call(records: Sequence[_Record], is_noted: bool = False) -> Iterator
             yield Unread(f"{first.where}: {error}")
 
 
-def _ids_of(fields: Mapping[str, Any]) -> tuple[str, str]:
-    """The ids of the trace and the span of a span or a log record; "" if it lacks one."""
-    return str(fields.get("traceId") or ""), str(fields.get("spanId") or "")
+def _ids_of(fields: Mapping[str, Any]) -> _Ids:
+    return _Ids(str(fields.get("traceId") or ""), str(fields.get("spanId") or ""))
 
 
 def _spans(batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -165,26 +163,29 @@ def _spans(batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**span, "attributes": _plain(span.get("attributes")), "events": events}
 
 
-def _records(where: str, batch: Mapping[str, Any]) -> Iterator[_Record]:
+def _records(where: str, batch: Mapping[str, Any]) -> Iterator[_LogRecord]:
     for record in _members(batch.get("resourceLogs"), _LOGS, "logRecords"):
         attributes = _plain(record.get("attributes"))
         name = str(record.get("eventName") or attributes.get("event.name") or "")
         if name.startswith("gen_ai."):
-            said = {**attributes, **fields_of(_plain_value(record.get("body")))}
-            yield _Record(where, *_ids_of(record), record.get("timeUnixNano"), name, said)
+            attributes = {**attributes, **fields_of(_plain_value(record.get("body")))}
+            time = record.get("timeUnixNano")
+            yield _LogRecord(where, _ids_of(record), time, name, attributes)
 
 
-def _members(resources: Any, scopes: Sequence[str], name: str) -> Iterator[Mapping[str, Any]]:
+def _members(resources: Any, scope_names: Sequence[str], name: str) -> Iterator[Mapping[str, Any]]:
     for resource in entries(resources):
-        listed = next((resource[scope] for scope in scopes if scope in mapping(resource)), None)
+        fields = mapping(resource)
+        listed = next((fields[scopes] for scopes in scope_names if scopes in fields), None)
         for scope in entries(listed):
             yield from map(mapping, entries(mapping(scope).get(name)))
 
 
-def _plain(listed: Any) -> dict[str, Any]:
-    """OTLP's attributes as an object."""
+def _plain(attributes: Any) -> dict[str, Any]:
+    """Attributes of OTLP as an object."""
     return {
-        str(field_of(entry, "key")): _plain_value(entry.get("value")) for entry in entries(listed)
+        str(field_of(entry, "key")): _plain_value(entry.get("value"))
+        for entry in entries(attributes)
     }
 
 

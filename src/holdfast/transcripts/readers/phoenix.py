@@ -5,14 +5,15 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import output_messages, request_messages
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.reader import Format, at, mapping
-from holdfast.transcripts.spans import is_gen_ai, session_of, span_of, unflattened
+from holdfast.transcripts.json_fields import at, mapping
+from holdfast.transcripts.reader import Format
+from holdfast.transcripts.trace_spans import is_gen_ai, session_of, trace_span_of, unflattened
 from holdfast.validation.json_values import fields_of
 
 
 def _recognises(value: Any) -> bool:
-    named = {"context", "attributes", "context.trace_id"} & fields_of(value).keys()
-    return bool(named) and not is_gen_ai(value)
+    names = {"context", "attributes", "context.trace_id"} & fields_of(value).keys()
+    return bool(names) and not is_gen_ai(value)
 
 
 def calls_in_span(where: str, value: Any) -> Iterator[Call]:
@@ -26,7 +27,7 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     outputs = at(attributes, "llm", "output_messages") or at(attributes, "output", "value")
     start = str(span.get("start_time") or span.get("startTimeUnixNano") or "")
     messages = request_messages(inputs), output_messages(outputs)
-    yield Call(where, session_of(span), start, *messages, span_of(span))
+    yield Call(where, session_of(span), start, *messages, trace_span_of(span))
 
 
 _DESCRIPTION = "a model call (a span of OpenInference's kind LLM)"

@@ -4,7 +4,8 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.reader import Format, dialog_per_value, field_of
+from holdfast.transcripts.json_fields import entries, field_of
+from holdfast.transcripts.reader import Format, dialog_per_value
 from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of
 
@@ -22,7 +23,7 @@ def _read(value: Any) -> list[Event]:
             "content": field_of(turn, "text"),
             "stop_reason": turn.get("stop_reason"),
         }
-        for turn in field_of(value, "turns")
+        for turn in entries(field_of(value, "turns"))
     ]
     prompt = field_of(field_of(value, "agent"), "system_prompt")
     return [*system_prompt(prompt), *read_messages(turns)]

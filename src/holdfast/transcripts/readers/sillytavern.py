@@ -8,28 +8,22 @@ from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
+from holdfast.plurals import count_of
 from holdfast.transcripts.content_blocks import read_call
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    decoded,
-    entries,
-    file_of,
-    objects,
-)
+from holdfast.transcripts.json_fields import at, decoded, entries
+from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, objects
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
     branched,
+    call_events,
     message_events,
 )
 from holdfast.validation.json_values import fields_of
 
-_PROGRAMS = ("SillyTavern System", "System", "Note")  # the names of what no model was asked for
+_PROGRAM_NAMES = ("SillyTavern System", "System", "Note")  # in place of a character's
 
 
 def _recognises(value: Any) -> bool:
@@ -45,10 +39,10 @@ def _is_new(names: Any) -> bool:
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = objects(values)
     yield from others
-    chats: list[list[tuple[str, Mapping[str, Any]]]] = [[]]
-    for where, record in records:
-        if "mes" in record:
-            chats[-1].append((where, record))
+    chats: list[list[Record]] = [[]]
+    for record in records:
+        if "mes" in record.fields:
+            chats[-1].append(record)
         elif chats[-1]:  # the header of another chat, in a file that was put together
             chats.append([])
     file = file_of(values[0][0])
@@ -56,33 +50,38 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         yield from _chat(f"{file}, chat {number}" if len(chats) > 1 else file, chat)
 
 
-def _chat(
-    source: str, records: list[tuple[str, Mapping[str, Any]]]
-) -> Iterator[Transcript | Unread]:
+def _chat(source: str, records: list[Record]) -> Iterator[Transcript | Unread]:
     nodes: dict[str, list[Event]] = {}
     parents: dict[str, str | None] = {}
     active: list[str] = []
-    not_shown = 0
-    for where, record in records:
+    hidden_versions = 0
+    for where, fields in records:
         try:
-            events = _events(record)
-            versions = [text for text in entries(record.get("swipes")) if isinstance(text, str)]
+            events = _events(fields)
+            versions = _hidden_versions(fields)
         except Malformed as error:
             yield Unread(f"{where}: {error}")
             continue
         before = active[-1] if active else None
         nodes[where], parents[where] = events, before
         active.append(where)
-        shown = record.get("swipe_id")
         for number, text in enumerate(versions):
-            if number != shown and text != record["mes"]:
-                nodes[f"{where}, {number}"] = message_events("assistant", text)
-                parents[f"{where}, {number}"] = before
-                not_shown += 1
-    if not_shown:
-        count = f"{not_shown} other {'version' if not_shown == 1 else 'versions'}"
+            nodes[f"{where}, {number}"] = message_events("assistant", text)
+            parents[f"{where}, {number}"] = before
+        hidden_versions += len(versions)
+    if hidden_versions:
+        count = count_of(hidden_versions, "other version")
         yield Unread(f"{source}: {count} of messages (swipes) that are not shown left out")
     yield branched(source, nodes, parents, active)
+
+
+def _hidden_versions(record: Mapping[str, Any]) -> list[str]:
+    """The versions of a message that are not shown."""
+    return [
+        text
+        for number, text in enumerate(entries(record.get("swipes")))
+        if isinstance(text, str) and number != record.get("swipe_id") and text != record["mes"]
+    ]
 
 
 def _events(record: Mapping[str, Any]) -> list[Event]:
@@ -94,24 +93,21 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
         raise Malformed(f"is_user is {shortened(is_user)}, which is neither true nor false")
     calls = extra.get("tool_invocations")
     if isinstance(calls, list):
-        return [*chain.from_iterable(map(_called, calls))]
+        return [*chain.from_iterable(map(_call_with_result, calls))]
     if extra.get("type") == "narrator":
         return [Event(Kind.REMINDER, text)]
     is_hidden = record.get("is_system") is True
     # a message that the user hid from the model later was said; a notice of the program was not
-    if is_hidden and (extra.get("type") or record.get("name") in _PROGRAMS):
+    if is_hidden and (extra.get("type") or record.get("name") in _PROGRAM_NAMES):
         return []
     return message_events("user" if is_user else "assistant", text)
 
 
-def _called(call: Any) -> list[Event]:
-    """A call of a tool and its result."""
-    call_id, result = str(at(call, "id") or ""), at(call, "result")
-    made = {"name": at(call, "name"), "arguments": decoded(at(call, "parameters")), "id": call_id}
-    events = message_events("assistant", "", [read_call(made)])
-    if result is not None:
-        events.append(Event(Kind.TOOL_RESULT, str(result), call_id=call_id))
-    return events
+def _call_with_result(invocation: Any) -> list[Event]:
+    arguments, result = decoded(at(invocation, "parameters")), at(invocation, "result")
+    identity = str(at(invocation, "id") or "")
+    call = read_call({"name": at(invocation, "name"), "arguments": arguments, "id": identity})
+    return call_events(call, None if result is None else str(result))
 
 
 FORMAT = Format("sillytavern", _recognises, _read)

@@ -11,24 +11,18 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.content_blocks import read_call
-from holdfast.transcripts.reader import (
-    Format,
-    Unread,
-    Values,
-    at,
-    entries,
-    field_of,
-    file_of,
-    has_messages,
-    mapping,
-)
+from holdfast.plurals import count_of
+from holdfast.transcripts.content_blocks import first_of, read_call
+from holdfast.transcripts.json_fields import at, entries, field_of, list_of, mapping
+from holdfast.transcripts.reader import Format, Located, Unread, Values, file_of, has_messages
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
     branched,
+    call_events,
+    each_after_the_other,
     message_events,
 )
 from holdfast.validation.json_values import fields_of
@@ -36,7 +30,7 @@ from holdfast.validation.json_values import fields_of
 _VERSIONS = (1, 2, 3)
 _INITIAL, _SET, _PUSH, _DELETE = range(4)  # the kinds of changes
 _CANCELLED = 2  # the state of a response
-_OF_DISPLAY = (  # parts of a response that are not the model's text
+_FOR_DISPLAY = (  # parts of a response that are not the model's text
     *("thinking", "codeblockUri", "undoStop", "command", "confirmation", "warning", "extensions"),
     *("progressMessage", "progressTask", "progressTaskSerialized", "prepareToolInvocation"),
     *("mcpServersStarting", "elicitation", "elicitationSerialized", "pullRequest", "treeData"),
@@ -62,13 +56,13 @@ def _recognises(value: Any) -> bool:
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     changes = [value for value in values if "requests" not in fields_of(value.value)]
-    sessions = [(value.source, value.value) for value in values if value not in changes]
+    sessions = [value for value in values if "requests" in fields_of(value.value)]
     logs = _by_session(changes)
     for number, log in enumerate(logs, start=1):
         session, failures = _replayed(log)
         yield from failures
         count = f", session {number}" if len(logs) > 1 else ""
-        sessions.append((f"{file_of(log[0].source)}{count}", session))
+        sessions.append(Located(f"{file_of(log[0].source)}{count}", session))
     for where, session in sessions:
         yield from _transcript(where, session)
 
@@ -115,7 +109,10 @@ def _apply(session: Any, change: Mapping[str, Any]) -> None:
     elif kind == _SET:
         node[last] = change.get("v")
     elif kind == _DELETE:
-        node.pop(last, None) if isinstance(node, dict) else node.__setitem__(last, None)
+        if isinstance(node, dict):
+            node.pop(last, None)
+        else:
+            node[last] = None
     elif kind == _PUSH:
         pushed = node.get(last) or [] if isinstance(node, dict) else node[last]
         if change.get("i") is not None:
@@ -135,30 +132,28 @@ def _transcript(where: str, session: Any) -> Iterator[Transcript | Unread]:
             f" as version {_VERSIONS[-1]}"
         )
     nodes: dict[str, list[Event]] = {}
-    hidden: list[str] = []
-    strange: set[str] = set()
+    taken_back: list[str] = []
+    unknown_kinds: set[str] = set()
     try:
         for number, request in enumerate(entries(field_of(session, "requests"))):
             try:
                 nodes[str(number)] = _events(mapping(request))
-                strange |= _shown(request).unknown_kinds
+                unknown_kinds |= _shown(request).unknown_kinds
             except Malformed as error:
                 raise Malformed(f"request {number + 1}: {error}") from error
             if request.get("isHidden") is True or request.get("shouldBeRemovedOnSend"):
-                hidden.append(str(number))
+                taken_back.append(str(number))
     except Malformed as error:
         yield Unread(f"{where}: {error}")
         return
-    if strange:
-        kinds = ", ".join(sorted(strange))
+    if unknown_kinds:
+        kinds = ", ".join(sorted(unknown_kinds))
         yield Unread(f"{where}: parts of responses of unknown kinds ({kinds}) are left out")
-    if hidden:
-        requests = "1 request" if len(hidden) == 1 else f"{len(hidden)} requests"
-        yield Unread(f"{where}: {requests} that a restored checkpoint took back left out")
-    parents: dict[str, str | None] = dict(zip(nodes, [None, *nodes], strict=False))
-    active = [name for name in nodes if name not in hidden]
-    for before, name in zip([None, *active], active, strict=False):
-        parents[name] = before
+    if taken_back:
+        count = count_of(len(taken_back), "request")
+        yield Unread(f"{where}: {count} that a restored checkpoint took back left out")
+    active = [name for name in nodes if name not in taken_back]
+    parents = each_after_the_other(nodes) | each_after_the_other(active)
     yield branched(where, nodes, parents, active)
 
 
@@ -170,15 +165,16 @@ def _events(request: Mapping[str, Any]) -> list[Event]:
     response = _shown(request)
     result = request.get("result")
     rounds = entries(at(result, "metadata", "toolCallRounds"))
-    recorded = _rounds(rounds, fields_of(at(result, "metadata", "toolCallResults")))
-    calls = recorded or response.calls
-    answers = [Event(Kind.MESSAGE, said, "assistant") for said in response.texts]
+    calls = _rounds(rounds, fields_of(at(result, "metadata", "toolCallResults")))
+    if not calls:  # the extension did not record them
+        calls = response.calls
+    answers = [Event(Kind.MESSAGE, text, "assistant") for text in response.texts]
     # what the calls came between is not logged: the last text is taken to follow them
     events += [*answers[:-1], *calls, *answers[-1:]]
     identity = str(request.get("responseId") or "")
-    copies = (identity,) if identity else ()
+    copy_ids = (identity,) if identity else ()
     events = [
-        replace(event, id=identity, copy_ids=copies) if event.is_by_assistant else event
+        replace(event, id=identity, copy_ids=copy_ids) if event.is_by_assistant else event
         for event in events
     ]
     for summary in _summaries(at(result, "metadata")):
@@ -207,7 +203,7 @@ class _Response(NamedTuple):
 def _shown(request: Mapping[str, Any]) -> _Response:
     texts = [""]
     calls: list[Event] = []
-    unknown: set[str] = set()
+    unknown_kinds: set[str] = set()
     for part in entries(request.get("response")):
         kind = at(part, "kind")
         if kind == "toolInvocationSerialized":
@@ -218,9 +214,9 @@ def _shown(request: Mapping[str, Any]) -> _Response:
             texts.append("")
         elif (text := _text_of(part)) is not None:
             texts[-1] += text
-        elif kind not in _OF_DISPLAY:
-            unknown.add(shortened(kind))
-    return _Response([text.strip() for text in texts if text.strip()], calls, unknown)
+        elif kind not in _FOR_DISPLAY:
+            unknown_kinds.add(shortened(kind))
+    return _Response([text.strip() for text in texts if text.strip()], calls, unknown_kinds)
 
 
 def _text_of(part: Any) -> str | None:
@@ -244,8 +240,8 @@ def _text_of(part: Any) -> str | None:
 def _rounds(rounds: Sequence[Any], results: Mapping[str, Any]) -> list[Event]:
     """The calls that the model made, and their results, as the extension recorded them."""
     events: list[Event] = []
-    for called in rounds:
-        calls = [read_call(call) for call in entries(at(called, "toolCalls"))]
+    for tool_round in rounds:
+        calls = [read_call(call) for call in entries(at(tool_round, "toolCalls"))]
         events += message_events("assistant", "", calls) if calls else []
         for call in calls:
             if call.id in results:
@@ -255,10 +251,9 @@ def _rounds(rounds: Sequence[Any], results: Mapping[str, Any]) -> list[Event]:
 
 
 def _result_text(result: Any) -> str:
-    content = at(result, "content")
-    parts = content if isinstance(content, list) else []
-    values = [at(part, "value") for part in parts]
-    return "\n".join(v if isinstance(v, str) else json.dumps(v) for v in values)
+    values = [at(part, "value") for part in list_of(at(result, "content"))]
+    texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    return "\n".join(texts)
 
 
 def _shown_call(part: Mapping[str, Any]) -> list[Event]:
@@ -268,25 +263,24 @@ def _shown_call(part: Mapping[str, Any]) -> list[Event]:
     if isinstance(command, Mapping):
         edited = command.get("userEdited") or command.get("toolEdited")
         command = edited or command.get("original")
-    arguments: Any = {"command": command} if isinstance(command, str) else details.get("rawInput")
-    shown = fields_of(part.get("resultDetails"))
-    arguments = shown.get("input") if arguments is None else arguments
-    name, call_id = part.get("toolId"), str(part.get("toolCallId") or "")
-    call = read_call({"name": name or "", "arguments": arguments, "id": call_id})
-    events = message_events("assistant", "", [call])
-    if isinstance(shown.get("output"), list):
-        texts = [at(item, "value") for item in shown["output"]]
-        text = "\n".join(text for text in texts if isinstance(text, str))
-        events.append(Event(Kind.TOOL_RESULT, text, call_id=call_id))
-    elif part.get("isComplete"):  # a flag, or since 1.132 an object
-        events.append(Event(Kind.TOOL_RESULT, call_id=call_id))
-    return events
+    result_details = fields_of(part.get("resultDetails"))
+    arguments: Any = {"command": command}
+    if not isinstance(command, str):
+        arguments = first_of(details, "rawInput", default=result_details.get("input"))
+    identity = str(part.get("toolCallId") or "")
+    call = read_call({"name": part.get("toolId") or "", "arguments": arguments, "id": identity})
+    output = result_details.get("output")
+    if isinstance(output, list):
+        texts = [at(item, "value") for item in output]
+        return call_events(call, "\n".join(text for text in texts if isinstance(text, str)))
+    is_complete = bool(part.get("isComplete"))  # a flag, or since 1.132 an object
+    return call_events(call, "" if is_complete else None)
 
 
 def _edits(part: Mapping[str, Any]) -> list[ToolCall]:
     """An edit of files by the response itself, without a tool of the model."""
-    listed = entries(part.get("edits")) if part.get("kind") == "workspaceEdit" else [part]
-    paths = [_path_of(at(edit, "uri") or at(edit, "newResource")) for edit in listed]
+    edits = entries(part.get("edits")) if part.get("kind") == "workspaceEdit" else [part]
+    paths = [_path_of(at(edit, "uri") or at(edit, "newResource")) for edit in edits]
     return [ToolCall("edit", {"path": path}) for path in paths if path]
 
 
@@ -299,8 +293,9 @@ def _path_of(uri: Any) -> str:
 
 def _summaries(metadata: Any) -> list[str]:
     """The summaries that replaced the dialog up to here."""
-    listed = at(metadata, "summaries")
-    summaries = listed if isinstance(listed, list) else [at(metadata, "summary")]
+    summaries = at(metadata, "summaries")
+    if not isinstance(summaries, list):
+        summaries = [at(metadata, "summary")]
     texts = [at(summary, "text") for summary in summaries]
     return [text for text in texts if isinstance(text, str) and text]
 

@@ -6,12 +6,12 @@ that they make up, each a tree with an active path (`session_tree`), and the eve
 (`session_events`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.content_blocks import CALL_BLOCK_TYPES
-from holdfast.transcripts.reader import Format, Unread, Values, objects
+from holdfast.transcripts.reader import Format, Record, Unread, Values, objects
 from holdfast.transcripts.readers import langfuse
 from holdfast.transcripts.readers.claude_code.distinct_lines import distinct_lines
 from holdfast.transcripts.readers.claude_code.session_events import events_of
@@ -21,10 +21,8 @@ from holdfast.transcripts.transcript import Transcript
 from holdfast.validation.json_values import fields_of
 
 _TYPES = ("user", "assistant", "system", "summary", "progress", "attachment")
-_OF_DIALOG = (
-    *CALL_BLOCK_TYPES,
-    "tool_result",
-)  # what a line of an unknown type may be, as in a copy
+# what a line of an unknown type may be, as in a copy
+_OF_DIALOG = (*CALL_BLOCK_TYPES, "tool_result")
 _OF_OTHERS = ("traceId", "trace_id", "messages")  # fields of other formats that have a sessionId
 
 
@@ -54,7 +52,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         yield tree.transcript(nodes)
 
 
-def _of_unknown_types(records: list[tuple[str, Mapping[str, Any]]]) -> Iterator[Unread]:
+def _of_unknown_types(records: list[Record]) -> Iterator[Unread]:
     """Notes on lines that are neither messages of a known type nor bookkeeping."""
     for where, fields in records:
         kind = fields.get("type")

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.reader import at, entries
+from holdfast.transcripts.json_fields import at, entries, list_of
 from holdfast.transcripts.readers.claude_code.injected_elements import INJECTED
 from holdfast.transcripts.transcript import Event, Kind
 from holdfast.validation.json_values import fields_of
@@ -38,16 +38,18 @@ def events_of_attachment(line: Mapping[str, Any]) -> Iterator[Event]:
             if text := _text_within(at(file, "content")):
                 yield Event(Kind.MESSAGE, text, "system")
     else:
-        rendered = _rendered(line)
-        if text := _content(attachment) if rendered is None else rendered:
+        text = _rendered(line)
+        if text is None:
+            text = _content(attachment)
+        if text:
             yield Event(Kind.REMINDER, text)
 
 
 def _queued(attachment: Mapping[str, Any]) -> Event:
     """A message that waited until the assistant had ended a step."""
     prompt = text_of(attachment.get("prompt"))
-    by_a_person = at(attachment, "origin", "kind") in (None, "human")
-    is_typed = by_a_person and attachment.get("commandMode", "prompt") == "prompt"
+    is_by_person = at(attachment, "origin", "kind") in (None, "human")
+    is_typed = is_by_person and attachment.get("commandMode", "prompt") == "prompt"
     text = without_elements(prompt, INJECTED) if is_typed else ""
     return Event(Kind.MESSAGE, text, "user") if text else Event(Kind.REMINDER, prompt)
 
@@ -65,14 +67,13 @@ def _content(attachment: Mapping[str, Any]) -> str:
     is_hook = attachment.get("type") == "hook_success"
     if is_hook and attachment.get("hookEvent") not in _HOOKS_THAT_SAY:
         return ""
-    parts = [attachment, *_listed(attachment, "skills"), *_listed(attachment, "memories")]
+    parts = [
+        attachment,
+        *list_of(attachment.get("skills")),
+        *list_of(attachment.get("memories")),
+    ]
     texts = [_text_within(at(part, "content")) for part in parts]
     return "\n".join(filter(None, [*texts, _text_within(attachment.get("snippet"))]))
-
-
-def _listed(fields: Mapping[str, Any], name: str) -> list[Any]:
-    value = fields.get(name)
-    return value if isinstance(value, list) else []
 
 
 def _text_within(content: Any) -> str:

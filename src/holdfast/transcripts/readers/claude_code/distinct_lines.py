@@ -9,28 +9,27 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.transcripts.reader import Unread, at, position_of
+from holdfast.transcripts.json_fields import at, list_of
+from holdfast.transcripts.reader import Record, Unread, position_of
 from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES, SessionLine
 
 _TYPES = ("user", "assistant", "attachment")  # of lines that may lack a uuid
 
 
-def distinct_lines(
-    records: Sequence[tuple[str, Mapping[str, Any]]],
-) -> tuple[list[SessionLine], list[Unread]]:
+def distinct_lines(records: Sequence[Record]) -> tuple[list[SessionLine], list[Unread]]:
     """The lines, and notes on those whose uuid a later line has with another content."""
-    records = [(where, fields) for where, fields in records if _is_of_dialog(fields)]
+    records = [record for record in records if _is_of_dialog(record.fields)]
     identifying = _identifying_uuids([fields for _, fields in records])
     lines: dict[str, SessionLine] = {}
-    without_uuid: set[str] = set()  # the contents of replies and results
+    contents: set[str] = set()  # of replies and results without a uuid
     reused: list[Unread] = []
     for number, (where, fields) in enumerate(records):
         uuid = _uuid_of(fields)
         has_uuid = uuid in identifying
-        if not uuid and (content := _content_said_once(fields)):
-            if content in without_uuid:
+        if not uuid and (content := _unique_content(fields)):
+            if content in contents:
                 continue
-            without_uuid.add(content)
+            contents.add(content)
         if has_uuid and (earlier := lines.get(uuid)) is not None:
             if _content_of(fields) == _content_of(earlier.fields):
                 continue
@@ -66,12 +65,11 @@ def _identifying_uuids(records: Sequence[Mapping[str, Any]]) -> set[str]:
     return {uuid for uuid in counts if len(contents.get(uuid, ())) < 2}
 
 
-def _content_said_once(fields: Mapping[str, Any]) -> str:
+def _unique_content(fields: Mapping[str, Any]) -> str:
     """The content of a reply, or of a call's result, which its id makes the only one of its kind;
     "" for others, as a user may say the same twice.
     """
-    content = at(fields, "message", "content")
-    blocks = content if isinstance(content, list) else []
+    blocks = list_of(at(fields, "message", "content"))
     is_result = any(at(block, "tool_use_id") for block in blocks)
     return _content_of(fields) if is_result or at(fields, "message", "id") else ""
 
@@ -79,5 +77,6 @@ def _content_said_once(fields: Mapping[str, Any]) -> str:
 def _content_of(fields: Mapping[str, Any]) -> str:
     """The content of a line, without the reply's counts of tokens, which may come later."""
     message = fields.get("message")
-    said = [at(message, "id"), at(message, "content")] if isinstance(message, Mapping) else message
-    return json.dumps([fields.get("type"), said], sort_keys=True)
+    if isinstance(message, Mapping):
+        message = [message.get("id"), message.get("content")]
+    return json.dumps([fields.get("type"), message], sort_keys=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from holdfast.transcripts.reader import at
+from holdfast.transcripts.json_fields import at, list_of
 from holdfast.validation.json_values import fields_of
 
 BOUNDARY = "compact_boundary"
@@ -66,8 +66,7 @@ class SessionLine:
     @cached_property
     def blocks(self) -> list[Mapping[str, Any]]:
         """The content's blocks that are objects."""
-        listed = self.content if isinstance(self.content, list) else []
-        return [block for block in listed if isinstance(block, Mapping)]
+        return [block for block in list_of(self.content) if isinstance(block, Mapping)]
 
     @cached_property
     def texts(self) -> list[str]:
@@ -115,8 +114,9 @@ class SessionLine:
     @property
     def takes_back(self) -> list[str]:
         """The uuids of replies that another one replaced, or that a refusal took back."""
-        listed = [self.fields.get(n) for n in ("supersedesUuids", "retractedMessageUuids")]
-        return [str(uuid) for uuids in listed if isinstance(uuids, list) for uuid in uuids]
+        replaced = list_of(self.fields.get("supersedesUuids"))
+        retracted = list_of(self.fields.get("retractedMessageUuids"))
+        return [*map(str, replaced), *map(str, retracted)]
 
     @property
     def compaction(self) -> Mapping[str, Any]:

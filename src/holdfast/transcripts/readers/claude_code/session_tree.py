@@ -7,6 +7,7 @@ the last message is the active one.
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from holdfast.plurals import count_of
 from holdfast.transcripts.reader import Unread, file_of, position_of
 from holdfast.transcripts.readers.claude_code.session_lines import SessionLine
 from holdfast.transcripts.transcript import Event, Transcript, branched, path_to
@@ -55,11 +56,11 @@ class SessionTree:
 
     def branches_left_out(self) -> Iterator[Unread]:
         """Says how many messages are on abandoned branches, if any are."""
-        if left_out := [line for line in self.abandoned if line.is_message]:
-            count = f"{len(left_out)} {'message' if len(left_out) == 1 else 'messages'}"
+        if messages := [line for line in self.abandoned if line.is_message]:
+            count = count_of(len(messages), "message")
             yield Unread(
                 f"{self.source}: {count} of abandoned branches (rewound or retracted, or the"
-                f" question was edited), from {position_of(left_out[0].where)} on, left out"
+                f" question was edited), from {position_of(messages[0].where)} on, left out"
             )
 
     def transcript(self, nodes: Mapping[str, Sequence[Event]]) -> Transcript:
@@ -72,24 +73,25 @@ class SessionTree:
 def session_trees(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
     """The sessions in a file, and their subagents."""
     sessions: list[SessionLine] = []  # one that was resumed may go on under another id
-    unnamed: dict[str, list[SessionLine]] = {}  # the lines of subagents, by their session
-    named: dict[tuple[str, str], list[SessionLine]] = {}
+    unnamed_subagents: dict[str, list[SessionLine]] = {}  # by their session
+    named_subagents: dict[tuple[str, str], list[SessionLine]] = {}
     for line in lines:
         if line.agent:
-            named.setdefault((line.agent, line.session), []).append(line)
+            named_subagents.setdefault((line.agent, line.session), []).append(line)
         elif line.is_of_sidechain:
-            unnamed.setdefault(line.session, []).append(line)
+            unnamed_subagents.setdefault(line.session, []).append(line)
         else:
             sessions.append(line)
     yield from _sessions(sessions)
-    for session, listed in unnamed.items():  # the subagents are told apart by their beginning
-        trees = [tree for tree in _trees(listed, _linked(listed)) if _has_message(tree)]
+    for session, agent_lines in unnamed_subagents.items():  # of which each begins a tree
+        trees = _trees(agent_lines, _linked(agent_lines))
+        trees = [tree for tree in trees if _has_message(tree)]
         for number, tree in enumerate(trees, start=1):
             count = f" {number}" if len(trees) > 1 else ""
             yield _subagent(f"session {session} sidechain{count}", tree)
-    for (agent, session), listed in named.items():
-        if _has_message(listed):
-            yield _subagent(f"session {session} {agent}", listed)
+    for (agent, session), agent_lines in named_subagents.items():
+        if _has_message(agent_lines):
+            yield _subagent(f"session {session} {agent}", agent_lines)
 
 
 def _has_message(lines: Sequence[SessionLine]) -> bool:
@@ -115,15 +117,15 @@ def _sessions(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
             by_session.setdefault((last.session, cleared), []).extend(tree)
     order = {line.id: number for number, line in enumerate(lines)}
     for (session, number), unordered in by_session.items():
-        listed = sorted(unordered, key=lambda line: order[line.id])
+        ordered = sorted(unordered, key=lambda line: order[line.id])
         count = f", cleared {number}" if number else ""
-        source = f"{file_of(listed[0].where)}, session {session}{count}"
-        yield SessionTree(source, listed, parents, _active(listed, parents))
+        source = f"{file_of(ordered[0].where)}, session {session}{count}"
+        yield SessionTree(source, ordered, parents, _active(ordered, parents))
 
 
 def _linked(lines: Sequence[SessionLine]) -> dict[str, str | None]:
     """The parent of each line. One whose parent the file lacks follows the line before it."""
-    known = {line.id for line in lines}
+    ids = {line.id for line in lines}
     names_parents = any(line.parent for line in lines) or not any(
         line.is_root for line in lines if line.kind == "assistant"
     )
@@ -132,7 +134,7 @@ def _linked(lines: Sequence[SessionLine]) -> dict[str, str | None]:
     for line in lines:
         parent = line.parent
         begins = names_parents and line.is_root and not (line.is_boundary or line.is_summary)
-        if not begins and parent not in known:
+        if not begins and parent not in ids:
             parent = before.get(line.session)
         parents[line.id] = parent
         before[line.session] = line.id
@@ -166,13 +168,13 @@ def _trees(
     roots: dict[str, str] = {}
     trees: dict[str, list[SessionLine]] = {}
     for line in lines:
-        unknown: dict[str, None] = {}  # from the line up to the first whose root is known
+        climb: dict[str, None] = {}  # from the line up to the first whose root is known
         above: str | None = line.id
-        while above is not None and above in parents and not (above in roots or above in unknown):
-            unknown[above] = None
+        while above is not None and above in parents and not (above in roots or above in climb):
+            climb[above] = None
             above = parents[above]
-        root = roots.get(above or "") or next(reversed(unknown))
-        roots.update(dict.fromkeys(unknown, root))
+        root = roots.get(above or "") or next(reversed(climb))
+        roots.update(dict.fromkeys(climb, root))
         trees.setdefault(root, []).append(line)
     return list(trees.values())
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.transcripts.reader import at
+from holdfast.transcripts.json_fields import at
 from holdfast.transcripts.transcript import Malformed
 from holdfast.validation.json_values import fields_of
 
@@ -12,15 +12,18 @@ def session_of(span: Mapping[str, Any]) -> str:
     """The id of a span's session or conversation; else that of its trace."""
     attributes = span.get("attributes")
     conversation = at(attributes, "session", "id") or at(attributes, "gen_ai", "conversation", "id")
-    trace = at(span, "context", "trace_id") or span.get("trace_id") or span.get("traceId")
-    return str(conversation or trace or "")
+    return str(conversation or _id_of(span, "trace_id", "traceId") or "")
 
 
-def span_of(span: Mapping[str, Any]) -> str:
+def trace_span_of(span: Mapping[str, Any]) -> str:
     """The ids of a span's trace and of itself, as `Event` has them; "" if it lacks one."""
-    trace = at(span, "context", "trace_id") or span.get("trace_id") or span.get("traceId")
-    own = at(span, "context", "span_id") or span.get("span_id") or span.get("spanId")
-    return f"{trace}/{own}" if trace and own else ""
+    trace_id = _id_of(span, "trace_id", "traceId")
+    span_id = _id_of(span, "span_id", "spanId")
+    return f"{trace_id}/{span_id}" if trace_id and span_id else ""
+
+
+def _id_of(span: Mapping[str, Any], name: str, name_in_otlp: str) -> Any:
+    return at(span, "context", name) or span.get(name) or span.get(name_in_otlp)
 
 
 # `llm.` alone does not tell: OpenLLMetry has `llm.request.type` beside attributes of `gen_ai`

@@ -1,0 +1,156 @@
+"""The messages of a session of opencode's, each with the events that its parts are."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.errors import shortened
+from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.call_messages import system_prompt
+from holdfast.transcripts.content_blocks import text_of
+from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.transcript import Event, Kind, Malformed, call_events, message_events
+from holdfast.validation.json_values import fields_of
+
+# the types of parts
+_PARTS_OF_DIALOG = ("text", "tool", "subtask", "compaction")
+_PARTS_FOR_DISPLAY = tuple(
+    "step-start step-finish snapshot patch agent file reasoning retry".split()
+)
+_FINISHED_AT_LIMIT = ("length", "max_tokens")
+
+
+@dataclass(frozen=True)
+class SessionMessage:
+    """A message of a session.
+
+    Args:
+        info, parts: its fields, and those of its parts, as opencode has them.
+        events: as far as they are read.
+    """
+
+    id: str
+    info: Mapping[str, Any]
+    parts: Sequence[Mapping[str, Any]]
+    events: Sequence[Event]
+
+    @property
+    def unknown_kinds(self) -> list[str]:
+        """The types of its parts that are not known."""
+        kinds = (part.get("type") for part in self.parts)
+        known_kinds = (*_PARTS_FOR_DISPLAY, *_PARTS_OF_DIALOG)
+        return [shortened(kind) for kind in kinds if kind not in known_kinds]
+
+    def is_newer_than(self, time: float) -> bool:
+        """Whether it was made after a time; False if it does not say when it was."""
+        created = at(self.info, "time", "created")
+        return isinstance(created, (int, float)) and created > time
+
+    def before_part(self, part_id: str) -> "SessionMessage":
+        """The message as far as it goes before one of its parts."""
+        ids = [part.get("id") for part in self.parts]
+        parts = self.parts[: ids.index(part_id)]
+        return replace(self, parts=parts, events=_events(self.info, parts))
+
+
+def read_session_messages(values: Sequence[Any]) -> list[SessionMessage]:
+    """The messages in order; one that is written again takes the place of the first.
+
+    Raises:
+        Malformed: one of them cannot be read.
+    """
+    messages: dict[str, SessionMessage] = {}
+    for number, value in enumerate(values, start=1):
+        name = str(at(value, "info", "id") or f"message {number}")
+        try:
+            info = mapping(field_of(mapping(value), "info"))
+            parts = [mapping(part) for part in entries(field_of(value, "parts"))]
+            messages[name] = SessionMessage(name, info, parts, _events(info, parts))
+        except Malformed as error:
+            raise Malformed(f"message {number}: {error}") from error
+    return [*messages.values()]
+
+
+def _events(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list[Event]:
+    match info.get("role"):
+        case "user":
+            events = [*_events_of_user(parts)]
+        case "assistant":
+            events = [*_events_of_assistant(info, parts)]
+        case role:
+            raise Malformed(f"it has the role {shortened(role)}; known are user and assistant")
+    identity, copy_ids = str(info.get("id") or ""), _copy_ids(info, parts)
+    events = [replace(event, id=identity, copy_ids=copy_ids) for event in events]
+    return [*_prompt(info), *events]
+
+
+def _prompt(info: Mapping[str, Any]) -> list[Event]:
+    """The system prompt, which early versions log with replies, and later ones with questions."""
+    texts = info.get("system")
+    return system_prompt("\n\n".join(map(str, texts)) if isinstance(texts, list) else texts)
+
+
+def _copy_ids(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The ids by which copies of a reply are known: its id; and as a forked session gives its
+    copies new ids, the time with the content.
+    """
+    if info.get("role") != "assistant":
+        return ()
+    ids = [str(info["id"])] if info.get("id") else []
+    if created := at(info, "time", "created"):
+        content = [(at(part, "type"), at(part, "text"), at(part, "callID")) for part in parts]
+        ids.append(f"{created} {hashlib.sha256(repr(content).encode()).hexdigest()[:16]}")
+    return tuple(ids)
+
+
+def _events_of_user(parts: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
+    for part in parts:
+        kind = part.get("type")
+        if kind == "compaction":
+            yield Event(Kind.COMPACTION)
+        elif kind == "subtask":
+            yield Event(Kind.REMINDER, str(part.get("prompt") or ""))
+        elif kind == "text" and part.get("ignored") is not True:
+            text = text_of(field_of(part, "text"))
+            if part.get("synthetic") is True:  # opencode's own, such as the text of a file
+                yield Event(Kind.REMINDER, text)
+            else:
+                yield from message_events("user", text)
+
+
+def _events_of_assistant(
+    info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]
+) -> Iterator[Event]:
+    error = at(info, "error", "name")
+    is_cut = info.get("finish") in _FINISHED_AT_LIMIT or error == "MessageOutputLengthError"
+    for part in parts:
+        kind = part.get("type")
+        if kind == "text" and part.get("ignored") is not True:
+            text = text_of(field_of(part, "text"))
+            if info.get("summary") is True:
+                yield Event(Kind.COMPACTION, text)
+            elif part.get("synthetic") is True:
+                yield Event(Kind.REMINDER, text)
+            else:
+                yield from message_events("assistant", text, is_cut=is_cut)
+        elif kind == "tool":
+            yield from _events_of_tool(part)
+    if error == "MessageAbortedError":
+        yield Event(Kind.INTERRUPTION)
+    elif error is not None and not is_cut:
+        yield Event(Kind.ERROR, str(at(info, "error", "data", "message") or error))
+
+
+def _events_of_tool(part: Mapping[str, Any]) -> list[Event]:
+    """A call and, if it ended, its result."""
+    name, state = field_of(part, "tool"), mapping(field_of(part, "state"))
+    if not isinstance(name, str):
+        raise Malformed(f"the tool's name is {shortened(name)}")
+    call = ToolCall(name, fields_of(state.get("input")), str(part.get("callID") or ""))
+    match state.get("status"):
+        case "completed":
+            return call_events(call, text_of(state.get("output")))
+        case "error":
+            return call_events(call, text_of(state.get("error")))
+    return call_events(call)
