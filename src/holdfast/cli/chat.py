@@ -200,7 +200,7 @@ class Chat:
         notice(f"method: {spec_of(self.methods)}")
         prompted, emphasised = has_prompt(self.messages), bool(self.emphasized)
         compiled = compile_methods(self.methods)
-        if compiled.without_target(prompted=prompted, emphasised=emphasised):
+        if compiled.lacking_target(prompted=prompted, emphasised=emphasised):
             notice("There is nothing to steer towards yet; give /system or /emphasis.")
 
     def compare(self, specs: str) -> None:

@@ -140,7 +140,7 @@ def _check_effect(request: Request, arguments: GenerateArguments) -> None:
             "Emphasis says what a method should stress, and there is no method; add --method, such"
             " as boost:factor=4."
         )
-    idle = request.compiled.without_target(
+    idle = request.compiled.lacking_target(
         prompted=has_prompt(request.messages),
         emphasised=bool(request.emphasis),
     )

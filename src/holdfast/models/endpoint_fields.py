@@ -115,7 +115,7 @@ def _steering(request: Request, shown: Messages, emphasis: Sequence[TextRange]) 
     """The spec string for the server and whether to trace, without what needs a missing span."""
     prompted, emphasised = has_prompt(shown), bool(emphasis)
     rest = request.compiled.without_edits
-    idle = rest.without_target(prompted=prompted, emphasised=emphasised)
+    idle = rest.lacking_target(prompted=prompted, emphasised=emphasised)
     steering = [method for method in rest.methods if method not in idle.methods]
     return spec_of(steering), request.trace and (prompted or emphasised)
 
