@@ -92,12 +92,11 @@ def _parse_one(text: str, spec: str, files: bool) -> Method:
             )
         texts[parameter] = value
     _check_parameters(method, texts)
-    declared, values = parameters_of(method), dict[str, object]()
+    declared = parameters_of(method)
+    values: dict[str, object] = {}
     for parameter, value in texts.items():
-        taken = declared[parameter].values
-        read = (files and taken.read_file) or taken.read
         try:
-            values[parameter] = read(value)
+            values[parameter] = declared[parameter].values.read_spec(value, files=files)
         except ValueError as error:
             raise refused(name, parameter, value, str(error)) from None
     made: Method = method(**values)

@@ -71,8 +71,11 @@ def watched(
 
         return note
 
-    chosen = [(site, layer, point) for site in wanted for layer, point in points[site].items()]
-    with hooked([(point.module, keep(site, layer, point)) for site, layer, point in chosen]):
+    hooks: list[tuple[torch.nn.Module, Callable[[Tensor], Tensor]]] = []
+    for site in wanted:
+        for layer, point in points[site].items():
+            hooks.append((point.module, keep(site, layer, point)))
+    with hooked(hooks):
         yield seen
 
 
@@ -113,11 +116,11 @@ def _edit(edits: _Edits, site: Site, layer: int, states: Tensor) -> Tensor:
         methods = [m for m in _methods_at(site, group.compiled) if layer in m.touched_layers]
         if not methods:
             continue
-        group_states = first = group.of(states)
+        before = after = group.of(states)
         for method in methods:
-            group_states = _edit_group(site, layer, group, method, group_states)
-        if group_states is not first:
-            states = group.put(group_states, states)
+            after = _edit_group(site, layer, group, method, after)
+        if after is not before:
+            states = group.put(after, states)
     return states
 
 
