@@ -18,7 +18,7 @@ from holdfast.cli import main
 from holdfast.methods import Ranking
 from holdfast.papers.findings import Claim, claim_that
 from holdfast.papers.zhang2024 import reproduction as zhang2024
-from holdfast.papers.zhang2024.profiling import Choice, Question
+from holdfast.papers.zhang2024.profiling import ContinuationSample, ReplySample
 from holdfast.papers.zhang2024.profiling.profiling_samples import task_samples
 from holdfast.papers.zhang2024.reproduction.comparisons import (
     RowClaim,
@@ -40,8 +40,8 @@ def test_a_task_becomes_samples_with_its_emphasis_and_its_correct_answer():
             assert content == sample.prompts[0]
             emphasised = {content[first:last] for _, first, last in found.emphasis}
             assert emphasised == set(sample.emphasis)
-            assert isinstance(found, Choice if task.chooses else Question)
-            if isinstance(found, Choice):
+            assert isinstance(found, ContinuationSample if task.chooses else ReplySample)
+            if isinstance(found, ContinuationSample):
                 assert found.continuations[found.right] == sample.target
             else:
                 assert found.score(sample.reply) == 1.0, name

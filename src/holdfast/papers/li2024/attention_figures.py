@@ -89,7 +89,6 @@ def figure_7(setup: Li2024Setup) -> Figure:
         verdict = CONTRADICTED
     claim = Claim(
         "the norms of the embeddings are concentrated, so that taking them as equal is no great"
-
         " loss.",
         verdict,
         f"Mean {mean:.3f}, coefficient of variation {spread:.2f} (we call up to {_NARROW}"

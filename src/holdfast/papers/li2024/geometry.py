@@ -138,16 +138,19 @@ def _measure(model: LocalModel, record: Conversation, seed: int) -> Iterator[Mea
         groups = {group: _tokens_of(owners, number, group) for group in ("all", *_GROUPS)}
         for layer in hidden:
             for group, tokens in groups.items():
-                draws = [tokens]
-                if group != "all":  # `least` tokens of each; one draw if there are no more
-                    times = _DRAWS if len(tokens) > least else 1
-                    draws = [rng.choice(tokens, least, replace=False) for _ in range(times)]
+                draws = [tokens] if group == "all" else _draw(tokens, least, rng)
                 yield Measured(
                     round=number,
                     group=group,
                     dimension=float(np.mean([effective_dimension(layer[draw]) for draw in draws])),
                     angle=float(np.mean([opening_angle(layer[draw]) for draw in draws])),
                 )
+
+
+def _draw(tokens: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Subsamples of `size` tokens; a single one if there are no more tokens."""
+    count = _DRAWS if len(tokens) > size else 1
+    return [rng.choice(tokens, size, replace=False) for _ in range(count)]
 
 
 def _tokens_of(owners: Sequence[Owner], last: int, group: str) -> np.ndarray:
