@@ -117,10 +117,10 @@ def run(arguments: CalibrateArguments) -> None:
     capability = load_capability(spec, arguments.questions, arguments.seed)
     plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments, suite))
     check_before_loading(out, suite, capability, plan)
-    cast, methods = drift.Cast(user_turns=plan.user_turns), plan.settings
     questions = len(capability.items)
+    count = len(plan.steerings)
     title = (
-        f"{len(methods)} settings, each in"
+        f"{count} settings, each in"
         f" {count_of(calibration_plan.conversations(suite, plan), 'conversation')} of"
         f" {count_of(plan.rounds, 'round')}, with {questions} questions divided among them"
     )
@@ -133,10 +133,11 @@ def run(arguments: CalibrateArguments) -> None:
     model = load_model(arguments)
     note_usual_user_turns(arguments, plan.user_turns)
     arguments.keep_work_in(out)
-    settings = calibration_plan.settings_for(suite, plan)
-    planned = DriftRun(model, suite, out / "stability", settings, methods, cast)
+    settings = calibration_plan.calibration_settings(suite, plan)
+    cast = drift.Cast(user_turns=plan.user_turns)
+    planned = DriftRun(model, suite, out / "stability", settings, plan.steerings, cast)
     if arguments.dry_run:
-        replies = questions * len(methods)
+        replies = questions * count
         print(f"{title}.")
         work = WorkItem("questions (timed as replies)", replies, replies, replies)
         estimate_run(arguments, planned, work, baseline=arguments.baseline)

@@ -59,7 +59,7 @@ from holdfast.study.checking import (
     Earlier,
     check,
     earlier_conversations,
-    settings_for,
+    check_settings,
 )
 
 # options of the model and its sampling, which a calibration of the same prompts takes over
@@ -121,7 +121,7 @@ def run(arguments: CheckArguments) -> int:
     if arguments.smoke:
         arguments = _as_smoke(typed)
     terms = Terms(bar, arguments.error, arguments.budget, arguments.all_rules, arguments.smoke)
-    # `settings_for` says how many conversations there are
+    # `check_settings` says how many conversations there are
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
     method = methods.parse(arguments.method)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
@@ -146,7 +146,7 @@ def run(arguments: CheckArguments) -> int:
         if bar is None:  # more conversations than there are to compare with are no use
             most = max(map(len, before.values()))
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
-    every = settings_for(suite, settings, terms)
+    every = check_settings(suite, settings, terms)
     check_before_loading(suite, out, every, [method], user_turns, command_line())
     model, user_model = load_both(arguments, endpoint)
     note_usual_user_turns(arguments, user_turns)
@@ -204,7 +204,7 @@ def _converse(run: DriftRun, settings: Settings, terms: Terms, before: Earlier |
         f" {count_of(settings.rounds, 'round')} each"
     )
     # the conversations of a prompt have equally many replies
-    in_turn = settings_for(run.suite, settings, terms)
+    in_turn = check_settings(run.suite, settings, terms)
     each = count_replies(run.suite, in_turn, run.cast.read(), range(count))
     with Bar(terms.budget * each, title=title) as bar:
         running = drift.Running(progress=bar, command=command_line())

@@ -84,7 +84,7 @@ def run(arguments: TraceArguments) -> None:
     out = _folder("trace", arguments)
     page = page_path(arguments, out)
     settings = replace(
-        attention_decay.settings_for(arguments.conversations, arguments.rounds, arguments.seed),
+        attention_decay.traced_settings(arguments.conversations, arguments.rounds, arguments.seed),
         sampling=arguments.sampling_for(arguments.model),
     )
     chosen, suite = methods.parse(arguments.method), drift.load_suite(arguments.suite)

@@ -22,13 +22,13 @@ class Sweep:
     name: str  # the methods with the parameters that stay
     parameter: str  # the name of the parameter that varies
     values: tuple[str, ...]  # its values as written
-    settings: tuple[tuple[Method, ...], ...]  # the methods at each value
+    steerings: tuple[tuple[Method, ...], ...]  # the methods at each value
 
 
 def parse_sweep(spec: str) -> Sweep:
     """Reads a sweep: a spec string in which one parameter has several values, joined by ",".
 
-    If every parameter has one value, the sweep is this one setting.
+    If every parameter has one value, the sweep is this one point.
 
     Raises:
         UsageError: no parameter is named, or more than one has several values, or as `parse`.
@@ -58,15 +58,15 @@ def parse_sweep(spec: str) -> Sweep:
         """The spec string with this value of the parameter; None: without the parameter."""
         return "+".join(part.spec_with(parameter, value) for part in parts)
 
-    settings = tuple(parse(with_value(value)) for value in parameter.values)
-    if len(set(settings)) < len(settings):
+    steerings = tuple(parse(with_value(value)) for value in parameter.values)
+    if len(set(steerings)) < len(steerings):
         raise UsageError(
             f"The sweep {spec!r} gives {parameter.name} the same value twice; give each value"
             " once.",
             option="sweep",
             value=spec,
         )
-    return Sweep(with_value(None), parameter.name, tuple(parameter.values), settings)
+    return Sweep(with_value(None), parameter.name, tuple(parameter.values), steerings)
 
 
 @dataclass(eq=False)

@@ -38,7 +38,7 @@ def run_traced(
     ]
 
 
-def settings_for(conversations: int = 40, rounds: int = 8, seed: int = 0) -> drift.Settings:
+def traced_settings(conversations: int = 40, rounds: int = 8, seed: int = 0) -> drift.Settings:
     """The protocol of the dialogs: at least 2, for an interval, of at least 2 rounds."""
     ranges.whole_number("trace", "conversations", conversations, 2)
     ranges.whole_number("trace", "rounds", rounds, 2)

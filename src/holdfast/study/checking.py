@@ -69,7 +69,7 @@ def check(
             "Without an earlier run, prompts need a bar; give --min-stability, or --against."
         )
     prompts = [case.id for case in suite.cases]
-    settings = settings_for(suite, settings, terms)
+    settings = check_settings(suite, settings, terms)
     name = steering.spec_of(method)
 
     def judge() -> list[PromptCheck]:
@@ -136,7 +136,7 @@ def _require_scores(checks: Sequence[PromptCheck]) -> None:
     )
 
 
-def settings_for(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> drift.Settings:
+def check_settings(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> drift.Settings:
     """The protocol of a check, with all conversations that it may run."""
     return dataclasses.replace(
         settings,

@@ -42,7 +42,7 @@ def figure_4(setup: Li2024Setup) -> Figure:
 
 
 def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
-    settings = attention_decay.settings_for(setup.scale.traced, setup.scale.rounds, setup.seed)
+    settings = attention_decay.traced_settings(setup.scale.traced, setup.scale.rounds, setup.seed)
     settings = replace(settings, sampling=setup.sampling)
     replies = count_replies(setup.suite, settings, None, range(settings.conversations))
     with setup.watch(step, replies) as progress:
