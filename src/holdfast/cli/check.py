@@ -209,13 +209,13 @@ def _converse(run: DriftRun, settings: Settings, terms: Terms, before: Earlier |
     with Bar(terms.budget * each, title=title) as bar:
         running = drift.Running(progress=bar, command=command_line())
 
-        def looked(done: int, checks: Sequence[PromptCheck]) -> None:
+        def note_look(done: int, checks: Sequence[PromptCheck]) -> None:
             if done:
                 conversations = count_of(done, "conversation")
                 bar.note(f"{conversations} per prompt: {counted(checks)}")
 
         seconds = SMOKE_SECONDS if terms.smoke else None
-        more = CheckOptions(run.methods[0], before, run.cast, running, seconds, looked)
+        more = CheckOptions(run.methods[0], before, run.cast, running, seconds, note_look)
         data, _ = check(run.model, run.suite, run.out, settings, terms, more)
         return data
 
