@@ -138,22 +138,19 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
             code = command.run(arguments)
             sys.stdout.flush()  # what cannot be written fails here, not while Python ends
     except HoldfastError as error:
-        worded = _worded(error, _parsers(words[0])[1][words[0]] if words[0] in _PLACES else None)
+        message = _as_typed(error, words[0])
         with contextlib.suppress(HoldfastError):
-            write_no_verdict(words, worded)
-        fail(worded)
-        if command is None:
-            return command_named(words[0]).malformed if words[0] in _PLACES else MALFORMED
-        if isinstance(error, UsageError):
-            return MALFORMED
-        return UNAVAILABLE if _is_outage(error) else command.failed
-    except KeyboardInterrupt as ended:
-        how = "terminated" if isinstance(ended, Terminated) else "interrupted"
+            write_no_verdict(words, message)
+        fail(message)
+        return _exit_code_of(error, words[0], command)
+    except KeyboardInterrupt as interrupt:
+        is_terminated = isinstance(interrupt, Terminated)
+        how = "terminated" if is_terminated else "interrupted"
         write_no_verdict(words, f"the command was {how}")
-        kept = None if arguments is None else arguments.kept
+        folder = None if arguments is None else arguments.resumable_folder
         print(file=sys.stderr)
-        fail(f"{how}{_resuming(kept, words)}.")
-        return TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
+        fail(f"{how}{_resuming(folder, words)}.")
+        return TERMINATED if is_terminated else INTERRUPTED
     except OSError as error:
         if error.errno not in FULL:
             raise
@@ -164,6 +161,15 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
         )
         return 1
     return code or 0
+
+
+def _exit_code_of(error: HoldfastError, name: str, command: Command[Any] | None) -> int:
+    """The exit code of a command that failed; `command` is None if it could not be read."""
+    if command is None:
+        return command_named(name).malformed if name in _PLACES else MALFORMED
+    if isinstance(error, UsageError):
+        return MALFORMED
+    return UNAVAILABLE if _is_outage(error) else command.failed
 
 
 def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
@@ -191,27 +197,31 @@ def _discard(*streams: TextIO) -> None:
                 os.dup2(nowhere.fileno(), stream.fileno())
 
 
-def _worded(error: HoldfastError, command: OneSentenceParser | None) -> str:
-    """The error's message, with options as they are typed, if the command has them."""
-    actions = command._actions if command else ()
+def _as_typed(error: HoldfastError, name: str) -> str:
+    """The error's message, with the options that a command has as they are typed."""
+    if name not in _PLACES:
+        return error.worded(as_argument)
+    actions = _parsers(name)[1][name]._actions
     typed = {action.dest: action.option_strings[-1] for action in actions if action.option_strings}
 
-    def as_typed(name: str, value: Any) -> str:
-        if name not in typed:
-            return as_argument(name, value)
-        return typed[name] if value in (None, True) else f"{typed[name]} {shlex.quote(str(value))}"
+    def as_typed(option: str, value: Any) -> str:
+        if option not in typed:
+            return as_argument(option, value)
+        if value in (None, True):
+            return typed[option]
+        return f"{typed[option]} {shlex.quote(str(value))}"
 
     return error.worded(as_typed)
 
 
-def _resuming(kept: Path | None, words: Sequence[str]) -> str:
+def _resuming(folder: Path | None, words: Sequence[str]) -> str:
     """Where the results of an interrupted command are kept, and the command that resumes it."""
-    if kept is None:
+    if folder is None:
         return ""
     command = shlex.join(["holdfast", *words])
-    if not any(file.stat().st_size for file in kept.rglob("*.jsonl")):
+    if not any(file.stat().st_size for file in folder.rglob("*.jsonl")):
         return f"; nothing was finished yet, so `{command}` starts from the beginning"
-    return f"; finished work is in {kept}, and `{command}` resumes it"
+    return f"; finished work is in {folder}, and `{command}` resumes it"
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
