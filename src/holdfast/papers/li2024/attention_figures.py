@@ -47,10 +47,10 @@ def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
     replies = count_replies(setup.suite, settings, None, range(settings.conversations))
     with setup.watch(step, replies) as progress:
         running = drift.Running(progress=progress)
-        chats = attention_decay.run_traced(
+        traced = attention_decay.run_traced(
             model, setup.suite, setup.out / step, settings, running=running
         )
-    return describe(model.name, *chats)
+    return describe(model.name, traced.records, traced.dialogs)
 
 
 def _decay_claims(heads: str, decay: Decay) -> tuple[Claim, Claim]:
