@@ -208,9 +208,10 @@ def _token_lines(arguments: PricedOptions, rest: _Remaining, *, any_ended: bool)
         return ["Tokens left: unknown, as no conversation has ended."]
     if rest.read is None or rest.written is None:
         return ["Tokens left: unknown, as not every reply came with its tokens."]
+    read, written = _two_digits(rest.read), _two_digits(rest.written)
     lines = [
-        f"Tokens left: about {_about(rest.read)} read and {_about(rest.written)} written, in at most"
-        f" {rest.requests:,.0f} requests."
+        f"Tokens left: about {read} read and {written} written, in at most {rest.requests:,.0f}"
+        " requests."
     ]
     price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
     if cost := rest.cost(price_in, price_out):
@@ -225,8 +226,8 @@ def _token_lines(arguments: PricedOptions, rest: _Remaining, *, any_ended: bool)
     return lines
 
 
-def _about(tokens: float) -> str:
-    """A number of tokens to two digits."""
+def _two_digits(tokens: float) -> str:
+    """A number of tokens, rounded to two digits."""
     return f"{float(f'{tokens:.2g}'):,.0f}"
 
 
