@@ -198,8 +198,8 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
     return max(Plan().draws, math.ceil(USUAL_CONVERSATIONS / pairs_of(suite)))
 
 
-def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> str:
-    """Why a calibration of this size can recommend nothing, and what size can; "" if it can.
+def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> str | None:
+    """Why a calibration of this size can recommend nothing, and what size can; None if it can.
 
     Args:
         questions: as many as the capability has, of those `wanted`.
@@ -215,12 +215,14 @@ def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> st
         more_questions = f"use --questions {FEWEST_TO_RECOMMEND}"
     few_conversations = number < FEWEST_TO_RECOMMEND
     few_questions = questions < FEWEST_TO_RECOMMEND
-    if not few_conversations and not few_questions:
-        return ""
     if few_conversations and few_questions:
         template = _TOO_FEW_OF_BOTH
+    elif few_conversations:
+        template = _TOO_FEW_CONVERSATIONS
+    elif few_questions:
+        template = _TOO_FEW_QUESTIONS
     else:
-        template = _TOO_FEW_CONVERSATIONS if few_conversations else _TOO_FEW_QUESTIONS
+        return None
     return template.format(
         conversations=number,
         more_conversations=more_conversations,
