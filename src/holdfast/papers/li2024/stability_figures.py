@@ -12,7 +12,7 @@ from holdfast.papers.li2024.li2024_setup import Li2024Setup
 from holdfast.records import read_run
 from holdfast.report.run_figures import write_figures
 
-_PLACES = {  # of the system prompt, by `system_as`
+_POSITIONS = {  # of the system prompt, by `system_as`
     "role": "in the system role",
     "first-user": "before the first user message",
 }
@@ -39,7 +39,7 @@ def figure_9(setup: Li2024Setup) -> Figure:
     """Figure 3 for a model behind an API, with the prompt in two places."""
     model = setup.other or setup.model
     series: dict[str, Series] = {}
-    for system_as in _PLACES:
+    for system_as in _POSITIONS:
         if system_as == "role" and not setup.other:  # these dialogs are Figure 3's
             run = read_run(setup.out / "figure-3")
         else:
@@ -58,8 +58,8 @@ def figure_9(setup: Li2024Setup) -> Figure:
             write_figures(list(series.values()), setup.figures("9"), whiskers=True), "drift"
         ),
         claims=tuple(
-            _change_claim(text.format(place), series[system_as], "stability", -1)
-            for system_as, place in _PLACES.items()
+            _change_claim(text.format(position), series[system_as], "stability", -1)
+            for system_as, position in _POSITIONS.items()
         ),
     )
 

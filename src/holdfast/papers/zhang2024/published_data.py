@@ -46,9 +46,9 @@ def load_files(where: str, seed: int = 0) -> data.Data:
         kind = kind_of_file
         split_of_file = _split_in(path.name)
         for number, row in enumerate(rows, 1):
-            place = f"{path}, row {number}"
-            refuse_surrogates(row, place)
-            for key, item in parse(DataRow(row, place)):
+            location = f"{path}, row {number}"
+            refuse_surrogates(row, location)
+            for key, item in parse(DataRow(row, location)):
                 items[split_of_file or _split_by_hash(key)].append(item)
         digest.update(path.read_bytes())
     for split in data.SPLITS:
