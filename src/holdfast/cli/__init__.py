@@ -77,12 +77,14 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "completion": "completion.COMMAND",
     },
 }
-_PLACES = {name: place for group in GROUPS.values() for name, place in group.items()}
+_VARIABLES = {  # by command, the module and name of its `Command`
+    name: variable for group in GROUPS.values() for name, variable in group.items()
+}
 
 
 def command_named(name: str) -> Command[Any]:
     """A command by the name that is typed; imports its module."""
-    module, _, variable = _PLACES[name].partition(".")
+    module, _, variable = _VARIABLES[name].partition(".")
     command: Command[Any] = getattr(import_module(f"holdfast.cli.{module}"), variable)
     return command
 
@@ -166,7 +168,7 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
 def _exit_code_of(error: HoldfastError, name: str, command: Command[Any] | None) -> int:
     """The exit code of a command that failed; `command` is None if it could not be read."""
     if command is None:
-        return command_named(name).malformed if name in _PLACES else MALFORMED
+        return command_named(name).malformed if name in _VARIABLES else MALFORMED
     if isinstance(error, UsageError):
         return MALFORMED
     return UNAVAILABLE if _is_outage(error) else command.failed
@@ -178,10 +180,11 @@ def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
     Raises:
         UsageError: there is no such command, or an option is unknown or malformed.
     """
-    known = [*_PLACES, "--help", "--version"]
-    if words[0] not in (*known, "-h"):
-        raise UnknownName("option" if words[0].startswith("-") else "command", words[0], known)
-    main_parser, parsers = _parsers(words[0] if words[0] in _PLACES else None)
+    names = [*_VARIABLES, "--help", "--version"]
+    if words[0] not in (*names, "-h"):
+        kind = "option" if words[0].startswith("-") else "command"
+        raise UnknownName(kind, words[0], names)
+    main_parser, parsers = _parsers(words[0] if words[0] in _VARIABLES else None)
     arguments, unknown = main_parser.parse_known_args(words)
     if unknown:
         parsers[arguments.command].refuse(unknown, arguments)
@@ -199,7 +202,7 @@ def _discard(*streams: TextIO) -> None:
 
 def _as_typed(error: HoldfastError, name: str) -> str:
     """The error's message, with the options that a command has as they are typed."""
-    if name not in _PLACES:
+    if name not in _VARIABLES:
         return error.worded(as_argument)
     actions = _parsers(name)[1][name]._actions
     typed = {action.dest: action.option_strings[-1] for action in actions if action.option_strings}
@@ -261,7 +264,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _listed_commands() -> str:
     """The commands by group, each with what it does."""
-    width = max(len(name) for name in _PLACES)
+    width = max(len(name) for name in _VARIABLES)
     lines: list[str] = []
     for group, names in GROUPS.items():
         lines += ["", f"{group}:"]
@@ -291,6 +294,6 @@ def _parsers(name: str | None = None) -> tuple[OneSentenceParser, dict[str, OneS
         prog="holdfast",
         help=argparse.SUPPRESS,  # the epilog lists them by group
     )
-    for listed in [name] if name else _PLACES:
+    for listed in [name] if name else _VARIABLES:
         add_command(commands, command_named(listed))
     return main_parser, commands.choices

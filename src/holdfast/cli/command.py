@@ -115,11 +115,11 @@ class Command(Generic[AnyOptions]):
 
     def read(self, arguments: argparse.Namespace) -> AnyOptions:
         """The options that the command's parser has read."""
-        given = {name: getattr(arguments, name) for name in self.options.model_fields}
+        values = {name: getattr(arguments, name) for name in self.options.model_fields}
         try:
-            return self.options.model_validate(given)
+            return self.options.model_validate(values)
         except ValidationError as error:
-            problem = problem_of(error, self.options, given, lambda path: option_of(str(path[0])))
+            problem = problem_of(error, self.options, values, lambda path: option_of(str(path[0])))
             raise UsageError(problem.sentence) from None
 
 

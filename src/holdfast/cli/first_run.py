@@ -225,12 +225,12 @@ def _converse(
 
 def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
     """Says how the conversations suit the model's speed."""
-    each = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
+    per_conversation = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
     note(
-        f"{pace_of(pilot.per_round * plan.rounds / each, 'reply')}: "
+        f"{pace_of(pilot.per_round * plan.rounds / per_conversation, 'reply')}: "
         f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} to begin with, with"
         f" replies of at most {plan.max_new_tokens} tokens, for about"
-        f" {duration(max(seconds, first * each))}."
+        f" {duration(max(seconds, first * per_conversation))}."
     )
     if plan.rounds < LONG or plan.max_new_tokens < Sampling.max_new_tokens:
         longer = ENOUGH * pilot.seconds_of(LONG, Sampling.max_new_tokens)

@@ -65,10 +65,9 @@ class GenerateArguments(ModelOptions, MethodOptions, SystemOptions, DrawOptions)
 
 
 def run(arguments: GenerateArguments) -> None:
-    chosen = methods.parse(arguments.method)
     request = Request(
         _messages(arguments),
-        chosen,
+        methods.parse(arguments.method),
         arguments.sampling_for(arguments.model),
         arguments.seed,
         system_as=arguments.system_as,

@@ -195,8 +195,8 @@ def chosen_engine(
     if endpoint_meant(arguments.model):
         return "torch"  # and refused where it is loaded
     gguf = find_source(arguments.model).gguf
-    given = {name: arguments.values_of(name) for name in _OF_OUR_ENGINE}
-    options = {option_of(name): values[0] for name, values in given.items() if values}
+    values = {name: arguments.values_of(name) for name in _OF_OUR_ENGINE}
+    options = {option_of(name): given[0] for name, given in values.items() if given}
     wanted = Wanted(work, [parse(spec) for spec in methods if gguf], abilities, options)
     choice = choose_engine(arguments.model, gguf, engine, wanted)
     if choice.sentence:

@@ -150,19 +150,19 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Pla
         return suite.only(ids)
     if plan.conversations is not None:
         return suite
-    chosen = []
+    cases: list[drift.Case] = []
     for category in dict.fromkeys(case.category for case in suite.cases):
         of_category = [case for case in suite.cases if case.category == category]
-        chosen.append(random.Random(seed_of("calibrate", category)).choice(of_category))
-    if len(chosen) == 1 < len(suite.cases) and not suite.personas:
+        cases.append(random.Random(seed_of("calibrate", category)).choice(of_category))
+    if len(cases) == 1 < len(suite.cases) and not suite.personas:
         raise UsageError(
             f"Of the suite {suite.name!r}, one prompt of each category makes 1, and a pair"
             " needs two; name two or more with --prompts ID,ID, or one, whose user model then"
             " has no prompt.",
             option="prompts",
-            value=len(chosen),
+            value=len(cases),
         )
-    return dataclasses.replace(suite, cases=tuple(chosen))
+    return dataclasses.replace(suite, cases=tuple(cases))
 
 
 def pairs_of(suite: drift.Suite) -> int:

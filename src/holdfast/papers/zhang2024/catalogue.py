@@ -67,12 +67,12 @@ def holds_target(item: Mapping[str, Any], target: str) -> bool:
     lower = {key.lower(): value for key, value in item.items()}
     others = [value for key, value in item.items() if key.lower() != "name"]
     values = lower.get("occupation", others)
-    wanted = words_of(target)
-    return any(
-        wanted == words[start : start + len(wanted)]
-        for words in map(words_of, _strings(values))
-        for start in range(len(words))
-    )
+    target_words = words_of(target)
+    for words in map(words_of, _strings(values)):
+        for start in range(len(words)):
+            if words[start : start + len(target_words)] == target_words:
+                return True
+    return False
 
 
 def _strings(value: Any) -> Iterable[str]:
