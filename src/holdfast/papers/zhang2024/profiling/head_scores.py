@@ -120,8 +120,10 @@ async def can_share_passes(material: Material) -> bool:
 def _have_same_factors(material: Material) -> bool:
     """Whether the prompts, and all that is scored after them, have the same rotary factors."""
     lengths = [len(prompt.token_ids) for prompt in material.prompts]
-    behind = [max(map(len, prompt.continuations)) for prompt in material.prompts]
-    longest = max(map(int.__add__, lengths, behind)) - 1  # the last token predicts nothing
+    longest = max(
+        len(prompt.token_ids) + max(map(len, prompt.continuations)) - 1  # the last predicts nothing
+        for prompt in material.prompts
+    )
     return longest in material.model.runner.rotary.like(min(lengths))
 
 
@@ -215,7 +217,7 @@ class Replies:
     def _before_span(self, prompt: ScoredPrompt) -> Prefix | None:
         """The tokens before the span, which no head changes, computed once."""
         model = self.material.model
-        count = prompt.before_span
+        count = prompt.num_before_span
         if not (model.reuses_cache and model.runner.supports_chunked_prefill and count):
             return None
         stream = Stream(prompt.token_ids[:count], prompt.span[:count])
