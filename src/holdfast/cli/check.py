@@ -40,11 +40,12 @@ from holdfast.cli.output import (
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import run_folder
 from holdfast.cli.user_messages import load_user_turns, note_usual_user_turns, with_user_prompt
-from holdfast.drift import Settings
+from holdfast.drift import Settings, Suite
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.user_scripts import UserTurns
 from holdfast.errors import UsageError
+from holdfast.methods import Method
 from holdfast.models.model_names import is_served, is_url
 from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
@@ -129,12 +130,7 @@ def run(arguments: CheckArguments) -> int:
     typed = arguments
     if arguments.smoke:
         arguments = _as_smoke(typed)
-    min_stability = arguments.min_stability
-    if min_stability is None and arguments.against is None:
-        min_stability = Terms().min_stability
-    terms = Terms(
-        min_stability, arguments.error, arguments.budget, arguments.all_rules, arguments.smoke
-    )
+    terms = _terms_of(arguments)
     # `check_settings` says how many conversations there are
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
     method = methods.parse(arguments.method)
@@ -150,14 +146,10 @@ def run(arguments: CheckArguments) -> int:
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
     before = None
     if arguments.against is not None:
-        before = earlier_conversations(arguments.against, suite, methods.spec_of(method))
-        if new := [case.id for case in suite.cases if case.id not in before]:
-            note(
-                f"{arguments.against} has no conversation of {', '.join(new)}, so there is nothing"
-                " to compare it with."
-            )
+        before = _conversations_before(arguments.against, suite, method)
         _note_other_conversations(arguments, settings, user_turns)
-        if min_stability is None:  # more conversations than there are to compare with are no use
+        # more conversations than there are to compare with are no use
+        if terms.min_stability is None:
             most = max(map(len, before.values()))
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
     all_conversations = check_settings(suite, settings, terms)
@@ -178,6 +170,27 @@ def run(arguments: CheckArguments) -> int:
         arguments = arguments.model_copy(update={"endpoint_model": endpoint.name})
     _print_result(arguments, results, verdicts, time.monotonic() - began)
     return exit_code_of(verdicts.prompts, verdicts.terms)
+
+
+def _terms_of(arguments: CheckArguments) -> Terms:
+    """The bar is the usual one, unless the check compares with an earlier run alone."""
+    min_stability = arguments.min_stability
+    if min_stability is None and arguments.against is None:
+        min_stability = Terms().min_stability
+    return Terms(
+        min_stability, arguments.error, arguments.budget, arguments.all_rules, arguments.smoke
+    )
+
+
+def _conversations_before(folder: Path, suite: Suite, method: Sequence[Method]) -> Earlier:
+    """The conversations of --against; says which prompts have none there."""
+    before = earlier_conversations(folder, suite, methods.spec_of(method))
+    if new := [case.id for case in suite.cases if case.id not in before]:
+        note(
+            f"{folder} has no conversation of {', '.join(new)}, so there is nothing to compare it"
+            " with."
+        )
+    return before
 
 
 def _note_other_conversations(
