@@ -143,6 +143,26 @@ def test_a_draw_inverts_the_cumulated_nucleus(size):
         assert tokens == order.gather(-1, places)[:, 0].tolist()
 
 
+@pytest.mark.parametrize("top_p", [0.5, 0.9, 0.999, 1.0])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 3.0])
+def test_a_wide_nucleus_of_a_large_vocabulary_is_drawn_as_if_it_were_sorted(top_p, spread):
+    """Against a stable sort of the same float32 probabilities, many of which tie."""
+    from holdfast.generation.drawing import draw
+
+    torch.manual_seed(5)
+    logits = (torch.randn(6, 151_936) * spread).to(torch.bfloat16)
+    numbers = [0.0, *torch.rand(4).tolist(), 0.999]
+    tokens = draw(logits, [Sampling(1.0, top_p)] * 6, numbers)
+    rows = logits.float()
+    probabilities = (rows - rows.amax(-1, keepdim=True)).softmax(-1)
+    shares, order = probabilities.double().sort(descending=True, stable=True)
+    before = shares.cumsum(-1) - shares
+    cumulated = shares.masked_fill(before >= top_p, 0.0).cumsum(-1)
+    at = torch.tensor(numbers, dtype=torch.float64)[:, None] * cumulated[:, -1:]
+    places = (cumulated <= at).sum(-1, keepdim=True)
+    assert tokens == order.gather(-1, places)[:, 0].tolist()
+
+
 def test_tied_tokens_are_drawn_the_same_whatever_the_other_rows():
     """Logits in bfloat16 often tie; a row with a wide nucleus makes the sampler search further."""
     from holdfast.generation.drawing import draw

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -41,6 +42,32 @@ def test_settings_of_the_user_are_kept():
 def test_importing_changes_nothing_and_neither_does_loading_after_torch():
     assert policy("import holdfast, holdfast.cli, holdfast.methods") == "None None"
     assert policy("import torch, holdfast; holdfast.load") == "None None"
+
+
+THREADS_BEFORE_AND_AFTER = """
+import os, time
+import torch
+from holdfast.generation.cpu_threads import release_threads
+
+torch.set_num_threads(3)
+numbers = torch.ones(2**22)
+assert float((numbers * 2).sum()) == 2**23
+before = len(os.listdir("/proc/self/task"))
+release_threads()
+time.sleep(0.5)
+print(before - len(os.listdir("/proc/self/task")), float((numbers * 2).sum()) == 2**23)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+@pytest.mark.skipif(
+    not list(Path(torch.__file__).parent.glob("lib/libgomp*")), reason="another OpenMP than GNU's"
+)
+def test_the_threads_of_a_thread_that_computes_no_more_are_ended():
+    """Otherwise each step in another thread wakes its own threads hundreds of times."""
+    command = [sys.executable, "-c", THREADS_BEFORE_AND_AFTER]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    assert ran.stdout.split() == ["2", "True"]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU, threads are left alone")

@@ -8,15 +8,18 @@ hundred times in a step of a 30-layer model, which costs a sixth of the step's t
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 _SET_BY_USERS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # the user knows better
 _SPINS = "10000"  # about 0.1 ms: long enough for a layer's threads to meet, and little is lost
 _SMALL = 16_000_000  # parameters
+_PAUSE_HARD = 2  # `omp_pause_hard` of OpenMP 5.0
 
 
 def limit_spinning() -> None:
@@ -30,6 +33,22 @@ def limit_spinning() -> None:
     if "torch" not in sys.modules and not any(name in os.environ for name in _SET_BY_USERS):
         # The second is for runtimes other than GNU's, which have no setting for a number of spins.
         os.environ.update(GOMP_SPINCOUNT=_SPINS, OMP_WAIT_POLICY="PASSIVE")
+
+
+def release_threads() -> None:
+    """Ends the threads that GNU's OpenMP keeps for the calling thread, until it needs some again.
+
+    Called by a thread that has loaded a model before another one computes with it. Each has threads
+    of its own, and once all of them outnumber the cores, none spins any more, so that every step of
+    the other thread has to wake them some three hundred times.
+    """
+    if "torch" not in sys.modules:
+        return
+    import torch
+
+    for library in Path(torch.__file__).parent.glob("lib/libgomp*.so*"):
+        if pause := getattr(ctypes.CDLL(str(library)), "omp_pause_resource_all", None):
+            pause(_PAUSE_HARD)
 
 
 def is_small(model: Any) -> bool:

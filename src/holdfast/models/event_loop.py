@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
+from holdfast.generation.cpu_threads import release_threads
+
 Result = TypeVar("Result")
 
 
@@ -127,6 +129,7 @@ def _run_in_another_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
         return await _cancelled_by_interrupts(coroutine, interrupts)
 
     context = contextvars.copy_context()
+    release_threads()
     with ThreadPoolExecutor(1, "holdfast-loop") as pool:
         running = pool.submit(context.run, _raise_first_of, interrupts, announced())
         try:

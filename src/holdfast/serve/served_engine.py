@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, nullcontext
 
 from holdfast.errors import Busy, Draining, ModelError
-from holdfast.generation.cpu_threads import one_thread
+from holdfast.generation.cpu_threads import one_thread, release_threads
 from holdfast.generation.rows import RowState
 from holdfast.models.local import LocalModel
 from holdfast.models.rendering import Rendered
@@ -44,6 +44,7 @@ class ServedEngine:
         self._draining = self._closed = False
         self._renderer = ThreadPoolExecutor(1, "holdfast-rendering")
         self._stepper = ThreadPoolExecutor(1, "holdfast-engine")
+        release_threads()
         # no cycle, so that what was computed is freed with the last use of the engine
         self._loop = StepLoop[RowState](weakref.proxy(self), self._stepper)
 
