@@ -152,7 +152,7 @@ class _Questions:
         run.note_failure(name, conversation, failed.why, failed.reason)
 
     def _questioners(self, watch: OutageWatch) -> dict[str, Questioner]:
-        """What asks the questions under each steering, by its spec string."""
+        """The questioner of each steering, by its spec string."""
         cases = {case.id: case for case in self.suite.cases}
         count = conversations(self.suite, self.plan)
         return {

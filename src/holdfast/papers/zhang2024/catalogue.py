@@ -127,7 +127,7 @@ def _entropy(tokens: Sequence[str], n: int) -> float:
 
 
 class _JsonWording(NamedTuple):
-    """What stands around the biography."""
+    """The texts before and after the biography."""
 
     before: str
     after: str
