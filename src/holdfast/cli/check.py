@@ -252,8 +252,7 @@ def _converse(run: DriftRun, terms: Terms, before: Earlier | None) -> Run:
 
         seconds = SMOKE_SECONDS if terms.smoke else None
         more = CheckOptions(run.methods[0], before, run.cast, running, seconds, note_look)
-        checked_run, _ = check(run.model, run.suite, run.out, run.settings, terms, more)
-        return checked_run
+        return check(run.model, run.suite, run.out, run.settings, terms, more).run
 
 
 def _print_result(

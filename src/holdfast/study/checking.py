@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast import drift
 from holdfast.analysis.check_file import write_check
@@ -48,6 +49,13 @@ class CheckOptions:
     on_look: Callable[[int, Sequence[PromptCheck]], None] = lambda finished, checks: None
 
 
+class CheckedRun(NamedTuple):
+    """A run of a check, and its verdicts in the order of the suite."""
+
+    run: Run
+    checks: list[PromptCheck]
+
+
 def check(
     model: ChatModel,
     suite: drift.Suite,
@@ -55,12 +63,11 @@ def check(
     settings: drift.Settings = drift.Settings(),
     terms: Terms = Terms(),
     options: CheckOptions = CheckOptions(),
-) -> tuple[Run, list[PromptCheck]]:
+) -> CheckedRun:
     """Runs conversations of every prompt of a suite until each has a verdict, or its budget is
     spent; resumes what `out` holds.
 
-    The check overrides the settings' conversations, pairs, adoption and trace. Returns the run, and
-    the verdicts in suite order.
+    The check overrides the settings' conversations, pairs, adoption and trace.
     """
     before = options.before or {}
     method = read_methods(options.method)
@@ -109,7 +116,7 @@ def check(
     checks = judge()
     write_check(Path(out), name, terms, checks, settings.rounds)
     _require_scores(checks)
-    return run, checks
+    return CheckedRun(run, checks)
 
 
 def _is_unscored(checked: PromptCheck) -> bool:
