@@ -143,7 +143,7 @@ class Chat:
         if typed.startswith("/"):
             name, _, rest = typed[1:].partition(" ")
             if name not in COMMANDS:
-                raise UnknownName("command", f"/{name}", [f"/{known}" for known in COMMANDS])
+                raise UnknownName("command", f"/{name}", [f"/{command}" for command in COMMANDS])
             run_command, argument = getattr(self, name), rest.strip()
             if COMMANDS[name].argument:
                 run_command(argument)

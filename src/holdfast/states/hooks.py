@@ -113,7 +113,11 @@ def _hook(edits: _Edits, site: Site, layer: int, point: HookPoint) -> Callable[.
 def _edit(edits: _Edits, site: Site, layer: int, states: Tensor) -> Tensor:
     """The states of a layer, [row, token, ...], edited by the methods of all groups."""
     for group in edits:
-        methods = [m for m in _methods_at(site, group.compiled) if layer in m.touched_layers]
+        methods = [
+            method
+            for method in _methods_at(site, group.compiled)
+            if layer in method.touched_layers
+        ]
         if not methods:
             continue
         before = after = group.of(states)

@@ -74,18 +74,18 @@ class Questioner:
         questions = [question for dialog in dialogs for question in self._questions_in(dialog)]
         answers = await self._answer(questions)
         seconds = round((time.monotonic() - began) / max(len(dialogs), 1), 3)
-        whole = dialogs
+        answered = dialogs
         if self._writes:
             unanswered = {
                 question.dialog.conversation
                 for question in questions
                 if question.number not in answers.written
             }
-            whole = [dialog for dialog in dialogs if dialog.conversation not in unanswered]
-        last_replies = await self._last_replies(whole)
+            answered = [dialog for dialog in dialogs if dialog.conversation not in unanswered]
+        last_replies = await self._last_replies(answered)
         return [
             self._record(dialog, answers, last_reply, seconds)
-            for dialog, last_reply in zip(whole, last_replies, strict=True)
+            for dialog, last_reply in zip(answered, last_replies, strict=True)
         ]
 
     async def _last_replies(self, dialogs: Sequence[Conversation]) -> list[LastReply | None]:

@@ -193,11 +193,11 @@ class _Rows(DynamicLayer):
     def _after_shared(self, shared: Tensor, new: Tensor) -> Tensor:
         """The prompt's columns before `first`, copied for each row, and the row's own after."""
         rows, groups, columns, size = new.shape
-        whole = new.new_empty(rows // self.copies, self.copies, groups, self.first + columns, size)
-        whole[:, :, :, : self.first] = shared[:, None, :, : self.first]
-        whole = whole.flatten(0, 1)
-        whole[:, :, self.first :] = new
-        return whole
+        joined = new.new_empty(rows // self.copies, self.copies, groups, self.first + columns, size)
+        joined[:, :, :, : self.first] = shared[:, None, :, : self.first]
+        joined = joined.flatten(0, 1)
+        joined[:, :, self.first :] = new
+        return joined
 
     def get_seq_length(self) -> int:
         return self.first
