@@ -348,7 +348,7 @@ def test_custom_data_is_checked_and_fitted(tmp_path):
     with pytest.raises(UsageError, match="'Oslo'"):
         read_triplets(path)
     path.write_text(json.dumps(line | {"answer": 3}))
-    with pytest.raises(UsageError, match="Line 1 .* answer has to be a text, not 3"):
+    with pytest.raises(UsageError, match=r"Line 1 .* answer has to be a text, not 3"):
         read_triplets(path)
     path.write_text(json.dumps(line | {"relevant": " "}))
     with pytest.raises(UsageError, match="relevant is blank"):

@@ -289,9 +289,7 @@ class Chat:
         messages = self.messages[: users[-1] + 1]
         # texts that are still to be found are of the next message
         parts = [
-            part
-            for part in self.emphasized
-            if isinstance(part[0], int) and part[0] < len(messages)
+            part for part in self.emphasized if isinstance(part[0], int) and part[0] < len(messages)
         ]
         self._reply(messages, parts, self.attempt + 1)
 

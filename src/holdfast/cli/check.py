@@ -59,8 +59,8 @@ from holdfast.study.checking import (
     CheckOptions,
     Earlier,
     check,
-    earlier_conversations,
     check_settings,
+    earlier_conversations,
 )
 
 # options of the model and its sampling, which a calibration of the same prompts takes over

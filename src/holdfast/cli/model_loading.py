@@ -141,9 +141,7 @@ def _load_named(arguments: ModelOptions) -> ChatModel:
     return _load_here(arguments, engine, engine_options)
 
 
-def _load_here(
-    arguments: ModelOptions, engine: str, engine_options: Sequence[str]
-) -> ChatModel:
+def _load_here(arguments: ModelOptions, engine: str, engine_options: Sequence[str]) -> ChatModel:
     """Loads a model in this process: in our engine, or a GGUF file perhaps in llama.cpp."""
     methods = arguments.values_of("method")
     if chosen_engine(arguments, engine, methods, arguments.work, arguments.abilities) == "llama":

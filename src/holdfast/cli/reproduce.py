@@ -58,9 +58,7 @@ def run(arguments: ReproduceArguments) -> None:
         cure = "give a local --model"
         if paper == "li2024":
             cure = "give a local --model, and the endpoint as --endpoint"
-        raise UsageError(
-            f"{arguments.model} is an endpoint, whose layers cannot be seen; {cure}."
-        )
+        raise UsageError(f"{arguments.model} is an endpoint, whose layers cannot be seen; {cure}.")
     folder = run_folder("reproduce", model_of(arguments), paper, seed=arguments.seed)
     out = arguments.out or folder
     arguments.keep_work_in(out)

@@ -114,9 +114,7 @@ def _edit(edits: _Edits, site: Site, layer: int, states: Tensor) -> Tensor:
     """The states of a layer, [row, token, ...], edited by the methods of all groups."""
     for group in edits:
         methods = [
-            method
-            for method in _methods_at(site, group.compiled)
-            if layer in method.touched_layers
+            method for method in _methods_at(site, group.compiled) if layer in method.touched_layers
         ]
         if not methods:
             continue

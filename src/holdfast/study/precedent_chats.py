@@ -95,8 +95,7 @@ class PrecedentChats:
         """All views; under methods, which act on the system prompt, only those with it."""
         prompted = (True,) if self.methods else (True, False)
         return [
-            View(*view)
-            for view in itertools.product((KEPT, BROKEN), self.settings.seen, prompted)
+            View(*view) for view in itertools.product((KEPT, BROKEN), self.settings.seen, prompted)
         ]
 
     async def _make(self, number: int, subject: Subject, kind: Kind) -> list[DrawnReply]:

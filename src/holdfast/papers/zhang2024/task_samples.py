@@ -45,9 +45,7 @@ def user_message(content: str) -> Message:
     return {"role": "user", "content": content}
 
 
-def load_data(
-    paths: Sequence[str], settings: TaskSettings, shape: TextShape = TextShape()
-) -> Data:
+def load_data(paths: Sequence[str], settings: TaskSettings, shape: TextShape = TextShape()) -> Data:
     """Loads the data for samples from paths; "synthetic" supplies the kinds they lack."""
     if paths.count(SYNTHETIC) > 1:
         raise UsageError(

@@ -81,9 +81,7 @@ class _ReplyStates(NamedTuple):
     plain: list[Tensor]
 
 
-def _read_replies(
-    model: LocalModel, examples: Sequence[Contrast], done: Progress
-) -> _ReplyStates:
+def _read_replies(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> _ReplyStates:
     """Samples replies to both chats of the examples, and reads their hidden states."""
     layers = tuple(sorted(sites_of(model.hf_model).points[Site.HIDDEN]))
     if not layers:

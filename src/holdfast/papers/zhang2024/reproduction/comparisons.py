@@ -26,9 +26,7 @@ class RowClaim(NamedTuple):
 
 def is_beyond_reach(*scores: np.ndarray) -> bool:
     """Whether a task cannot be judged: there are enough samples, and every score is 0."""
-    return all(
-        len(values) >= MIN_SAMPLES and not np.nan_to_num(values).any() for values in scores
-    )
+    return all(len(values) >= MIN_SAMPLES and not np.nan_to_num(values).any() for values in scores)
 
 
 def judged(claims: Sequence[Claim], task: str, *scores: np.ndarray) -> tuple[Claim, ...]:
