@@ -24,7 +24,7 @@ class TracedRun(NamedTuple):
     """Self-chats, in order, with the attention traces of each."""
 
     records: list[Conversation]
-    dialogs: list[Dialog]
+    dialogs: Sequence[Dialog]
 
 
 def run_traced(
