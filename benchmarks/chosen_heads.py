@@ -35,7 +35,7 @@ from holdfast.records import Conversation, read_run
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_sentences import answer
 from holdfast.seeds import seed_of
-from holdfast.study.attention_decay import run_traced, settings_for
+from holdfast.study.attention_decay import run_traced, traced_settings
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan, choose_prompts
 from holdfast.study.capability import load_capability
@@ -106,7 +106,7 @@ def probe_scores(
 
 def choose(model, suite: drift.Suite, out: Path, conversations: int, seed: int, count: int) -> dict:
     """Chooses the top heads of each criterion."""
-    records, dialogs = run_traced(model, suite, out, settings_for(conversations, 8, seed))
+    records, dialogs = run_traced(model, suite, out, traced_settings(conversations, 8, seed))
     drop = np.array(describe(model.name, records, dialogs).heads.drop)
     heads = [(layer, head) for layer in range(drop.shape[0]) for head in range(drop.shape[1])]
     fixes = [(), *((holdfast.SplitSoftmax(EXPONENT, frozenset({head})),) for head in heads)]

@@ -31,7 +31,12 @@ from holdfast.methods import HeadSet, Pasta
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache
 from holdfast.models.local import LocalModel
-from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
+from holdfast.papers.zhang2024.profiling import (
+    ContinuationSample,
+    ProfilingPlan,
+    ReplySample,
+    profile,
+)
 
 PLAN = ProfilingPlan(Pasta(0.01), max_new_tokens=24)
 WORDS = (
@@ -121,7 +126,7 @@ def main() -> None:
     every = [(layer, head) for layer in range(8) for head in range(8)]
     tasks = {
         name: [
-            Choice(*messages(model, number, share), JOBS, number % len(JOBS))
+            ContinuationSample(*messages(model, number, share), JOBS, number % len(JOBS))
             for number in range(arguments.samples)
         ]
         for name, share in (
@@ -130,7 +135,7 @@ def main() -> None:
         )
     }
     tasks["generating"] = [
-        Question(*messages(model, number, 1.0), lambda text: float(len(text)))
+        ReplySample(*messages(model, number, 1.0), lambda text: float(len(text)))
         for number in range(arguments.questions)
     ]
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in tasks}
@@ -146,7 +151,7 @@ def main() -> None:
                 for head in heads:
                     methods = (replace(PLAN.method, heads=HeadSet([head])),)
                     for sample in samples:
-                        if isinstance(sample, Choice):
+                        if isinstance(sample, ContinuationSample):
                             model.score(
                                 sample.messages,
                                 sample.continuations,

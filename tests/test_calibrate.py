@@ -390,10 +390,10 @@ def test_sweeps_and_method_files_are_parsed(tmp_path):
     point = methods.parse_sweep("repetition:probability=0.5+boost:factor=4")
     assert point.name == "repetition+boost:factor=4"
     assert (point.parameter, point.values) == ("probability", ("0.5",))
-    assert point.settings == (methods.parse("repetition:probability=0.5+boost:factor=4"),)
+    assert point.steerings == (methods.parse("repetition:probability=0.5+boost:factor=4"),)
     second = "split-softmax:exponent=0.5,heads=0.1/1.0+repetition:probability=0.5"
-    assert sweep.settings[1] == methods.parse(second)
-    assert all(len(methods.parse_sweep(spec).settings) >= 3 for spec in DEFAULT_SWEEPS)
+    assert sweep.steerings[1] == methods.parse(second)
+    assert all(len(methods.parse_sweep(spec).steerings) >= 3 for spec in DEFAULT_SWEEPS)
     for spec, named in (
         ("boost:factor=2,2.0", "same value twice"),
         ("boost:2,3", "PARAMETER=VALUE,VALUE, not '2'"),

@@ -53,7 +53,7 @@ def test_questions_are_answered_as_the_model_answers_under_the_method(name, swee
     own = model()
     plan = replace(SMALL, sweeps=(sweeps[name],))
     stability, asked = calibrate(own, SUITE, ITEMS, tmp_path / "run", plan)
-    settings = methods.parse_sweep(sweeps[name]).settings
+    settings = methods.parse_sweep(sweeps[name]).steerings
     names = ["none", *map(methods.spec_of, settings)]
     assert stability.manifest.identity.to_json()["methods"] == names
     of_questions = {(r["method"], r["conversation"]) for r in as_json(asked)}

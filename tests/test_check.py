@@ -67,7 +67,7 @@ SHARES = {"good": [1.0] * ROUNDS, "late": [1.0, 1.0, 0.1, 0.0], "edge": [0.82] *
 def checked(tmp_path_factory):
     model, out = Scripted(SHARES), tmp_path_factory.mktemp("check") / "run"
     looked, settings = [], drift.Settings(rounds=ROUNDS)
-    seen = CheckOptions(looked=lambda n, checks: looked.append((n, [c.verdict for c in checks])))
+    seen = CheckOptions(on_look=lambda n, checks: looked.append((n, [c.verdict for c in checks])))
     run, checks = check(model, SUITE, out, settings, TERMS, seen)
     return model, run, checks, looked
 

@@ -15,7 +15,7 @@ from scripted_model import ScriptedModel
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
 from holdfast.cli import browser, first_run, main, read_command
-from holdfast.cli.first_suite import draft_rules, write_suite
+from holdfast.cli.first_suite import draft_prompt, write_suite
 from holdfast.cli.progress import Bar
 from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.time_box import ENOUGH, FEWEST, Group, Pilot, Plan, TimeBox
@@ -387,7 +387,7 @@ def test_a_prompt_that_has_changed_gets_a_suite_with_the_next_number(tmp_path):
     prompt, names = tmp_path / "bot.txt", []
     for text in (PROMPT, PROMPT, PROMPT.replace("60", "40"), PROMPT):
         prompt.write_text(text)
-        names.append(write_suite(draft_rules(prompt), tmp_path)[1])
+        names.append(write_suite(draft_prompt(prompt), tmp_path).name)
     assert names == ["bot", "bot", "bot-2", "bot"]
 
 

@@ -149,10 +149,10 @@ def test_a_spelling_names_the_content_and_not_the_path(files, tmp_path, monkeypa
     (again,) = methods.parse(f"seka:file={copy},gain=2")
     assert again == Seka(files["seka"], 2.0) and hash(again) == hash(Seka(files["seka"], 2.0))
     assert methods.spec_of([again]) == spelled and methods.parse(spelled) == (again,)
-    monkeypatch.setattr("holdfast.methods.fitted._KNOWN", {})
+    monkeypatch.setattr("holdfast.methods.fitted._FILES_READ", {})
     monkeypatch.chdir(tmp_path)
     assert methods.parse(spelled) == (again,), "read from the folder"
-    monkeypatch.setattr("holdfast.methods.fitted._KNOWN", {})
+    monkeypatch.setattr("holdfast.methods.fitted._FILES_READ", {})
     with pytest.raises(UsageError) as raised:
         methods.parse(spelled, files=False)
     assert (raised.value.option, raised.value.value) == ("file", files["seka"].digest)
@@ -346,6 +346,12 @@ def test_custom_data_is_checked_and_fitted(tmp_path):
     assert (raised.value.option, raised.value.value) == (str(path), 1)
     path.write_text(json.dumps(line | {"answer": "Oslo"}))
     with pytest.raises(UsageError, match="'Oslo'"):
+        read_triplets(path)
+    path.write_text(json.dumps(line | {"answer": 3}))
+    with pytest.raises(UsageError, match=r"Line 1 .* answer has to be a text, not 3"):
+        read_triplets(path)
+    path.write_text(json.dumps(line | {"relevant": " "}))
+    with pytest.raises(UsageError, match="relevant is blank"):
         read_triplets(path)
     path.write_text("\n")
     with pytest.raises(UsageError, match="has no lines"):

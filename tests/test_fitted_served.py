@@ -65,7 +65,7 @@ def test_requests_carry_a_digest_and_no_path(url, files):
 def test_serve_reads_the_files_of_its_operator(files, monkeypatch, capsys):
     from holdfast.cli import serve
 
-    monkeypatch.setattr("holdfast.methods.fitted._KNOWN", {})
+    monkeypatch.setattr("holdfast.methods.fitted._FILES_READ", {})
     monkeypatch.setattr(serve, "load_local", lambda arguments, **more: model())
     path = str(files["vector"].path)
     service = serve._service(read_command(["serve", "--fitted", path])[1])

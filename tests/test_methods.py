@@ -133,10 +133,10 @@ def test_a_method_that_lacks_a_member_of_its_protocol_is_refused(kind, protocol)
 def test_methods_without_a_target_are_those_that_would_do_nothing():
     boost, repetition = methods.Boost(2), methods.Repetition(1)
     both = (boost, repetition, methods.Guidance(2))
-    without_target = methods.compile_methods(both).without_target
-    assert without_target(prompted=True, emphasised=False).methods == ()
-    assert without_target(prompted=False, emphasised=False).methods == both
-    assert without_target(prompted=False, emphasised=True).methods == (repetition,)
+    lacking_target = methods.compile_methods(both).lacking_target
+    assert lacking_target(prompted=True, emphasised=False).methods == ()
+    assert lacking_target(prompted=False, emphasised=False).methods == both
+    assert lacking_target(prompted=False, emphasised=True).methods == (repetition,)
 
 
 @pytest.fixture
@@ -426,7 +426,7 @@ def test_a_reminder_of_the_prompt_needs_one_and_any_other_does_not():
     for method, idle in ((Reminder(), True), (reminder, False)):
         compiled = methods.compile_methods([method])
         assert compiled.needs_system_prompt is idle and not compiled.needs_span
-        assert bool(compiled.without_target(prompted=False, emphasised=True)) is idle
+        assert bool(compiled.lacking_target(prompted=False, emphasised=True)) is idle
     empty = ({"role": "system", "content": " "}, *CHAT[1:])
     assert Reminder(1).edit(empty, seed=0) == empty
 

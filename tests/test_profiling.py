@@ -17,9 +17,9 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import HeadSet
 from holdfast.papers.zhang2024.profiling import (
-    Choice,
+    ContinuationSample,
     ProfilingPlan,
-    Question,
+    ReplySample,
     profile,
     profile_heads,
 )
@@ -43,14 +43,14 @@ STEERING = (Pasta(0.01), Pasta(0.05, generated="scale"), Boost(8), SplitSoftmax(
 FAST = {"gpt2": True, "gemma": True, "gpt_neox": True, "mistral": False, "gemma2": False}
 
 
-def choice(number: int, words: int = 12) -> Choice:
+def choice(number: int, words: int = 12) -> ContinuationSample:
     """A sample with its emphasis at the end, in the middle or at the start."""
     text = [WORDS[(7 * number + 5 * index) % len(WORDS)] for index in range(words + number % 5)]
     place = (len(text), len(text) // 2, 0)[number % 3]
     text[place:place] = ["answer", "in", "one", "word"]
     right, several = number % (1 + number % 3), ("bread", "the old town", "rain and cheese")
     emphasis = ("answer in one word",)
-    return Choice(chat("", " ".join(text)), emphasis, several[: 1 + number % 3], right)
+    return ContinuationSample(chat("", " ".join(text)), emphasis, several[: 1 + number % 3], right)
 
 
 SAMPLES = [choice(number) for number in range(6)]
@@ -126,11 +126,11 @@ def test_shared_passes_leave_the_model_unchanged_and_forward_less(tmp_path):
     assert passes.forwarded - counted < 0.4 * plain
 
 
-def questions(count: int = 3) -> list[Question]:
+def questions(count: int = 3) -> list[ReplySample]:
     def score(text):
         return sum(map(ord, text)) % 97 / 97
 
-    return [Question(one.messages, one.emphasis, score) for one in SAMPLES[:count]]
+    return [ReplySample(one.messages, one.emphasis, score) for one in SAMPLES[:count]]
 
 
 @pytest.mark.parametrize("kind", ("llama", "gemma2"))
@@ -269,9 +269,10 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
     ("line", "named"),
     (
         ("{", ["Line 2", "not JSON"]),
-        ("[]", ["Line 2", "'[]'"]),
-        ({"continuations": ...}, ["Line 2", "no 'continuations'"]),
-        ({"right": True}, ["Line 2", "right = 'True'", "whole number"]),
+        ("[]", ["Line 2", "the line has to be an object"]),
+        ({"continuations": ...}, ["Line 2", "continuations is missing", "a list of texts"]),
+        ({"right": True}, ["Line 2", "right has to be a whole number, not true"]),
+        ({"emphasis": [["bread", "first"]]}, ["Line 2", "emphasis[0][1]", "a whole number"]),
         ({"emphasis": ["no such text"]}, ["Line 2", "'no such text'", "is in no message"]),
         ({"messages": [{"role": "user"}]}, ["Line 2", "Message 1", "content"]),
     ),
@@ -299,7 +300,7 @@ def test_marks_in_a_sample_file_are_emphasis(tmp_path):
     ("samples", "plan", "named"),
     (
         ([], {}, ["no samples"]),
-        ([SAMPLES[0], *questions(1)], {}, ["Sample 2", "Question"]),
+        ([SAMPLES[0], *questions(1)], {}, ["kinds ContinuationSample and ReplySample"]),
         ([replace(SAMPLES[0], continuations=("a", ""))], {}, ["Sample 1", "('a', '')"]),
         ([replace(SAMPLES[0], right=5)], {}, ["Sample 1", "right = 5"]),
         ([replace(SAMPLES[0], emphasis=())], {}, ["Sample 1", "neither emphasis nor a system"]),

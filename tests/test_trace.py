@@ -19,7 +19,7 @@ from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, Usage
 from holdfast.records import Conversation, OpenRun
 from holdfast.records.traces import TurnTrace, read_traces, write_traces
 from holdfast.report.trace import lines
-from holdfast.study.attention_decay import Dialog, check, settings_for
+from holdfast.study.attention_decay import Dialog, check, traced_settings
 
 LAYERS, HEADS = 2, 3
 
@@ -235,6 +235,6 @@ def test_models_without_readable_masses_and_single_rounds_are_refused():
     with pytest.raises(ModelError, match="mamba"):
         check(model("mamba"))
     with pytest.raises(ParameterOutOfRange):
-        settings_for(rounds=1)
+        traced_settings(rounds=1)
     with pytest.raises(UsageError, match="two"):
         decay_of([dialog([[0.3] * 5], [20])])

@@ -16,14 +16,15 @@ from holdfast.analysis.task_results import Result
 from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, UNDECIDED
 from holdfast.cli import main
 from holdfast.methods import Ranking
-from holdfast.papers.findings import Claim, claim_that, judged
+from holdfast.papers.findings import Claim, claim_that
 from holdfast.papers.zhang2024 import reproduction as zhang2024
-from holdfast.papers.zhang2024.profiling import Choice, Question
+from holdfast.papers.zhang2024.profiling import ContinuationSample, ReplySample
 from holdfast.papers.zhang2024.profiling.profiling_samples import task_samples
 from holdfast.papers.zhang2024.reproduction.comparisons import (
+    RowClaim,
     best_less_worst,
-    beyond_reach,
     claim_of,
+    judged,
     share_of_best,
 )
 from holdfast.papers.zhang2024.reproduction.study import Study
@@ -39,8 +40,8 @@ def test_a_task_becomes_samples_with_its_emphasis_and_its_correct_answer():
             assert content == sample.prompts[0]
             emphasised = {content[first:last] for _, first, last in found.emphasis}
             assert emphasised == set(sample.emphasis)
-            assert isinstance(found, Choice if task.chooses else Question)
-            if isinstance(found, Choice):
+            assert isinstance(found, ContinuationSample if task.chooses else ReplySample)
+            if isinstance(found, ContinuationSample):
                 assert found.continuations[found.right] == sample.target
             else:
                 assert found.score(sample.reply) == 1.0, name
@@ -118,14 +119,12 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
 
 def test_a_task_that_the_model_always_fails_is_not_judged():
     zeros = np.zeros((30, 4))
-    why = beyond_reach("json", zeros[:, 0], zeros)
-    assert "scores 0 on json" in why
-    assert not beyond_reach("json", zeros, np.eye(30)), "one head lifts one sample"
-    assert not beyond_reach("json", zeros[:10]), "ten samples show nothing"
-    claims = [Claim("it helps.", CONTRADICTED, "None of 30.")]
-    (claim,) = judged(claims, why)
+    claims = (Claim("it helps.", CONTRADICTED, "None of 30."),)
+    (claim,) = judged(claims, "json", zeros[:, 0], zeros)
     assert (claim.verdict, claim.text) == (NOT_JUDGED, "it helps.")
-    assert claim.evidence == f"None of 30. {why}" and judged(claims, "") == tuple(claims)
+    assert claim.evidence.startswith("None of 30. ") and "scores 0 on json" in claim.evidence
+    assert judged(claims, "json", zeros, np.eye(30)) == claims, "one head lifts one sample"
+    assert judged(claims, "json", zeros[:10]) == claims, "ten samples show nothing"
     nothing = estimate(np.array([]), SCORES)
     assert claim_that("it helps.", nothing, 1, "Empty.").verdict == NOT_JUDGED
 
@@ -137,7 +136,7 @@ def test_a_row_excluded_for_its_fluency_is_named_in_the_evidence():
 
     rows = {"zero-shot": row(np.zeros(30), 4.1), "PASTA": row(np.ones(30), 2.05)}
     study = SimpleNamespace(tested={"counterfact": rows})
-    claim = claim_of(study, "it helps.", "PASTA", "zero-shot")
+    claim = claim_of(study, RowClaim("it helps.", "PASTA", "zero-shot"))
     assert claim.verdict == NOT_JUDGED
     assert "PASTA is excluded" in claim.evidence and "fluency 2.05, under 3" in claim.evidence
 

@@ -61,9 +61,9 @@ def steer(
             f"{spec} edits messages, which a server takes as they are; send"
             f" holdfast.client.edit(messages, {spec!r}), and steer with the other methods."
         )
-    for known in compiled.methods:
-        if BY_NAME.get(known.name) is not type(known):
-            raise UnknownName("method that servers know, named", known.name, BY_NAME)
+    for parsed in compiled.methods:
+        if BY_NAME.get(parsed.name) is not type(parsed):
+            raise UnknownName("method that servers know, named", parsed.name, BY_NAME)
     check_parts(emphasis)
     return WIRE_FORMATS[server](compiled.spec, emphasis, trace)
 

@@ -114,9 +114,9 @@ class UnknownName(UsageError):
         self.suggestion = near[0] if near else None
         choices = f"choose from: {', '.join(self.known)}."
         hint = f"did you mean {self.suggestion!r}?" if near else choices
-        there = f"{owner} has" if owner else "There is"
+        beginning = f"{owner} has" if owner else "There is"
         super().__init__(
-            f"{there} no {kind} {name!r}; {hint}", option=kind, value=name, allowed=self.known
+            f"{beginning} no {kind} {name!r}; {hint}", option=kind, value=name, allowed=self.known
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

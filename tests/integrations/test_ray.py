@@ -29,7 +29,12 @@ from holdfast.integrations.ray import cluster as connecting_module
 from holdfast.integrations.ray.actor import Actor, versions
 from holdfast.methods import Kind
 from holdfast.models.protocol import facts_about
-from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
+from holdfast.papers.zhang2024.profiling import (
+    ContinuationSample,
+    ProfilingPlan,
+    ReplySample,
+    profile,
+)
 from holdfast.records import read_run
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
@@ -187,9 +192,9 @@ def test_a_calibration_matches_that_of_one_process(exact, alone, tmp_path):
 def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, asked):
     chats = [[{"role": "user", "content": f"{name} is a nurse. Her job:"}] for name in NAMES]
     samples = [
-        Choice(tuple(chat), ("nurse",), (" nurse", " pilot"))
+        ContinuationSample(tuple(chat), ("nurse",), (" nurse", " pilot"))
         if asked == "choices"
-        else Question(tuple(chat), ("nurse",), score_of_mine)
+        else ReplySample(tuple(chat), ("nurse",), score_of_mine)
         for chat in chats
     ]
     plan = ProfilingPlan(max_new_tokens=6)

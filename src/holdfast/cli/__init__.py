@@ -77,12 +77,14 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "completion": "completion.COMMAND",
     },
 }
-_PLACES = {name: place for group in GROUPS.values() for name, place in group.items()}
+_VARIABLES = {  # by command, the module and name of its `Command`
+    name: variable for group in GROUPS.values() for name, variable in group.items()
+}
 
 
 def command_named(name: str) -> Command[Any]:
     """A command by the name that is typed; imports its module."""
-    module, _, variable = _PLACES[name].partition(".")
+    module, _, variable = _VARIABLES[name].partition(".")
     command: Command[Any] = getattr(import_module(f"holdfast.cli.{module}"), variable)
     return command
 
@@ -138,22 +140,19 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
             code = command.run(arguments)
             sys.stdout.flush()  # what cannot be written fails here, not while Python ends
     except HoldfastError as error:
-        worded = _worded(error, _parsers(words[0])[1][words[0]] if words[0] in _PLACES else None)
+        message = _as_typed(error, words[0])
         with contextlib.suppress(HoldfastError):
-            write_no_verdict(words, worded)
-        fail(worded)
-        if command is None:
-            return command_named(words[0]).malformed if words[0] in _PLACES else MALFORMED
-        if isinstance(error, UsageError):
-            return MALFORMED
-        return UNAVAILABLE if _is_outage(error) else command.failed
-    except KeyboardInterrupt as ended:
-        how = "terminated" if isinstance(ended, Terminated) else "interrupted"
+            write_no_verdict(words, message)
+        fail(message)
+        return _exit_code_of(error, words[0], command)
+    except KeyboardInterrupt as interrupt:
+        is_terminated = isinstance(interrupt, Terminated)
+        how = "terminated" if is_terminated else "interrupted"
         write_no_verdict(words, f"the command was {how}")
-        kept = None if arguments is None else arguments.kept
+        folder = None if arguments is None else arguments.resumable_folder
         print(file=sys.stderr)
-        fail(f"{how}{_resuming(kept, words)}.")
-        return TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
+        fail(f"{how}{_resuming(folder, words)}.")
+        return TERMINATED if is_terminated else INTERRUPTED
     except OSError as error:
         if error.errno not in FULL:
             raise
@@ -166,16 +165,26 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
     return code or 0
 
 
+def _exit_code_of(error: HoldfastError, name: str, command: Command[Any] | None) -> int:
+    """The exit code of a command that failed; `command` is None if it could not be read."""
+    if command is None:
+        return command_named(name).malformed if name in _VARIABLES else MALFORMED
+    if isinstance(error, UsageError):
+        return MALFORMED
+    return UNAVAILABLE if _is_outage(error) else command.failed
+
+
 def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
     """The command that is typed, and its options.
 
     Raises:
         UsageError: there is no such command, or an option is unknown or malformed.
     """
-    known = [*_PLACES, "--help", "--version"]
-    if words[0] not in (*known, "-h"):
-        raise UnknownName("option" if words[0].startswith("-") else "command", words[0], known)
-    main_parser, parsers = _parsers(words[0] if words[0] in _PLACES else None)
+    names = [*_VARIABLES, "--help", "--version"]
+    if words[0] not in (*names, "-h"):
+        kind = "option" if words[0].startswith("-") else "command"
+        raise UnknownName(kind, words[0], names)
+    main_parser, parsers = _parsers(words[0] if words[0] in _VARIABLES else None)
     arguments, unknown = main_parser.parse_known_args(words)
     if unknown:
         parsers[arguments.command].refuse(unknown, arguments)
@@ -191,27 +200,31 @@ def _discard(*streams: TextIO) -> None:
                 os.dup2(nowhere.fileno(), stream.fileno())
 
 
-def _worded(error: HoldfastError, command: OneSentenceParser | None) -> str:
-    """The error's message, with options as they are typed, if the command has them."""
-    actions = command._actions if command else ()
+def _as_typed(error: HoldfastError, name: str) -> str:
+    """The error's message, with the options that a command has as they are typed."""
+    if name not in _VARIABLES:
+        return error.worded(as_argument)
+    actions = _parsers(name)[1][name]._actions
     typed = {action.dest: action.option_strings[-1] for action in actions if action.option_strings}
 
-    def as_typed(name: str, value: Any) -> str:
-        if name not in typed:
-            return as_argument(name, value)
-        return typed[name] if value in (None, True) else f"{typed[name]} {shlex.quote(str(value))}"
+    def as_typed(option: str, value: Any) -> str:
+        if option not in typed:
+            return as_argument(option, value)
+        if value in (None, True):
+            return typed[option]
+        return f"{typed[option]} {shlex.quote(str(value))}"
 
     return error.worded(as_typed)
 
 
-def _resuming(kept: Path | None, words: Sequence[str]) -> str:
+def _resuming(folder: Path | None, words: Sequence[str]) -> str:
     """Where the results of an interrupted command are kept, and the command that resumes it."""
-    if kept is None:
+    if folder is None:
         return ""
     command = shlex.join(["holdfast", *words])
-    if not any(file.stat().st_size for file in kept.rglob("*.jsonl")):
+    if not any(file.stat().st_size for file in folder.rglob("*.jsonl")):
         return f"; nothing was finished yet, so `{command}` starts from the beginning"
-    return f"; finished work is in {kept}, and `{command}` resumes it"
+    return f"; finished work is in {folder}, and `{command}` resumes it"
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
@@ -251,7 +264,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _listed_commands() -> str:
     """The commands by group, each with what it does."""
-    width = max(len(name) for name in _PLACES)
+    width = max(len(name) for name in _VARIABLES)
     lines: list[str] = []
     for group, names in GROUPS.items():
         lines += ["", f"{group}:"]
@@ -281,6 +294,6 @@ def _parsers(name: str | None = None) -> tuple[OneSentenceParser, dict[str, OneS
         prog="holdfast",
         help=argparse.SUPPRESS,  # the epilog lists them by group
     )
-    for listed in [name] if name else _PLACES:
+    for listed in [name] if name else _VARIABLES:
         add_command(commands, command_named(listed))
     return main_parser, commands.choices

@@ -9,7 +9,12 @@ from holdfast import drift
 from holdfast.analysis import study_summary
 from holdfast.analysis.candidates import Calibration, read_calibration
 from holdfast.analysis.choosing import Pick, pick, write_method_file
-from holdfast.analysis.larger_calibration import budget_shown, sizes_needed, times_needed
+from holdfast.analysis.larger_calibration import (
+    LargerSizes,
+    budget_shown,
+    sizes_needed,
+    times_needed,
+)
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
 from holdfast.cli.drift_run import DriftRun
@@ -117,10 +122,10 @@ def run(arguments: CalibrateArguments) -> None:
     capability = load_capability(spec, arguments.questions, arguments.seed)
     plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments, suite))
     check_before_loading(out, suite, capability, plan)
-    cast, methods = drift.Cast(user_turns=plan.user_turns), plan.settings
     questions = len(capability.items)
+    count = len(plan.steerings)
     title = (
-        f"{len(methods)} settings, each in"
+        f"{count} settings, each in"
         f" {count_of(calibration_plan.conversations(suite, plan), 'conversation')} of"
         f" {count_of(plan.rounds, 'round')}, with {questions} questions divided among them"
     )
@@ -133,10 +138,11 @@ def run(arguments: CalibrateArguments) -> None:
     model = load_model(arguments)
     note_usual_user_turns(arguments, plan.user_turns)
     arguments.keep_work_in(out)
-    settings = calibration_plan.settings_for(suite, plan)
-    planned = DriftRun(model, suite, out / "stability", settings, methods, cast)
+    settings = calibration_plan.calibration_settings(suite, plan)
+    cast = drift.Cast(user_turns=plan.user_turns)
+    planned = DriftRun(model, suite, out / "stability", settings, plan.steerings, cast)
     if arguments.dry_run:
-        replies = questions * len(methods)
+        replies = questions * count
         print(f"{title}.")
         work = WorkItem("questions (timed as replies)", replies, replies, replies)
         estimate_run(arguments, planned, work, baseline=arguments.baseline)
@@ -224,22 +230,21 @@ def _print_result(
         print(f"{name.capitalize()}: {line}.")
     step = _next_step(arguments, calibration, chosen)
     write_page(arguments, report.calibration_page(calibration, chosen, out, step), page)
-    written = arguments.budget is not None and chosen.recommended
-    if written:
+    is_written = arguments.budget is not None and chosen.recommended
+    if is_written:
         write_method_file(calibration, chosen, file)
         print(f"Method: {file.resolve()}")
     print(answer(calibration, chosen))
     if line := chance_line(calibration):
         print(f"{line}.")
     print(f"Next: {step}")
-    if arguments.budget is None or written:
-        write_run_document(out, page, [file] * written, step)
-    else:
+    if arguments.budget is not None and not is_written:
         file.unlink(missing_ok=True)  # from an earlier budget
         raise HoldfastError(
             f"{file} is not written, as no setting can be recommended with --budget {budget:g};"
             " take the next step above, or give --method a setting of your choice."
         )
+    write_run_document(out, page, [file] if is_written else [], step)
 
 
 def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: Pick) -> str:
@@ -254,25 +259,31 @@ def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: 
     sizes = sizes_needed(calibration, chosen)
     if calibration.at_chance or sizes is None:
         return next_step(calibration, chosen)
-    count, wanted, spec = sizes.conversations, sizes.questions, _capability_spec(arguments)
-    known = len(load_capability(spec, wanted, arguments.seed).items)
-    questions, grows = min(known, wanted), count > len(calibration.none.stability)
-    larger: dict[str, object] = {}
+    return _larger_calibration(arguments, calibration, chosen, sizes)
+
+
+def _larger_calibration(
+    arguments: CalibrateArguments, calibration: Calibration, chosen: Pick, sizes: LargerSizes
+) -> str:
+    """The size that a calibration needs to recommend a steering, and its command."""
+    spec, count = _capability_spec(arguments), sizes.conversations
+    available = len(load_capability(spec, sizes.questions, arguments.seed).items)
+    questions = min(available, sizes.questions)
+    has_too_few = available < sizes.questions
+    grows = count > len(calibration.none.stability)
+    changed: dict[str, object] = {}
     if grows or questions > calibration.questions:
-        larger = {sizes.option: sizes.value, "questions": questions}
-        larger["out"] = f"{out}-{count}-{questions}"
-    if times_needed(calibration, chosen) is None and known < wanted:
-        needed = (
-            f"at least {count:,} conversations per setting are needed ({spec} has only {known}"
-            " questions, which may be too few)"
-        )
-    elif times_needed(calibration, chosen) is None:
+        changed = {sizes.option: sizes.value, "questions": questions}
+        changed["out"] = f"{_folder(arguments)}-{count}-{questions}"
+    if times_needed(calibration, chosen) is None:
         needed = f"at least {count:,} conversations per setting are needed"
-    elif known < wanted and (shown := budget_shown(calibration, chosen, known)) > chosen.budget:
-        larger["budget"] = shown
+        if has_too_few:
+            needed += f" ({spec} has only {available} questions, which may be too few)"
+    elif has_too_few and (budget := budget_shown(calibration, chosen, available)) > chosen.budget:
+        changed["budget"] = budget
         needed = (
-            f"a budget of {chosen.budget:g} needs about {wanted:,} questions, and {spec} has only"
-            f" {known:,}; a budget of {shown} should be within their reach"
+            f"a budget of {chosen.budget:g} needs about {sizes.questions:,} questions, and {spec}"
+            f" has only {available:,}; a budget of {budget} should be within their reach"
         )
     elif grows:
         needed = (
@@ -281,7 +292,7 @@ def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: 
         )
     else:
         needed = f"about {questions:,} questions should settle it"
-    return f"{needed}:\n{command_with(**larger)}"
+    return f"{needed}:\n{command_with(**changed)}"
 
 
 COMMAND = Command(

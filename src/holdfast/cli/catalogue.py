@@ -94,9 +94,9 @@ def method_lines(name: str) -> list[str]:
 
 def example_of(method: type[Any]) -> str:
     """A spec of a method, with an example of every required parameter."""
-    known = parameters_of(method)
-    given = ",".join(f"{name}={known[name].example}" for name in required_parameters(method))
-    return f"{method.name}:{given}" if given else str(method.name)
+    parameters = parameters_of(method)
+    required = [f"{name}={parameters[name].example}" for name in required_parameters(method)]
+    return f"{method.name}:{','.join(required)}" if required else str(method.name)
 
 
 def measure_lines(name: str) -> list[str]:
@@ -106,10 +106,10 @@ def measure_lines(name: str) -> list[str]:
         described = textwrap.wrap(f"{name}: {summaries[name]}", _WIDTH)
         return [*described, "", f"example: measure: {SPEC_EXAMPLES[name]}", "source: ours"]
     if name not in REGISTRY:
-        known = [*REGISTRY, *SPEC_EXAMPLES]
-        if not difflib.get_close_matches(name, known, 1):
+        names = [*REGISTRY, *SPEC_EXAMPLES]
+        if not difflib.get_close_matches(name, names, 1):
             raise UsageError(f"There is no measure {name!r}; `holdfast measures` lists them.")
-        raise UnknownName("measure", name, known)
+        raise UnknownName("measure", name, names)
     measure = REGISTRY[name]
     rows = [("argument", "takes", "default")]
     for argument, field in measure.arguments.items():
@@ -133,12 +133,12 @@ def measure_example(name: str) -> str:
     arguments = REGISTRY[name].arguments
     required = [argument for argument, field in arguments.items() if field.is_required()]
     optional = [argument for argument in arguments if argument not in required]
-    given = _values_of(name, required)
-    if optional and not _can_be_built(name, given):
-        given = _values_of(name, [*required, optional[0]])
-    if not given:
+    values = _values_of(name, required)
+    if optional and not _can_be_built(name, values):
+        values = _values_of(name, [*required, optional[0]])
+    if not values:
         return name
-    written = ", ".join(f"{argument}: {json.dumps(value)}" for argument, value in given.items())
+    written = ", ".join(f"{argument}: {json.dumps(value)}" for argument, value in values.items())
     if name == "regex":  # its first argument has its name, and stands for it
         return f"{{{written}}}"
     return f"{{name: {name}, {written}}}"

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from holdfast.chat.emphasis import Part, resolve
 from holdfast.chat.messages import Message, Messages, has_prompt, read_message
@@ -44,17 +44,27 @@ Without a terminal, each line of input is a message or a command; a refused one 
 
 BOLD, DIM, RED = 1, 2, 31  # ANSI style codes
 _CUT = "cut off at --max-new-tokens, or where the model's context ends"
-# the argument and help line of each command; `Chat` has a method of the same name
+
+
+class ChatCommand(NamedTuple):
+    """A command in the chat; `Chat` has a method of its name."""
+
+    argument: str  # as the help shows it; "" if it takes none
+    help: str
+
+
 COMMANDS = {
-    "method": ("SPEC", "steer from here on; none stops it"),
-    "compare": ("SPEC SPEC ...", "answer the next message under each"),
-    "mass": ("", "how much attention went to the prompt or emphasis"),
-    "system": ("TEXT", "another system prompt; without a text, none"),
-    "emphasis": ("TEXT", "steer towards this text instead; without one, the system prompt"),
-    "retry": ("", "answer the last message again"),
-    "save": ("FILE", "write the dialog"),
-    "help": ("", "this list"),
-    "quit": ("", "end; so does Ctrl-D"),
+    "method": ChatCommand("SPEC", "steer from here on; none stops it"),
+    "compare": ChatCommand("SPEC SPEC ...", "answer the next message under each"),
+    "mass": ChatCommand("", "how much attention went to the prompt or emphasis"),
+    "system": ChatCommand("TEXT", "another system prompt; without a text, none"),
+    "emphasis": ChatCommand(
+        "TEXT", "steer towards this text instead; without one, the system prompt"
+    ),
+    "retry": ChatCommand("", "answer the last message again"),
+    "save": ChatCommand("FILE", "write the dialog"),
+    "help": ChatCommand("", "this list"),
+    "quit": ChatCommand("", "end; so does Ctrl-D"),
 }
 
 
@@ -100,6 +110,17 @@ def notice(text: str, style: int = DIM) -> None:
     show(text, style, sys.stdout if sys.stdout.isatty() else sys.stderr)
 
 
+class RoundMass(NamedTuple):
+    """The attention mass at each token of a round's reply, and the methods it was drawn under."""
+
+    spec: str
+    masses: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return sum(self.masses) / len(self.masses)
+
+
 class Chat:
     """A chat in the terminal; the commands of `COMMANDS` are its methods."""
 
@@ -112,7 +133,7 @@ class Chat:
         self.messages: tuple[Message, ...] = ()
         self.methods: tuple[Method, ...] = ()
         self.emphasized: tuple[Part, ...] = ()  # in place of the system prompt
-        self.masses: dict[int, tuple[str, tuple[float, ...]]] = {}  # by round, with the method
+        self.masses: dict[int, RoundMass] = {}  # by round
         self.attempt = 0  # how often the last message was answered before
         self.comparing: list[tuple[Method, ...]] = []  # for the next message
         self.over = False
@@ -122,32 +143,41 @@ class Chat:
         if typed.startswith("/"):
             name, _, rest = typed[1:].partition(" ")
             if name not in COMMANDS:
-                raise UnknownName("command", f"/{name}", [f"/{known}" for known in COMMANDS])
-            takes, given = COMMANDS[name][0], rest.strip()
-            if given and not takes:
-                raise UsageError(f"/{name} takes no argument, not {given!r}.")
-            getattr(self, name)(*[given] if takes else ())
+                raise UnknownName("command", f"/{name}", [f"/{command}" for command in COMMANDS])
+            run_command, argument = getattr(self, name), rest.strip()
+            if COMMANDS[name].argument:
+                run_command(argument)
+            elif argument:
+                raise UsageError(f"/{name} takes no argument, not {argument!r}.")
+            else:
+                run_command()
         elif typed.strip():
-            messages = (*self.messages, {"role": "user", "content": typed})
-            parts = resolve(messages, self.emphasized)
-            if not self.comparing:
-                return self._reply(messages, parts)
-            settings, self.comparing = self.comparing, []
-            for number, setting in enumerate(settings, 1):
-                show(f"{number} {spec_of(setting)}", BOLD)
-                self._ask(messages, setting, parts)
-            notice("None of them is part of the dialog; /method SPEC steers from here on.")
+            self._answer((*self.messages, {"role": "user", "content": typed}))
+
+    def _answer(self, messages: tuple[Message, ...]) -> None:
+        """Answers a message, or shows how it is answered under each method of `/compare`."""
+        parts = resolve(messages, self.emphasized)
+        if not self.comparing:
+            self._reply(messages, parts)
+            return
+        steerings, self.comparing = self.comparing, []
+        for number, methods in enumerate(steerings, 1):
+            show(f"{number} {spec_of(methods)}", BOLD)
+            self._ask(messages, methods, parts)
+        notice("None of them is part of the dialog; /method SPEC steers from here on.")
 
     def _reply(
         self, messages: tuple[Message, ...], parts: Sequence[Part], attempt: int = 0
     ) -> None:
-        reply, self.attempt = self._ask(messages, self.methods, parts, attempt), attempt
+        reply = self._ask(messages, self.methods, parts, attempt)
+        self.attempt = attempt
         if reply.text or reply.stop_reason != "stopped":
             if not attempt:  # from here on these parts are of messages in the dialog
                 self.emphasized = tuple(parts)
             number = sum(message["role"] == "user" for message in messages)
-            self.masses = {n: entry for n, entry in self.masses.items() if n < number}
-            self.masses[number] = spec_of(self.methods), reply.token_masses
+            earlier = {n: round_mass for n, round_mass in self.masses.items() if n < number}
+            latest = RoundMass(spec_of(self.methods), reply.token_masses)
+            self.masses = {**earlier, number: latest}
             spoken = reply.without_reasoning().text or reply.text  # as templates leave it out
             self.messages = (*messages, {"role": "assistant", "content": spoken})
 
@@ -192,7 +222,8 @@ class Chat:
         return reply
 
     def _parse(self, spec: str) -> tuple[Method, ...]:
-        self.model.check(methods := parse(spec))
+        methods = parse(spec)
+        self.model.check(methods)
         return methods
 
     def method(self, spec: str) -> None:
@@ -200,17 +231,17 @@ class Chat:
         notice(f"method: {spec_of(self.methods)}")
         prompted, emphasised = has_prompt(self.messages), bool(self.emphasized)
         compiled = compile_methods(self.methods)
-        if compiled.without_target(prompted=prompted, emphasised=emphasised):
+        if compiled.lacking_target(prompted=prompted, emphasised=emphasised):
             notice("There is nothing to steer towards yet; give /system or /emphasis.")
 
     def compare(self, specs: str) -> None:
-        settings = [self._parse(spec) for spec in specs.split()]
-        if len(settings) < 2 or len(set(settings)) < len(settings):
+        steerings = [self._parse(spec) for spec in specs.split()]
+        if len(steerings) < 2 or len(set(steerings)) < len(steerings):
             raise UsageError(
                 "/compare takes two methods or more, each once, separated by spaces, as in"
                 f" /compare none boost:factor=4, not {specs!r}."
             )
-        self.comparing = settings
+        self.comparing = steerings
         notice("The next message is answered under each.")
 
     def mass(self) -> None:
@@ -219,17 +250,19 @@ class Chat:
                 f"{self.model.name} gives no attention mass; use a local model whose attention can"
                 " be reached, or a server that steers (`holdfast serve`)."
             )
-        rows = [(n, spec, sum(m) / len(m)) for n, (spec, m) in self.masses.items() if m]
-        if not rows:
+        measured = {n: round_mass for n, round_mass in self.masses.items() if round_mass.masses}
+        if not measured:
             raise UsageError(
                 "No reply here has a mass yet; it is that on the system prompt, or on the emphasis,"
                 " at each token of a reply."
             )
         span = "emphasis" if self.emphasized else "system prompt"
         show(f"Attention mass on the {span}, mean over all heads, by round", BOLD)
-        most, width = max(mean for _, _, mean in rows), max(len(spec) for _, spec, _ in rows)
-        for number, spec, mean in rows:
-            show(f"{number:>3}  {spec:<{width}}  {mean:.3f}  {'█' * round(40 * mean / most)}")
+        most = max(round_mass.mean for round_mass in measured.values())
+        width = max(len(round_mass.spec) for round_mass in measured.values())
+        for number, round_mass in measured.items():
+            bar = "█" * round(40 * round_mass.mean / most)
+            show(f"{number:>3}  {round_mass.spec:<{width}}  {round_mass.mean:.3f}  {bar}")
 
     def system(self, text: str) -> None:
         rest = tuple(message for message in self.messages if message["role"] != "system")
@@ -255,7 +288,9 @@ class Chat:
             raise UsageError("There is no message to answer again; type one first.")
         messages = self.messages[: users[-1] + 1]
         # texts that are still to be found are of the next message
-        parts = [p for p in self.emphasized if isinstance(p[0], int) and p[0] < len(messages)]
+        parts = [
+            part for part in self.emphasized if isinstance(part[0], int) and part[0] < len(messages)
+        ]
         self._reply(messages, parts, self.attempt + 1)
 
     def save(self, name: str) -> None:
@@ -283,14 +318,16 @@ class Chat:
             raise UsageError(
                 f"--messages {name} ends with a user's message; leave it out, and type it here."
             )
-        parts = [p if isinstance(p, str) else tuple(p) for p in dialog.get("emphasis", ())]
+        emphasis = dialog.get("emphasis", ())
+        parts = [part if isinstance(part, str) else tuple(part) for part in emphasis]
         self.messages, self.emphasized = messages, resolve(messages, parts)
         self.methods = self._parse(dialog.get("method", "none"))
         notice(f"loaded: {len(messages)} messages, method {spec_of(self.methods)}")
 
     def help(self) -> None:
-        for name, (takes, line) in COMMANDS.items():
-            show(f"{f'/{name} {takes}':<22}  {line}")
+        for name, command in COMMANDS.items():
+            usage = f"/{name} {command.argument}"
+            show(f"{usage:<22}  {command.help}")
 
     def quit(self) -> None:
         self.over = True

@@ -40,11 +40,12 @@ from holdfast.cli.output import (
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import run_folder
 from holdfast.cli.user_messages import load_user_turns, note_usual_user_turns, with_user_prompt
-from holdfast.drift import Settings
+from holdfast.drift import Settings, Suite
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.user_scripts import UserTurns
 from holdfast.errors import UsageError
+from holdfast.methods import Method
 from holdfast.models.model_names import is_served, is_url
 from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
@@ -58,15 +59,26 @@ from holdfast.study.checking import (
     CheckOptions,
     Earlier,
     check,
+    check_settings,
     earlier_conversations,
-    settings_for,
 )
 
 # options of the model and its sampling, which a calibration of the same prompts takes over
 _SHARED = (
-    *("model", "endpoint_model", "api_key_env", "chat_template"),
-    *("device", "device_map", "dtype", "trust_remote_code"),
-    *("rounds", "user_turns", "system_as", "temperature", "top_p", "max_new_tokens"),
+    "model",
+    "endpoint_model",
+    "api_key_env",
+    "chat_template",
+    "device",
+    "device_map",
+    "dtype",
+    "trust_remote_code",
+    "rounds",
+    "user_turns",
+    "system_as",
+    "temperature",
+    "top_p",
+    "max_new_tokens",
 )
 
 _SMOKE = {"rounds": 3, "budget": 8, "max_new_tokens": 100}
@@ -115,49 +127,43 @@ class CheckArguments(
 def run(arguments: CheckArguments) -> int:
     check_prices(arguments)
     began = time.monotonic()
-    bar = arguments.min_stability
-    bar = Terms().min_stability if bar is None and arguments.against is None else bar
     typed = arguments
     if arguments.smoke:
         arguments = _as_smoke(typed)
-    terms = Terms(bar, arguments.error, arguments.budget, arguments.all_rules, arguments.smoke)
-    # `settings_for` says how many conversations there are
+    terms = _terms_of(arguments)
+    # `check_settings` says how many conversations there are
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
     method = methods.parse(arguments.method)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
     warn_of_small_model(arguments.model, arguments.suite)
-    name = arguments.model if endpoint is None else endpoint.name
+    model_name = arguments.model if endpoint is None else endpoint.name
     kind = "smoke" if arguments.smoke else "check"
-    out = arguments.out or run_folder(kind, name, arguments.suite, seed=arguments.seed)
+    out = arguments.out or run_folder(kind, model_name, arguments.suite, seed=arguments.seed)
     page_path(arguments, out)  # refused before anything runs
     user_turns = load_user_turns(arguments, suite)
     if user_turns is None:
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
     before = None
     if arguments.against is not None:
-        before = earlier_conversations(arguments.against, suite, methods.spec_of(method))
-        if new := [case.id for case in suite.cases if case.id not in before]:
-            note(
-                f"{arguments.against} has no conversation of {', '.join(new)}, so there is nothing"
-                " to compare it with."
-            )
+        before = _conversations_before(arguments.against, suite, method)
         _note_other_conversations(arguments, settings, user_turns)
-        if bar is None:  # more conversations than there are to compare with are no use
+        # more conversations than there are to compare with are no use
+        if terms.min_stability is None:
             most = max(map(len, before.values()))
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
-    every = settings_for(suite, settings, terms)
-    check_before_loading(suite, out, every, [method], user_turns, command_line())
+    all_conversations = check_settings(suite, settings, terms)
+    check_before_loading(suite, out, all_conversations, [method], user_turns, command_line())
     model, user_model = load_both(arguments, endpoint)
     note_usual_user_turns(arguments, user_turns)
     warn_of_default_steering(model, [method])
     typed.keep_work_in(out)  # an interruption asks these for it
     cast = drift.Cast(user_model, judging=judging_of(arguments.force_judge), user_turns=user_turns)
-    run = DriftRun(model, suite, out, every, [method], cast)
+    run = DriftRun(model, suite, out, all_conversations, [method], cast)
     if arguments.dry_run:
         estimate_run(arguments, run)
         return PASSED
-    results = results_of(_converse(run, settings, terms, before))
+    results = results_of(_converse(run, terms, before))
     verdicts = results.check
     assert verdicts is not None  # `check` has just written them
     if endpoint is not None:  # for the command of the next step
@@ -166,25 +172,56 @@ def run(arguments: CheckArguments) -> int:
     return exit_code_of(verdicts.prompts, verdicts.terms)
 
 
+def _terms_of(arguments: CheckArguments) -> Terms:
+    """The bar is the usual one, unless the check compares with an earlier run alone."""
+    min_stability = arguments.min_stability
+    if min_stability is None and arguments.against is None:
+        min_stability = Terms().min_stability
+    return Terms(
+        min_stability, arguments.error, arguments.budget, arguments.all_rules, arguments.smoke
+    )
+
+
+def _conversations_before(folder: Path, suite: Suite, method: Sequence[Method]) -> Earlier:
+    """The conversations of --against; says which prompts have none there."""
+    before = earlier_conversations(folder, suite, methods.spec_of(method))
+    if new := [case.id for case in suite.cases if case.id not in before]:
+        note(
+            f"{folder} has no conversation of {', '.join(new)}, so there is nothing to compare it"
+            " with."
+        )
+    return before
+
+
 def _note_other_conversations(
     arguments: CheckArguments, settings: Settings, user_turns: UserTurns | None
 ) -> None:
     """Says how the conversations of --against were held, where it is not as those of this check."""
     assert arguments.against is not None
     earlier = read_run(arguments.against).identity_as(ConversationsIdentity)
-    drawn, sampling = earlier.settings.sampling, settings.sampling
-    scripts = earlier.user_turns.name if earlier.user_turns else "none"
-    pairs = {
-        "--temperature": (drawn.temperature, sampling.temperature),
-        "--top-p": (drawn.top_p, sampling.top_p),
-        "--max-new-tokens": (drawn.max_new_tokens, sampling.max_new_tokens),
-        "--user-turns": (scripts, user_turns.name if user_turns else "none"),
+    there, here = earlier.settings.sampling, settings.sampling
+    options_there = {
+        "--temperature": there.temperature,
+        "--top-p": there.top_p,
+        "--max-new-tokens": there.max_new_tokens,
+        "--user-turns": earlier.user_turns.name if earlier.user_turns else "none",
     }
-    other = [f"{name} {old} there, {new} here" for name, (old, new) in pairs.items() if old != new]
-    if other:
+    options_here = {
+        "--temperature": here.temperature,
+        "--top-p": here.top_p,
+        "--max-new-tokens": here.max_new_tokens,
+        "--user-turns": user_turns.name if user_turns else "none",
+    }
+    differences = [
+        f"{name} {value} there, {options_here[name]} here"
+        for name, value in options_there.items()
+        if value != options_here[name]
+    ]
+    if differences:
         note(
-            f"the conversations of {arguments.against} were held otherwise ({'; '.join(other)}), so"
-            " a difference may be due to that; give the options of that run."
+            f"the conversations of {arguments.against} were held otherwise"
+            f" ({'; '.join(differences)}), so a difference may be due to that; give the options of"
+            " that run."
         )
 
 
@@ -196,28 +233,26 @@ def _as_smoke(arguments: CheckArguments) -> CheckArguments:
     return arguments.model_copy(update=few)
 
 
-def _converse(run: DriftRun, settings: Settings, terms: Terms, before: Earlier | None) -> Run:
+def _converse(run: DriftRun, terms: Terms, before: Earlier | None) -> Run:
     """Runs conversations, with a progress bar, until every prompt has a verdict."""
     count = len(run.suite.cases)
     title = (
         f"{count_of(count, 'prompt')}, at most {count_of(terms.budget, 'conversation')} of"
-        f" {count_of(settings.rounds, 'round')} each"
+        f" {count_of(run.settings.rounds, 'round')} each"
     )
     # the conversations of a prompt have equally many replies
-    in_turn = settings_for(run.suite, settings, terms)
-    each = count_replies(run.suite, in_turn, run.cast.read(), range(count))
-    with Bar(terms.budget * each, title=title) as bar:
+    per_lap = count_replies(run.suite, run.settings, run.cast.read(), range(count))
+    with Bar(terms.budget * per_lap, title=title) as bar:
         running = drift.Running(progress=bar, command=command_line())
 
-        def looked(done: int, checks: Sequence[PromptCheck]) -> None:
+        def note_look(done: int, checks: Sequence[PromptCheck]) -> None:
             if done:
                 conversations = count_of(done, "conversation")
                 bar.note(f"{conversations} per prompt: {counted(checks)}")
 
         seconds = SMOKE_SECONDS if terms.smoke else None
-        more = CheckOptions(run.methods[0], before, run.cast, running, seconds, looked)
-        data, _ = check(run.model, run.suite, run.out, settings, terms, more)
-        return data
+        more = CheckOptions(run.methods[0], before, run.cast, running, seconds, note_look)
+        return check(run.model, run.suite, run.out, run.settings, terms, more).run
 
 
 def _print_result(
@@ -253,10 +288,10 @@ def _next_step(
         later = command_with(against=str(out), out=f"{out}-next", **junit)
         return f"to compare a later version of the prompt with this one:\n{later}"
     if code == FAILED:
-        lost = [checked for checked in checks if checked.first_failure is not None]
-        if arguments.method == "none" and lost:
+        failed = [checked for checked in checks if checked.first_failure is not None]
+        if arguments.method == "none" and failed:
             fix = f"to find a fix and its cost:\n{_calibration(arguments, data)}"
-            if any(checked.low_from_start(terms) for checked in lost):
+            if any(checked.low_from_start(terms) for checked in failed):
                 return f"reword what is below the bar from round 1 on, or try another model; {fix}"
             return fix
         return f"read the conversations in which a rule was lost: {page}"
@@ -290,7 +325,9 @@ def _calibration(arguments: CheckArguments, data: Run) -> str:
     for name in _SHARED:
         if not arguments.is_default(name):
             value = getattr(arguments, name)
-            words += [option_of(name), *([] if value is True else [str(value)])]
+            words.append(option_of(name))
+            if value is not True:
+                words.append(str(value))
     if arguments.rounds + 1 < Plan.ask_at:
         words += ["--ask-at", str(arguments.rounds + 1)]
     for sweep in fixes_to_compare(data.manifest, endpoint=is_served(arguments.model)):

@@ -37,16 +37,16 @@ class Options(BaseModel):
     exclusive: ClassVar[bool] = False  # whether exactly one of its fields must be given
     title: ClassVar[str] = ""  # of their section in the help; "" is the first, "options"
 
-    _kept: Path | None = None
+    _resumable_folder: Path | None = None
 
     @property
-    def kept(self) -> Path | None:
-        """Where the work of an interrupted command is kept; None: repeating it begins anew."""
-        return self._kept
+    def resumable_folder(self) -> Path | None:
+        """Where an interrupted command has kept its work; None: repeating it begins anew."""
+        return self._resumable_folder
 
     def keep_work_in(self, folder: Path) -> None:
         """Notes that, from here on, repeating the command resumes it."""
-        self._kept = folder
+        self._resumable_folder = folder
 
     def refuse(self, names: Sequence[str], why: str) -> None:
         """Refuses the first of these options that is given, with the reason."""
@@ -115,11 +115,11 @@ class Command(Generic[AnyOptions]):
 
     def read(self, arguments: argparse.Namespace) -> AnyOptions:
         """The options that the command's parser has read."""
-        given = {name: getattr(arguments, name) for name in self.options.model_fields}
+        values = {name: getattr(arguments, name) for name in self.options.model_fields}
         try:
-            return self.options.model_validate(given)
+            return self.options.model_validate(values)
         except ValidationError as error:
-            problem = problem_of(error, self.options, given, lambda path: option_of(str(path[0])))
+            problem = problem_of(error, self.options, values, lambda path: option_of(str(path[0])))
             raise UsageError(problem.sentence) from None
 
 
@@ -251,18 +251,23 @@ def _add_option(parser: argparse._ActionsContainer, name: str, option: FieldInfo
         more.pop("type", None)
     if (kind := more.get("type", more.get("action"))) in _METAVARS:
         more.setdefault("metavar", _METAVARS[kind])
-    text, default = option.description or "", None if option.is_required() else option.default
-    is_said = default is None or default is False or default == "default" or "(default" in text
-    if not is_said:
-        shown = f"default: {f'{default:g}' if isinstance(default, float) else default}"
-        text = f"{text} ({shown})" if text else shown
-    more.setdefault("help", " ".join(text.split()))
+    default = None if option.is_required() else option.default
+    more.setdefault("help", _help_of(option, default))
     if arg.positional:
         parser.add_argument(name, **more)
         return
     if option.is_required():
         more["required"] = True
     parser.add_argument(arg.option or option_of(name), dest=name, default=default, **more)
+
+
+def _help_of(option: FieldInfo, default: Any) -> str:
+    """The help of an option, with its default unless its docstring explains it."""
+    text = " ".join((option.description or "").split())
+    if default is None or default is False or default == "default" or "(default" in text:
+        return text
+    shown = f"default: {default:g}" if isinstance(default, float) else f"default: {default}"
+    return f"{text} ({shown})" if text else shown
 
 
 def option_of(name: str) -> str:
@@ -294,15 +299,13 @@ class RunFolder(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         folder = Path(values)
-        if folder.is_file() or folder.suffix in (".yaml", ".yml"):
-            what = "is a file" if folder.is_file() else f"ends in {folder.suffix}"
-            suite = (
-                folder.suffix in (".yaml", ".yml") and "--suite" in parser._option_string_actions
-            )
-            hint = (
-                f"did you mean --suite {values}?" if suite else "name one, such as --out runs/mine."
-            )
-            raise UsageError(f"--out {values} {what}, and the results go into a folder; {hint}")
+        is_suite = folder.suffix in (".yaml", ".yml")
+        if folder.is_file() or is_suite:
+            why = "is a file" if folder.is_file() else f"ends in {folder.suffix}"
+            hint = "name one, such as --out runs/mine."
+            if is_suite and "--suite" in parser._option_string_actions:
+                hint = f"did you mean --suite {values}?"
+            raise UsageError(f"--out {values} {why}, and the results go into a folder; {hint}")
         setattr(namespace, self.dest, folder)
 
 

@@ -31,20 +31,20 @@ def pages() -> dict[str, Path]:
 
 
 def _run(arguments: DocsArguments) -> None:
-    known = pages()
+    files = pages()
     if arguments.page is not None:
-        _check_page(arguments.page, known)
+        _check_page(arguments.page, files)
     if arguments.open:
-        _open(arguments.page, known)
+        _open(arguments.page, files)
         return
     if arguments.page is None:
-        titles = {name: path.read_text(encoding="utf-8") for name, path in known.items()}
+        titles = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
         rows = [(name, text.splitlines()[0].removeprefix("# ")) for name, text in titles.items()]
         print("\n".join(aligned(rows)))
         write_document(dict(rows))
         return
     name = _name_of(arguments.page)
-    text = known[name].read_text(encoding="utf-8")
+    text = files[name].read_text(encoding="utf-8")
     print(text, end="")
     write_document({"page": name, "text": text})
 
@@ -53,15 +53,15 @@ def _name_of(page: str) -> str:
     return page.removesuffix(".md")
 
 
-def _check_page(page: str, known: dict[str, Path]) -> None:
-    if _name_of(page) not in known:
-        raise UnknownName("page", _name_of(page), known)
+def _check_page(page: str, files: dict[str, Path]) -> None:
+    if _name_of(page) not in files:
+        raise UnknownName("page", _name_of(page), files)
 
 
-def _open(page: str | None, known: dict[str, Path]) -> None:
+def _open(page: str | None, files: dict[str, Path]) -> None:
     """Writes the pages as HTML into the user's cache, prints where, and opens a browser."""
     folder = user_cache() / f"docs-{__version__}"
-    first = write_site(known, folder)
+    first = write_site(files, folder)
     opened = first if page is None else folder / f"{_name_of(page)}.html"
     print(f"Page: {opened}")
     write_document({"page": opened})

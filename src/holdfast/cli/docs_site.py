@@ -68,8 +68,9 @@ def page_html(
     body = markdown.renderer.render(tokens, markdown.options, {})
     body = body.replace("<table>", '<div class="table"><table>')
     body = body.replace("</table>", "</table></div>")
-    listed = sorted(titles, key=lambda each: (each != _FIRST, titles[each].lower()))
-    nav = "".join(f'<a href="{each}.html">{html.escape(titles[each])}</a>\n' for each in listed)
+    in_order = sorted(titles, key=lambda page: (page != _FIRST, titles[page].lower()))
+    links = [f'<a href="{page}.html">{html.escape(titles[page])}</a>\n' for page in in_order]
+    nav = "".join(links)
     head = (
         '<!doctype html>\n<html lang="en"><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'

@@ -106,7 +106,7 @@ def run(arguments: DriftArguments) -> None:
         pairs=arguments.pairs,
         adoption=not arguments.no_adoption,
     )
-    chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
+    steerings = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # an endpoint reports its model's name, which is part of the folder's; a local model loads last
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(
@@ -124,27 +124,26 @@ def run(arguments: DriftArguments) -> None:
         note(line)
     user_turns = load_user_turns(arguments, suite)
     dialogs = load_dialogs(arguments, arguments.dialogs, suite, settings)
-    given = dialogs or user_turns
-    if given is None:
+    users = dialogs or user_turns  # None: a model
+    if users is None:
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
-    check_before_loading(suite, out, settings, chosen, given, command_line())
+    check_before_loading(suite, out, settings, steerings, users, command_line())
     model, user_model = load_both(arguments, endpoint)
     note_usual_user_turns(arguments, user_turns)
     _warn_of_foreign_files(arguments.method or (), model)
-    warn_of_default_steering(model, chosen)
-    given, settings = prepare(model, suite, settings, given)
-    dialogs = given if isinstance(given, Dialogs) else None
+    warn_of_default_steering(model, steerings)
+    users, settings = prepare(model, suite, settings, users)
+    dialogs = users if isinstance(users, Dialogs) else None
     # shared by the run and its baseline, so that a judge loads once
     cast = drift.Cast(user_model, dialogs, judging_of(arguments.force_judge), user_turns)
     arguments.keep_work_in(out)
-    planned = DriftRun(model, suite, out, settings, chosen, cast, shard=shard)
+    planned = DriftRun(model, suite, out, settings, steerings, cast, shard=shard)
     if arguments.dry_run:
         estimate_run(arguments, planned, baseline=arguments.baseline)
         return
-    replies = count_replies(suite, settings, given, planned.numbers)
-    title = _title(settings, len(planned.numbers), len(chosen), len(chosen) * replies)
-    waves = len(chosen) * math.ceil(len(planned.numbers) / settings.batch)
-    with Bar(len(chosen) * replies, title=title, waves=waves) as bar:
+    replies = len(steerings) * count_replies(suite, settings, users, planned.numbers)
+    waves = len(steerings) * math.ceil(len(planned.numbers) / settings.batch)
+    with Bar(replies, title=_title(planned, replies), waves=waves) as bar:
         run = planned.converse(bar)
     if arguments.baseline:
         planned.ask_baseline()
@@ -175,16 +174,18 @@ def _shard_of(arguments: DriftArguments) -> Shard:
     return shard
 
 
-def _title(settings: Settings, count: int, methods: int, replies: int) -> str:
-    times = f" with each of {methods} methods" if methods > 1 else ""
+def _title(run: DriftRun, replies: int) -> str:
+    """The work of a run in a line."""
+    settings, count = run.settings, len(run.numbers)
     rounds = count_of(settings.rounds, "round")
-    work = (
-        f"{count_of(count, 'dialog')} replayed, up to {rounds}"
-        if settings.user_prompt == "replayed"
-        else f"{count_of(count, 'conversation')} of {rounds}"
-    )
+    if run.cast.dialogs is not None:
+        work = f"{count_of(count, 'dialog')} replayed, up to {rounds}"
+    else:
+        work = f"{count_of(count, 'conversation')} of {rounds}"
+    if len(run.methods) > 1:
+        work = f"{work} with each of {len(run.methods)} methods"
     return (
-        f"{work}{times}: {replies:,} replies of at most"
+        f"{work}: {replies:,} replies of at most"
         f" {count_of(settings.sampling.max_new_tokens, 'token')}"
     )
 

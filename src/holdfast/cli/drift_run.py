@@ -45,7 +45,7 @@ class DriftRun:
         progress: Progress,
         should_stop: Callable[[int], bool],
     ) -> Run:
-        """Runs and records some conversations with one setting; see `Running.should_stop`."""
+        """Runs and records some conversations under one steering; see `Running.should_stop`."""
         running = replace(self._running(progress), should_stop=should_stop)
         return self._run([methods], numbers, running)
 

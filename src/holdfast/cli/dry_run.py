@@ -59,16 +59,16 @@ def estimate_run(
         more: work of the command beside the conversations.
         baseline: whether the probes are asked without a system prompt too.
     """
-    given, rounds = run.cast.read(), run.settings.rounds
-    wanted = run.numbers
-    by_name = {methods.spec_of(setting): setting for setting in run.methods}
-    missing = missing_numbers(run.out, list(by_name), wanted)
+    users, rounds = run.cast.read(), run.settings.rounds
+    all_numbers = run.numbers
+    by_name = {methods.spec_of(steering): steering for steering in run.methods}
+    missing = missing_numbers(run.out, list(by_name), all_numbers)
     name = next((name for name in by_name if missing[name]), "")
     left = sum(map(len, missing.values()))
     numbers = missing.get(name, [])[: how_many(arguments.model, left, run.settings.batch)]
     records, measured = _measure(run, name, by_name.get(name, ()), numbers)
-    ended = [record.ended for record in records if record.ended]
-    if full := [end.round for end in ended if end.why == "context"]:
+    endings = [record.ended for record in records if record.ended]
+    if full := [end.round for end in endings if end.why == "context"]:
         note(
             f"{len(full)} of {len(records)} conversations filled the model's context, the first in"
             f" round {min(full)} of {rounds}; give fewer --rounds, or leave out the oldest ones"
@@ -78,15 +78,16 @@ def estimate_run(
     times = f", with {len(by_name)} methods" if len(by_name) > 1 else ""
     part = WorkItem(
         f"{kind} of {count_of(rounds, 'round')}{times}",
-        len(by_name) * len(wanted),
+        len(by_name) * len(all_numbers),
         left,
-        len(by_name) * count_replies(run.suite, run.settings, given, wanted),
+        len(by_name) * count_replies(run.suite, run.settings, users, all_numbers),
     )
     if baseline:
-        probes = sum(len(draw(run.suite, run.settings, given, number).probes) for number in wanted)
-        unasked = len(missing_numbers(run.out / BASELINE, [UNSTEERED], wanted)[UNSTEERED])
-        asked = WorkItem("conversations asked without a prompt", len(wanted), unasked, probes)
-        more = (*more, asked)
+        pairings = [draw(run.suite, run.settings, users, number) for number in all_numbers]
+        probes = sum(len(pairing.probes) for pairing in pairings)
+        unasked = len(missing_numbers(run.out / BASELINE, [UNSTEERED], all_numbers)[UNSTEERED])
+        without_prompt = "conversations asked without a prompt"
+        more = (*more, WorkItem(without_prompt, len(all_numbers), unasked, probes))
     parts = [part, *more]
     print_estimate(arguments, parts, measured, run.out)
 
@@ -98,7 +99,7 @@ def how_many(model: str, left: int, batch: int) -> int:
 
 
 def _measure(
-    run: DriftRun, name: str, setting: Sequence[Method], numbers: Sequence[int]
+    run: DriftRun, name: str, steering: Sequence[Method], numbers: Sequence[int]
 ) -> tuple[list[Conversation], Measured]:
     """Runs the conversations of these numbers, as far as there is time."""
     rounds, count = run.settings.rounds, len(numbers)
@@ -114,7 +115,7 @@ def _measure(
         warning.daemon = True
         warning.start()
         try:
-            run.converse_some(setting, numbers, pace, lambda number: pace.is_over)
+            run.converse_some(steering, numbers, pace, lambda number: pace.is_over)
         finally:
             warning.cancel()
     if pace.is_over:
@@ -132,9 +133,9 @@ def _measure(
 
 
 def _late_note(count: int, may_stop: bool) -> str:
-    what = count_of(count, "conversation")
-    until = f"{what} have too few replies so far; it stops once each has one"
-    return (
-        f"--dry-run takes longer than {duration(LATE_SECONDS)}, because"
-        f" {until if may_stop else f'{what} have not ended; it stops with them'}."
-    )
+    """Why a dry run of so many conversations goes on."""
+    conversations = count_of(count, "conversation")
+    why = f"{conversations} have not ended; it stops with them"
+    if may_stop:
+        why = f"{conversations} have too few replies so far; it stops once each has one"
+    return f"--dry-run takes longer than {duration(LATE_SECONDS)}, because {why}."

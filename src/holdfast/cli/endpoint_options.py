@@ -10,24 +10,26 @@ from holdfast.models.model_names import endpoint_meant, is_url
 
 def check_endpoint_options(arguments: EndpointOptions) -> None:
     """Refuses options of endpoints if no model of the command is behind a URL."""
-    given = dict(arguments)
+    values = dict(arguments)
     for name, option in EndpointOptions.model_fields.items():
-        # the user model shares the options of --model but for its name on the server
-        models = ["model", "endpoint"] + ["user_model"] * (name != "endpoint_model")
-        if given[name] == option.default or any(is_url(given.get(role)) for role in models):
+        roles = ["model", "endpoint"]
+        if name != "endpoint_model":  # the one option that the user model has for itself
+            roles.append("user_model")
+        if values[name] == option.default or any(is_url(values.get(role)) for role in roles):
             continue
-        if is_url(given.get("user_model")):
+        typed, model = f"{option_of(name)} {values[name]}", values["model"]
+        if is_url(values.get("user_model")):
             raise UsageError(
-                f"{option_of(name)} {given[name]} is for a model behind a URL, which"
-                f" {given['model']} is not; write --user-endpoint-model {given[name]}, or leave it"
-                " out."
+                f"{typed} is for a model behind a URL, which {model} is not; write"
+                f" --user-endpoint-model {values[name]}, or leave it out."
             )
-        # a command with --endpoint takes no URL as --model
-        roles = [role for role in models if role in given][1 if "endpoint" in given else 0 :]
-        which = f", which {given['model']} is not" if given["model"] else ""
+        if "endpoint" in values:  # such a command takes no URL as --model
+            roles.remove("model")
+        takers = [option_of(role) for role in roles if role in values]
+        which = f", which {model} is not" if model else ""
         raise UsageError(
-            f"{option_of(name)} {given[name]} is for a model behind a URL{which}; give a URL as"
-            f" {' or '.join(map(option_of, roles))}, or leave it out."
+            f"{typed} is for a model behind a URL{which}; give a URL as {' or '.join(takers)}, or"
+            " leave it out."
         )
 
 
@@ -37,18 +39,19 @@ def check_name(arguments: Options, role: str) -> None:
     endpoint = endpoint_meant(name)
     if endpoint is None:
         return
-    words = f"{option_of(role)} {endpoint.url}"
+    cure = f"{option_of(role)} {endpoint.url}"
     prefix = "user_" if role == "user_model" else ""
     if endpoint.model:
-        words += f" {option_of(f'{prefix}endpoint_model')} {endpoint.model}"
+        cure += f" {option_of(f'{prefix}endpoint_model')} {endpoint.model}"
     if endpoint.key not in ("", EndpointOptions.model_fields["api_key_env"].default):
-        words += f" {option_of(f'{prefix}api_key_env')} {endpoint.key}"
+        cure += f" {option_of(f'{prefix}api_key_env')} {endpoint.key}"
     raise NoSuchModel(
-        f"{option_of(role)} {name} is neither a folder here nor a URL; did you mean {words}?"
+        f"{option_of(role)} {name} is neither a folder here nor a URL; did you mean {cure}?"
     )
 
 
 def connect_endpoint(model: str, arguments: EndpointOptions) -> EndpointModel:
+    """Connects to the endpoints at a URL, or at several joined by commas."""
     # retrying a server that does not answer takes seconds
     note(f"connecting to {model} ...")
     return connect_all(

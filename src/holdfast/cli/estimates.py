@@ -180,7 +180,7 @@ def _lines(
     """A table of the parts, and the tokens, cost and time left, going by what was just measured."""
     rows: list[tuple[str, ...]] = [("part", "at most", "left", "requests")]
     for part in parts:
-        rows.append((part.name, *(f"{n:,}" for n in (part.units, part.units_left, part.requests))))
+        rows.append((part.name, f"{part.units:,}", f"{part.units_left:,}", f"{part.requests:,}"))
     table, ended = aligned(rows), measured.ended
     if not measured.count:
         return [*table, f"The {parts[0].name} are recorded in {out}: nothing was measured."]
@@ -190,12 +190,13 @@ def _lines(
     if measured.is_whole:
         basis = f"Measured on {ended} of the {parts[0].name}, recorded in {out}."
     else:
-        finished = "is" if ended == 1 else "are"
-        recorded = f"the {ended} that finished {finished} recorded in {out}"
+        finished = "none has finished"
+        if ended:
+            are = "is" if ended == 1 else "are"
+            finished = f"the {ended} that finished {are} recorded in {out}"
         basis = (
             f"Measured on {measured.done} of the {count_of(measured.replies, 'reply')} in"
-            f" {count_of(measured.count, 'conversation')};"
-            f" {recorded if ended else 'none has finished'}."
+            f" {count_of(measured.count, 'conversation')}; {finished}."
         )
     tokens = _token_lines(arguments, rest, any_ended=ended > 0)
     return [*table, basis, *tokens, _time_line(arguments, rest.requests, rest.seconds, measured)]
@@ -207,20 +208,27 @@ def _token_lines(arguments: PricedOptions, rest: _Remaining, *, any_ended: bool)
         return ["Tokens left: unknown, as no conversation has ended."]
     if rest.read is None or rest.written is None:
         return ["Tokens left: unknown, as not every reply came with its tokens."]
-    read, written = (f"{float(f'{tokens:.2g}'):,.0f}" for tokens in (rest.read, rest.written))
+    read, written = _two_digits(rest.read), _two_digits(rest.written)
     lines = [
         f"Tokens left: about {read} read and {written} written, in at most {rest.requests:,.0f}"
         " requests."
     ]
     price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
     if cost := rest.cost(price_in, price_out):
-        about = f"about {cost:,.{2 if cost >= 1 else 4}f}"
-        amount = about if cost >= LEAST_COST else f"less than {LEAST_COST}"
+        decimals = 2 if cost >= 1 else 4
+        amount = f"about {cost:,.{decimals}f}"
+        if cost < LEAST_COST:
+            amount = f"less than {LEAST_COST}"
         lines.append(
             f"Cost of these: {amount}, at {price_in:g} a million read and {price_out:g} a million"
             " written, with none of them cached."
         )
     return lines
+
+
+def _two_digits(tokens: float) -> str:
+    """A number of tokens, rounded to two digits."""
+    return f"{float(f'{tokens:.2g}'):,.0f}"
 
 
 def _time_line(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
@@ -18,7 +18,13 @@ from holdfast.cli import options
 from holdfast.cli.browser import has_display, open_in_browser
 from holdfast.cli.drift import DriftArguments, settings_of
 from holdfast.cli.drift_run import DriftRun
-from holdfast.cli.first_suite import draft_rules, write_suite
+from holdfast.cli.first_suite import (
+    FirstSuite,
+    draft_prompt,
+    print_draft,
+    require_rules,
+    write_suite,
+)
 from holdfast.cli.json_output import write_run_document
 from holdfast.cli.model_loading import load_model, warn_of_small_model
 from holdfast.cli.options import Arg, Command, RunFolder
@@ -36,7 +42,6 @@ from holdfast.drift.resolved_settings import prepare
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.models.model_names import is_url
-from holdfast.models.protocol import ChatModel
 from holdfast.plurals import count_of
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import ConversationsIdentity
@@ -76,9 +81,12 @@ def run(arguments: TryArguments) -> None:
             value=arguments.minutes,
         )
     began, allowed = time.monotonic(), 60 * arguments.minutes
-    drafted = None if arguments.prompt is None else draft_rules(arguments.prompt)
+    drafted = _drafted(arguments.prompt)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
-    out, planned = _planned(arguments, endpoint, drafted)
+    first_suite = _suite_of(arguments, drafted)
+    model_name = arguments.model if endpoint is None else endpoint.name
+    out = arguments.out or run_folder("try", model_name, first_suite.name, seed=arguments.seed)
+    planned = _drift_arguments(arguments, first_suite.spec, out)
     arguments.keep_work_in(out)
     suite = drift.load_suite(planned.suite)
     warn_of_small_model(planned.model, planned.suite)
@@ -100,7 +108,7 @@ def run(arguments: TryArguments) -> None:
         drift.Cast(user_turns=user_turns),
         command_of("drift", planned),
     )
-    _converse(conversations, planned, plan, pilot, seconds, arguments.minutes)
+    _converse(conversations, arguments, plan, pilot, seconds)
     results = results_of(read_run(out))
     write(out, summary_of(results))
     page = write_page([results], out / "report.html", "--out").resolve()
@@ -108,34 +116,45 @@ def run(arguments: TryArguments) -> None:
     print(f"Page: {page}\n")
     step = next_step(results)
     print(step)
-    write_run_document(out, page, [Path(planned.suite)] * (drafted is not None), step)
+    files = [] if drafted is None else [Path(planned.suite)]
+    write_run_document(out, page, files, step)
     if not arguments.no_open and has_display():
         open_in_browser(page)
 
 
-def _planned(
-    arguments: TryArguments, endpoint: ChatModel | None, drafted: DraftedFile | None
-) -> tuple[Path, DriftArguments]:
-    """The run's folder, and the `holdfast drift` command whose conversations are run.
+def _drafted(prompt: Path | None) -> DraftedFile | None:
+    """The rules of `--prompt`, which are printed; refuses a prompt without any."""
+    if prompt is None:
+        return None
+    drafted = draft_prompt(prompt)
+    print_draft(drafted)
+    require_rules(drafted)
+    return drafted
+
+
+def _suite_of(arguments: TryArguments, drafted: DraftedFile | None) -> FirstSuite:
+    """The drafted suite, which is written, or the one that suits the model."""
+    if drafted is not None:
+        return write_suite(drafted, arguments.out.parent if arguments.out else FOLDER)
+    name = "starter" if arguments.model == "default" else DEMO
+    return FirstSuite(name, name)
+
+
+def _drift_arguments(arguments: TryArguments, suite: str, out: Path) -> DriftArguments:
+    """The `holdfast drift` command whose conversations are run.
 
     A model that people use gets scripted user messages, as it would soon repeat itself in a talk
     with itself; the default model was trained on such talks.
     """
-    is_default = arguments.model == "default"
-    given: dict[str, Any] = {
-        name: getattr(arguments, name)
-        for name in (*options.ModelOptions.model_fields, *options.SeedOptions.model_fields)
-    }
-    if not is_default or drafted is not None:
-        given["user_turns"] = "everyday"
-    suite = prompts = "starter" if is_default else DEMO
-    if drafted is not None:
-        file, prompts = write_suite(drafted, arguments.out.parent if arguments.out else FOLDER)
-        suite = str(file)
-    model = arguments.model if endpoint is None else endpoint.name
-    out = arguments.out or run_folder("try", model, prompts, seed=arguments.seed)
-    most = MOST if "user_turns" in given else MOST_OF_DEFAULT
-    return out, DriftArguments(**given, suite=suite, conversations=most, out=out)
+    talks_with_itself = arguments.model == "default" and arguments.prompt is None
+    names = (*options.ModelOptions.model_fields, *options.SeedOptions.model_fields)
+    return DriftArguments(
+        **{name: getattr(arguments, name) for name in names},
+        suite=suite,
+        user_turns=None if talks_with_itself else "everyday",
+        conversations=MOST_OF_DEFAULT if talks_with_itself else MOST,
+        out=out,
+    )
 
 
 def _settings(planned: DriftArguments) -> Settings:
@@ -158,19 +177,14 @@ def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> P
 
 
 def _converse(
-    run: DriftRun,
-    planned: DriftArguments,
-    plan: Plan,
-    pilot: Pilot,
-    seconds: float,
-    minutes: float,
+    run: DriftRun, arguments: TryArguments, plan: Plan, pilot: Pilot, seconds: float
 ) -> None:
     """Runs the missing conversations until the time is up, and says how many these were.
 
     Raises:
         HoldfastError: there is no time for any, or none has ended.
     """
-    most = planned.conversations
+    minutes, most = arguments.minutes, run.settings.conversations
     missing = missing_numbers(run.out, ["none"], range(most))["none"]
     if not missing:
         note(f"{run.out} has all {most} conversations; `holdfast drift` adds more.")
@@ -187,9 +201,9 @@ def _converse(
             value=minutes,
         )
     _note_plan(plan, pilot, first, seconds)
-    if is_url(planned.model):
+    if is_url(arguments.model):
         replies = count_replies(run.suite, settings, given, missing)
-        note(f"at most {replies:,} requests to {planned.model}.")
+        note(f"at most {replies:,} requests to {arguments.model}.")
     box = TimeBox(seconds, first, expected)
     for numbers in box.groups(missing):
         title = count_of(len(numbers), "conversation")
@@ -211,12 +225,12 @@ def _converse(
 
 def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
     """Says how the conversations suit the model's speed."""
-    each = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
+    per_conversation = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
     note(
-        f"{pace_of(pilot.per_round * plan.rounds / each, 'reply')}: "
+        f"{pace_of(pilot.per_round * plan.rounds / per_conversation, 'reply')}: "
         f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} to begin with, with"
         f" replies of at most {plan.max_new_tokens} tokens, for about"
-        f" {duration(max(seconds, first * each))}."
+        f" {duration(max(seconds, first * per_conversation))}."
     )
     if plan.rounds < LONG or plan.max_new_tokens < Sampling.max_new_tokens:
         longer = ENOUGH * pilot.seconds_of(LONG, Sampling.max_new_tokens)

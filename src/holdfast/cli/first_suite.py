@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.cli.progress import note_if_long
 from holdfast.drafting.drafted_files import DraftedFile, UndraftedLine, draft_lines
@@ -16,33 +17,48 @@ from holdfast.plurals import count_of
 _SHOWN = 90  # characters of a line of the prompt
 
 
-def draft_rules(prompt: Path) -> DraftedFile:
-    """The rules of a prompt that a conversation can test; prints them, and the other lines."""
+def draft_prompt(prompt: Path) -> DraftedFile:
+    """The rules of a prompt that a conversation can test, and its other lines."""
     note_if_long(prompt)
-    file = probed(draft_lines(prompt))
-    print(f"{prompt}: {count_of(len(file.rules), 'rule')} drafted.")
-    for rule in file.rules:
+    return probed(draft_lines(prompt))
+
+
+def print_draft(drafted: DraftedFile) -> None:
+    """Prints the rules of a prompt, and why its other lines are none."""
+    print(f"{drafted.path}: {count_of(len(drafted.rules), 'rule')} drafted.")
+    for rule in drafted.rules:
         print(f"  rule {rule.id}: {cut(sentence_of(as_said(rule.statement)), _SHOWN)}")
-    others = [line for line in file.lines if isinstance(line, UndraftedLine)]
+    others = [line for line in drafted.lines if isinstance(line, UndraftedLine)]
     if others:
         print("No rule, and so not measured:")
     for statement, undrafted in others:
         print(f"  line {statement.line}: {cut(sentence_of(statement), _SHOWN)}")
         print(f"    {undrafted.reason}")
-    if not file.rules:
-        raise UsageError(
-            f"No line of {prompt} is a rule that a measure decides; say a rule as in “Always reply"
-            " in German.”, “Keep replies under 60 words.”, “Never use emojis.” or “End every reply"
-            ' with "Ciao!"”, or write the rules and their questions into a suite, as `holdfast docs'
-            " measuring` shows, and give it to `holdfast drift --suite FILE.yaml`.",
-            option="prompt",
-            value=str(prompt),
-        )
-    return file
 
 
-def write_suite(drafted: DraftedFile, folder: Path) -> tuple[Path, str]:
-    """Writes the drafted suite, unless an earlier run wrote it; returns it, and its name.
+def require_rules(drafted: DraftedFile) -> None:
+    """Refuses a prompt without a rule, which a run could measure nothing of."""
+    if drafted.rules:
+        return
+    raise UsageError(
+        f"No line of {drafted.path} is a rule that a measure decides; say a rule as in “Always"
+        " reply in German.”, “Keep replies under 60 words.”, “Never use emojis.” or “End every"
+        ' reply with "Ciao!"”, or write the rules and their questions into a suite, as `holdfast'
+        " docs measuring` shows, and give it to `holdfast drift --suite FILE.yaml`.",
+        option="prompt",
+        value=str(drafted.path),
+    )
+
+
+class FirstSuite(NamedTuple):
+    """The suite of a first run."""
+
+    spec: str  # as `--suite` takes it
+    name: str  # in the name of the run's folder
+
+
+def write_suite(drafted: DraftedFile, folder: Path) -> FirstSuite:
+    """Writes the drafted suite and prints where it is, unless an earlier run wrote it.
 
     Its first line identifies the draft, so that the user may edit the rest, and a prompt that has
     changed since gets a suite with the next number.
@@ -57,9 +73,10 @@ def write_suite(drafted: DraftedFile, folder: Path) -> tuple[Path, str]:
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(file, first_line + text, "another folder with --out")
             print(f"Suite: {file}, to edit.")
-            return file, name
-        there = file.read_text(encoding="utf-8", errors="replace")
-        if there.startswith(first_line):
+            return FirstSuite(str(file), name)
+        earlier = file.read_text(encoding="utf-8", errors="replace")
+        if earlier.startswith(first_line):
             print(f"Suite: {file}, which exists already and is used unchanged.")
-            return file, name if there == first_line + text else f"{name}-edited"
+            is_edited = earlier != first_line + text
+            return FirstSuite(str(file), f"{name}-edited" if is_edited else name)
     raise AssertionError("there is always a next number")

@@ -65,10 +65,9 @@ class GenerateArguments(ModelOptions, MethodOptions, SystemOptions, DrawOptions)
 
 
 def run(arguments: GenerateArguments) -> None:
-    chosen = methods.parse(arguments.method)
     request = Request(
         _messages(arguments),
-        chosen,
+        methods.parse(arguments.method),
         arguments.sampling_for(arguments.model),
         arguments.seed,
         system_as=arguments.system_as,
@@ -140,7 +139,7 @@ def _check_effect(request: Request, arguments: GenerateArguments) -> None:
             "Emphasis says what a method should stress, and there is no method; add --method, such"
             " as boost:factor=4."
         )
-    idle = request.compiled.without_target(
+    idle = request.compiled.lacking_target(
         prompted=has_prompt(request.messages),
         emphasised=bool(request.emphasis),
     )

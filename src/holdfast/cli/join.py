@@ -42,8 +42,8 @@ def run(arguments: JoinArguments) -> None:
     run = records.join_runs(arguments.folders, arguments.out, command)
     results = results_of(run)
     print_run(results)
-    wanted = range(first.identity.settings.conversations or 0)
-    missing = missing_numbers(arguments.out, first.identity.methods, wanted)
+    numbers = range(first.identity.settings.conversations or 0)
+    missing = missing_numbers(arguments.out, first.identity.methods, numbers)
     if left := sum(map(len, missing.values())):
         are = "is" if left == 1 else "are"
         run_them = f", or run `{command}`" if command else ""
@@ -54,7 +54,9 @@ def run(arguments: JoinArguments) -> None:
 
 def _whole_command(of_shard: str, out: Path) -> str:
     """The command that would have made the whole run, given that of a shard; "" if that is."""
-    return of_shard and repeated(split_command(of_shard), {"--shard": None, "--out": str(out)})
+    if not of_shard:
+        return ""
+    return repeated(split_command(of_shard), {"--shard": None, "--out": str(out)})
 
 
 COMMAND = Command(

@@ -37,11 +37,11 @@ def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callabl
     Args:
         read_key: gives the next key; "" if there is none.
     """
-    asked = [task for task in tasks if task not in labels]
+    unlabelled = [task for task in tasks if task not in labels]
     position = 0
-    while position < len(asked):
-        task = asked[position]
-        print(_shown(task, position + 1, len(asked)), flush=True)
+    while position < len(unlabelled):
+        task = unlabelled[position]
+        print(_turn_text(task, position + 1, len(unlabelled)), flush=True)
         key = _answer(read_key)
         if key == "q":
             break
@@ -50,7 +50,7 @@ def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callabl
             continue
         if key == "r":
             print(f"the rest of {task.rule} is skipped", flush=True)
-            position = _after_rule(asked, position)
+            position = _after_rule(unlabelled, position)
             continue
         if key in _LABELS:
             labels.add(task, _LABELS[key])
@@ -58,10 +58,10 @@ def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callabl
         position += 1
 
 
-def _after_rule(asked: Sequence[LabelTask], position: int) -> int:
+def _after_rule(tasks: Sequence[LabelTask], position: int) -> int:
     """The position of the next turn of another rule."""
-    rule = asked[position].rule
-    while position < len(asked) and asked[position].rule == rule:
+    rule = tasks[position].rule
+    while position < len(tasks) and tasks[position].rule == rule:
         position += 1
     return position
 
@@ -76,15 +76,15 @@ def _answer(read_key: Callable[[], str]) -> str:
         print(f"\n{key!r} is not one of these keys.")
 
 
-def _shown(task: LabelTask, number: int, count: int) -> str:
+def _turn_text(task: LabelTask, number: int, count: int) -> str:
     """A turn with its rule, and nothing of how it was scored."""
-    done = task.turn.done
-    calls = [f"{call.name} {_arguments(call.arguments)}" for call in done.calls]
+    answer = task.turn.done
+    calls = [f"{call.name} {_arguments(call.arguments)}" for call in answer.calls]
     parts = [
         f"\n{number} of {count}: {task.source}",
         _part("user", task.turn.user),
         *(_part("call", call) for call in calls),
-        _part("reply", done.text),
+        _part("reply", answer.text),
         _part("rule", f"{task.rule}: {task.text}"),
         _part("measured by", _measure(task.spec)),
     ]
@@ -99,15 +99,18 @@ def _measure(spec: Any) -> str:
     inner = [_measure(part) for part in inner_specs(arguments)]
     if inner:
         return f"{name} of ({'; '.join(inner)})"
-    shown = []
-    for key, value in arguments.items():
-        if isinstance(value, str) and _REGEX.search(value):
-            value = in_words(value) if key in _COMMANDS else ""
-        elif isinstance(value, list | tuple):
-            value = " or ".join(map(str, value))
-        if isinstance(value, str | int | float) and value != "":
-            shown.append(f"{key} {value}")
-    return f"{name}: {', '.join(shown)}" if shown else name
+    texts = {key: _argument_text(key, value) for key, value in arguments.items()}
+    written = [f"{key} {text}" for key, text in texts.items() if text]
+    return f"{name}: {', '.join(written)}" if written else name
+
+
+def _argument_text(key: str, value: Any) -> str:
+    """An argument of a measure as a reader of the rule needs it; "" if it says nothing to them."""
+    if isinstance(value, str) and _REGEX.search(value):
+        return in_words(value) if key in _COMMANDS else ""
+    if isinstance(value, list | tuple):
+        return " or ".join(map(str, value))
+    return str(value) if isinstance(value, str | int | float) else ""
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:
@@ -145,7 +148,7 @@ def key_reader() -> Iterator[Callable[[], str]]:
         termios.tcsetattr(terminal, termios.TCSANOW, before)
 
 
-def print_agreements(found: Sequence[Agreement], labels: LabelFile) -> None:
+def print_agreements(agreements: Sequence[Agreement], labels: LabelFile) -> None:
     """Prints how well each measure agrees with the labels, and where they are."""
     head = ("rule", "labelled", "agreement [95%]", "of those scored as broken", "as kept")
     rows = [
@@ -154,10 +157,10 @@ def print_agreements(found: Sequence[Agreement], labels: LabelFile) -> None:
             str(item.agreement.n + item.unknown),
             *map(plain, (item.agreement, item.broken, item.kept)),
         )
-        for item in found
+        for item in agreements
     ]
     print("\n" + "\n".join(aligned([head, *rows])) if rows else "\nNothing is labelled.")
-    if unknown := sum(item.unknown for item in found):
+    if unknown := sum(item.unknown for item in agreements):
         note(f"{count_of(unknown, 'label')} of turns that this run has no score of not counted.")
     if rows:
         print(f"Labels: {labels.path.resolve()}")

@@ -21,7 +21,8 @@ def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
         rewrite: writes the results. It is called once the logs have been read, again after they
             changed, at most every few seconds, and once more at the end.
     """
-    is_first, is_new, written, took = True, False, -REWRITE, 0.0
+    is_first, is_new = True, False
+    last_written, seconds_to_write = -REWRITE, 0.0
     try:
         while True:
             breaches = watch.poll()
@@ -31,10 +32,10 @@ def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
                     print(line_of(breach), flush=True)
             now = time.monotonic()
             # results that take long to write are written less often
-            if is_new and now - written >= max(REWRITE, 4 * took):
+            if is_new and now - last_written >= max(REWRITE, 4 * seconds_to_write):
                 rewrite()
-                is_new, written = False, time.monotonic()
-                took = written - now
+                is_new, last_written = False, time.monotonic()
+                seconds_to_write = last_written - now
             if is_first:
                 note("Following the logs; Ctrl-C ends it.")
             is_first = False
@@ -47,7 +48,7 @@ def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
 
 def line_of(breach: Breach) -> str:
     """A breach as a line: the time, where it is, the rule, why, and what was said."""
-    quote = cut(" ".join(printable(breach.reply).split()), _QUOTED)
-    said = f': "{quote}"' if quote else ""
+    reply = cut(" ".join(printable(breach.reply).split()), _QUOTED)
+    quote = f': "{reply}"' if reply else ""
     where = f"{breach.source}, turn {breach.turn}"
-    return f"{time.strftime('%H:%M:%S')} {where}: {breach.rule} ({breach.reason}){said}"
+    return f"{time.strftime('%H:%M:%S')} {where}: {breach.rule} ({breach.reason}){quote}"

@@ -232,9 +232,9 @@ def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource)
     labels = LabelFile(scored.folder)
     with key_reader() as read_key:
         label_turns(tasks, labels, read_key)
-    found = agreements(scored, labels)
-    print_agreements(found, labels)
-    write_document([asdict(item) for item in found])
+    by_rule = agreements(scored, labels)
+    print_agreements(by_rule, labels)
+    write_document([asdict(agreement) for agreement in by_rule])
     return 0
 
 
@@ -257,8 +257,9 @@ def _rows(arguments: LogsArguments, scored: Run, before: Run | None) -> _Rows:
     bar = arguments.min_adherence
     rows = adherence(scored, min_adherence=bar, error=arguments.error, before=before)
     has_verdicts = bar is not None or before is not None
-    by_category = len(rows) > _MAX_RULES_SHOWN and not has_verdicts
-    return _Rows(rows, adherence(scored, by_category=True) if by_category else rows)
+    if len(rows) <= _MAX_RULES_SHOWN or has_verdicts:
+        return _Rows(rows, rows)
+    return _Rows(rows, adherence(scored, by_category=True))
 
 
 def _report(
@@ -285,8 +286,10 @@ def _report(
         print(f"Scores: {write_logs_export(scored, path).resolve()}")
     _write_results(arguments, scored, rows, page)
     print(f"Report: {page.resolve()}")
-    files = [*(arguments.export or ()), *([arguments.junit] if arguments.junit else ())]
-    write_run_document(scored.folder, page, list(map(Path, files)))
+    files = list(arguments.export or ())
+    if arguments.junit is not None:
+        files.append(arguments.junit)
+    write_run_document(scored.folder, page, files)
     return exit_code_of([row.verdict for row in rows.rules])
 
 

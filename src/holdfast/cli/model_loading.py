@@ -85,7 +85,7 @@ def load_user_model(arguments: BenchmarkOptions) -> ChatModel | None:
     if arguments.user_model is None:
         return None
     check_name(arguments, "user_model")
-    elsewhere = engine_in(arguments.user_model) or is_url(arguments.user_model)
+    is_loaded_here = not engine_in(arguments.user_model) and not is_url(arguments.user_model)
     changed = {
         "model": arguments.user_model,
         "endpoint_model": arguments.user_endpoint_model,
@@ -94,7 +94,7 @@ def load_user_model(arguments: BenchmarkOptions) -> ChatModel | None:
         "method": None,  # only the agent is steered
         "ray": None,
         "replicas": None,
-        "chat_template": None if elsewhere else arguments.chat_template,
+        "chat_template": arguments.chat_template if is_loaded_here else None,
     }
     return _load_named(arguments.model_copy(update=changed))
 
@@ -115,15 +115,16 @@ def _load_named(arguments: ModelOptions) -> ChatModel:
     for name in ("batch_size", "replicas"):
         if (value := getattr(arguments, name, None)) is not None:
             whole_number("a run", name, value, 1)
-    model, on_engine = arguments.model, engine_in(arguments.model)
+    model = arguments.model
     engine, engine_options = read_engine(arguments.engine)
     ray = arguments if isinstance(arguments, RayOptions) and arguments.ray is not None else None
-    if on_engine or ray or is_url(model):
+    is_elsewhere = ray is not None or is_url(model)
+    if is_elsewhere or engine_in(model):
         _refuse_chat_template(arguments)
-    if on_engine:
+    if engine_in(model):
         refuse_engine(model, engine)
         return load_on_engine(arguments, engine_options, batch_size=arguments.batch_size)
-    if ray or is_url(model):
+    if is_elsewhere:
         arguments.refuse(["engine"], "is for a model in this process; leave it out")
     if ray and is_url(model):
         raise UsageError(
@@ -137,13 +138,20 @@ def _load_named(arguments: ModelOptions) -> ChatModel:
     arguments.refuse(["replicas"], why)
     if is_url(model):
         return connect_endpoint(model, arguments)
+    return _load_here(arguments, engine, engine_options)
+
+
+def _load_here(arguments: ModelOptions, engine: str, engine_options: Sequence[str]) -> ChatModel:
+    """Loads a model in this process: in our engine, or a GGUF file perhaps in llama.cpp."""
     methods = arguments.values_of("method")
     if chosen_engine(arguments, engine, methods, arguments.work, arguments.abilities) == "llama":
-        named = arguments.model_copy(update={"model": f"llama:{model}"})
-        rows = arguments.batch_size or (_ROWS_OF_A_CHAT if arguments.work == "chat" else None)
+        named = arguments.model_copy(update={"model": f"llama:{arguments.model}"})
+        rows = arguments.batch_size
+        if rows is None and arguments.work == "chat":
+            rows = _ROWS_OF_A_CHAT
         return load_on_engine(named, engine_options, batch_size=rows)
-    refuse_engine_options(model, engine_options)
-    begin_loading(model)
+    refuse_engine_options(arguments.model, engine_options)
+    begin_loading(arguments.model)
     return load_local(
         arguments, batch_size=arguments.batch_size, chat_template=arguments.chat_template
     )
@@ -185,8 +193,8 @@ def chosen_engine(
     if endpoint_meant(arguments.model):
         return "torch"  # and refused where it is loaded
     gguf = find_source(arguments.model).gguf
-    given = {name: arguments.values_of(name) for name in _OF_OUR_ENGINE}
-    options = {option_of(name): values[0] for name, values in given.items() if values}
+    values = {name: arguments.values_of(name) for name in _OF_OUR_ENGINE}
+    options = {option_of(name): given[0] for name, given in values.items() if given}
     wanted = EngineNeeds(work, [parse(spec) for spec in methods if gguf], abilities, options)
     choice = choose_engine(arguments.model, gguf, engine, wanted)
     if choice.sentence:
@@ -298,10 +306,10 @@ def warn_of_small_model(model: str, suite: str) -> None:
         )
 
 
-def warn_of_default_steering(model: ChatModel, chosen: Sequence[Sequence[Method]]) -> None:
+def warn_of_default_steering(model: ChatModel, steerings: Sequence[Sequence[Method]]) -> None:
     """Warns if a server steers by default, and no method of the command is that default."""
     default = getattr(model, "default_steering", "")
-    if default and default not in map(spec_of, chosen):
+    if default and default not in map(spec_of, steerings):
         note(
             f"{model.name} is served with {default} by default, which this command switches off;"
             f" --method {default} measures it."

@@ -18,8 +18,8 @@ _REWORDED = (  # argparse's messages
 )
 
 
-# options that say the same to different commands
-_ALIKE = {"conversations": "budget", "budget": "conversations"}
+# options of different commands that mean the same
+_SAME_MEANING = {"conversations": "budget", "budget": "conversations"}
 
 
 def collects(action: argparse.Action) -> bool:
@@ -53,13 +53,13 @@ class OneSentenceParser(argparse.ArgumentParser):
     def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
         """Raises a `UsageError` about leftover words, with the option that was likely meant."""
         misspelt = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
-        known = [name[2:] for name in self._option_string_actions if name.startswith("--")]
+        options = [name[2:] for name in self._option_string_actions if name.startswith("--")]
         hint = f"see `{self.prog} --help`."
         if misspelt:
             name = misspelt[0].lstrip("-")
-            near = difflib.get_close_matches(name, known, n=1)
-            if (alike := _ALIKE.get(name)) in known:
-                near = [alike]
+            near = difflib.get_close_matches(name, options, n=1)
+            if (other_name := _SAME_MEANING.get(name)) in options:
+                near = [other_name]
             if near:
                 hint = f"did you mean --{near[0]}?"
             if name in (action.dest for action in self._actions):
@@ -67,11 +67,11 @@ class OneSentenceParser(argparse.ArgumentParser):
             raise UsageError(f"`{self.prog}` has no option {misspelt[0]}; {hint}")
         text = " ".join(words)
         likely = "suite" if text.endswith((".yaml", ".yml")) else "user"
-        given = getattr(arguments, likely, None)
-        if likely in known and given == self.get_default(likely):
+        value = getattr(arguments, likely, None)
+        if likely in options and value == self.get_default(likely):
             hint = f"did you mean --{likely} {shlex.quote(text)}?"
-        elif likely in known:
-            hint = f"put quotes around --{likely} {shlex.quote(f'{given} {text}')}."
+        elif likely in options:
+            hint = f"put quotes around --{likely} {shlex.quote(f'{value} {text}')}."
         raise UsageError(f"`{self.prog}` does not take {text!r} by itself; {hint}")
 
     def _get_values(self, action: argparse.Action, words: list[str]) -> Any:

@@ -26,8 +26,8 @@ def command_line() -> str:
 
 def command_with(**options: object) -> str:
     """The command as it was typed, with some options set to other values."""
-    given = {option_of(name): str(value) for name, value in options.items()}
-    return repeated(["holdfast", *sys.argv[1:]], given)
+    changed = {option_of(name): str(value) for name, value in options.items()}
+    return repeated(["holdfast", *sys.argv[1:]], changed)
 
 
 def command_of(name: str, arguments: Options) -> str:

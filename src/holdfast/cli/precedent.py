@@ -53,8 +53,8 @@ class PrecedentArguments(
 
 def run(arguments: PrecedentArguments) -> None:
     check_prices(arguments)
-    given = dict.fromkeys(arguments.method or ())
-    chosen = [(), *(methods.parse(spec) for spec in given if spec != "none")]
+    specs = [spec for spec in dict.fromkeys(arguments.method or ()) if spec != "none"]
+    steerings = [(), *map(methods.parse, specs)]
     suite = drift.load_suite(arguments.suite)
     if arguments.prompts:
         suite = suite.only(arguments.prompts.split(","))
@@ -70,14 +70,12 @@ def run(arguments: PrecedentArguments) -> None:
     out = arguments.out or run_folder("precedent", name, arguments.suite, seed=arguments.seed)
     model = load_model(arguments)
     arguments.keep_work_in(out)
-    study = PrecedentRun(model, suite, out, settings, chosen)
+    study = PrecedentRun(model, suite, out, settings, steerings)
     if arguments.dry_run:
         _estimate(arguments, study)
         return
-    made = study.run(
-        f"{count_of(settings.conversations, 'pair')} of histories, and the next replies"
-    )
-    results = precedent_of(made.precedents)
+    title = f"{count_of(settings.conversations, 'pair')} of histories, and the next replies"
+    results = precedent_of(study.run(title).precedents)
     print(*precedent_lines(results), sep="\n")
     figures = write_precedent_figures(results, out / "figures")
     print_figures(figures)
@@ -92,45 +90,47 @@ class PrecedentRun:
     suite: Suite
     out: Path
     settings: precedent.Settings
-    methods: Sequence[tuple[Method, ...]]
+    steerings: Sequence[tuple[Method, ...]]
 
     @property
     def replies(self) -> int:
         """How many replies there are in all."""
-        each = sum(precedent.count_replies(self.settings, method) for method in self.methods)
-        return self.settings.conversations * each
+        per_pair = [precedent.count_replies(self.settings, methods) for methods in self.steerings]
+        return self.settings.conversations * sum(per_pair)
 
     def run(self, title: str) -> Run:
         """Makes the missing pairs of histories and asks for the next replies, with a bar."""
         with Bar(self.replies, title=title) as bar:
             running = drift.Running(progress=bar, command=command_line())
-            arguments = (self.model, self.suite, self.out, self.settings, self.methods, running)
-            return precedent.run(*arguments)
+            return precedent.run(
+                self.model, self.suite, self.out, self.settings, self.steerings, running
+            )
 
 
 def _estimate(arguments: PrecedentArguments, study: PrecedentRun) -> None:
     """Makes the first missing pairs of histories without a method, and estimates the rest."""
     settings, pairs = study.settings, study.settings.conversations
-    missing = missing_numbers(study.out, list(map(spec_of, study.methods)), range(pairs))
+    missing = missing_numbers(study.out, list(map(spec_of, study.steerings)), range(pairs))
     left = missing[spec_of(())]
-    few = how_many(arguments.model, len(left), settings.batch)
+    count = how_many(arguments.model, len(left), settings.batch)
     measured = Measured([], 0, 0, 0, 0.0)
-    if few:
-        first = replace(settings, conversations=left[few - 1] + 1)
+    if count:
+        up_to_last = replace(settings, conversations=left[count - 1] + 1)
+        first_pairs = replace(study, settings=up_to_last, steerings=[()])
         began = time.monotonic()
-        some = replace(study, settings=first, methods=[()])
-        made = some.run(f"--dry-run: {few} of {count_of(pairs, 'pair')} of histories")
-        tokens = [chat.tokens for chat in made.precedents if chat.conversation in left[:few]]
-        replies = few * precedent.count_replies(settings)
-        measured = Measured(tokens, few, replies, replies, time.monotonic() - began)
+        run = first_pairs.run(f"--dry-run: {count} of {count_of(pairs, 'pair')} of histories")
+        seconds = time.monotonic() - began
+        tokens = [chat.tokens for chat in run.precedents if chat.conversation in left[:count]]
+        replies = count * precedent.count_replies(settings)
+        measured = Measured(tokens, count, replies, replies, seconds)
     parts = [
         WorkItem(
-            f"pairs under {spec_of(method)}",
+            f"pairs under {spec_of(steering)}",
             pairs,
-            len(missing[spec_of(method)]),
-            pairs * precedent.count_replies(settings, method),
+            len(missing[spec_of(steering)]),
+            pairs * precedent.count_replies(settings, steering),
         )
-        for method in study.methods
+        for steering in study.steerings
     ]
     print_estimate(arguments, parts, measured, study.out)
 

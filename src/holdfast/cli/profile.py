@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from holdfast import methods
 from holdfast.analysis.gaining_heads import choose_heads
@@ -30,7 +30,7 @@ from holdfast.report.profile_report import (
 from holdfast.validation import ranges
 
 if TYPE_CHECKING:
-    from holdfast.papers.zhang2024.profiling import ProfilingPlan
+    from holdfast.papers.zhang2024.profiling import ProfilingPlan, Samples
 
 DESCRIPTION = (
     "Steers each head of a model separately on the samples of one or several tasks, and ranks"
@@ -89,49 +89,59 @@ def run(arguments: ProfileArguments) -> None:
     page = page_path(arguments, out)
     plan, samples = _plan(arguments), _samples(arguments)
     refuse_other_command(out, "profile")
-    for name, some in samples.items():
-        check_folder(out / name, some, plan, command_line())
+    for name, samples_of_task in samples.items():
+        check_folder(out / name, samples_of_task, plan, command_line())
     model = load_model(arguments)
     arguments.keep_work_in(out)
-    rankings, lines_by_task = [], {}
-    for name, some in samples.items():
-        with Bar(len(some), "sample") as bar:
-            folder = out / name
-            result = profile(model, some, folder, plan, progress=bar, command=command_line())
-        rankings.append(result.ranking)
-        ranking, *figures = write_profile(out / name)
-        lines_by_task[name] = profile_lines(out / name)
+    rankings: dict[str, Ranking] = {}
+    lines_by_task = {}
+    for name, samples_of_task in samples.items():
+        folder = out / name
+        with Bar(len(samples_of_task), "sample") as bar:
+            profiled = profile(
+                model, samples_of_task, folder, plan, progress=bar, command=command_line()
+            )
+        rankings[name] = profiled.ranking
+        ranking, *figures = write_profile(folder)
+        lines_by_task[name] = profile_lines(folder)
         print(*lines_by_task[name], f"Ranking: {ranking.resolve()}", sep="\n")
         print_figures(figures)
-        write_summary(out / name)
+        write_summary(folder)
     write_page(arguments, profile_page(out, lines_by_task), page)
     if arguments.top is not None:
-        _write_heads(arguments, out, rankings, list(samples))
+        _write_heads(out, rankings, arguments.top, arguments.combine)
     summaries = {name: summary_in(out / name) for name in samples}
     heads = None if arguments.top is None else (out / "heads.json").resolve()
-    folder = out.resolve()
     write_document(
-        {"folder": folder, "page": page.resolve(), "summaries": summaries, "heads": heads}
+        {
+            "folder": out.resolve(),
+            "page": page.resolve(),
+            "summaries": summaries,
+            "heads": heads,
+        }
     )
 
 
 def _plan(arguments: ProfileArguments) -> ProfilingPlan:
     from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
-    chosen = methods.parse(arguments.method)
-    steering = methods.compile_methods(chosen).attention
-    if len(chosen) != 1 or not steering:
+    parsed = methods.parse(arguments.method)
+    attention = methods.compile_methods(parsed).attention
+    if len(parsed) != 1 or not attention:
         raise UsageError(
             f"--method takes one attention method to steer each head by, not {arguments.method!r}."
         )
-    return ProfilingPlan(steering[0], arguments.by, system_as=arguments.system_as)
+    return ProfilingPlan(attention[0], arguments.by, system_as=arguments.system_as)
 
 
-def _samples(arguments: ProfileArguments) -> dict[str, Any]:
+def _samples(arguments: ProfileArguments) -> dict[str, Samples]:
+    """The samples of each task and file, by the name of its folder."""
     from holdfast.papers.zhang2024.profiling import read_samples
     from holdfast.papers.zhang2024.profiling.profiling_samples import task_samples
 
-    samples: dict[str, Any] = {path.stem: read_samples(path) for path in arguments.files or ()}
+    samples: dict[str, Samples] = {}
+    for path in arguments.files or ():
+        samples[path.stem] = read_samples(path)
     names = [*(path.stem for path in arguments.files or ()), *(arguments.task or ())]
     if doubled := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(
@@ -151,16 +161,19 @@ def _samples(arguments: ProfileArguments) -> dict[str, Any]:
 
 
 def _write_heads(
-    arguments: ProfileArguments, out: Path, rankings: Sequence[Ranking], names: Sequence[str]
+    out: Path, rankings: Mapping[str, Ranking], k: int, combine: Literal["intersection", "union"]
 ) -> None:
-    best = getattr(methods, arguments.combine)(rankings, arguments.top)
-    gains = [read_profile(out / name).gains for name in names]
+    """Writes the best k heads of the tasks combined, without those that gain nothing."""
+    combined = methods.intersection if combine == "intersection" else methods.union
+    best = combined(list(rankings.values()), k)
+    gains = [read_profile(out / name).gains for name in rankings]
     file = out / "heads.json"
     file.unlink(missing_ok=True)  # from an earlier choice, which must not be mistaken for this one
-    chosen = choose_heads(best, gains, arguments.combine)
+    chosen = choose_heads(best, gains, combine)
     methods.write_heads(file, chosen.heads)
     print(f"{len(chosen.heads)} heads: {file.resolve()}")
-    (print if chosen.certain else note)(chosen_line(chosen))
+    tell = print if chosen.certain else note
+    tell(chosen_line(chosen))
 
 
 COMMAND = Command(

@@ -67,7 +67,8 @@ class Bar:
         self.title = title
         self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
         self.detail = ""  # shown beside the work done
-        self.done, self.tokens, self.recorded, self.has_reported = 0, 0, 0, not title
+        self.done = self.tokens = self.recorded = 0
+        self.has_reported = not title
         self.started = time.monotonic()
         self.over, self.lock = threading.Event(), threading.Lock()
 

@@ -78,7 +78,10 @@ def _install(arguments: RemindArguments) -> int:
         raise UsageError("--settings is the file of one agent; name it with --agent.")
     suite = Path(arguments.suite)
     words = [*program(), "remind", "--suite", str(suite.resolve() if suite.exists() else suite)]
-    words += ["--allow-code"] * arguments.allow_code + ["--strict"] * arguments.strict
+    if arguments.allow_code:
+        words.append("--allow-code")
+    if arguments.strict:
+        words.append("--strict")
     command = shlex.join(words)
     written: list[Path] = []
     hooks = {}

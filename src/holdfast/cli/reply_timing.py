@@ -40,34 +40,34 @@ def time_replies(
         seconds: in which to time them, once the model has given its first token.
     """
     note(f"timing the model, for at most {duration(seconds)} ...")
-    given, settings = prepare(model, suite, settings, user_turns)
+    users, settings = prepare(model, suite, settings, user_turns)
     most = _MOST_OF_ENDPOINT if model.independent else max(count for count, _ in _TRIALS)
     trials = list(dict.fromkeys((min(count, most), length) for count, length in _TRIALS))
     numbers = range(most)
-    per_round = count_replies(suite, settings, given, numbers) / (len(numbers) * settings.rounds)
-    pairings = [draw(suite, settings, given, number) for number in numbers]
+    per_round = count_replies(suite, settings, users, numbers) / (len(numbers) * settings.rounds)
+    pairings = [draw(suite, settings, users, number) for number in numbers]
 
-    async def pilot() -> Pilot:
-        timed: list[_Timed] = []
+    async def run_trials() -> list[_Trial]:
+        finished: list[_Trial] = []
         ends, left = 0.0, None
         async with model.session() as engine:
             for count, length in trials:
                 requests = [_request(pairing, settings, length) for pairing in pairings[:count]]
-                batch = await _timed(engine, requests, length, left)
-                if batch is None:
+                trial = await _run_trial(engine, requests, length, left)
+                if trial is None:
                     break
-                timed.append(batch)
+                finished.append(trial)
                 ends = ends or time.monotonic() + seconds
                 left = ends - time.monotonic()
-                if len(timed) > 1 and left < _LEAST_GROWTH * batch.seconds:
+                if len(finished) > 1 and left < _LEAST_GROWTH * trial.seconds:
                     break  # a step of a slow model, once begun, may go on beyond the limit
-        return _pilot_of(timed, per_round)
+        return finished
 
-    return run_sync(pilot())
+    return _pilot_of(run_sync(run_trials()), per_round)
 
 
 @dataclass(frozen=True)
-class _Timed:
+class _Trial:
     """Replies of at most `length` tokens that ran side by side, and how long they took."""
 
     length: int
@@ -75,9 +75,9 @@ class _Timed:
     seconds: float
 
 
-async def _timed(
+async def _run_trial(
     engine: Engine, requests: Sequence[Request], length: int, limit: float | None
-) -> _Timed | None:
+) -> _Trial | None:
     """Times the replies to requests; None if they have not all ended within the limit."""
     began = time.monotonic()
     try:
@@ -85,19 +85,19 @@ async def _timed(
             tasks = [group.create_task(engine.generate(request)) for request in requests]
     except TimeoutError:
         return None
-    return _Timed(length, [task.result() for task in tasks], time.monotonic() - began)
+    return _Trial(length, [task.result() for task in tasks], time.monotonic() - began)
 
 
-def _pilot_of(timed: Sequence[_Timed], per_round: float) -> Pilot:
+def _pilot_of(trials: Sequence[_Trial], per_round: float) -> Pilot:
     """A pilot by the last two trials of as many replies, of which the second were longer; without
     such a pair, by the last trial alone, as if its start took no time.
     """
     pairs = [
         (before, after)
-        for before, after in itertools.pairwise(timed)
+        for before, after in itertools.pairwise(trials)
         if len(before.replies) == len(after.replies)
     ]
-    before, last = pairs[-1] if pairs else (None, timed[-1])
+    before, last = pairs[-1] if pairs else (None, trials[-1])
     per_token = last.seconds / last.length
     if before is not None:
         further = (last.seconds - before.seconds) / (last.length - before.length)

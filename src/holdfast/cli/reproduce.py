@@ -55,12 +55,12 @@ def run(arguments: ReproduceArguments) -> None:
     if given := next((name for name in _FOREIGN[paper] if getattr(arguments, name)), None):
         raise UsageError(f"{option_of(given)} plays no part in {paper}; leave it out.")
     if is_url(arguments.model):
-        raise UsageError(
-            f"{arguments.model} is an endpoint, whose layers cannot be seen; give a local --model"
-            f"{', and the endpoint as --endpoint' * (paper == 'li2024')}."
-        )
-    named = run_folder("reproduce", model_of(arguments), paper, seed=arguments.seed)
-    out = arguments.out or named
+        cure = "give a local --model"
+        if paper == "li2024":
+            cure = "give a local --model, and the endpoint as --endpoint"
+        raise UsageError(f"{arguments.model} is an endpoint, whose layers cannot be seen; {cure}.")
+    folder = run_folder("reproduce", model_of(arguments), paper, seed=arguments.seed)
+    out = arguments.out or folder
     arguments.keep_work_in(out)
     reproduce = _reproduce_li2024 if paper == "li2024" else _reproduce_zhang2024
     page = reproduce(arguments, out)
@@ -73,9 +73,9 @@ _LAYERS = "attention and embeddings"  # what the papers' figures need of a model
 
 def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
     scale, suite = scale_of(arguments.scale, li2024.SCALES), drift.load_suite(arguments.suite)
-    model, base, other = load_layered_model(arguments, _LAYERS), None, None
-    if arguments.endpoint is not None:
-        other = load_model(arguments, arguments.endpoint)
+    model = load_layered_model(arguments, _LAYERS)
+    other = None if arguments.endpoint is None else load_model(arguments, arguments.endpoint)
+    base = None
     if arguments.base is not None:
         base = load_layered_model(arguments, _LAYERS, arguments.base)
     setup = li2024.Li2024Setup(
@@ -98,11 +98,11 @@ def _reproduce_zhang2024(arguments: ReproduceArguments, out: Path) -> Path:
 
     scale = scale_of(arguments.scale, zhang2024.SCALES)
     setup = zhang2024.Setup(
-        load_layered_model(arguments, _LAYERS),
-        out,
-        scale,
-        arguments.seed,
-        tuple(arguments.data or ("synthetic",)),
+        model=load_layered_model(arguments, _LAYERS),
+        out=out,
+        scale=scale,
+        seed=arguments.seed,
+        data=tuple(arguments.data or ("synthetic",)),
         notify=print,
         watch=Bar.of("sample"),
         tasks=tuple(arguments.task or zhang2024.TASKS),

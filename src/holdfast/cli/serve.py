@@ -167,36 +167,11 @@ def _service(arguments: ServeArguments) -> Service:
             f"--model {arguments.model} is an endpoint, which serves already; give a folder or a"
             " name on the hub."
         )
-    engine_named, engine_options = read_engine(arguments.engine)
-    if in_engine := bool(engine_in(arguments.model)):
-        refuse_engine(arguments.model, engine_named)
-    elif in_engine := (
-        chosen_engine(arguments, engine_named, [arguments.default_method], "server") == "llama"
-    ):
-        arguments = arguments.model_copy(update={"model": f"llama:{arguments.model}"})
-    else:
-        refuse_engine_options(arguments.model, engine_options)
-        begin_loading(arguments.model)
+    model = _load(arguments)
     from holdfast.serve.metrics import Metrics
     from holdfast.serve.served_engine import ServedEngine
     from holdfast.serve.service import Service
 
-    for_server = ServerOptions(arguments.prefix_memory)
-    if in_engine:
-        loaded = load_on_engine(
-            arguments,
-            engine_options,
-            batch_size=arguments.batch_size,
-            for_server=for_server,
-        )
-        model = cast("LocalModel", loaded)  # it has what the server uses of one
-    else:
-        model = load_local(
-            arguments,
-            batch_size=arguments.batch_size,
-            chat_template=arguments.chat_template,
-            for_server=for_server,
-        )
     if not model.tokenizer.chat_template:
         note(
             f"{model.name} has no chat template, so only /v1/completions will work; with"
@@ -210,13 +185,37 @@ def _service(arguments: ServeArguments) -> Service:
     return Service(model, engine, name, metrics, limits, default, __version__, prompts, fitted)
 
 
+def _load(arguments: ServeArguments) -> LocalModel:
+    """The model to serve, in the engine of its name, or in the one that suits a GGUF file."""
+    engine, engine_options = read_engine(arguments.engine)
+    named = arguments
+    if engine_in(arguments.model):
+        refuse_engine(arguments.model, engine)
+    elif chosen_engine(arguments, engine, [arguments.default_method], "server") == "llama":
+        named = arguments.model_copy(update={"model": f"llama:{arguments.model}"})
+    for_server = ServerOptions(arguments.prefix_memory)
+    if engine_in(named.model):
+        model = load_on_engine(
+            named, engine_options, batch_size=arguments.batch_size, for_server=for_server
+        )
+        return cast("LocalModel", model)  # it has what the server uses of one
+    refuse_engine_options(arguments.model, engine_options)
+    begin_loading(arguments.model)
+    return load_local(
+        arguments,
+        batch_size=arguments.batch_size,
+        chat_template=arguments.chat_template,
+        for_server=for_server,
+    )
+
+
 def playground_prompts(suite: str) -> list[dict[str, str]]:
     """The first prompts of a suite, of bots one per bot, with the first probe as the message."""
     cases = load_suite(suite).cases
-    chosen = cases[::2] if suite == "bots" else cases  # two wordings of each
+    offered = cases[::2] if suite == "bots" else cases  # two wordings of each
     return [
         {"name": case.id, "system": case.system_prompt, "message": case.rules[0].probes[0]}
-        for case in chosen[:_PROMPTS]
+        for case in offered[:_PROMPTS]
     ]
 
 

@@ -71,19 +71,19 @@ def run(arguments: TasksArguments) -> None:
         batch=arguments.batch,
         generate=not arguments.no_generation,
     )
-    chosen = [methods.parse(spec) for spec in arguments.method or ()]
+    steerings = [methods.parse(spec) for spec in arguments.method or ()]
     data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
     check_folder(data, out, settings, command_line())
     model = load_model(arguments)
     arguments.keep_work_in(out)
-    variants = len(tasks.variants_of(settings, chosen))
+    variants = len(tasks.variants_of(settings, steerings))
     total = len(settings.tasks) * variants * settings.samples
     title = (
         f"{len(settings.tasks)} tasks of {settings.samples} samples, each asked in {variants} ways"
     )
     with Bar(total, "sample", title) as bar:
         running = tasks.Running(progress=bar, command=command_line())
-        run = tasks.run(model, data, out, settings, chosen, running)
+        run = tasks.run(model, data, out, settings, steerings, running)
     print(table(run), end="")
     write_summary(out)
     write_page(arguments, tasks_page(run), page)

@@ -18,9 +18,8 @@ FEWEST = 2  # conversations of the first group, unless the model is too slow eve
 ENOUGH = 8  # conversations, unless the model is too slow for these
 _SHARE = 0.5  # of a group's time, which a smaller one takes too, as its rounds take turns
 _LATE = 1.2  # how much longer than the time left a group may seem to take
-_OVERDUE = (
-    2.5  # how many times as long as it should take, a round may take before the group is halved
-)
+# how many times as long as it should take, a round may take before the group is halved
+_OVERDUE = 2.5
 _OVERTIME = 0.5  # as a share of the time, after which conversations are given up
 
 
@@ -37,10 +36,17 @@ class Plan:
 # replies are shortened before conversations become few; but one that is cut early shows few rules.
 _WHOLE = MOST_NEW_TOKENS  # as long as the run allows
 _PLANS = (
-    *(Plan(8, _WHOLE, ENOUGH), Plan(6, _WHOLE, ENOUGH), Plan(4, _WHOLE, ENOUGH)),
+    Plan(8, _WHOLE, ENOUGH),
+    Plan(6, _WHOLE, ENOUGH),
+    Plan(4, _WHOLE, ENOUGH),
     Plan(4, 200, ENOUGH),
-    *(Plan(4, 200, 4), Plan(4, 200, FEWEST), Plan(3, 200, FEWEST), Plan(2, 200, FEWEST)),
-    *(Plan(2, 200, 1), Plan(2, 100, 1), Plan(2, 60, 1)),
+    Plan(4, 200, 4),
+    Plan(4, 200, FEWEST),
+    Plan(3, 200, FEWEST),
+    Plan(2, 200, FEWEST),
+    Plan(2, 200, 1),
+    Plan(2, 100, 1),
+    Plan(2, 60, 1),
 )
 
 
@@ -73,8 +79,9 @@ class Pilot:
         """About how long a reply is: at least half of the longest possible, as a conversation that
         repeats itself writes to the limit.
         """
-        ended, cut = min(self.limit, max_new_tokens), max(self.limit, max_new_tokens / 2)
-        expected = (1 - self.cut) * ended + self.cut * min(cut, max_new_tokens)
+        if_ended = min(self.limit, max_new_tokens)
+        if_cut = min(max(self.limit, max_new_tokens / 2), max_new_tokens)
+        expected = (1 - self.cut) * if_ended + self.cut * if_cut
         return max(expected, max_new_tokens / 2)
 
     def seconds_of(self, rounds: int, max_new_tokens: int) -> float:
@@ -206,15 +213,15 @@ class TimeBox:
 
     def groups(self, missing: Sequence[int]) -> Iterator[Sequence[int]]:
         """The numbers of each group; the next is requested once the previous one is recorded."""
-        given, size = 0, self.first
-        while numbers := missing[given : given + size]:
+        start, size = 0, self.first
+        while numbers := missing[start : start + size]:
             began = self.clock()
-            given += len(numbers)
+            start += len(numbers)
             yield numbers
             now = self.clock()
-            ratio = (self.ends - now) / max(now - began, 1e-9)
-            if ratio < 1:
-                ratio = (ratio - _SHARE) / (1 - _SHARE)
-            size = int(len(numbers) * ratio)
+            times = (self.ends - now) / max(now - began, 1e-9)  # that the group would fit again
+            if times < 1:
+                times = (times - _SHARE) / (1 - _SHARE)
+            size = int(len(numbers) * times)
             if size < 1:
                 return

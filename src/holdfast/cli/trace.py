@@ -1,13 +1,14 @@
 """`holdfast trace`, `holdfast geometry`: attention to the prompt, the spread of hidden states."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 from holdfast import drift, methods
 from holdfast.analysis import study_summary
-from holdfast.analysis.decay import describe
+from holdfast.analysis.decay import Trace, describe
 from holdfast.cli import options
 from holdfast.cli.json_output import write_run_document
 from holdfast.cli.model_loading import load_layered_model, load_model
@@ -84,14 +85,16 @@ def run(arguments: TraceArguments) -> None:
     out = _folder("trace", arguments)
     page = page_path(arguments, out)
     settings = replace(
-        attention_decay.settings_for(arguments.conversations, arguments.rounds, arguments.seed),
+        attention_decay.traced_settings(arguments.conversations, arguments.rounds, arguments.seed),
         sampling=arguments.sampling_for(arguments.model),
     )
-    chosen, suite = methods.parse(arguments.method), drift.load_suite(arguments.suite)
+    method = methods.parse(arguments.method)
+    suite = drift.load_suite(arguments.suite)
     refuse_other_command(out, "trace")
-    folders = [out / name for name in study_summary.MODELS[: 2 if arguments.compare else 1]]
+    count = 2 if arguments.compare else 1
+    folders = [out / name for name in study_summary.MODELS[:count]]
     for folder in folders:
-        check_before_loading(suite, folder, settings, [chosen], command=command_line())
+        check_before_loading(suite, folder, settings, [method], command=command_line())
     first = _load_traced(arguments)
     models = [first]
     if arguments.compare:
@@ -102,22 +105,34 @@ def run(arguments: TraceArguments) -> None:
                 " it with."
             )
     arguments.keep_work_in(out)
-    traces = []
+    traces: list[Trace] = []
     for folder, model in zip(folders, models, strict=True):
-        conversations = count_of(settings.conversations, "conversation")
-        title = f"{conversations} of {count_of(settings.rounds, 'round')} with {model.name}"
-        total = count_replies(suite, settings, None, range(settings.conversations))
-        with Bar(total, title=title, waves=1) as bar:
-            running = drift.Running(progress=bar, command=command_line())
-            dialogs = attention_decay.run_traced(model, suite, folder, settings, chosen, running)
-        traces.append(describe(model.name, *dialogs))
-        write_whole(folder / "trace.json", json.dumps(traces[-1].to_json(), indent=1) + "\n")
-        print(*report.lines(traces[-1]), sep="\n")
+        trace = _trace(model, suite, folder, settings, method)
+        write_whole(folder / "trace.json", json.dumps(trace.to_json(), indent=1) + "\n")
+        print(*report.lines(trace), sep="\n")
+        traces.append(trace)
     figures = write_trace_figures(traces[0], out / "figures", traces[1:])
     print_figures(figures)
     study_summary.write_trace_summaries(traces, out)
     write_page(arguments, report.trace_page(traces, out), page)
     write_run_document(out, page, figures)
+
+
+def _trace(
+    model: "LocalModel",
+    suite: drift.Suite,
+    folder: Path,
+    settings: drift.Settings,
+    method: Sequence[methods.Method],
+) -> Trace:
+    """Runs the traced self-chats of a model, with a bar, and describes their attention."""
+    conversations = count_of(settings.conversations, "conversation")
+    title = f"{conversations} of {count_of(settings.rounds, 'round')} with {model.name}"
+    total = count_replies(suite, settings, None, range(settings.conversations))
+    with Bar(total, title=title, waves=1) as bar:
+        running = drift.Running(progress=bar, command=command_line())
+        traced = attention_decay.run_traced(model, suite, folder, settings, method, running)
+    return describe(model.name, traced.records, traced.dialogs)
 
 
 def run_geometry(arguments: GeometryArguments) -> None:
@@ -137,12 +152,12 @@ def run_geometry(arguments: GeometryArguments) -> None:
     model = load_layered_model(arguments, "hidden states")
     arguments.keep_work_in(out)
     measured = geometry.study(model, suite, out, settings, Bar.of("reply"), command_line())
-    printed = geometry_lines(measured, settings.conversations)
-    print(*printed, sep="\n")
+    lines = geometry_lines(measured, settings.conversations)
+    print(*lines, sep="\n")
     figures = write_geometry_figures(measured, out)
     print_figures(figures)
     study_summary.write_geometry_summaries(measured, out)
-    write_page(arguments, geometry_page(measured, printed, out), page)
+    write_page(arguments, geometry_page(measured, lines, out), page)
     write_run_document(out, page, figures)
 
 

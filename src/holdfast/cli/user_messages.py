@@ -32,12 +32,12 @@ def _usual_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | 
 
     In a talk with itself, a model that people use soon repeats itself.
     """
-    named = str(getattr(arguments, "suite", ""))
-    shipped = named in SHIPPED or named.partition(":")[0] in PUBLISHED
-    says_who = ("dialogs", "persona", "user_model", "user_prompt")
-    given = any(not arguments.is_default(name) for name in says_who)
-    given = given or getattr(arguments, "pairs", "") == "all"  # pairs of an agent and a user
-    if shipped or given or suite.personas:
+    spec = str(getattr(arguments, "suite", ""))
+    is_shipped = spec in SHIPPED or spec.partition(":")[0] in PUBLISHED
+    of_the_user = ("dialogs", "persona", "user_model", "user_prompt")
+    is_chosen = any(not arguments.is_default(name) for name in of_the_user)
+    has_pairs = getattr(arguments, "pairs", "") == "all"  # of an agent and a user
+    if is_shipped or is_chosen or has_pairs or suite.personas:
         return None
     rounds = getattr(arguments, "rounds", Settings.rounds)
     for name in SHIPPED_SCRIPTS:
@@ -56,10 +56,10 @@ def note_usual_user_turns(arguments: UserTurnsOptions, user_turns: UserTurns | N
         )
 
 
-def _refuse_users(arguments: Options, given: str, others: Sequence[str]) -> None:
-    given_as_typed = f"{option_of(given)} {getattr(arguments, given)}"
-    why = f"and {given_as_typed} both say what the user says; leave out one of them"
-    arguments.refuse(others, why)
+def _refuse_users(arguments: Options, name: str, others: Sequence[str]) -> None:
+    """Refuses options that say what the user says, as the option of this name does."""
+    typed = f"{option_of(name)} {getattr(arguments, name)}"
+    arguments.refuse(others, f"and {typed} both say what the user says; leave out one of them")
 
 
 def load_dialogs(
@@ -81,10 +81,11 @@ def load_dialogs(
             f"the longest dialog has {rounds:,} rounds, of which the first {settings.rounds:,} are"
             f" replayed; --rounds {rounds} takes all."
         )
-    taken = dialogs.dialogs[: settings.conversations]
-    if foreign := sum(bool(d.system) and suite.case_with_prompt(d.system) is None for d in taken):
+    replayed = dialogs.dialogs[: settings.conversations]
+    prompts = [dialog.system for dialog in replayed if dialog.system]
+    if foreign := sum(suite.case_with_prompt(prompt) is None for prompt in prompts):
         note(
-            f"{foreign:,} of {len(taken):,} dialogs have a system prompt that the suite"
+            f"{foreign:,} of {len(replayed):,} dialogs have a system prompt that the suite"
             f" {suite.name!r} does not have, and get one of the suite's in its place."
         )
     return dialogs

@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.catalogue_entry import CatalogueEntry
 from holdfast.methods import method_classes
 from holdfast.methods.kinds import Ability, Kind, requirements
-from holdfast.methods.parameters import Parameter, parameters_of, required_parameters
+from holdfast.methods.parameters import parameters_of, required_parameters
 
 METHODS: tuple[type[Any], ...] = tuple(
     value for value in vars(method_classes).values() if isinstance(value, type)
@@ -59,21 +59,20 @@ def summary(method: type[Any]) -> str:
 
 
 def _parameters_schema(method: type[Any]) -> dict[str, Any]:
+    """The parameters of a method as the JSON Schema of an object."""
     defaults = {
         field.name: list(field.default) if isinstance(field.default, tuple) else field.default
         for field in dataclasses.fields(method)
     }
     required = required_parameters(method)
-
-    def has_example(parameter: Parameter) -> bool:
-        return bool(parameter.example) and parameter.values.schema["type"] == "number"
-
-    properties = {
-        name: {"description": parameter.description, **parameter.values.schema}
-        | ({} if name in required or defaults[name] is None else {"default": defaults[name]})
-        | ({"examples": [float(parameter.example)]} if has_example(parameter) else {})
-        for name, parameter in parameters_of(method).items()
-    }
+    properties: dict[str, dict[str, Any]] = {}
+    for name, parameter in parameters_of(method).items():
+        described = {"description": parameter.description, **parameter.values.schema}
+        if name not in required and defaults[name] is not None:
+            described["default"] = defaults[name]
+        if parameter.example and described["type"] == "number":
+            described["examples"] = [float(parameter.example)]
+        properties[name] = described
     return {
         "type": "object",
         "properties": properties,

@@ -4,7 +4,7 @@ import math
 from typing import ClassVar
 
 from holdfast.methods.heads import HeadSet
-from holdfast.methods.parameters import HEADS, method, number, parameter, word
+from holdfast.methods.parameters import heads_parameter, method, number, parameter, word
 from holdfast.methods.table import TableEntry, TableMethod
 
 
@@ -24,7 +24,7 @@ class SplitSoftmax(TableMethod):
     exponent: float = parameter(
         "the power k; 1 changes nothing, 0 puts all mass on the span", number(0, 1), "0.5"
     )
-    heads: HeadSet | None = parameter(*HEADS, default=None)
+    heads: HeadSet | None = heads_parameter()
 
     @property
     def table_entry(self) -> TableEntry:
@@ -53,7 +53,7 @@ class Pasta(TableMethod):
         number(0, 1, above_low=True),
         "0.01",
     )
-    heads: HeadSet | None = parameter(*HEADS, default=None)
+    heads: HeadSet | None = heads_parameter()
     generated: str = parameter(
         "whether the reply's own tokens keep their weight", word("keep", "scale"), default="keep"
     )
@@ -84,7 +84,7 @@ class Boost(TableMethod):
     span_includes_generated: ClassVar[bool] = False
 
     factor: float = parameter("the factor M; 1 changes nothing", number(1), "4")
-    heads: HeadSet | None = parameter(*HEADS, default=None)
+    heads: HeadSet | None = heads_parameter()
 
     @property
     def table_entry(self) -> TableEntry:
@@ -109,7 +109,7 @@ class Spotlight(TableMethod):
     target: float = parameter(
         "the mass psi; 0 changes nothing", number(0, 1, below_high=True, share=True), "0.3"
     )
-    heads: HeadSet | None = parameter(*HEADS, default=None)
+    heads: HeadSet | None = heads_parameter()
 
     @property
     def table_entry(self) -> TableEntry:

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import cast
 
 from holdfast.chat.messages import Message, Messages
-from holdfast.methods.kinds import TRAITS, Ability, Kind, Traits, kind_of, requirements
+from holdfast.methods.kinds import TRAITS, Ability, Kind, kind_of, requirements
 from holdfast.methods.protocols import (
     EditsHidden,
     EditsKeys,
@@ -67,12 +67,12 @@ class CompiledMethods:
     @cached_property
     def messages(self) -> tuple[EditsMessages, ...]:
         """Those that edit the chat before it is rendered."""
-        return self._of_kinds(Kind.MESSAGES)
+        return cast("tuple[EditsMessages, ...]", self._of_kinds(Kind.MESSAGES))
 
     @cached_property
     def attention(self) -> tuple[ShiftsAttention, ...]:
         """Those that move the attention mass on the span."""
-        return self._of_kinds(Kind.LOG_ODDS)
+        return cast("tuple[ShiftsAttention, ...]", self._of_kinds(Kind.LOG_ODDS))
 
     @cached_property
     def table(self) -> HeadTable | None:
@@ -85,12 +85,12 @@ class CompiledMethods:
     @cached_property
     def keys(self) -> tuple[EditsKeys, ...]:
         """Those that edit the keys of the span, and perhaps its values."""
-        return self._of_kinds(Kind.KEYS)
+        return cast("tuple[EditsKeys, ...]", self._of_kinds(Kind.KEYS))
 
     @cached_property
     def hidden(self) -> tuple[EditsHidden, ...]:
         """Those that edit hidden states."""
-        return self._of_kinds(Kind.RESIDUAL)
+        return cast("tuple[EditsHidden, ...]", self._of_kinds(Kind.RESIDUAL))
 
     @property
     def states(self) -> tuple[EditsStates, ...]:
@@ -100,17 +100,17 @@ class CompiledMethods:
     @cached_property
     def processors(self) -> tuple[EditsLogits, ...]:
         """Those that change the logits; each reads those of a second stream."""
-        return self._of_kinds(Kind.LOGITS)
+        return cast("tuple[EditsLogits, ...]", self._of_kinds(Kind.LOGITS))
 
     @cached_property
     def rehearsed(self) -> tuple[NeedsRehearsal, ...]:
         """Those that become attention methods once they have seen a rehearsed reply."""
-        return self._of_kinds(Kind.REHEARSED)
+        return cast("tuple[NeedsRehearsal, ...]", self._of_kinds(Kind.REHEARSED))
 
     @cached_property
     def retries(self) -> tuple[RetriesReplies, ...]:
         """Those that have a reply drawn again if it broke a rule."""
-        return self._of_kinds(Kind.RETRIES)
+        return cast("tuple[RetriesReplies, ...]", self._of_kinds(Kind.RETRIES))
 
     @property
     def retry(self) -> RetriesReplies | None:
@@ -157,7 +157,7 @@ class CompiledMethods:
     @cached_property
     def needs_span(self) -> bool:
         """Whether any does nothing in a chat without a system prompt or emphasis."""
-        return any(traits.needs_span for traits in self._traits)
+        return any(TRAITS[kind].needs_span for kind in self._kinds)
 
     @cached_property
     def needs_system_prompt(self) -> bool:
@@ -169,18 +169,20 @@ class CompiledMethods:
         """Those that work on the messages of a chat, and so not on a plain text."""
         return self._of_kinds(Kind.MESSAGES, Kind.LOGITS)
 
-    def without_target(self, *, prompted: bool, emphasised: bool) -> CompiledMethods:
+    def lacking_target(self, *, prompted: bool, emphasised: bool) -> CompiledMethods:
         """Those that have nothing to work on in a chat.
 
         Args:
             prompted: whether the chat has a system prompt that is not blank.
             emphasised: whether any of its text is emphasised, which then is the span.
         """
+        by_prompt = [method for method in self.messages if method.edits_by_prompt]
+        pairs = zip(self.methods, self._kinds, strict=True)
         return compile_methods(
             method
-            for method, traits in zip(self.methods, self._traits, strict=True)
-            if (traits.needs_span and not (prompted or emphasised))
-            or (method in self.messages and method.edits_by_prompt and not prompted)
+            for method, kind in pairs
+            if (TRAITS[kind].needs_span and not (prompted or emphasised))
+            or (method in by_prompt and not prompted)
         )
 
     # How the methods act inside a forward pass
@@ -188,7 +190,7 @@ class CompiledMethods:
     @cached_property
     def in_pass(self) -> CompiledMethods:
         """Those that act inside a forward pass: two texts share keys and values if these agree."""
-        return self._where(lambda traits: traits.acts_in_pass)
+        return self._where(lambda kind: TRAITS[kind].acts_in_pass)
 
     def in_pass_over(self, span: Sequence[bool]) -> CompiledMethods:
         """Those that act inside a pass over a text with this span, which some of them need."""
@@ -197,7 +199,7 @@ class CompiledMethods:
     @cached_property
     def affects_pre_span(self) -> bool:
         """Whether any also moves tokens before the span, and with them their keys."""
-        return any(traits.affects_pre_span for traits in self._traits)
+        return any(TRAITS[kind].affects_pre_span for kind in self._kinds)
 
     @cached_property
     def span_includes_generated(self) -> bool:
@@ -224,22 +226,22 @@ class CompiledMethods:
     @cached_property
     def without_edits(self) -> CompiledMethods:
         """Those that act once the chat is rendered: all but those that edit its messages."""
-        return self._where(lambda traits: traits is not TRAITS[Kind.MESSAGES])
+        return self._without(Kind.MESSAGES)
 
     @cached_property
     def without_retries(self) -> CompiledMethods:
         """Those that act on a single draw of a reply."""
-        return self._where(lambda traits: traits is not TRAITS[Kind.RETRIES])
+        return self._without(Kind.RETRIES)
 
     @cached_property
     def without_rehearsed(self) -> CompiledMethods:
         """Those that need no rehearsed reply."""
-        return self._where(lambda traits: traits is not TRAITS[Kind.REHEARSED])
+        return self._without(Kind.REHEARSED)
 
     @cached_property
     def without_span(self) -> CompiledMethods:
         """Those that also do something in a text without a span."""
-        return self._where(lambda traits: not traits.needs_span)
+        return self._where(lambda kind: not TRAITS[kind].needs_span)
 
     @cached_property
     def _hash(self) -> int:
@@ -247,21 +249,27 @@ class CompiledMethods:
 
     @cached_property
     def _kinds(self) -> tuple[Kind, ...]:
+        """The kind of each method."""
         kinds = map(kind_of, self.methods)
         return tuple(kind for kind in kinds if kind is not None)
 
-    @cached_property
-    def _traits(self) -> tuple[Traits, ...]:
-        return tuple(TRAITS[kind] for kind in self._kinds)
+    def _of_kinds(self, *kinds: Kind) -> tuple[Method, ...]:
+        """The methods of these kinds.
 
-    def _of_kinds(self, *kinds: Kind) -> tuple[Any, ...]:
-        every = zip(self.methods, self._kinds, strict=True)
-        return tuple(method for method, kind in every if kind in kinds)
+        Properties above cast them to the protocol of their kind, whose members they have:
+        `kinds.checked_method` refuses a method that lacks one.
+        """
+        pairs = zip(self.methods, self._kinds, strict=True)
+        return tuple(method for method, kind in pairs if kind in kinds)
 
-    def _where(self, chosen: Callable[[Traits], bool]) -> CompiledMethods:
-        every = zip(self.methods, self._traits, strict=True)
-        some = tuple(method for method, traits in every if chosen(traits))
-        return self if len(some) == len(self.methods) else CompiledMethods(some)
+    def _without(self, left_out: Kind) -> CompiledMethods:
+        return self._where(lambda kind: kind is not left_out)
+
+    def _where(self, is_wanted: Callable[[Kind], bool]) -> CompiledMethods:
+        """The methods whose kind is wanted; this object if all are, so that caches find it."""
+        pairs = zip(self.methods, self._kinds, strict=True)
+        wanted = tuple(method for method, kind in pairs if is_wanted(kind))
+        return self if len(wanted) == len(self.methods) else CompiledMethods(wanted)
 
 
 UNSTEERED = CompiledMethods()  # no methods
@@ -269,6 +277,9 @@ UNSTEERED = CompiledMethods()  # no methods
 
 def head_tables(rows: Iterable[CompiledMethods]) -> list[HeadTable] | None:
     """The `table` of the methods of each row; None if a row has none."""
-    tables = [compiled.table for compiled in rows]
-    every = [table for table in tables if table is not None]
-    return every if len(every) == len(tables) else None
+    tables: list[HeadTable] = []
+    for compiled in rows:
+        if compiled.table is None:
+            return None
+        tables.append(compiled.table)
+    return tables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from holdfast.chat.messages import Message
 from holdfast.methods.kinds import Kind
@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-PLAUSIBILITY = (
-    "tokens that the prompted model finds less than this times as likely as its best are"
-    " never drawn",
-    number(0, 1),
-)
+def _plausibility_parameter() -> Any:
+    return parameter(
+        "tokens that the prompted model finds less than this times as likely as its best are"
+        " never drawn",
+        number(0, 1),
+        default=0.0,
+    )
 
 
 def contrasted(
@@ -37,16 +39,18 @@ def contrasted(
         scale: 1 is the first stream alone, 0 the second one; for all rows, or [row, 1].
         plausibility: in [0, 1]; 0 sets no threshold.
     """
-    first, second = (part.float().log_softmax(-1) for part in (logits, second_logits))
-    same = isinstance(scale, (int, float)) and scale == 1
-    made = first if same else second + scale * (first - second)
+    first = logits.float().log_softmax(-1)
+    second = second_logits.float().log_softmax(-1)
+    is_number = isinstance(scale, (int, float))
+    combined = first if is_number and scale == 1 else second + scale * (first - second)
     # if a token is impossible in either, the difference is infinite or NaN
-    lone = -math.inf if isinstance(scale, (int, float)) and scale < 1 else first
-    made = made.where(second > -math.inf, lone).masked_fill(first == -math.inf, -math.inf)
+    if_impossible_in_second = -math.inf if is_number and scale < 1 else first
+    combined = combined.where(second > -math.inf, if_impossible_in_second)
+    combined = combined.masked_fill(first == -math.inf, -math.inf)
     if plausibility:
         least = first.amax(-1, keepdim=True) + math.log(plausibility)
-        made = made.masked_fill(first < least, -math.inf)
-    return made
+        combined = combined.masked_fill(first < least, -math.inf)
+    return combined
 
 
 class TwoStreams(EditsLogits, Protocol):
@@ -77,7 +81,7 @@ class Guidance(TwoStreams):
     scale: float = parameter(
         "alpha; 1 changes nothing, 0 is the model without the prompt", number(0), "1.5"
     )
-    plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
+    plausibility: float = _plausibility_parameter()
 
     def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
         """Log-probabilities, float32 [row, vocabulary], from logits with and without the prompt."""
@@ -107,12 +111,17 @@ class AdaCad(TwoStreams):
 
         if self.strength == 0:
             return contrasted(logits, second_logits, 1.0)
-        first, second = (part.float().log_softmax(-1) for part in (logits, second_logits))
+        first = logits.float().log_softmax(-1)
+        second = second_logits.float().log_softmax(-1)
         middle = torch.logaddexp(first, second) - math.log(2)
-        # an impossible token adds nothing, though its log-probability is -inf
-        gaps = [(log - middle).where(log > -math.inf, 0.0) * log.exp() for log in (first, second)]
-        alpha = (gaps[0] + gaps[1]).sum(-1, keepdim=True) / (2 * math.log(2))
+        divergence = _divergence(first, middle) + _divergence(second, middle)
+        alpha = divergence.sum(-1, keepdim=True) / (2 * math.log(2))
         return contrasted(logits, second_logits, 1 + self.strength * alpha.clamp(min=0))
+
+
+def _divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
+    """The terms of the Kullback-Leibler divergence of p from q, by token, 0 where p is 0."""
+    return (log_p - log_q).where(log_p > -math.inf, 0.0) * log_p.exp()
 
 
 @method
@@ -137,16 +146,19 @@ class PromptStrength(TwoStreams):
         TEXT,
         default="You are a helpful assistant.",
     )
-    plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
+    plausibility: float = _plausibility_parameter()
 
     def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat with the default prompt in place of its system messages."""
-        systems = [index for index, message in enumerate(messages) if message["role"] == "system"]
-        return tuple(
-            {**message, "content": self.default} if index in systems else message
-            for index, message in enumerate(messages)
-            if index not in systems[1:]
-        )
+        chat: list[Message] = []
+        has_default = False
+        for message in messages:
+            if message["role"] != "system":
+                chat.append(message)
+            elif not has_default:
+                chat.append({**message, "content": self.default})
+                has_default = True
+        return tuple(chat)
 
     def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
         """Log-probabilities, float32 [row, vocabulary], from the logits under the two prompts."""
@@ -171,7 +183,7 @@ class Anchoring(TwoStreams):
     strength: float = parameter(
         "w; 1 changes nothing, 0 is the model without the span", number(0), "1.5"
     )
-    plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
+    plausibility: float = _plausibility_parameter()
 
     def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The same chat; the engine masks its span."""

@@ -29,7 +29,7 @@ _DIGITS = 16  # of the digest in a spec string
 _DIGEST = re.compile(rf"[0-9a-f]{{{_DIGITS}}}")
 # The files that this process has read, by digest: records, requests and other processes name a file
 # by its content, and a text has no other way to lead to one.
-_KNOWN: dict[str, Fitted] = {}
+_FILES_READ: dict[str, Fitted] = {}
 
 
 @dataclass(frozen=True)
@@ -154,10 +154,11 @@ def read_any_fitted(path: Path | str) -> Fitted:
             option="file",
             value=str(path),
         ) from None
-    known = _KNOWN.get(digest)
-    if known is None or known.path != path:  # the newer path is the one that still exists
-        _KNOWN[digest] = fitted
-    return _KNOWN[digest]
+    earlier = _FILES_READ.get(digest)
+    if earlier is not None and earlier.path == path:
+        return earlier
+    _FILES_READ[digest] = fitted  # of two paths, the newer is the one that still exists
+    return fitted
 
 
 def write_fitted(
@@ -199,10 +200,10 @@ def write_fitted(
 
 def _with_digest(digest: str, files: bool) -> Fitted:
     """The file with this content; with `files`, those in the working folder are read first."""
-    if digest not in _KNOWN and files:
+    if digest not in _FILES_READ and files:
         _read_folder(Path())
-    if digest in _KNOWN:
-        return _KNOWN[digest]
+    if digest in _FILES_READ:
+        return _FILES_READ[digest]
     if files:
         raise UsageError(
             f"No fitted file with the content {digest} was read, and none is in this folder; give"
@@ -226,7 +227,7 @@ def _read_folder(folder: Path) -> None:
 
 
 def _reopen(path: str, digest: str) -> Fitted:
-    return _KNOWN[digest] if digest in _KNOWN else read_any_fitted(path)
+    return _FILES_READ[digest] if digest in _FILES_READ else read_any_fitted(path)
 
 
 def _content(path: Path) -> bytes:

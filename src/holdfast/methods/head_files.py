@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,8 +44,7 @@ def read_heads(spec: str, *, files: bool = True) -> HeadSet:
                 value=spec,
             )
         return _read_file(Path(spec))
-    number = r"(\d{1,9})(?:-(\d{1,9}))?"
-    matches = [re.fullmatch(rf"{number}\.{number}", part) for part in spec.split("/")]
+    matches = [_RECTANGLE.fullmatch(part) for part in spec.split("/")]
     if not all(matches):
         raise UsageError(
             "Heads are written LAYER.HEAD/LAYER.HEAD, as in heads=3.0/3.5 or heads=3-5.0-7, or name"
@@ -54,12 +53,9 @@ def read_heads(spec: str, *, files: bool = True) -> HeadSet:
             value=spec,
             allowed="LAYER.HEAD/LAYER.HEAD",
         )
-    rectangles = [
-        (range(int(a), int(b or a) + 1), range(int(c), int(d or c) + 1))
-        for a, b, c, d in (match.groups() for match in matches if match)
-    ]
-    counts = [len(layers) * len(heads) for layers, heads in rectangles]
-    if not all(counts) or sum(counts) > _MOST_HEADS:
+    rectangles = [_Rectangle.of(match) for match in matches if match]
+    sizes = [rectangle.size for rectangle in rectangles]
+    if not all(sizes) or sum(sizes) > _MOST_HEADS:
         raise UsageError(
             f"A range of heads goes from the lower number to the higher one, and {_MOST_HEADS:,}"
             f" heads are the most, not {spec!r}.",
@@ -67,7 +63,35 @@ def read_heads(spec: str, *, files: bool = True) -> HeadSet:
             value=spec,
             allowed=_MOST_HEADS,
         )
-    return HeadSet(itertools.chain(*(itertools.product(*sides) for sides in rectangles)))
+    return HeadSet(itertools.chain(*(rectangle.heads for rectangle in rectangles)))
+
+
+_RANGE = r"(\d{1,9})(?:-(\d{1,9}))?"
+_RECTANGLE = re.compile(rf"{_RANGE}\.{_RANGE}")
+
+
+class _Rectangle(NamedTuple):
+    """The same heads of consecutive layers, as "20-29.0-8" names them."""
+
+    layers: range
+    numbers: range  # of the heads
+
+    @classmethod
+    def of(cls, match: re.Match[str]) -> _Rectangle:
+        first_layer, last_layer, first_head, last_head = match.groups()
+        return cls(
+            range(int(first_layer), int(last_layer or first_layer) + 1),
+            range(int(first_head), int(last_head or first_head) + 1),
+        )
+
+    @property
+    def size(self) -> int:
+        """How many heads it has; 0 if a range goes downwards."""
+        return len(self.layers) * len(self.numbers)
+
+    @property
+    def heads(self) -> Iterator[Head]:
+        return itertools.product(self.layers, self.numbers)
 
 
 def write_heads(path: Path | str, heads: Iterable[Head], made_for: Shape | None = None) -> None:
@@ -75,8 +99,8 @@ def write_heads(path: Path | str, heads: Iterable[Head], made_for: Shape | None 
     pairs = checked_heads(str(path), heads)
     made_for = made_for or getattr(heads, "made_for", None)
     listed: dict[str, object] = {
-        str(layer): [head for _, head in some]
-        for layer, some in itertools.groupby(sorted(pairs or ()), lambda pair: pair[0])
+        str(layer): [head for _, head in heads_of_layer]
+        for layer, heads_of_layer in itertools.groupby(sorted(pairs or ()), lambda pair: pair[0])
     }
     if made_for:
         listed[MADE_FOR] = asdict(made_for)

@@ -39,9 +39,9 @@ class HeadSet(frozenset[Head]):
     def __new__(
         cls, pairs: Iterable[Head] = (), made_for: Shape | None = None, file: str = ""
     ) -> HeadSet:
-        made = super().__new__(cls, pairs)
-        made.made_for, made.file = made_for, file
-        return made
+        head_set = super().__new__(cls, pairs)
+        head_set.made_for, head_set.file = made_for, file
+        return head_set
 
     def __repr__(self) -> str:
         return f"HeadSet({spec_of_heads(self)!r})" if self else "HeadSet()"

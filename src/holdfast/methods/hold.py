@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from holdfast.chat.messages import Message
 from holdfast.methods.heads import Head, HeadSet
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import HEADS, method, number, parameter, whole
+from holdfast.methods.parameters import heads_parameter, method, number, parameter, whole
 from holdfast.methods.table import TableEntry, TableMethod
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Hold:
         "of the first reply's mass; 0 changes nothing", number(0), "1", default=1.0
     )
     tokens: int = parameter("how many tokens of a first reply are rehearsed", whole(1), default=24)
-    heads: HeadSet | None = parameter(*HEADS, default=None)
+    heads: HeadSet | None = heads_parameter()
 
     @property
     def max_rehearsal_tokens(self) -> int:

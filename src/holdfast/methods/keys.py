@@ -12,19 +12,28 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import HeadSet
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import KEY_HEADS, fitted_file, method, number, parameter
+from holdfast.methods.parameters import (
+    file_parameter,
+    key_heads_parameter,
+    method,
+    number,
+    parameter,
+)
 from holdfast.methods.protocols import EditsKeys
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-DISTANCE = "distance"  # tensor [layer, head]
-_COVERAGE = (
-    "gamma, the share of the singular values that the directions make up",
-    number(0, 1, above_low=True, share=True),
-)
-_THRESHOLD = ("the least distance of relevant from irrelevant keys in a head", number(0))
+DISTANCE, VALUE_DISTANCE = "distance", "values.distance"  # tensors [layer, head]
+
+
+def _coverage_parameter() -> Any:
+    return parameter(
+        "gamma, the share of the singular values that the directions make up",
+        number(0, 1, above_low=True, share=True),
+        default=0.9,
+    )
 
 
 class KeyMethod(EditsKeys, Protocol):
@@ -73,17 +82,27 @@ def rank_covering(values: Tensor, coverage: float) -> Tensor:
     return (below.sum(-1) + 1).clamp(max=values.shape[-1])
 
 
-def projection(vectors: Tensor, values: Tensor, coverage: float, *, behind: bool = False) -> Tensor:
-    """U U^T, [..., size, size], of U's first columns, which cover the values, or of the others."""
-    import torch
-
-    rank = rank_covering(values, coverage)[..., None]
-    kept = torch.arange(vectors.shape[-1], device=rank.device) < rank
-    columns = vectors * (~kept if behind else kept)[..., None, :]
+def projection(vectors: Tensor, values: Tensor, coverage: float) -> Tensor:
+    """U U^T, [..., size, size], of U's first columns, whose values make up `coverage`."""
+    columns = vectors * _covering(values, coverage)[..., None, :]
     return columns @ columns.transpose(-1, -2)
 
 
-def moved(states: Tensor, matrices: Tensor) -> Tensor:
+def rest_projection(vectors: Tensor, values: Tensor, coverage: float) -> Tensor:
+    """U U^T, [..., size, size], of the columns that `projection` leaves out."""
+    columns = vectors * ~_covering(values, coverage)[..., None, :]
+    return columns @ columns.transpose(-1, -2)
+
+
+def _covering(values: Tensor, coverage: float) -> Tensor:
+    """Bool like `values`, True on the first ones, which make up `coverage` of their sum."""
+    import torch
+
+    rank = rank_covering(values, coverage)[..., None]
+    return torch.arange(values.shape[-1], device=rank.device) < rank
+
+
+def add_product(states: Tensor, matrices: Tensor) -> Tensor:
     """States x [row, token, head, size] with M x added, M [head, size, size], in their dtype."""
     import torch
 
@@ -107,20 +126,22 @@ class Seka(KeyMethod):
     name: ClassVar[str] = "seka"
     source: ClassVar[str] = "Li et al. 2026, arXiv 2603.01281"
 
-    file: Fitted = parameter(*fitted_file("seka"))
+    file: Fitted = file_parameter("seka")
     gain: float = parameter(
         "g+, along relevant directions; 0 changes nothing", number(0), "1", default=1.0
     )
     rest_gain: float = parameter("g-, along directions of irrelevant keys", number(0), default=0.0)
-    coverage: float = parameter(*_COVERAGE, default=0.9)
-    threshold: float = parameter(*_THRESHOLD, default=0.0)
-    heads: HeadSet | None = parameter(*KEY_HEADS, default=None)
+    coverage: float = _coverage_parameter()
+    threshold: float = parameter(
+        "the least distance of relevant from irrelevant keys in a head", number(0), default=0.0
+    )
+    heads: HeadSet | None = key_heads_parameter()
 
     def edit_keys(self, keys: Tensor, layer: int) -> Tensor:
         """The amplified keys, [row, token, key-value head, size]."""
         if self.gain == 0 and self.rest_gain == 0:
             return keys
-        return moved(keys, _seka_matrices(self, layer, keys.device))
+        return add_product(keys, _seka_matrices(self, layer, keys.device))
 
 
 @lru_cache(maxsize=1024)
@@ -129,17 +150,16 @@ def _seka_matrices(method: Seka, layer: int, device: torch.device) -> Tensor:
     import torch
 
     file, index = method.file, method.file.index_of(layer)
-
-    def part(sign: str, *, behind: bool) -> Tensor:
-        vectors, values = (file.tensor(f"{sign}.{x}", device)[index] for x in ("vectors", "values"))
-        return projection(vectors, values, method.coverage, behind=behind)
-
     with torch.inference_mode(False):  # passes with gradients use it too
-        both = method.gain * part("positive", behind=False)
+        vectors = file.tensor("positive.vectors", device)[index]
+        values = file.tensor("positive.values", device)[index]
+        sums = method.gain * projection(vectors, values, method.coverage)
         if method.rest_gain:
-            both = both + method.rest_gain * part("negative", behind=True)
+            vectors = file.tensor("negative.vectors", device)[index]
+            values = file.tensor("negative.values", device)[index]
+            sums = sums + method.rest_gain * rest_projection(vectors, values, method.coverage)
         chosen = chosen_heads(file, method.threshold, method.heads, layer, device)
-        return both * chosen[:, None, None] / 2
+        return sums * chosen[:, None, None] / 2
 
 
 @method
@@ -157,14 +177,14 @@ class Prism(KeyMethod):
     name: ClassVar[str] = "prism"
     source: ClassVar[str] = "Ge et al. 2026, arXiv 2603.10705"
 
-    file: Fitted = parameter(*fitted_file("prism"))
+    file: Fitted = file_parameter("prism")
     gain: float = parameter("of keys; 0 leaves them as they are", number(0), "0.4", default=0.4)
     value_gain: float = parameter("of values; 0 leaves them as they are", number(0), default=0.0)
-    coverage: float = parameter(*_COVERAGE, default=0.9)
+    coverage: float = _coverage_parameter()
     offset: float = parameter(
         "delta, taken from the distance in each head", number(0), default=0.08
     )
-    heads: HeadSet | None = parameter(*KEY_HEADS, default=None)
+    heads: HeadSet | None = key_heads_parameter()
 
     @property
     def edits_values(self) -> bool:
@@ -173,13 +193,15 @@ class Prism(KeyMethod):
 
     def edit_keys(self, keys: Tensor, layer: int) -> Tensor:
         """The amplified keys, [row, token, key-value head, size]."""
-        return moved(keys, _prism_matrices(self, "keys", layer, keys.device)) if self.gain else keys
+        if self.gain == 0:
+            return keys
+        return add_product(keys, _prism_matrices(self, "keys", layer, keys.device))
 
     def edit_values(self, values: Tensor, layer: int) -> Tensor:
         """The amplified values, [row, token, key-value head, size]."""
         if not self.edits_values:
             return values
-        return moved(values, _prism_matrices(self, "values", layer, values.device))
+        return add_product(values, _prism_matrices(self, "values", layer, values.device))
 
 
 @lru_cache(maxsize=1024)
@@ -188,11 +210,11 @@ def _prism_matrices(method: Prism, part: str, layer: int, device: torch.device) 
     import torch
 
     file, index = method.file, method.file.index_of(layer)
-    gain, distances = (
-        (method.gain, DISTANCE) if part == "keys" else (method.value_gain, "values.distance")
-    )
+    gain = method.gain if part == "keys" else method.value_gain
+    distances = DISTANCE if part == "keys" else VALUE_DISTANCE
     with torch.inference_mode(False):  # passes with gradients use it too
-        vectors, values = (file.tensor(f"{part}.{x}", device)[index] for x in ("vectors", "values"))
+        vectors = file.tensor(f"{part}.vectors", device)[index]
+        values = file.tensor(f"{part}.values", device)[index]
         distance = file.tensor(distances, device)[index]
         weight = gain * torch.nn.functional.softplus(distance - method.offset)
         weight = weight * chosen_heads(file, 0.0, method.heads, layer, device)

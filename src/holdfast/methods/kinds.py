@@ -114,8 +114,8 @@ def requirements(method: object) -> frozenset[Ability]:
 
 def in_words(abilities: Iterable[Ability]) -> str:
     """Abilities in a sentence, in the order of `Ability`; "nothing" for none."""
-    chosen = set(abilities)
-    *others, last = [ability.value for ability in Ability if ability in chosen] or ["nothing"]
+    needed = set(abilities)
+    *others, last = [ability.value for ability in Ability if ability in needed] or ["nothing"]
     return f"{', '.join(others)} and {last}" if others else last
 
 

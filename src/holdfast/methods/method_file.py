@@ -46,8 +46,31 @@ def is_file(spec: str) -> bool:
 
 def read_method_file(path: Path | str) -> MethodFile:
     """The contents of a method file; a `UsageError` if it cannot be read."""
+    content = _read_json(path)
+    method = content.get("method") if isinstance(content, dict) else None
+    if not isinstance(method, str) or is_file(method):
+        raise UsageError(
+            f'The method file {path} gives {method!r} as its method; write {{"method":'
+            ' "split-softmax:exponent=0.5"}.',
+            option="method",
+            value=method,
+        )
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        return MethodFile.model_validate(content)
+    except ValidationError as error:
+        field = ".".join(map(str, error.errors()[0]["loc"]))
+        raise UsageError(
+            f"The method file {path} has a {field!r} that `holdfast calibrate` cannot have written;"
+            " correct it, or leave it out.",
+            option="method",
+            value=str(path),
+        ) from error
+
+
+def _read_json(path: Path | str) -> Any:
+    """The JSON of a method file."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         calibrated = Path(path).with_name("summary.json")
         if isinstance(error, FileNotFoundError) and calibrated.is_file():
@@ -66,24 +89,6 @@ def read_method_file(path: Path | str) -> MethodFile:
         raise UsageError(
             f"The method file {path} is not JSON ({error}); write it with `holdfast calibrate"
             " --budget`.",
-            option="method",
-            value=str(path),
-        ) from error
-    method = content.get("method") if isinstance(content, dict) else None
-    if not isinstance(method, str) or is_file(method):
-        raise UsageError(
-            f'The method file {path} gives {method!r} as its method; write {{"method":'
-            ' "split-softmax:exponent=0.5"}.',
-            option="method",
-            value=method,
-        )
-    try:
-        return MethodFile.model_validate(content)
-    except ValidationError as error:
-        field = ".".join(map(str, error.errors()[0]["loc"]))
-        raise UsageError(
-            f"The method file {path} has a {field!r} that `holdfast calibrate` cannot have written;"
-            " correct it, or leave it out.",
             option="method",
             value=str(path),
         ) from error

@@ -24,17 +24,29 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Values:
-    """The values that a parameter takes."""
+    """The values that a parameter takes.
 
-    words: str  # the values as messages name them
-    schema: dict[str, Any]  # the values as JSON Schema
-    # given the names of the method and of the parameter, and a value: the value to keep, or a
-    # `UsageError` that names all three
+    Args:
+        words: the values as messages name them.
+        schema: the values as JSON Schema.
+        check: given the names of the method and of the parameter, and a value: returns the value to
+            use, or raises a `UsageError` that names all three.
+        read: makes the value to check from the text in a spec string; a `ValueError` has the right
+            form in words.
+        read_file: the same where the text may name a file; None: these values are in no file.
+    """
+
+    words: str
+    schema: dict[str, Any]
     check: Callable[[str, str, Any], object]
-    # the value to check, from the text in a spec string; a `ValueError` has the right form in words
     read: Callable[[str], object] = str
-    # the same where the text may name a file; None: no text of these values does
     read_file: Callable[[str], object] | None = None
+
+    def read_spec(self, text: str, *, files: bool) -> object:
+        """The value, not checked yet, of a text in a spec string, which may name `files` or not."""
+        if files and self.read_file is not None:
+            return self.read_file(text)
+        return self.read(text)
 
 
 @dataclass(frozen=True)
@@ -49,41 +61,6 @@ class Parameter:
 def parameter(description: str, values: Values, example: str = "", default: Any = MISSING) -> Any:
     """A field of a method's class, with the arguments of `Parameter`."""
     return field(default=default, metadata={"parameter": Parameter(description, values, example)})
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(parameter, field))
-def method(cls: type[C]) -> type[C]:
-    """Makes a class with parameters a frozen dataclass that checks them.
-
-    Creating an object with a value that its parameter does not take raises a `UsageError`; for a
-    number, a `ParameterOutOfRange`. A class whose parameters depend on each other refuses what does
-    not fit in `check_parameters()`.
-    """
-    cls.__post_init__ = _check_parameters  # type: ignore[attr-defined]
-    return dataclass(frozen=True)(cls)
-
-
-def _check_parameters(method: Any) -> None:
-    for name, declared in parameters_of(type(method)).items():
-        value = declared.values.check(method.name, name, getattr(method, name))
-        object.__setattr__(method, name, value)
-    if hasattr(method, "check_parameters"):
-        method.check_parameters()
-
-
-def parameters_of(method: type[Any]) -> dict[str, Parameter]:
-    """The parameters that a class declares, in order."""
-    return {
-        field.name: field.metadata["parameter"]
-        for field in dataclasses.fields(method)
-        if "parameter" in field.metadata
-    }
-
-
-def required_parameters(method: type[Any]) -> tuple[str, ...]:
-    """The parameters that have no default."""
-    required = [field.name for field in dataclasses.fields(method) if field.default is MISSING]
-    return tuple(name for name in required if name in parameters_of(method))
 
 
 def refused(owner: str, name: str, value: object, form: str, allowed: object = None) -> UsageError:
@@ -104,8 +81,8 @@ def number(
     share: bool = False,
 ) -> Values:
     """The numbers of a `Range`."""
-    taken = Range(low, high, above_low, below_high, share)
-    return Values(taken.words, taken.schema, taken.check_value, _read_number)
+    numbers = Range(low, high, above_low, below_high, share)
+    return Values(numbers.words, numbers.schema, numbers.check_value, read=_read_number)
 
 
 def whole(low: int) -> Values:
@@ -116,7 +93,7 @@ def whole(low: int) -> Values:
         return whole_value(owner, name, int(value) if is_whole else value, low)
 
     words = f"a whole number from {low} upwards"
-    return Values(words, {"type": "integer", "minimum": low}, check, _read_number)
+    return Values(words, {"type": "integer", "minimum": low}, check, read=_read_number)
 
 
 def _read_number(text: str) -> float:
@@ -149,7 +126,7 @@ NAMES = Values(
     "NAME/NAME",
     {"type": "array", "items": {"type": "string", "minLength": 1}},
     _check_names,
-    lambda text: text.split("/"),
+    read=lambda text: text.split("/"),
 )
 
 
@@ -169,7 +146,7 @@ def _read_text(text: str) -> str:
         raise ValueError('a text in double quotes, with \\" for one inside') from None
 
 
-TEXT = Values("a text", {"type": "string", "minLength": 1}, _check_text, _read_text)
+TEXT = Values("a text", {"type": "string", "minLength": 1}, _check_text, read=_read_text)
 
 
 def _check_heads(owner: str, name: str, value: Any) -> HeadSet | None:
@@ -185,40 +162,95 @@ _HEADS = Values(
     "LAYER.HEAD/LAYER.HEAD or FILE.json",
     {"type": "array", "items": _PAIR, "minItems": 1},
     _check_heads,
-    partial(read_heads, files=False),
+    read=partial(read_heads, files=False),
     read_file=read_heads,
 )
 _LAYERS = Values(
     "LAYER/LAYER",
     _NUMBERS_FROM_0 | {"minItems": 1},
     lambda owner, name, value: checked_layers(owner, value),
-    read_layers,
+    read=read_layers,
 )
 
 
-# Parameters that several methods share, but for their default: parameter(*HEADS, default=None)
-
-HEADS = ("the heads that it touches; all of them without", _HEADS)
-KEY_HEADS = (
-    "the key-value heads that it touches, each for all query heads that read it; all without",
-    _HEADS,
-)
-LAYERS = ("the layers that it touches; those that the file chose without", _LAYERS)
-
-
-def fitted_file(method: str) -> tuple[str, Values, str]:
-    """The parameter that names the file that `holdfast fit` made for a method."""
+def _file_fitted_for(method: str) -> Values:
+    """The files that `holdfast fit` made for a method."""
 
     def check(owner: str, name: str, value: Any) -> Fitted:
         if isinstance(value, Fitted) and value.method == method:
             return value
         return read_fitted(str(value.path if isinstance(value, Fitted) else value), method)
 
-    values = Values(
+    return Values(
         f"FILE{SUFFIX} of holdfast fit",
         {"type": "string", "description": "the digest of a file that the server has read"},
         check,
-        partial(read_fitted, method=method, files=False),
+        read=partial(read_fitted, method=method, files=False),
         read_file=partial(read_fitted, method=method),
     )
-    return "what was fitted on the model", values, f"{method}{SUFFIX}"
+
+
+# Parameters that several methods share
+
+
+def heads_parameter() -> Any:
+    """`heads`: None for all of them."""
+    return parameter("the heads that it touches; all of them without", _HEADS, default=None)
+
+
+def key_heads_parameter() -> Any:
+    """`heads` of a method that edits keys, which several query heads may read; None for all."""
+    description = (
+        "the key-value heads that it touches, each for all query heads that read it; all without"
+    )
+    return parameter(description, _HEADS, default=None)
+
+
+def layers_parameter() -> Any:
+    """`layers`: None for those that the fitted file chose."""
+    return parameter(
+        "the layers that it touches; those that the file chose without", _LAYERS, default=None
+    )
+
+
+def file_parameter(method: str) -> Any:
+    """`file`: that which `holdfast fit` made for this method; it must be given."""
+    return parameter("what was fitted on the model", _file_fitted_for(method), f"{method}{SUFFIX}")
+
+
+# Classes with parameters
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(parameter, file_parameter, field))
+def method(cls: type[C]) -> type[C]:
+    """Makes a class with parameters a frozen dataclass that checks them.
+
+    Creating an object with a value that its parameter does not take raises a `UsageError`; for a
+    number, a `ParameterOutOfRange`. A class whose parameters depend on each other refuses what does
+    not fit in `check_parameters()`.
+    """
+    cls.__post_init__ = _check_parameters  # type: ignore[attr-defined]
+    return dataclass(frozen=True)(cls)
+
+
+def _check_parameters(method: Any) -> None:
+    for name, declared in parameters_of(type(method)).items():
+        value = declared.values.check(method.name, name, getattr(method, name))
+        object.__setattr__(method, name, value)
+    if hasattr(method, "check_parameters"):
+        method.check_parameters()
+
+
+def parameters_of(method: type[Any]) -> dict[str, Parameter]:
+    """The parameters that a class declares, in order."""
+    return {
+        field.name: field.metadata["parameter"]
+        for field in dataclasses.fields(method)
+        if "parameter" in field.metadata
+    }
+
+
+def required_parameters(method: type[Any]) -> tuple[str, ...]:
+    """The parameters that have no default."""
+    required = [field.name for field in dataclasses.fields(method) if field.default is MISSING]
+    return tuple(name for name in required if name in parameters_of(method))

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import LAYERS, fitted_file, method, number, parameter, word
+from holdfast.methods.parameters import (
+    file_parameter,
+    layers_parameter,
+    method,
+    number,
+    parameter,
+    word,
+)
 from holdfast.methods.protocols import EditsHidden
 
 if TYPE_CHECKING:
@@ -48,7 +55,7 @@ class Capping(LayerMethod):
     kind: ClassVar[Kind] = Kind.RESIDUAL
     source: ClassVar[str] = "Lu et al. 2026, arXiv 2601.10387"
 
-    file: Fitted = parameter(*fitted_file("capping"))
+    file: Fitted = file_parameter("capping")
     percentile: float = parameter(
         "where the cap is among the projections of prompted replies",
         number(0, 100),
@@ -58,7 +65,7 @@ class Capping(LayerMethod):
     strength: float = parameter(
         "how much of what exceeds the cap is taken away", number(0, 1, share=True), "1", default=1.0
     )
-    layers: LayerSet | None = parameter(*LAYERS, default=None)
+    layers: LayerSet | None = layers_parameter()
 
     def edit_hidden(self, hidden: Tensor, layer: int) -> Tensor:
         """The capped hidden states, [row, token, size]."""
@@ -99,12 +106,12 @@ class Vector(LayerMethod):
     kind: ClassVar[Kind] = Kind.RESIDUAL
     source: ClassVar[str] = "after arXiv 2507.21509 and arXiv 2410.12877"
 
-    file: Fitted = parameter(*fitted_file("vector"))
+    file: Fitted = file_parameter("vector")
     factor: float = parameter(
         "a; 0 changes nothing, 1 adds the difference", number(0), "0.5", default=0.5
     )
     tokens: str = parameter("which tokens are moved", word("all", "reply"), default="all")
-    layers: LayerSet | None = parameter(*LAYERS, default=None)
+    layers: LayerSet | None = layers_parameter()
 
     def edit_hidden(self, hidden: Tensor, layer: int) -> Tensor:
         """The moved hidden states, [row, token, size]."""

@@ -45,8 +45,10 @@ def read_methods(given: object) -> tuple[Method, ...]:
         return ()
     if not isinstance(given, Iterable) or isinstance(given, (str, type, dict, bytes)):
         given = [given]
-    read = [parse(part) if isinstance(part, str) else (checked_method(part),) for part in given]
-    return tuple(method for methods in read for method in methods)
+    methods: list[Method] = []
+    for part in given:
+        methods += parse(part) if isinstance(part, str) else [checked_method(part)]
+    return tuple(methods)
 
 
 def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
@@ -92,12 +94,11 @@ def _parse_one(text: str, spec: str, files: bool) -> Method:
             )
         texts[parameter] = value
     _check_parameters(method, texts)
-    declared, values = parameters_of(method), dict[str, object]()
+    declared = parameters_of(method)
+    values: dict[str, object] = {}
     for parameter, value in texts.items():
-        taken = declared[parameter].values
-        read = (files and taken.read_file) or taken.read
         try:
-            values[parameter] = read(value)
+            values[parameter] = declared[parameter].values.read_spec(value, files=files)
         except ValueError as error:
             raise refused(name, parameter, value, str(error)) from None
     made: Method = method(**values)
@@ -125,19 +126,19 @@ def class_of(name: str, spec: str) -> type[Any]:
 
 def _check_parameters(method: type[Any], texts: Mapping[str, str]) -> None:
     """Refuses a parameter that the method does not have, and the lack of one that it needs."""
-    known = parameters_of(method)
+    declared = parameters_of(method)
     for parameter in texts:
-        if parameter not in known:
-            raise UnknownName("parameter", parameter, known, owner=method.name)
+        if parameter not in declared:
+            raise UnknownName("parameter", parameter, declared, owner=method.name)
     for parameter in required_parameters(method):
         if parameter not in texts:
-            given = _joined(method.name, [f"{name}={text}" for name, text in texts.items()])
+            spec = _joined(method.name, [f"{name}={text}" for name, text in texts.items()])
             raise UsageError(
                 f"{method.name} needs {parameter}, as in"
-                f" {method.name}:{parameter}={known[parameter].example}, but got {given!r}.",
+                f" {method.name}:{parameter}={declared[parameter].example}, but got {spec!r}.",
                 option=parameter,
-                value=given,
-                allowed=known[parameter].example,
+                value=spec,
+                allowed=declared[parameter].example,
             )
 
 
@@ -165,12 +166,15 @@ def _spec_of_one(method: Method) -> str:
     A method that is not a dataclass is described by its attributes.
     """
     if dataclasses.is_dataclass(method):
-        shown = [field for field in dataclasses.fields(method) if field.repr]
-        defaults = {field.name: field.default for field in shown}
+        defaults = {field.name: field.default for field in dataclasses.fields(method) if field.repr}
     else:
         defaults = dict.fromkeys(getattr(method, "__dict__", ()), dataclasses.MISSING)
     values = {name: getattr(method, name) for name in defaults}
-    changed = [f"{k}={_spec_of_value(v)}" for k, v in values.items() if v != defaults[k]]
+    changed = [
+        f"{name}={_spec_of_value(value)}"
+        for name, value in values.items()
+        if value != defaults[name]
+    ]
     return _joined(method.name, changed)
 
 

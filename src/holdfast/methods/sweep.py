@@ -22,13 +22,13 @@ class Sweep:
     name: str  # the methods with the parameters that stay
     parameter: str  # the name of the parameter that varies
     values: tuple[str, ...]  # its values as written
-    settings: tuple[tuple[Method, ...], ...]  # the methods at each value
+    steerings: tuple[tuple[Method, ...], ...]  # the methods at each value
 
 
 def parse_sweep(spec: str) -> Sweep:
     """Reads a sweep: a spec string in which one parameter has several values, joined by ",".
 
-    If every parameter has one value, the sweep is this one setting.
+    If every parameter has one value, the sweep is this one point.
 
     Raises:
         UsageError: no parameter is named, or more than one has several values, or as `parse`.
@@ -40,31 +40,33 @@ def parse_sweep(spec: str) -> Sweep:
             value=spec,
         )
     parts = [_read_part(text, spec) for text in split_spec(spec, "+")]
-    every = [parameter for part in parts for parameter in part.parameters]
-    several = [parameter for parameter in every if len(parameter.values) > 1]
-    if len(several) > 1 or not every:
-        named = " and ".join(parameter.name for parameter in several)
-        why = f"gives several values to {named}" if named else "names no parameter"
+    parameters = [parameter for part in parts for parameter in part.parameters]
+    swept = [parameter for parameter in parameters if len(parameter.values) > 1]
+    swept = swept or parameters[:1]
+    if len(swept) != 1:
+        names = " and ".join(parameter.name for parameter in swept)
+        why = f"gives several values to {names}" if names else "names no parameter"
         raise UsageError(
             f"The sweep {spec!r} {why}; give one parameter one value or several,"
             " as in split-softmax:exponent=0.9,0.7,0.5.",
             option="sweep",
             value=spec,
         )
-    swept = (several or every)[0]
+    (parameter,) = swept
 
     def with_value(value: str | None) -> str:
         """The spec string with this value of the parameter; None: without the parameter."""
-        return "+".join(part.spec_with(swept, value) for part in parts)
+        return "+".join(part.spec_with(parameter, value) for part in parts)
 
-    settings = tuple(parse(with_value(value)) for value in swept.values)
-    if len(set(settings)) < len(settings):
+    steerings = tuple(parse(with_value(value)) for value in parameter.values)
+    if len(set(steerings)) < len(steerings):
         raise UsageError(
-            f"The sweep {spec!r} gives {swept.name} the same value twice; give each value once.",
+            f"The sweep {spec!r} gives {parameter.name} the same value twice; give each value"
+            " once.",
             option="sweep",
             value=spec,
         )
-    return Sweep(with_value(None), swept.name, tuple(swept.values), settings)
+    return Sweep(with_value(None), parameter.name, tuple(parameter.values), steerings)
 
 
 @dataclass(eq=False)
@@ -96,11 +98,11 @@ def _read_part(text: str, spec: str) -> _Part:
     class_of(name, spec)  # refuses one that there is not
     parameters: list[_Parameter] = []
     for pair in split_spec(listed, ",") if listed else ():
-        before, equals, value = (side.strip() for side in pair.partition("="))
-        if equals and all(parameter.name != before for parameter in parameters):
-            parameters.append(_Parameter(before, [value]))
+        word, equals, value = (side.strip() for side in pair.partition("="))
+        if equals and all(parameter.name != word for parameter in parameters):
+            parameters.append(_Parameter(word, [value]))
         elif parameters and not equals:
-            parameters[-1].values.append(before)
+            parameters[-1].values.append(word)
         else:
             raise UsageError(
                 f"A sweep takes each parameter once as PARAMETER=VALUE,VALUE, not {pair!r} in"

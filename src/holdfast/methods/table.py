@@ -82,12 +82,15 @@ class LayerTable:
         """The table of one row, from the entry of each head; float64 on the host."""
         import torch
 
-        numbers = [[entry.bias, entry.exponent, entry.floor] for entry in heads]
+        rows = [[entry.bias, entry.exponent, entry.floor] for entry in heads]
         with torch.inference_mode(False):  # passes with gradients use it too
-            made = torch.tensor(numbers, dtype=torch.double).T[:, None]
-        bias, exponent, floor = made
-        flags = bias != 0, exponent != 1, floor > -math.inf
-        return cls(made, *(bool(flag.any()) for flag in flags))
+            numbers = torch.tensor(rows, dtype=torch.double).T[:, None]
+        return cls(
+            numbers,
+            adds=any(entry.bias != 0 for entry in heads),
+            powers=any(entry.exponent != 1 for entry in heads),
+            floors=any(entry.floor > -math.inf for entry in heads),
+        )
 
     @property
     def only_adds(self) -> bool:
@@ -173,8 +176,9 @@ class TableMethod(ShiftsAttention, Protocol):
         method: Any = self
         table = head_table((method,))
         assert table is not None, "a method that has an entry has a table"
-        like = log_odds.dtype, log_odds.device
-        return layer_table([table], layer, log_odds.shape[1], *like).shift(log_odds)
+        heads = log_odds.shape[1]
+        rule = layer_table([table], layer, heads, log_odds.dtype, log_odds.device)
+        return rule.shift(log_odds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +195,7 @@ class HeadTable:
 
     def of_layer(self, layer: int, heads: int) -> list[TableEntry]:
         """The entry of each head of a layer; a `UsageError` for a head that the layer lacks."""
-        named = [head for head in self.entries if head is not None]
+        named = [pair for pair in self.entries if pair is not None]
         if missing := [head for at, head in named if at == layer and head >= heads > 1]:
             raise UsageError(
                 f"Layer {layer} has {heads} heads, so there is no head {max(missing)}.",
@@ -213,8 +217,8 @@ def head_table(methods: tuple[ShiftsAttention, ...]) -> HeadTable | None:
     named = frozenset().union(*(method.heads or () for method in in_table))
     entries = dict[Head | None, TableEntry]()
     for head in (None, *named):
-        moving = (m for m in in_table if m.heads is None or head in m.heads)
-        entry = _composed(method.entry_on(head) for method in moving)
+        touching = (method for method in in_table if method.heads is None or head in method.heads)
+        entry = _composed(method.entry_on(head) for method in touching)
         if entry is None:
             return None
         entries[head] = entry
@@ -240,11 +244,11 @@ def layer_table(
     import torch
 
     columns = heads if any(row.names_heads for row in rows) else 1
-    made = {row: _one_row(row, layer, columns, dtype, device) for row in dict.fromkeys(rows)}
+    by_row = {row: _one_row(row, layer, columns, dtype, device) for row in dict.fromkeys(rows)}
     if len(rows) == 1:
-        return made[rows[0]]
-    numbers = torch.cat([made[row].numbers for row in rows], 1)
-    tables = made.values()
+        return by_row[rows[0]]
+    numbers = torch.cat([by_row[row].numbers for row in rows], 1)
+    tables = by_row.values()
     return LayerTable(
         numbers,
         adds=any(table.adds for table in tables),

@@ -122,7 +122,7 @@ def _steering(request: Request, messages: Messages, emphasis: Sequence[TextRange
     prompted = has_prompt(messages)
     emphasised = bool(emphasis)
     rest = request.compiled.without_edits
-    idle = rest.without_target(prompted=prompted, emphasised=emphasised)
+    idle = rest.lacking_target(prompted=prompted, emphasised=emphasised)
     methods = [method for method in rest.methods if method not in idle.methods]
     return _Steering(spec_of(methods), request.trace and (prompted or emphasised))
 

@@ -264,7 +264,7 @@ class Request:
 
     def check_span(self, name: str = "") -> None:
         """Refuses a method that lacks a span; `name` identifies the request among several."""
-        idle = self.compiled.without_target(
+        idle = self.compiled.lacking_target(
             prompted=not self.plain and has_prompt(self.messages),
             emphasised=bool(self.emphasis),
         )

@@ -21,7 +21,7 @@ from holdfast.files import write_whole
 from holdfast.report.page import Picture, Table, render
 from holdfast.report.wording import with_interval
 
-S = TypeVar("S")  # a scale
+Scale = TypeVar("Scale")
 _WORDS = {
     SUPPORTED: "supported by this run",
     CONTRADICTED: "contradicted by this run",
@@ -77,36 +77,30 @@ def claim_that(text: str, value: Estimate, sign: int, measured: str, remark: str
     evidence = f"{measured} {in_words(value)}.{remark}"
     if value.mean is None:
         return Claim(text, NOT_JUDGED, evidence)
-    why = verdict_on(value).why
-    return Claim(
-        text, judge(value, sign), f"{evidence} It cannot tell: {why}." if why else evidence
-    )
+    if why := verdict_on(value).why:
+        evidence = f"{evidence} It cannot tell: {why}."
+    return Claim(text, judge(value, sign), evidence)
 
 
-def judged(claims: Iterable[Claim], why: str) -> tuple[Claim, ...]:
-    """The claims; all become not judged if `why` gives a reason."""
-    if not why:
-        return tuple(claims)
-    return tuple(
-        replace(claim, verdict=NOT_JUDGED, evidence=f"{claim.evidence} {why}".strip())
-        for claim in claims
-    )
+def not_judged(claim: Claim, why: str) -> Claim:
+    """The claim with the verdict that it could not be judged, and why."""
+    return replace(claim, verdict=NOT_JUDGED, evidence=f"{claim.evidence} {why}".strip())
 
 
 def not_run(
-    figure: tuple[str, str], texts: Iterable[str], why: str, kind: str = "Figure"
+    number: str, title: str, texts: Iterable[str], why: str, kind: str = "Figure"
 ) -> Figure:
-    """A figure or table, by its number and title, whose claims are not judged, and why."""
+    """A figure or table whose claims, of these texts, are not judged, and why."""
     claims = tuple(Claim(text, NOT_JUDGED, why) for text in texts)
-    return Figure(*figure, "Not run.", claims=claims, kind=kind)
+    return Figure(number, title, "Not run.", claims=claims, kind=kind)
 
 
 def in_words(value: Estimate) -> str:
     """+0.123 [+0.045, +0.201] (n = 50), over n conversations or samples."""
     if value.mean is None:
         return "not measured"
-    none = "" if value.low is not None else ": no interval"
-    return f"{with_interval(value, lambda number: f'{number:+.3f}')} (n = {value.n}{none})"
+    interval = "" if value.low is not None else ": no interval"
+    return f"{with_interval(value, lambda number: f'{number:+.3f}')} (n = {value.n}{interval})"
 
 
 def pngs(paths: Iterable[Path], *names: str) -> tuple[Path, ...]:
@@ -116,7 +110,7 @@ def pngs(paths: Iterable[Path], *names: str) -> tuple[Path, ...]:
     )
 
 
-def scale_of(name: str, scales: Mapping[str, S]) -> S:
+def scale_of(name: str, scales: Mapping[str, Scale]) -> Scale:
     """The scale of that name; an unknown one raises UnknownName."""
     if name not in scales:
         raise UnknownName("scale", name, scales)
@@ -124,7 +118,7 @@ def scale_of(name: str, scales: Mapping[str, S]) -> S:
 
 
 def publish(
-    made: Iterable[Figure],
+    figures: Iterable[Figure],
     title: str,
     facts: Sequence[str],
     out: Path,
@@ -133,21 +127,21 @@ def publish(
     """Writes `index.html` and `findings.json` into a folder; returns the path of the page.
 
     Args:
-        made: the figures, which are made one by one.
+        figures: as they are made, one by one.
         facts: on what was measured, in a few words each.
         notify: receives a line on each claim as soon as its figure is made.
     """
-    figures = []
-    for figure in made:
-        figures.append(figure)
+    published: list[Figure] = []
+    for figure in figures:
+        published.append(figure)
         for claim in figure.claims:
             notify(f"{figure.name}: {claim.verdict}. {claim.text} {claim.evidence}")
     rows = [
         {**asdict(figure), "images": [path.relative_to(out).as_posix() for path in figure.images]}
-        for figure in figures
+        for figure in published
     ]
     write_whole(out / "findings.json", json.dumps(rows, indent=1) + "\n")
-    counts = Counter(claim.verdict for figure in figures for claim in figure.claims)
+    counts = Counter(claim.verdict for figure in published for claim in figure.claims)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
     html = render(
         "reproduction.html.j2",
@@ -155,7 +149,7 @@ def publish(
         title,
         lines=[f"Claims: {summary}."],
         facts=facts,
-        figures=figures,
+        figures=published,
         words=_WORDS,
     )
     return write_whole(out / "index.html", html)

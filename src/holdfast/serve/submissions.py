@@ -203,7 +203,7 @@ def _choose_methods(
         if not default:
             return Steering((), "neither the request nor the server asks for steering")
         compiled = compile_methods(default)
-        idle = compiled.without_target(prompted=prompted, emphasised=emphasised)
+        idle = compiled.lacking_target(prompted=prompted, emphasised=emphasised)
         if not idle:
             return Steering(tuple(default))
         if idle.needs_system_prompt:
@@ -213,7 +213,7 @@ def _choose_methods(
     if not methods:
         return Steering((), "the request asks for none")
     compiled = compile_methods(methods)
-    if idle := compiled.without_target(prompted=prompted, emphasised=emphasised):
+    if idle := compiled.lacking_target(prompted=prompted, emphasised=emphasised):
         message = (
             f"steering {idle.spec} needs a system prompt or emphasis, and there is neither; add"
             " one, or ask for steering none."

@@ -63,10 +63,12 @@ def edits_of(rows: Sequence[EditedRow], width: int, device: torch.device) -> lis
             by_methods.setdefault(row.compiled, []).append(index)
     groups = []
     for compiled, indices in by_methods.items():
-        chosen = [rows[index] for index in indices]
-        if _acts(compiled, chosen):
-            which = None if len(chosen) == len(rows) else _on_device(tuple(indices), device)
-            groups.append(_group(compiled, which, chosen, width, device))
+        group_rows = [rows[index] for index in indices]
+        if not _acts(compiled, group_rows):
+            continue
+        has_all = len(indices) == len(rows)
+        row_indices = None if has_all else _on_device(tuple(indices), device)
+        groups.append(_group(compiled, row_indices, group_rows, width, device))
     return groups
 
 
@@ -74,30 +76,30 @@ def _acts(compiled: CompiledMethods, rows: Sequence[EditedRow]) -> bool:
     """Whether any edit is made in a pass: keys are computed once, with the prompt."""
     if compiled.keys and any(row.has_span for row in rows):
         return True
-    replies = any(row.first + row.tokens > row.prompt for row in rows)
-    return any(replies or not method.reply_only for method in compiled.hidden)
+    generates = any(row.first + row.tokens > row.prompt for row in rows)
+    return any(generates or not method.reply_only for method in compiled.hidden)
 
 
 def _group(
     compiled: CompiledMethods,
-    which: Tensor | None,
+    row_indices: Tensor | None,
     rows: Sequence[EditedRow],
     width: int,
     device: torch.device,
 ) -> EditGroup:
     span = reply = None
     if any(row.has_span for row in rows):
-        marks = torch.zeros(len(rows), width, dtype=torch.bool)
+        in_span = torch.zeros(len(rows), width, dtype=torch.bool)
         for number, row in enumerate(rows):
-            part = row.span[row.first : row.first + row.tokens]
-            marks[number, row.padding : row.padding + len(part)] = part
-        span = marks.to(device)
+            computed = row.span[row.first : row.first + row.tokens]
+            in_span[number, row.padding : row.padding + len(computed)] = computed
+        span = in_span.to(device)
     if any(row.first < row.prompt for row in rows):
         generated = torch.zeros(len(rows), width, dtype=torch.bool)
         for number, row in enumerate(rows):
             generated[number, row.padding + max(row.prompt - row.first, 0) :] = True
         reply = generated.to(device)
-    return EditGroup(compiled, which, span, reply)
+    return EditGroup(compiled, row_indices, span, reply)
 
 
 @lru_cache(maxsize=256)

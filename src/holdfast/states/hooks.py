@@ -71,8 +71,11 @@ def watched(
 
         return note
 
-    chosen = [(site, layer, point) for site in wanted for layer, point in points[site].items()]
-    with hooked([(point.module, keep(site, layer, point)) for site, layer, point in chosen]):
+    hooks: list[tuple[torch.nn.Module, Callable[[Tensor], Tensor]]] = []
+    for site in wanted:
+        for layer, point in points[site].items():
+            hooks.append((point.module, keep(site, layer, point)))
+    with hooked(hooks):
         yield seen
 
 
@@ -110,14 +113,16 @@ def _hook(edits: _Edits, site: Site, layer: int, point: HookPoint) -> Callable[.
 def _edit(edits: _Edits, site: Site, layer: int, states: Tensor) -> Tensor:
     """The states of a layer, [row, token, ...], edited by the methods of all groups."""
     for group in edits:
-        methods = [m for m in _methods_at(site, group.compiled) if layer in m.touched_layers]
+        methods = [
+            method for method in _methods_at(site, group.compiled) if layer in method.touched_layers
+        ]
         if not methods:
             continue
-        group_states = first = group.of(states)
+        before = after = group.of(states)
         for method in methods:
-            group_states = _edit_group(site, layer, group, method, group_states)
-        if group_states is not first:
-            states = group.put(group_states, states)
+            after = _edit_group(site, layer, group, method, after)
+        if after is not before:
+            states = group.put(after, states)
     return states
 
 

@@ -131,8 +131,12 @@ def _inspect(model: PreTrainedModel) -> Sites:
     for site in (Site.KEYS, Site.VALUES):
         parts = {layer: part_of(module, site.value) for layer, module in attention.items()}
         modules[site] = {layer: part for layer, part in parts.items() if part is not None}
-    heads = getattr(config, "num_attention_heads", 0), getattr(config, "num_key_value_heads", 0)
-    tokens = next(count for count in (7, 11, 13) if count not in heads)
+    head_counts = (
+        getattr(config, "num_attention_heads", 0),
+        getattr(config, "num_key_value_heads", 0),
+    )
+    # so that the axis of the tokens is known by its length
+    tokens = next(count for count in (7, 11, 13) if count not in head_counts)
     seen = _outputs(model, modules, tokens)
     if unrotated := _unrotated_keys(model, modules, seen, attention, tokens):
         modules[Site.KEYS] |= unrotated
@@ -163,16 +167,16 @@ def _point_of(
     if output.shape[0] != 1:
         return None
     if site is Site.HIDDEN:
-        right = output.ndim == 3 and output.shape[1] == tokens
-        return HookPoint(module) if right else None
+        is_known = output.ndim == 3 and output.shape[1] == tokens
+        return HookPoint(module) if is_known else None
     if output.ndim == 4 and output.shape[1] == tokens:
         return HookPoint(module, Axes.TOKENS_FIRST, output.shape[3])
     if output.ndim == 4 and output.shape[2] == tokens:
         return HookPoint(module, Axes.HEADS_FIRST, output.shape[3])
     size = getattr(attention, "head_dim", None) or getattr(config, "head_dim", None)
     size = size or config.hidden_size // config.num_attention_heads
-    right = output.ndim == 3 and output.shape[1] == tokens and output.shape[2] % size == 0
-    return HookPoint(module, Axes.FLAT, size) if right else None
+    is_flat = output.ndim == 3 and output.shape[1] == tokens and output.shape[2] % size == 0
+    return HookPoint(module, Axes.FLAT, size) if is_flat else None
 
 
 def _unrotated_keys(

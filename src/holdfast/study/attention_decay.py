@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast import drift
 from holdfast.analysis.decay import Dialog
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 
+class TracedRun(NamedTuple):
+    """Self-chats, in order, with the attention traces of each."""
+
+    records: list[Conversation]
+    dialogs: Sequence[Dialog]
+
+
 def run_traced(
     model: LocalModel,
     suite: drift.Suite,
@@ -27,18 +34,17 @@ def run_traced(
     settings: drift.Settings,
     methods: Sequence[Method] = (),
     running: drift.Running = drift.Running(),
-) -> tuple[list[Conversation], list[Dialog]]:
-    """Runs self-chats, or resumes those in `out`; returns their records and attention traces."""
+) -> TracedRun:
+    """Runs self-chats, or resumes those in `out`, with their attention traces."""
     check(model)
     running = replace(running, traces=True)
     run = drift.run(model, suite, out, settings, [methods], running=running)
     records = sorted(run.conversations, key=lambda record: record.conversation)
-    return records, [
-        read_traces(Path(out), record.method, record.conversation) for record in records
-    ]
+    dialogs = [read_traces(Path(out), record.method, record.conversation) for record in records]
+    return TracedRun(records, dialogs)
 
 
-def settings_for(conversations: int = 40, rounds: int = 8, seed: int = 0) -> drift.Settings:
+def traced_settings(conversations: int = 40, rounds: int = 8, seed: int = 0) -> drift.Settings:
     """The protocol of the dialogs: at least 2, for an interval, of at least 2 rounds."""
     ranges.whole_number("trace", "conversations", conversations, 2)
     ranges.whole_number("trace", "rounds", rounds, 2)

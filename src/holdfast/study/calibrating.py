@@ -7,19 +7,21 @@ folders, `stability` and `capability`; both can be resumed.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast import drift, records
-from holdfast import methods as steering
+from holdfast.drift.progress import Progress
 from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import resolve_settings
 from holdfast.drift.run_identity import COMPATIBILITY as OF_DRIFT
 from holdfast.drift.run_identity import identity_of_user_source
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Ability, Method
+from holdfast.methods import Ability, spec_of
 from holdfast.models.capabilities import supports
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import FailedRequest, OutageWatch
@@ -27,13 +29,18 @@ from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.records.folder import refuse_other_command
 from holdfast.records.identity import SweepIdentity
-from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
+from holdfast.study.calibration_plan import (
+    Plan,
+    calibration_settings,
+    choose_prompts,
+    conversations,
+)
 from holdfast.study.capability import Capability
 from holdfast.study.questions import Questioner
 
 
 def _wider(recorded: Sequence[Any], given: Sequence[Any]) -> list[Any] | None:
-    """This command's sweeps if they include every setting of those in the folder, else None."""
+    """This command's sweeps if they include all methods of those in the folder, else None."""
 
     def methods_of(sweeps: Sequence[Any]) -> list[str]:
         read = map(SweepIdentity.model_validate, sweeps)
@@ -63,6 +70,13 @@ _STABILITY = dataclasses.replace(
 )
 
 
+class CalibrationRuns(NamedTuple):
+    """The two runs of a calibration."""
+
+    stability: records.Run
+    capability: records.Run
+
+
 def calibrate(
     model: ChatModel,
     suite: drift.Suite | str,
@@ -70,7 +84,7 @@ def calibrate(
     out: Path | str,
     plan: Plan = Plan(),
     running: drift.Running = drift.Running(),
-) -> tuple[records.Run, records.Run]:
+) -> CalibrationRuns:
     """Measures stability and capability without any method and at every point of the sweeps;
     resumes what `out` holds.
 
@@ -83,106 +97,160 @@ def calibrate(
         UsageError: methods given twice, fewer than four conversations.
         ModelError: methods that the model cannot apply, or too many failed questions in a row; a
             single failed question is noted, and asked again by the next command.
-        AnotherRun: as `check_before_loading`.
+        AnotherRun: the folder holds anything but this calibration.
     """
     if not isinstance(suite, drift.Suite):
         suite = choose_prompts(drift.load_suite(suite), plan=plan)
-    settings, count = plan.settings, conversations(suite, plan)
-    protocol = settings_for(suite, plan)
-    for setting in settings:
-        check_in_dialogs(model, setting, suite.cases, protocol)
-        _check_reading(model, setting, capability, plan.reading)
-    asked_for = check_before_loading(out, suite, capability, plan)
-    cast, folder = drift.Cast(user_turns=plan.user_turns), Path(out) / "stability"
-    stability = drift.run(model, suite, folder, protocol, settings, cast=cast, running=running)
-    methods = {steering.spec_of(setting): setting for setting in settings}
-    identity = {**stability.manifest.identity.to_json(), "methods": list(methods), **asked_for}
-    about = {"command": "calibrate", "argv": running.command, **facts_about(model)}
-    with records.open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
+    settings = calibration_settings(suite, plan)
+    for methods in plan.steerings:
+        check_in_dialogs(model, methods, suite.cases, settings)
+    _check_reading(model, capability, plan.reading)
+    check_before_loading(out, suite, capability, plan)
+    stability = drift.run(
+        model,
+        suite,
+        Path(out) / "stability",
+        settings,
+        plan.steerings,
+        cast=drift.Cast(user_turns=plan.user_turns),
+        running=running,
+    )
+    questions = _Questions(model, suite, capability, plan, stability)
+    return CalibrationRuns(stability, questions.ask(Path(out) / "capability", running))
 
-        def note(failed: FailedRequest) -> None:
-            name, question = failed.name
-            run.note_failure(name, question % count, failed.why, failed.reason)
 
-        watch = OutageWatch(note, "question")
-        cases = {case.id: case for case in suite.cases}
-        questioners = {
-            name: Questioner(model, setting, cases, capability, plan, count, watch)
-            for name, setting in methods.items()
+@dataclass(frozen=True)
+class _Questions:
+    """The questions of a calibration, to be asked in the dialogs of its stability run."""
+
+    model: ChatModel
+    suite: drift.Suite
+    capability: Capability
+    plan: Plan
+    stability: records.Run
+
+    def ask(self, out: Path, running: drift.Running) -> records.Run:
+        """Asks those that the folder lacks, and records the answers there."""
+        identity = {
+            **self.stability.manifest.identity.to_json(),
+            "methods": list(map(spec_of, self.plan.steerings)),
+            **_identity_of(self.suite, self.capability, self.plan),
         }
-        dialogs = {(row.method, row.conversation): row for row in stability.conversations}
-        groups = records.batches(range(min(count, len(capability.items))), plan.batch)
-        left: list[records.PendingBatch] = []
-        for name in methods:
-            for batch in records.resume(run, name, groups, alone=model.independent):
+        about = {"command": "calibrate", "argv": running.command, **facts_about(self.model)}
+        with records.open_run(out, identity, about, COMPATIBILITY) as run:
+            watch = OutageWatch(partial(self._note_failure, run), "question")
+            questioners = self._questioners(watch)
+            batches = self._unfinished_batches(run, questioners, running.progress)
+            if batches:
+                run_sync(self._ask_batches(batches, questioners, watch, running.progress))
+        return records.read_run(out)
+
+    def _note_failure(self, run: records.OpenRun, failed: FailedRequest) -> None:
+        """Notes a failed question as a failure of the conversation that it was asked in."""
+        name, question = failed.name
+        conversation = question % conversations(self.suite, self.plan)
+        run.note_failure(name, conversation, failed.why, failed.reason)
+
+    def _questioners(self, watch: OutageWatch) -> dict[str, Questioner]:
+        """The questioner of each steering, by its spec string."""
+        cases = {case.id: case for case in self.suite.cases}
+        count = conversations(self.suite, self.plan)
+        return {
+            spec_of(methods): Questioner(
+                self.model, methods, cases, self.capability, self.plan, count, watch
+            )
+            for methods in self.plan.steerings
+        }
+
+    def _unfinished_batches(
+        self, run: records.OpenRun, questioners: Mapping[str, Questioner], progress: Progress
+    ) -> list[records.PendingBatch]:
+        """The conversations that have questions left; reports the questions of the others."""
+        count = min(conversations(self.suite, self.plan), len(self.capability.items))
+        groups = records.batches(range(count), self.plan.batch)
+        pending: list[records.PendingBatch] = []
+        for name, questioner in questioners.items():
+            for batch in records.resume(run, name, groups, alone=self.model.independent):
                 if batch.to_run:
-                    left.append(batch)
+                    pending.append(batch)
                 else:
-                    running.progress(questioners[name].count_in(batch.numbers), 0)
+                    progress(questioner.count_in(batch.numbers), 0)
+        return pending
 
-        async def ask_all() -> None:
-            for batch in left:
-                questioner = questioners[batch.name]
-                rows = await questioner.ask([dialogs[batch.name, n] for n in batch.to_run])
-                for row in rows:
-                    batch.append(row)
-                tokens = sum(row.tokens.forwarded for row in rows)
-                running.progress(questioner.count_in(batch.numbers), tokens)
-            async with model.session() as engine:
-                await watch.finish(engine)
-
-        if left:
-            run_sync(ask_all())
-    return stability, records.read_run(Path(out) / "capability")
+    async def _ask_batches(
+        self,
+        batches: Sequence[records.PendingBatch],
+        questioners: Mapping[str, Questioner],
+        watch: OutageWatch,
+        progress: Progress,
+    ) -> None:
+        dialogs = {
+            (record.method, record.conversation): record for record in self.stability.conversations
+        }
+        for batch in batches:
+            questioner = questioners[batch.name]
+            answers = await questioner.ask([dialogs[batch.name, number] for number in batch.to_run])
+            for record in answers:
+                batch.append(record)
+            tokens = sum(record.tokens.forwarded for record in answers)
+            progress(questioner.count_in(batch.numbers), tokens)
+        async with self.model.session() as engine:
+            await watch.finish(engine)
 
 
 def check_before_loading(
     out: Path | str, suite: drift.Suite, capability: Capability, plan: Plan
-) -> dict[str, Any]:
-    """Refuses what can be refused before a model is loaded; returns the calibration's identity.
+) -> None:
+    """Refuses what can be refused before a model is loaded.
 
     Raises:
         UsageError: a method cannot work with these prompts or in this protocol.
         AnotherRun: the folder holds anything but this calibration.
     """
-    for setting in plan.settings:
-        check_with_rules(setting, suite.cases, settings_for(suite, plan))
+    settings = calibration_settings(suite, plan)
+    for methods in plan.steerings:
+        check_with_rules(methods, suite.cases, settings)
     refuse_other_command(out, "calibrate")
-    asked_for = {
+    resolved = resolve_settings(suite, settings, plan.user_turns)
+    identity_of_chats = {
+        "settings": {"conversations": resolved.conversations},
+        **identity_of_user_source(plan.user_turns),
+    }
+    records.refuse_another(Path(out) / "stability", identity_of_chats, _STABILITY)
+    identity = _identity_of(suite, capability, plan)
+    records.refuse_another(Path(out) / "capability", identity, COMPATIBILITY)
+
+
+def _identity_of(suite: drift.Suite, capability: Capability, plan: Plan) -> dict[str, Any]:
+    """The identity of a calibration beside that of its dialogs, as it is recorded."""
+    sweeps = [
+        SweepIdentity(
+            name=sweep.name,
+            knob=sweep.parameter,
+            values=sweep.values,
+            methods=tuple(map(spec_of, sweep.steerings)),
+        )
+        for sweep in plan.parsed_sweeps
+    ]
+    return {
         "prompts": [case.id for case in suite.cases],
         "capability": capability.name,
         "capability_fingerprint": capability.fingerprint,
         "is_text": capability.is_text,
-        "sweeps": [
-            SweepIdentity(
-                name=sweep.name,
-                knob=sweep.parameter,
-                values=tuple(sweep.values),
-                methods=tuple(map(steering.spec_of, sweep.settings)),
-            ).to_json()
-            for sweep in plan.parsed
-        ],
+        "sweeps": [sweep.to_json() for sweep in sweeps],
         "plan": plan.identity,
     }
-    chats = resolve_settings(suite, settings_for(suite, plan), plan.user_turns)
-    known = {"settings": {"conversations": chats.conversations}}
-    known |= identity_of_user_source(plan.user_turns)
-    records.refuse_another(Path(out) / "stability", known, _STABILITY)
-    records.refuse_another(Path(out) / "capability", asked_for, COMPATIBILITY)
-    return asked_for
 
 
 def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
     """Progress units of `calibrate`: replies and questions."""
-    settings = resolve_settings(suite, settings_for(suite, plan), plan.user_turns)
+    settings = resolve_settings(suite, calibration_settings(suite, plan), plan.user_turns)
     numbers = range(settings.conversations)
     replies = count_replies(suite, settings, plan.user_turns, numbers)
-    return len(plan.settings) * (replies + len(capability.items))
+    return len(plan.steerings) * (replies + len(capability.items))
 
 
-def _check_reading(
-    model: ChatModel, setting: Sequence[Method], capability: Capability, reading: str
-) -> None:
+def _check_reading(model: ChatModel, capability: Capability, reading: str) -> None:
     if reading == "written" and not (capability.lettered or capability.is_text):
         raise UsageError(
             f"The replies to {capability.name} name no letter that --reading=written could read;"

@@ -46,7 +46,7 @@ class Plan:
         sampling: of the dialogs.
         answering: of the written answers.
         batch: conversations that run side by side.
-        conversations: instead of `draws`, the number per setting, each between two newly drawn
+        conversations: instead of `draws`, the number per steering, each between two newly drawn
             prompts (or a prompt and a persona). Intervals are then over prompts too, and hold for
             other prompts of the same kind; with `draws`, they hold only for the prompts used.
         sweeps: methods, each with one or several values of a parameter, as `methods.parse_sweep`
@@ -95,11 +95,11 @@ class Plan:
             )
 
     @property
-    def parsed(self) -> list[Sweep]:
-        """The parsed sweeps; a setting that is given twice is refused."""
+    def parsed_sweeps(self) -> list[Sweep]:
+        """The sweeps; the same methods given twice are refused."""
         sweeps = [self.sweeps] if isinstance(self.sweeps, str) else self.sweeps
         parsed = [parse_sweep(sweep) for sweep in sweeps]
-        names = [spec_of(setting) for sweep in parsed for setting in sweep.settings]
+        names = [spec_of(methods) for sweep in parsed for methods in sweep.steerings]
         if doubled := next((name for name in names if names.count(name) > 1), None):
             raise UsageError(
                 f"The setting {doubled!r} is given twice; give it once.",
@@ -109,19 +109,20 @@ class Plan:
         return parsed
 
     @property
-    def settings(self) -> list[tuple[Method, ...]]:
-        """Every setting to measure, starting with none."""
-        return [(), *(setting for sweep in self.parsed for setting in sweep.settings)]
+    def steerings(self) -> list[tuple[Method, ...]]:
+        """The methods at every point of the sweeps, after the model without any."""
+        return [(), *(methods for sweep in self.parsed_sweeps for methods in sweep.steerings)]
 
     @property
     def identity(self) -> dict[str, Any]:
         """The plan's part of a run's identity; sweeps and user turns have parts of their own."""
         fields = dataclasses.asdict(dataclasses.replace(self, sweeps=(), user_turns=None))
-        return {name: fields[name] for name in fields if name not in ("sweeps", "user_turns")}
+        del fields["sweeps"], fields["user_turns"]
+        return fields
 
 
-USUAL_CONVERSATIONS = 60  # per setting at least, if no number of draws is given
-FEWEST_TO_RECOMMEND = 2 * MIN_SAMPLES  # settings are chosen on one half, and reported on the other
+USUAL_CONVERSATIONS = 60  # per steering at least, if no number of draws is given
+FEWEST_TO_RECOMMEND = 2 * MIN_SAMPLES  # it is chosen on one half, and reported on the other
 
 _TOO_FEW_CONVERSATIONS = (
     "too small to recommend a setting: {conversations} conversations ({more_conversations});"
@@ -149,19 +150,19 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Pla
         return suite.only(ids)
     if plan.conversations is not None:
         return suite
-    chosen = []
+    cases: list[drift.Case] = []
     for category in dict.fromkeys(case.category for case in suite.cases):
         of_category = [case for case in suite.cases if case.category == category]
-        chosen.append(random.Random(seed_of("calibrate", category)).choice(of_category))
-    if len(chosen) == 1 < len(suite.cases) and not suite.personas:
+        cases.append(random.Random(seed_of("calibrate", category)).choice(of_category))
+    if len(cases) == 1 < len(suite.cases) and not suite.personas:
         raise UsageError(
             f"Of the suite {suite.name!r}, one prompt of each category makes 1, and a pair"
             " needs two; name two or more with --prompts ID,ID, or one, whose user model then"
             " has no prompt.",
             option="prompts",
-            value=len(chosen),
+            value=len(cases),
         )
-    return dataclasses.replace(suite, cases=tuple(chosen))
+    return dataclasses.replace(suite, cases=tuple(cases))
 
 
 def pairs_of(suite: drift.Suite) -> int:
@@ -171,7 +172,7 @@ def pairs_of(suite: drift.Suite) -> int:
 
 
 def conversations(suite: drift.Suite, plan: Plan) -> int:
-    """How many conversations every setting has; fewer than four are refused."""
+    """How many conversations every steering has; fewer than four are refused."""
     if plan.conversations is not None:
         return plan.conversations
     count = pairs_of(suite) * plan.draws
@@ -197,8 +198,8 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
     return max(Plan().draws, math.ceil(USUAL_CONVERSATIONS / pairs_of(suite)))
 
 
-def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> str:
-    """Why a calibration of this size can recommend nothing, and what size can; "" if it can.
+def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> str | None:
+    """Why a calibration of this size can recommend nothing, and what size can; None if it can.
 
     Args:
         questions: as many as the capability has, of those `wanted`.
@@ -214,12 +215,14 @@ def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> st
         more_questions = f"use --questions {FEWEST_TO_RECOMMEND}"
     few_conversations = number < FEWEST_TO_RECOMMEND
     few_questions = questions < FEWEST_TO_RECOMMEND
-    if not few_conversations and not few_questions:
-        return ""
     if few_conversations and few_questions:
         template = _TOO_FEW_OF_BOTH
+    elif few_conversations:
+        template = _TOO_FEW_CONVERSATIONS
+    elif few_questions:
+        template = _TOO_FEW_QUESTIONS
     else:
-        template = _TOO_FEW_CONVERSATIONS if few_conversations else _TOO_FEW_QUESTIONS
+        return None
     return template.format(
         conversations=number,
         more_conversations=more_conversations,
@@ -230,8 +233,8 @@ def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> st
     )
 
 
-def settings_for(suite: drift.Suite, plan: Plan) -> drift.Settings:
-    """The protocol of every setting's conversations, in the folder `stability`."""
+def calibration_settings(suite: drift.Suite, plan: Plan) -> drift.Settings:
+    """The protocol of the conversations under every steering, in the folder `stability`."""
     return drift.Settings(
         rounds=plan.rounds,
         conversations=conversations(suite, plan),

@@ -50,13 +50,13 @@ class LetteredQuestion(StrictModel):
 
 def _index_of(answer: object) -> int:
     """The index of a right choice that is given as an index, possibly in a string, or a letter."""
-    known = [*"0123", *LETTERS]
-    if str(answer) not in known:
+    labels = [*"0123", *LETTERS]
+    if str(answer) not in labels:
         raise ValueError(
             f"answer has to be the index of the right choice, 0 to 3, or its letter, not"
             f" {shortened(answer)}."
         )
-    return known.index(str(answer)) % 4
+    return labels.index(str(answer)) % 4
 
 
 class MmluRow(LetteredQuestion):

@@ -10,16 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast import drift
-from holdfast import methods as steering
 from holdfast.analysis.check_file import write_check
 from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import PromptCheck, check_prompts
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.errors import AnotherRun, ModelError, Unavailable, UsageError
-from holdfast.methods import Method, read_methods
+from holdfast.methods import Method, read_methods, spec_of
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Conversation, Run, read_earlier, read_run
 
@@ -46,7 +46,14 @@ class CheckOptions:
     # of the run, after which no batch begins that would probably end later; None: no limit
     seconds: float | None = None
     # called at every look with the most conversations per prompt so far, and the verdicts so far
-    looked: Callable[[int, Sequence[PromptCheck]], None] = lambda finished, checks: None
+    on_look: Callable[[int, Sequence[PromptCheck]], None] = lambda finished, checks: None
+
+
+class CheckedRun(NamedTuple):
+    """A run of a check, and its verdicts in the order of the suite."""
+
+    run: Run
+    checks: list[PromptCheck]
 
 
 def check(
@@ -56,21 +63,21 @@ def check(
     settings: drift.Settings = drift.Settings(),
     terms: Terms = Terms(),
     options: CheckOptions = CheckOptions(),
-) -> tuple[Run, list[PromptCheck]]:
+) -> CheckedRun:
     """Runs conversations of every prompt of a suite until each has a verdict, or its budget is
     spent; resumes what `out` holds.
 
-    The check overrides the settings' conversations, pairs, adoption and trace. Returns the run, and
-    the verdicts in suite order.
+    The check overrides the settings' conversations, pairs, adoption and trace.
     """
-    before, method = options.before or {}, read_methods(options.method)
+    before = options.before or {}
+    method = read_methods(options.method)
     if terms.min_stability is None and not before:
         raise UsageError(
             "Without an earlier run, prompts need a bar; give --min-stability, or --against."
         )
     prompts = [case.id for case in suite.cases]
-    settings = settings_for(suite, settings, terms)
-    name = steering.spec_of(method)
+    settings = check_settings(suite, settings, terms)
+    name = spec_of(method)
 
     def judge() -> list[PromptCheck]:
         records = [record for record in read_run(out).conversations if record.method == name]
@@ -81,33 +88,35 @@ def check(
         clock = _Clock(options.seconds)
         for total in looks(terms.budget, SMOKE_FIRST if terms.smoke else FIRST):
             checks = judge()
-            options.looked(finished, checks)
-            wanted = [
-                range(len(checked.records), _wanted(checked, terms, before)) for checked in checks
+            options.on_look(finished, checks)
+            laps = [
+                range(len(checked.records), _laps_needed(checked, terms, before))
+                for checked in checks
             ]
-            if not any(wanted):
+            if not any(laps):
                 return
-            numbers = sorted(
-                lap * len(prompts) + at
-                for at, laps in enumerate(wanted)
-                for lap in laps
-                if lap < total
-            )
+            numbers = _numbers_of(laps, total)
             if not clock.has_time_for(len(numbers)):
                 return
             if numbers:  # a run that is resumed may have more already
                 yield numbers
-            clock.took(len(numbers))
+            clock.note_batch(len(numbers))
             finished = total
 
-    cast, running = options.cast, options.running
     run = drift.run(
-        model, suite, out, settings, [method], cast=cast, running=running, batches=batches
+        model,
+        suite,
+        out,
+        settings,
+        [method],
+        cast=options.cast,
+        running=options.running,
+        batches=batches,
     )
     checks = judge()
     write_check(Path(out), name, terms, checks, settings.rounds)
     _require_scores(checks)
-    return run, checks
+    return CheckedRun(run, checks)
 
 
 def _is_unscored(checked: PromptCheck) -> bool:
@@ -128,15 +137,16 @@ def _require_scores(checks: Sequence[PromptCheck]) -> None:
             " the server answers (holdfast generate), and check again with another --out."
         )
     listed = ", ".join(f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common())
-    lost = all(checked.unavailable for checked in checks)
-    raise (Unavailable if lost else ModelError)(
+    is_outage = all(checked.unavailable for checked in checks)
+    error = Unavailable if is_outage else ModelError
+    raise error(
         f"Nothing could be checked, as none of {reasons.total():,} replies can be scored:"
         f" {listed}. This says nothing about the prompts: look at what the model or its server"
         " answers (holdfast generate), and give a reasoning model more room with --max-new-tokens."
     )
 
 
-def settings_for(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> drift.Settings:
+def check_settings(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> drift.Settings:
     """The protocol of a check, with all conversations that it may run."""
     return dataclasses.replace(
         settings,
@@ -147,13 +157,24 @@ def settings_for(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> 
     )
 
 
+def _numbers_of(laps: Sequence[range], total: int) -> list[int]:
+    """The numbers of a batch's conversations: the laps that each prompt needs, up to `total`.
+
+    Prompts take turns: conversation n is that of prompt n modulo their number.
+    """
+    numbers: list[int] = []
+    for prompt, laps_of_prompt in enumerate(laps):
+        numbers += [lap * len(laps) + prompt for lap in laps_of_prompt if lap < total]
+    return sorted(numbers)
+
+
 class _Clock:
     """Says whether there is time for another batch, going by how long those before it took."""
 
     def __init__(self, seconds: float | None):
         self._seconds, self._began, self._done = seconds, time.monotonic(), 0
 
-    def took(self, conversations: int) -> None:
+    def note_batch(self, conversations: int) -> None:
         """Notes that a batch has ended."""
         self._done += conversations
 
@@ -173,7 +194,7 @@ def looks(budget: int, first: int = FIRST) -> list[int]:
     return totals
 
 
-def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
+def _laps_needed(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
     """How many conversations a prompt is to have, by its verdict so far."""
     if _is_unscored(checked):  # more of the same replies will not decide, but an outage may end
         first = SMOKE_FIRST if terms.smoke else FIRST
@@ -199,10 +220,10 @@ def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -
             value=method,
             allowed=recorded,
         )
-    chosen = method if method in recorded else recorded[0]
+    compared = method if method in recorded else recorded[0]
     by_case: dict[str, list[Conversation]] = {case.id: [] for case in suite.cases}
     for record in sorted(run.conversations, key=lambda record: record.conversation):
-        if record.method == chosen and record.agent.id in by_case:
+        if record.method == compared and record.agent.id in by_case:
             by_case[record.agent.id].append(record)
     if not any(by_case.values()):
         raise AnotherRun(

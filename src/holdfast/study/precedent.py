@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast import drift, records
-from holdfast import methods as steering
 from holdfast.drift.cases import Suite
 from holdfast.drift.progress import Progress
 from holdfast.drift.prompt_rules import check_in_dialogs
 from holdfast.drift.settings import Running
 from holdfast.errors import RequestFailed, UsageError
-from holdfast.methods import Method, Methods, read_methods
+from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.failures import FailedRequest, OutageWatch
 from holdfast.models.offered_steering import same_fingerprint
@@ -58,13 +57,13 @@ def run(
     """
     if not isinstance(suite, Suite):
         suite = drift.load_suite(suite)
-    chosen = {steering.spec_of(setting): setting for setting in map(read_methods, methods)}
-    if not chosen or next(iter(chosen)) != steering.spec_of(()):
+    steerings = {spec_of(steering): steering for steering in map(read_methods, methods)}
+    if next(iter(steerings), "") != spec_of(()):
         raise UsageError(
             "precedent makes its histories without a method; give none before the others."
         )
-    for setting in chosen.values():
-        check_in_dialogs(model, setting, suite.cases, drift.Settings())
+    for steering in steerings.values():
+        check_in_dialogs(model, steering, suite.cases, drift.Settings())
     subjects = subjects_of(suite, settings)
     identity = {
         "model": model.name,
@@ -72,7 +71,7 @@ def run(
         "runtime": model.runtime,
         "suite": suite.name,
         "suite_fingerprint": suite.fingerprint,
-        "methods": list(chosen),
+        "methods": list(steerings),
         "settings": dataclasses.asdict(settings),
     }
     about = {"command": "precedent", "argv": running.command, **facts_about(model)}
@@ -84,19 +83,19 @@ def run(
         }
     )
     with records.open_run(Path(out), identity, about, compatibility) as folder:
-        run_sync(_run_methods(model, chosen, subjects, settings, folder, running.progress))
+        run_sync(_run_methods(model, steerings, subjects, settings, folder, running.progress))
     return records.read_run(out)
 
 
 async def _run_methods(
     model: ChatModel,
-    methods: Mapping[str, tuple[Method, ...]],
+    steerings: Mapping[str, tuple[Method, ...]],
     subjects: Sequence[Subject],
     settings: Settings,
     folder: records.OpenRun,
     progress: Progress,
 ) -> None:
-    """Records the conversations that the folder lacks, method by method."""
+    """Records the conversations that the folder lacks, steering by steering."""
 
     def note(failed: FailedRequest) -> None:
         name, number = failed.name
@@ -104,16 +103,16 @@ async def _run_methods(
 
     watch = OutageWatch(note, "conversation")
     groups = records.batches(range(settings.conversations), settings.batch)
-    for name, method in methods.items():
+    for name, methods in steerings.items():
         for batch in records.resume(folder, name, groups, alone=model.independent):
-            progress(batch.num_finished * count_replies(settings, method), 0)
+            progress(batch.num_finished * count_replies(settings, methods), 0)
             if not batch.to_run:
                 continue
-            known = histories_in(folder.folder)
+            histories = histories_in(folder.folder)
             async with model.session() as engine, task_group() as group:
-                chats = PrecedentChats(engine, settings, method, watch, progress)
+                chats = PrecedentChats(engine, settings, methods, watch, progress)
                 for number in batch.to_run:
-                    task = _record(batch, chats, number, subjects[number], known.get(number))
+                    task = _record(batch, chats, number, subjects[number], histories.get(number))
                     group.create_task(task, name=str(number))
     async with model.session() as engine:
         await watch.finish(engine)
@@ -124,17 +123,17 @@ async def _record(
     chats: PrecedentChats,
     number: int,
     subject: Subject,
-    known: Histories | None,
+    histories: Histories | None,
 ) -> None:
     """Holds one conversation, and appends its record; a failed one is left to the watch."""
-    begun = time.monotonic()
+    began = time.monotonic()
     try:
-        record = await chats.hold(number, subject, known)
+        record = await chats.hold(number, subject, histories)
     except RequestFailed as error:
         chats.watch.failed(number, error)
         chats.watch.over(number, FailedRequest((batch.name, number), error.why, str(error)))
     else:
-        seconds = round(time.monotonic() - begun, 3)
+        seconds = round(time.monotonic() - began, 3)
         batch.append(record.model_copy(update={"seconds": seconds}))
 
 
@@ -143,5 +142,5 @@ def histories_in(folder: Path) -> dict[int, Histories]:
     return {
         chat.conversation: {KEPT: chat.kept, BROKEN: chat.broken}
         for chat in records.read_run(folder).precedents
-        if chat.method == steering.spec_of(())
+        if chat.method == spec_of(())
     }

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from holdfast import methods as steering
 from holdfast import records
 from holdfast.chat.messages import Message
 from holdfast.drift.progress import Progress
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.errors import RequestFailed
-from holdfast.methods import Method
+from holdfast.methods import Method, spec_of
 from holdfast.models.checked_replies import generate_checked
 from holdfast.models.event_loop import task_group
 from holdfast.models.failures import OutageWatch
@@ -60,38 +59,44 @@ class PrecedentChats:
     watch: OutageWatch
     progress: Progress
 
-    async def hold(self, number: int, subject: Subject, known: Histories | None) -> PrecedentChat:
-        """One conversation: both histories, unless they are known, and all next replies."""
-        made: dict[Kind, list[DrawnReply]] = {}
-        if known is None:
-            made = {kind: await self._make(number, subject, kind) for kind in (KEPT, BROKEN)}
-            known = {kind: _history_of(drawn) for kind, drawn in made.items()}
-        views = [
-            View(*view)
-            for view in itertools.product((KEPT, BROKEN), self.settings.seen, (True, False))
-        ]
-        if self.methods:  # which act on the system prompt
-            views = [view for view in views if view.prompted]
+    async def hold(
+        self, number: int, subject: Subject, histories: Histories | None
+    ) -> PrecedentChat:
+        """One conversation: both histories, if there are none yet, and all next replies."""
+        draws: list[Reply] = []
+        if histories is None:
+            histories = {}
+            for kind in (KEPT, BROKEN):
+                best_replies = await self._make(number, subject, kind)
+                histories[kind] = _history_of(best_replies)
+                draws += itertools.chain.from_iterable(reply.draws for reply in best_replies)
+        views = self._views()
         async with task_group() as group:
             tasks = [
-                group.create_task(self._reply_in(view, number, subject, known[view.history]))
+                group.create_task(self._reply_in(view, number, subject, histories[view.history]))
                 for view in views
             ]
         replies = [task.result() for task in tasks]
-        draws = [draw for drawn in itertools.chain(*made.values()) for draw in drawn.draws]
         case = subject.case
         return PrecedentChat(
-            method=steering.spec_of(self.methods),
+            method=spec_of(self.methods),
             conversation=number,
             agent=records.Agent(
                 id=case.id, category=case.category, system_prompt=case.system_prompt
             ),
             questions=subject.questions,
-            kept=known[KEPT],
-            broken=known[BROKEN],
+            kept=histories[KEPT],
+            broken=histories[BROKEN],
             next_replies=tuple(map(_next_reply, views, replies, map(subject.score, replies))),
             tokens=_tokens_of([*draws, *replies]),
         )
+
+    def _views(self) -> list[View]:
+        """All views; under methods, which act on the system prompt, only those with it."""
+        prompted = (True,) if self.methods else (True, False)
+        return [
+            View(*view) for view in itertools.product((KEPT, BROKEN), self.settings.seen, prompted)
+        ]
 
     async def _make(self, number: int, subject: Subject, kind: Kind) -> list[DrawnReply]:
         """Replies to all questions but the last, each the best of several draws.
@@ -99,10 +104,12 @@ class PrecedentChats:
         To keep the rules, the system prompt is repeated below every question; to break them, a
         neutral one takes its place. The history has the plain questions.
         """
-        prompt, below = subject.case.system_prompt, f"\n\n({subject.case.system_prompt})"
-        if kind == BROKEN:
-            prompt, below = NEUTRAL_PROMPT, ""
-        sign = 1 if kind == KEPT else -1
+        if kind == KEPT:
+            prompt, sign = subject.case.system_prompt, 1
+            below = f"\n\n({prompt})"
+        else:
+            prompt, sign = NEUTRAL_PROMPT, -1
+            below = ""
         history: list[DrawnReply] = []
         for turn, question in enumerate(subject.questions[:-1]):
             texts = [drawn.reply.text for drawn in history]
@@ -174,11 +181,13 @@ def _next_reply(view: View, reply: Reply, scores: RuleScores) -> NextReply:
 
 def _tokens_of(replies: Sequence[Reply]) -> records.Tokens:
     """The tokens read and written for replies and those drawn before them, if all are counted."""
-    every = [drawn.usage for reply in replies for drawn in (reply, *reply.discarded)]
-    counted = [usage for usage in every if usage is not None]
-    if len(counted) < len(every):
-        return records.Tokens()
-    read, written = (sum(tokens) for tokens in zip(*counted, strict=True))
+    read = written = 0
+    for reply in replies:
+        for drawn in (reply, *reply.discarded):
+            if drawn.usage is None:
+                return records.Tokens()
+            read += drawn.usage[0]
+            written += drawn.usage[1]
     return records.Tokens(read=read, written=written)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,8 +69,10 @@ class Subject:
 def _score(rule: Rule, reply: Reply) -> float | None:
     if not reply.text.strip():
         return None
-    is_cut = reply.stop_reason == "length"
-    score = (rule.measure.score_cut if is_cut else rule.measure.score)(reply.text)
+    if reply.stop_reason == "length":
+        score = rule.measure.score_cut(reply.text)
+    else:
+        score = rule.measure.score(reply.text)
     return None if score is None else score.value
 
 
@@ -82,15 +85,13 @@ def subjects_of(suite: Suite, settings: Settings) -> list[Subject]:
     Raises:
         UsageError: the suite has judges, rules without probes, or too few questions.
     """
-    groups = [(case, rules) for case in suite.cases for rules in case.rules_asked_together]
-    most, subjects = settings.seen[-1], []
-    for case, rules in groups:
-        for rule in rules:
-            if rule.measure.judged:
-                raise UsageError(
-                    f"The rule {rule.id or case.id!r} of {suite.name} is scored by a judge, and"
-                    " precedent takes rules that are scored without a model."
-                )
+    groups: list[tuple[Case, tuple[Rule, ...]]] = []
+    for case in suite.cases:
+        for rules in case.rules_asked_together:
+            _refuse_judges(suite, case, rules)
+            groups.append((case, rules))
+    most = settings.seen[-1]
+    subjects: list[Subject] = []
     for number in range(settings.conversations):
         case, rules = groups[number % len(groups)]
         rng = random.Random(seed_of("precedent", settings.seed, number))
@@ -105,6 +106,15 @@ def subjects_of(suite: Suite, settings: Settings) -> list[Subject]:
         questions = (*starters[: most - len(history)], *history, last)
         subjects.append(Subject(case, rules, questions))
     return subjects
+
+
+def _refuse_judges(suite: Suite, case: Case, rules: Sequence[Rule]) -> None:
+    for rule in rules:
+        if rule.measure.judged:
+            raise UsageError(
+                f"The rule {rule.id or case.id!r} of {suite.name} is scored by a judge, and"
+                " precedent takes rules that are scored without a model."
+            )
 
 
 def count_replies(settings: Settings, methods: Methods = ()) -> int:

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holdfast import methods as steering
 from holdfast.analysis.candidates import LETTERS
 from holdfast.chat.messages import Message
 from holdfast.drift.cases import Case
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.errors import UsageError
 from holdfast.measures.multiple_choice import read_choice
-from holdfast.methods import Ability, Method
+from holdfast.methods import Ability, Method, spec_of
 from holdfast.models.capabilities import supports
 from holdfast.models.failures import OutageWatch, answer_each
 from holdfast.models.protocol import ChatModel, Engine, score_replies
@@ -55,10 +54,10 @@ class Answers:
 
 @dataclass(frozen=True)
 class Questioner:
-    """Asks the questions of a capability in the dialogs of one setting."""
+    """Asks the questions of a capability in the dialogs under one steering."""
 
     model: ChatModel
-    setting: tuple[Method, ...]
+    methods: tuple[Method, ...]  # of the dialogs
     cases: Mapping[str, Case]  # the prompts of the suite, by id
     capability: Capability  # its items are divided among the conversations
     plan: Plan
@@ -75,38 +74,43 @@ class Questioner:
         questions = [question for dialog in dialogs for question in self._questions_in(dialog)]
         answers = await self._answer(questions)
         seconds = round((time.monotonic() - began) / max(len(dialogs), 1), 3)
-        whole = dialogs
+        answered = dialogs
         if self._writes:
             unanswered = {
-                q.dialog.conversation for q in questions if q.number not in answers.written
+                question.dialog.conversation
+                for question in questions
+                if question.number not in answers.written
             }
-            whole = [dialog for dialog in dialogs if dialog.conversation not in unanswered]
-        last_replies = await self._last_replies(whole)
+            answered = [dialog for dialog in dialogs if dialog.conversation not in unanswered]
+        last_replies = await self._last_replies(answered)
         return [
             self._record(dialog, answers, last_reply, seconds)
-            for dialog, last_reply in zip(whole, last_replies, strict=True)
+            for dialog, last_reply in zip(answered, last_replies, strict=True)
         ]
 
     async def _last_replies(self, dialogs: Sequence[Conversation]) -> list[LastReply | None]:
         """The log-probability of each dialog's last reply without methods, if there is a reply."""
         last_replies: list[LastReply | None] = [None for _ in dialogs]
-        histories = [_history(dialog, self.plan) for dialog in dialogs]
-        with_reply = [
-            row
-            for row, history in enumerate(histories)
-            if len(history) > 1 and str(history[-1]["content"]).strip()
-        ]
-        if not with_reply or not supports(self.model, Ability.REPLY_SCORES):
+        if not supports(self.model, Ability.REPLY_SCORES):
             return last_replies
-        system_as = self.plan.system_as
-        requests = [Request(tuple(histories[row][:-1]), system_as=system_as) for row in with_reply]
-        replies = [[str(histories[row][-1]["content"])] for row in with_reply]
+        rows: list[int] = []
+        requests: list[Request] = []
+        replies: list[list[str]] = []
+        for row, dialog in enumerate(dialogs):
+            history = _history(dialog, self.plan)
+            if len(history) < 2 or not str(history[-1]["content"]).strip():
+                continue
+            rows.append(row)
+            requests.append(Request(history[:-1], system_as=self.plan.system_as))
+            replies.append([str(history[-1]["content"])])
+        if not rows:
+            return last_replies
         async with self.model.session() as engine:
-            chances = await score_replies(engine, requests, replies)
-        for row, scored in zip(with_reply, chances, strict=True):
-            chance = scored.log_probabilities[0]
+            all_scores = await score_replies(engine, requests, replies)
+        for row, scores in zip(rows, all_scores, strict=True):
+            chance = scores.log_probabilities[0]
             if math.isfinite(chance):
-                last_replies[row] = LastReply(log_probability=chance, tokens=scored.tokens[0])
+                last_replies[row] = LastReply(log_probability=chance, tokens=scores.tokens[0])
         return last_replies
 
     def _questions_in(self, dialog: Conversation) -> list[CapabilityQuestion]:
@@ -118,17 +122,17 @@ class Questioner:
         """Both readings, as far as the model and the capability support them."""
         chances: dict[int, Scored] = {}
         written: dict[int, Reply] = {}
-        scores = supports(self.model, Ability.REPLY_SCORES)
         # the first question of each dialog is asked before the others, which then find its history
         # computed
         first = [question for question in questions if question.number < self.count]
         later = [question for question in questions if question.number >= self.count]
         async with self.model.session() as engine:
-            for part in filter(None, (first, later) if scores else ()):
-                chances |= await self._score(engine, part, keep=part is first)
-            for part in filter(None, (first, later) if self._writes else ()):
-                keep = part is first and not chances
-                written |= await self._write(engine, part, keep=keep)
+            if supports(self.model, Ability.REPLY_SCORES):
+                chances |= await self._score(engine, first, keep=True)
+                chances |= await self._score(engine, later, keep=False)
+            if self._writes:
+                written |= await self._write(engine, first, keep=not chances)
+                written |= await self._write(engine, later, keep=False)
         return Answers(chances, written)
 
     @property
@@ -139,18 +143,20 @@ class Questioner:
     async def _score(
         self, engine: Engine, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Scored]:
+        if not questions:
+            return {}
         # a given reply is drawn once
         requests = [
             replace(request, methods=request.compiled.without_retries.methods)
             for request in (self._request(question, keep=keep) for question in questions)
         ]
         replies = [question.item.replies for question in questions]
-        every = await score_replies(engine, requests, replies)
+        all_scores = await score_replies(engine, requests, replies)
         chances: dict[int, Scored] = {}
-        for question, scored in zip(questions, every, strict=True):
+        for question, scored in zip(questions, all_scores, strict=True):
             if question.item.answer is None and not math.isfinite(scored.log_probabilities[0]):
                 raise UsageError(
-                    f"{steering.spec_of(self.setting)} gives a token of the text no probability, so"
+                    f"{spec_of(self.methods)} gives a token of the text no probability, so"
                     " its perplexity is infinite; sweep without a threshold."
                 )
             chances[question.number] = scored
@@ -159,7 +165,10 @@ class Questioner:
     async def _write(
         self, engine: Engine, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Reply]:
-        name, replies = steering.spec_of(self.setting), dict[int, Reply]()
+        if not questions:
+            return {}
+        name = spec_of(self.methods)
+        replies: dict[int, Reply] = {}
         requests = {
             (name, question.number): self._request(question, keep=keep) for question in questions
         }
@@ -173,7 +182,7 @@ class Questioner:
         message: Message = {"role": "user", "content": question.item.question}
         return Request(
             (*_history(question.dialog, self.plan), message),
-            with_rules(CaseRules(self.cases[question.dialog.agent.id]), self.setting),
+            with_rules(CaseRules(self.cases[question.dialog.agent.id]), self.methods),
             self.plan.answering,
             seed=seed_of("capability", self.plan.seed, question.number),
             conversation_seed=seed_of("methods", self.plan.seed, number),
@@ -194,7 +203,7 @@ class Questioner:
             if question.number in reading
         ]
         return CapabilityConversation(
-            method=steering.spec_of(self.setting),
+            method=spec_of(self.methods),
             conversation=dialog.conversation,
             agent=dialog.agent,
             user=dialog.user,
@@ -224,14 +233,16 @@ def _record_of(question: CapabilityQuestion, answers: Answers, plan: Plan) -> Ca
     item, written = question.item, answers.written.get(question.number)
     scored = answers.chances.get(question.number)
     chances = None if scored is None else scored.log_probabilities
-    likeliest, read, reason = None, None, ""
+    by_likelihood: float | None = None
+    by_letter: float | None = None
+    reason = ""
     if chances is not None and item.answer is not None:
         best = max(range(len(chances)), key=chances.__getitem__)
-        likeliest = float(best == item.answer and math.isfinite(chances[best]))
+        by_likelihood = float(best == item.answer and math.isfinite(chances[best]))
     if written is not None and item.answer is not None:
-        picked, reason = read_choice(written.text, LETTERS)
-        read = float(bool(picked) and picked == LETTERS[item.answer])
-    value = likeliest if plan.reading == "likeliest" else read
+        letter, reason = read_choice(written.text, LETTERS)
+        by_letter = float(bool(letter) and letter == LETTERS[item.answer])
+    value = by_likelihood if plan.reading == "likeliest" else by_letter
     if item.answer is None and scored is not None:
         value = scored.log_probabilities[0] / scored.tokens[0]
     assert value is not None  # every model and capability has one of the readings
@@ -243,8 +254,8 @@ def _record_of(question: CapabilityQuestion, answers: Answers, plan: Plan) -> Ca
         reply=written.text if written else "",
         score=value,
         reason=reason,
-        likeliest=likeliest,
-        written=read,
+        likeliest=by_likelihood,
+        written=by_letter,
         answer=item.answer,
         log_probabilities=(
             None if chances is None else tuple(c if math.isfinite(c) else None for c in chances)

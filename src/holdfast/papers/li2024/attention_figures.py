@@ -33,8 +33,8 @@ def figure_4(setup: Li2024Setup) -> Figure:
         "4",
         "attention to the system prompt over a conversation",
         "One line per round; dashed: uniform attention to the tokens in view.",
-        pngs(write_trace_figures(trace, setup.figures("4")), "decay"),
-        (
+        images=pngs(write_trace_figures(trace, setup.figures("4")), "decay"),
+        claims=(
             *_decay_claims(f"head {layer}.{head}, chosen on other dialogs", trace.head),
             *_decay_claims("the average over heads", trace.average),
         ),
@@ -42,28 +42,33 @@ def figure_4(setup: Li2024Setup) -> Figure:
 
 
 def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
-    settings = attention_decay.settings_for(setup.scale.traced, setup.scale.rounds, setup.seed)
+    settings = attention_decay.traced_settings(setup.scale.traced, setup.scale.rounds, setup.seed)
     settings = replace(settings, sampling=setup.sampling)
     replies = count_replies(setup.suite, settings, None, range(settings.conversations))
     with setup.watch(step, replies) as progress:
         running = drift.Running(progress=progress)
-        chats = attention_decay.run_traced(
+        traced = attention_decay.run_traced(
             model, setup.suite, setup.out / step, settings, running=running
         )
-    return describe(model.name, *chats)
+    return describe(model.name, traced.records, traced.dialogs)
 
 
-def _decay_claims(who: str, decay: Decay) -> tuple[Claim, Claim]:
-    between, within = decay.between_turns.real, decay.within_turns.real
-    slower = decay.within_turns.difference
-    falls = f"{who}: attention to the system prompt falls between turns."
-    falls_less = (
-        f"{who}: within a turn it falls less than uniform attention, which decays hyperbolically."
-    )
-    measured = f"Log of the mass within turns {in_words(within)}; less that of uniform attention"
+def _decay_claims(heads: str, decay: Decay) -> tuple[Claim, Claim]:
+    within = in_words(decay.within_turns.real)
     return (
-        claim_that(falls, between, -1, "Log of the mass, all turns:"),
-        claim_that(falls_less, slower, +1, measured),
+        claim_that(
+            f"{heads}: attention to the system prompt falls between turns.",
+            decay.between_turns.real,
+            sign=-1,
+            measured="Log of the mass, all turns:",
+        ),
+        claim_that(
+            f"{heads}: within a turn it falls less than uniform attention, which decays"
+            " hyperbolically.",
+            decay.within_turns.difference,
+            sign=+1,
+            measured=f"Log of the mass within turns {within}; less that of uniform attention",
+        ),
     )
 
 
@@ -75,18 +80,27 @@ _NARROW, _WIDE = 0.2, 0.5
 def figure_7(setup: Li2024Setup) -> Figure:
     """The norms of the embeddings, which the paper's theory takes as equal."""
     norms = embedding_norms(setup.model)
-    mean, spread = float(np.mean(norms)), float(np.std(norms) / np.mean(norms))
+    mean = float(np.mean(norms))
+    spread = float(np.std(norms) / np.mean(norms))
+    verdict = UNDECIDED
+    if spread <= _NARROW:
+        verdict = SUPPORTED
+    elif spread >= _WIDE:
+        verdict = CONTRADICTED
     claim = Claim(
         "the norms of the embeddings are concentrated, so that taking them as equal is no great"
         " loss.",
-        SUPPORTED if spread <= _NARROW else CONTRADICTED if spread >= _WIDE else UNDECIDED,
+        verdict,
         f"Mean {mean:.3f}, coefficient of variation {spread:.2f} (we call up to {_NARROW}"
         f" concentrated, from {_WIDE} on not). Their scale has no meaning in a model that"
         " normalises its input.",
     )
-    images = pngs(write_norms(setup.model.name, norms, setup.figures("7")))
     return Figure(
-        "7", "norms of the embedding vectors", "Every token of the vocabulary.", images, (claim,)
+        "7",
+        "norms of the embedding vectors",
+        "Every token of the vocabulary.",
+        images=pngs(write_norms(setup.model.name, norms, setup.figures("7"))),
+        claims=(claim,),
     )
 
 
@@ -101,20 +115,25 @@ def figure_8(setup: Li2024Setup) -> Figure:
         return Figure("8", title, "Not run.", claims=claims)
     chat = _trace(setup, setup.model, "figure-4")
     base = _trace(setup, setup.base, "figure-8-base")
-    ours, theirs = (
-        read_series(read_run(setup.out / step))[0].mass for step in ("figure-4", "figure-8-base")
-    )
-    more = paired_difference(np.nanmean(ours, 1), np.nanmean(theirs, 1))
+    chat_mass = _mass(setup, "figure-4")
+    base_mass = _mass(setup, "figure-8-base")
+    more = paired_difference(np.nanmean(chat_mass, 1), np.nanmean(base_mass, 1))
     less = f"Mean mass of {setup.model.name} less that of {setup.base.name}:"
     return Figure(
         "8",
         title,
         f"{setup.base.name} and {setup.model.name}, the same pairs of prompts.",
-        pngs(write_trace_figures(chat, setup.figures("8"), [base]), "models"),
-        (
+        images=pngs(write_trace_figures(chat, setup.figures("8"), [base]), "models"),
+        claims=(
             claim_that(raises, more, +1, less),
             claim_that(
-                still_falls, change(ours), -1, "Mass in the last round less that in the first:"
+                still_falls, change(chat_mass), -1, "Mass in the last round less that in the first:"
             ),
         ),
     )
+
+
+def _mass(setup: Li2024Setup, step: str) -> np.ndarray:
+    """[conversation, round]: the mean attention mass on the system prompt in the runs of a step."""
+    (series,) = read_series(read_run(setup.out / step))
+    return series.mass

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 _SPEAKERS = ("user", "agent")
-_ALIKE = ("system", *_SPEAKERS)  # compared on equally many tokens
+_GROUPS = ("system", *_SPEAKERS)  # compared on equally many tokens
 _ROLES = {"user": "user", "agent": "assistant"}
 _DRAWS = 20  # subsamples of equally many tokens
 
@@ -118,15 +118,12 @@ def read_dialogs(
 
 def _spread(number: int, measured: Sequence[Measured]) -> RoundSpread:
     """The means of a round over layers and dialogs."""
-    groups = {
-        group: [item for item in measured if item.group == group] for group in ByGroup.model_fields
-    }
-    dimensions = {
-        group: float(np.mean([item.dimension for item in items])) for group, items in groups.items()
-    }
-    angles = {
-        group: float(np.mean([item.angle for item in items])) for group, items in groups.items()
-    }
+    dimensions: dict[str, float] = {}
+    angles: dict[str, float] = {}
+    for group in ByGroup.model_fields:
+        of_group = [item for item in measured if item.group == group]
+        dimensions[group] = float(np.mean([item.dimension for item in of_group]))
+        angles[group] = float(np.mean([item.angle for item in of_group]))
     return RoundSpread(round=number, dimension=ByGroup(**dimensions), angle=ByGroup(**angles))
 
 
@@ -134,17 +131,14 @@ def _measure(model: LocalModel, record: Conversation, seed: int) -> Iterator[Mea
     """The quantities of one dialog; none if a group in round 1 has fewer than two tokens."""
     hidden, owners = _read_dialog(model, record)
     rng = np.random.default_rng([seed, record.conversation])
-    least = min(len(_tokens_of(owners, 1, group)) for group in _ALIKE)
+    least = min(len(_tokens_of(owners, 1, group)) for group in _GROUPS)
     if least < 2:
         return
     for number in range(1, max(turn.round for turn in record.turns) + 1):
-        groups = {group: _tokens_of(owners, number, group) for group in ("all", *_ALIKE)}
+        groups = {group: _tokens_of(owners, number, group) for group in ("all", *_GROUPS)}
         for layer in hidden:
             for group, tokens in groups.items():
-                draws = [tokens]
-                if group != "all":  # `least` tokens of each; one draw if there are no more
-                    times = _DRAWS if len(tokens) > least else 1
-                    draws = [rng.choice(tokens, least, replace=False) for _ in range(times)]
+                draws = [tokens] if group == "all" else _draw(tokens, least, rng)
                 yield Measured(
                     round=number,
                     group=group,
@@ -153,9 +147,15 @@ def _measure(model: LocalModel, record: Conversation, seed: int) -> Iterator[Mea
                 )
 
 
+def _draw(tokens: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Subsamples of `size` tokens; a single one if there are no more tokens."""
+    count = _DRAWS if len(tokens) > size else 1
+    return [rng.choice(tokens, size, replace=False) for _ in range(count)]
+
+
 def _tokens_of(owners: Sequence[Owner], last: int, group: str) -> np.ndarray:
     """The indices of a group's tokens up to round `last`; "all" excludes the template's."""
-    speakers = _ALIKE if group == "all" else (group,)
+    speakers = _GROUPS if group == "all" else (group,)
     owned = [owner.round <= last and owner.speaker in speakers for owner in owners]
     return np.flatnonzero(owned)
 
@@ -170,9 +170,9 @@ def _read_dialog(model: LocalModel, record: Conversation) -> tuple[np.ndarray, l
     prompt = render(messages, model.tokenizer)
     with torch.inference_mode():
         ids = torch.tensor([prompt.token_ids[: model.context]], device=model.hf_model.device)
-        places = torch.arange(ids.shape[1], device=ids.device)[None]
-        read = {"input_ids": ids}
-        output = model.runner.call(read, places, None, None, 1, output_hidden_states=True)
+        positions = torch.arange(ids.shape[1], device=ids.device)[None]
+        inputs = {"input_ids": ids}
+        output = model.runner.call(inputs, positions, None, None, 1, output_hidden_states=True)
         states = output.hidden_states[1:]
     hidden = torch.stack([state[0].float().cpu() for state in states]).numpy().astype(np.float64)
     return hidden, _owners(prompt, record.turns)[: ids.shape[1]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from holdfast.drift.progress import Watch, unwatched
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import UsageError
 from holdfast.generation.sampling import Sampling
+from holdfast.methods import Guidance, Repetition, SplitSoftmax
 from holdfast.models.capabilities import require_layers
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Run
@@ -32,25 +33,65 @@ class Li2024Scale:
     prompts: int
     draws: int  # conversations of each such pair, per setting
     questions: int  # of the capability, per setting
-    # of Figures 5 and 6: split-softmax, repetition and guidance, in the form of `holdfast calibrate
-    # --sweep`; () skips both figures, which cost the most
-    sweeps: tuple[str, ...]
+    # of Figures 5 and 6: by the name of a method, its parameter with the values that are compared;
+    # without any, both figures are skipped, which cost the most
+    sweeps: Mapping[str, str]
     max_new_tokens: int = 400  # of a reply; Figures 5 and 6 keep the paper's 400
 
 
-def _sweeps(*values: str) -> tuple[str, ...]:
-    swept = ("split-softmax:exponent", "repetition:probability", "guidance:scale")
-    return tuple(f"{name}={some}" for name, some in zip(swept, values, strict=True))
-
-
-_SMALLEST = _sweeps("0.9,0.5", "0.5,1", "1.5,2")
-_SMALL = _sweeps("0.9,0.7,0.5,0.3", "0.25,0.5,1", "1.1,1.25,1.5")
-_PAPER = _sweeps("0.95,0.9,0.8,0.7,0.6,0.5,0.4,0.3", "0.1,0.25,0.5,0.75,1", "1.05,1.1,1.25,1.5,2")
+_SMALLEST = {
+    SplitSoftmax.name: "exponent=0.9,0.5",
+    Repetition.name: "probability=0.5,1",
+    Guidance.name: "scale=1.5,2",
+}
+_SMALL = {
+    SplitSoftmax.name: "exponent=0.9,0.7,0.5,0.3",
+    Repetition.name: "probability=0.25,0.5,1",
+    Guidance.name: "scale=1.1,1.25,1.5",
+}
+_PAPER = {
+    SplitSoftmax.name: "exponent=0.95,0.9,0.8,0.7,0.6,0.5,0.4,0.3",
+    Repetition.name: "probability=0.1,0.25,0.5,0.75,1",
+    Guidance.name: "scale=1.05,1.1,1.25,1.5,2",
+}
 SCALES = {
-    "smallest": Li2024Scale(4, 3, 3, 2, 2, 8, _SMALLEST),
-    "brief": Li2024Scale(24, 24, 8, 1, 1, 1, (), max_new_tokens=100),
-    "small": Li2024Scale(100, 40, 8, 5, 2, 120, _SMALL),
-    "paper": Li2024Scale(200, 40, 8, 5, 5, 500, _PAPER),
+    "smallest": Li2024Scale(
+        conversations=4,
+        traced=3,
+        rounds=3,
+        prompts=2,
+        draws=2,
+        questions=8,
+        sweeps=_SMALLEST,
+    ),
+    "brief": Li2024Scale(
+        conversations=24,
+        traced=24,
+        rounds=8,
+        prompts=1,
+        draws=1,
+        questions=1,
+        sweeps={},
+        max_new_tokens=100,
+    ),
+    "small": Li2024Scale(
+        conversations=100,
+        traced=40,
+        rounds=8,
+        prompts=5,
+        draws=2,
+        questions=120,
+        sweeps=_SMALL,
+    ),
+    "paper": Li2024Scale(
+        conversations=200,
+        traced=40,
+        rounds=8,
+        prompts=5,
+        draws=5,
+        questions=500,
+        sweeps=_PAPER,
+    ),
 }
 
 

@@ -12,7 +12,10 @@ from holdfast.papers.li2024.li2024_setup import Li2024Setup
 from holdfast.records import read_run
 from holdfast.report.run_figures import write_figures
 
-_PLACES = {"role": "in the system role", "first-user": "before the first user message"}
+_POSITIONS = {  # of the system prompt, by `system_as`
+    "role": "in the system role",
+    "first-user": "before the first user message",
+}
 
 
 def figure_3(setup: Li2024Setup) -> Figure:
@@ -24,38 +27,45 @@ def figure_3(setup: Li2024Setup) -> Figure:
         "3",
         "the agent lets go of its prompt, and takes on the other's",
         "Self-chat of two copies of the model, probed at every round.",
-        pngs(write_figures([series], setup.figures("3"), whiskers=True), "drift"),
-        (_moves(follows_less, series, "stability", -1), _moves(takes_on, series, "adoption", +1)),
+        images=pngs(write_figures([series], setup.figures("3"), whiskers=True), "drift"),
+        claims=(
+            _change_claim(follows_less, series, "stability", -1),
+            _change_claim(takes_on, series, "adoption", +1),
+        ),
     )
 
 
 def figure_9(setup: Li2024Setup) -> Figure:
     """Figure 3 for a model behind an API, with the prompt in two places."""
     model = setup.other or setup.model
-    series = {}
-    for role in _PLACES:
-        if role == "role" and not setup.other:  # these dialogs are Figure 3's
+    series: dict[str, Series] = {}
+    for system_as in _POSITIONS:
+        if system_as == "role" and not setup.other:  # these dialogs are Figure 3's
             run = read_run(setup.out / "figure-3")
         else:
-            run = setup.self_chats(f"figure-9-{role}", model, system_as=role, adoption=False)
-        series[role] = replace(read_series(run)[0], run=f"as {role}")
+            step = f"figure-9-{system_as}"
+            run = setup.self_chats(step, model, system_as=system_as, adoption=False)
+        series[system_as] = replace(read_series(run)[0], run=f"as {system_as}")
     text = "a model behind an API loses stability too, with the prompt {}."
-    who = "The endpoint"
+    subject = "The endpoint"
     if not setup.other:
-        who = "No endpoint was given (--endpoint), so the model itself"
+        subject = "No endpoint was given (--endpoint), so the model itself"
     return Figure(
         "9",
         "the system prompt in its role, and before the first user message",
-        f"{who} ({model.name}) with both places of the prompt.",
-        pngs(write_figures(list(series.values()), setup.figures("9"), whiskers=True), "drift"),
-        tuple(
-            _moves(text.format(where), series[role], "stability", -1)
-            for role, where in _PLACES.items()
+        f"{subject} ({model.name}) with both places of the prompt.",
+        images=pngs(
+            write_figures(list(series.values()), setup.figures("9"), whiskers=True), "drift"
+        ),
+        claims=tuple(
+            _change_claim(text.format(position), series[system_as], "stability", -1)
+            for system_as, position in _POSITIONS.items()
         ),
     )
 
 
-def _moves(text: str, series: Series, kind: str, sign: int) -> Claim:
+def _change_claim(text: str, series: Series, kind: str, sign: int) -> Claim:
+    """The claim that a kind of score rises (`sign` +1) or falls (-1) over the rounds, judged."""
     values = series.values(kind)
     if values.shape[1] < 2 or np.isnan(values).all():
         return Claim(text, UNDECIDED, f"{kind.capitalize()} was measured in one round only.")

@@ -19,7 +19,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.papers.zhang2024.data import (
     BIOGRAPHIES,
@@ -67,12 +67,12 @@ def holds_target(item: Mapping[str, Any], target: str) -> bool:
     lower = {key.lower(): value for key, value in item.items()}
     others = [value for key, value in item.items() if key.lower() != "name"]
     values = lower.get("occupation", others)
-    wanted = words_of(target)
-    return any(
-        wanted == words[start : start + len(wanted)]
-        for words in map(words_of, _strings(values))
-        for start in range(len(words))
-    )
+    target_words = words_of(target)
+    for words in map(words_of, _strings(values)):
+        for start in range(len(words)):
+            if words[start : start + len(target_words)] == target_words:
+                return True
+    return False
 
 
 def _strings(value: Any) -> Iterable[str]:
@@ -123,24 +123,32 @@ def _entropy(tokens: Sequence[str], n: int) -> float:
     return -sum(count / total * math.log2(count / total) for count in counts.values())
 
 
-# The strings that define the task, from appendix A.1: for each wording, the texts before and after
-# the biography.
+# The strings that define the task, from appendix A.1.
+
+
+class _JsonWording(NamedTuple):
+    """The texts before and after the biography."""
+
+    before: str
+    after: str
+
+
 _ANSWER = "Answer the occupation of {person} and generate the answer as json format."
 _EXAMPLE = _ANSWER + ' Here is an example: {"name": , "occupation": , }.'
 _JSON_WORDINGS = {
-    "original": ("", _EXAMPLE + " Now generate the answer."),
-    "shortened": ("", _ANSWER),
-    "rephrased": (_EXAMPLE, "Now generate the answer."),
+    "original": _JsonWording("", _EXAMPLE + " Now generate the answer."),
+    "shortened": _JsonWording("", _ANSWER),
+    "rephrased": _JsonWording(_EXAMPLE, "Now generate the answer."),
 }
 
 
 def ask_json(biography: Biography, instruction: str, candidates: Sequence[str] = ()) -> Sample:
     """The biography with the instruction in that wording."""
-    before, behind = (
-        part.replace("{person}", biography.name) for part in _JSON_WORDINGS[instruction]
-    )
-    parts = tuple(part for part in (before, behind) if part)
-    prompt = " ".join(part for part in (before, biography.text, behind) if part)
+    wording = _JSON_WORDINGS[instruction]
+    before = wording.before.replace("{person}", biography.name)
+    after = wording.after.replace("{person}", biography.name)
+    parts = tuple(part for part in (before, after) if part)
+    prompt = " ".join(part for part in (before, biography.text, after) if part)
     answer = {"name": biography.name, "occupation": biography.occupation}
     reply = json.dumps(answer, ensure_ascii=False)
     return Sample((prompt,), parts, biography.occupation, reply)
@@ -178,9 +186,9 @@ _PRONOUN_WORDINGS = {
 
 def ask_pronouns(biography: Biography, instruction: str, candidates: Sequence[str] = ()) -> Sample:
     """The biography followed by the instruction in that wording."""
-    behind = _PRONOUN_WORDINGS[instruction].replace("{person}", biography.name)
-    prompt, answer = f"{biography.text} {behind}", biography.occupation
-    return Sample((prompt,), (behind,), answer, biography.changed)
+    request = _PRONOUN_WORDINGS[instruction].replace("{person}", biography.name)
+    prompt = f"{biography.text} {request}"
+    return Sample((prompt,), (request,), biography.occupation, biography.changed)
 
 
 def score_pronouns(sample: Sample, reply: str) -> dict[str, float]:
@@ -247,7 +255,9 @@ def score_counterfact(
     """Whether the new target is likelier than the old one, and for which share of paraphrases."""
     wins = [float(new > old) for new, old in log_probabilities]
     scores = {"efficacy": wins[0]}
-    return scores | {"paraphrase": sum(wins[1:]) / len(wins[1:])} if wins[1:] else scores
+    if paraphrases := wins[1:]:
+        scores["paraphrase"] = sum(paraphrases) / len(paraphrases)
+    return scores
 
 
 _FACT_METRICS = ("efficacy", "paraphrase")

@@ -146,10 +146,10 @@ def change_pronouns(text: str) -> str:
         word = match[0].lower()
         if word == "her":
             ahead = re.match(r"[ \n]+([A-Za-z][\w-]*)", text[match.end() :])
-            made = "their" if ahead and ahead[1].lower() not in _NOT_OWNED else "them"
+            plural = "their" if ahead and ahead[1].lower() not in _NOT_OWNED else "them"
         else:
-            made = _PLURAL[word]
-        return made.capitalize() if match[0][0].isupper() else made
+            plural = _PLURAL[word]
+        return plural.capitalize() if match[0][0].isupper() else plural
 
     return re.sub(
         r"\b(?:she|he|hers|her|him|his|herself|himself)\b", change, text, flags=re.IGNORECASE

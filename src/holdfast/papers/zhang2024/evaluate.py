@@ -2,11 +2,12 @@
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from holdfast import records
+from holdfast.drift.progress import Progress
 from holdfast.drift.settings import Running
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.sampling import Sampling
@@ -72,11 +73,11 @@ def run(
     tasks = [CATALOGUE[name] for name in settings.tasks]
     samples = {task.name: draw_samples(data, task, settings) for task in tasks}
     _check(model, tasks, variants, samples)
-    whole = {}
+    rows: dict[str, TaskBatch] = {}
     for task, variant in itertools.product(tasks, variants):
-        shown = demonstrations(data, task, settings, variant.draw) if variant.draw else []
+        shots = demonstrations(data, task, settings, variant.draw) if variant.draw else []
         numbered = dict(enumerate(samples[task.name]))
-        whole[variant.key(task.name)] = TaskBatch(task.name, variant, shown, numbered)
+        rows[variant.key(task.name)] = TaskBatch(task.name, variant, shots, numbered)
     identity = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
@@ -87,30 +88,37 @@ def run(
     about = {"command": "tasks", "argv": running.command, **facts_about(model)}
     with records.open_run(Path(out), identity, about, COMPATIBILITY) as run:
         groups = records.batches(range(settings.samples), settings.batch)
-        every_batch = (
-            batch
-            for key in whole
-            for batch in records.resume(run, key, groups, alone=model.independent)
-        )
-        left = records.unfinished(every_batch, running.progress)
+        batches: list[records.PendingBatch] = []
+        for key in rows:
+            batches += records.resume(run, key, groups, alone=model.independent)
+        pending = records.unfinished(batches, running.progress)
 
         def note(failed: FailedRequest) -> None:
             run.note_failure(*failed.name, failed.why, failed.reason)
 
-        async def ask_all() -> None:
-            watch = OutageWatch(note, "sample")
-            async with model.session() as engine:
-                for batch in left:
-                    every = whole[batch.name]
-                    some = {number: every.samples[number] for number in batch.to_run}
-                    asked = dataclasses.replace(every, samples=some)
-                    await ask_batch(engine, asked, settings.generate, watch, batch.append)
-                    running.progress(len(batch.numbers), 0)
-                await watch.finish(engine)
-
-        if left:
-            run_sync(ask_all())
+        watch = OutageWatch(note, "sample")
+        if pending:
+            run_sync(_ask_batches(model, pending, rows, settings, watch, running.progress))
     return records.read_run(out)
+
+
+async def _ask_batches(
+    model: ChatModel,
+    pending: Sequence[records.PendingBatch],
+    rows: Mapping[str, TaskBatch],
+    settings: TaskSettings,
+    watch: OutageWatch,
+    progress: Progress,
+) -> None:
+    """Asks the samples of each pending batch, which are some of those of a row of the table."""
+    async with model.session() as engine:
+        for batch in pending:
+            row = rows[batch.name]
+            samples = {number: row.samples[number] for number in batch.to_run}
+            part_of_row = dataclasses.replace(row, samples=samples)
+            await ask_batch(engine, part_of_row, settings.generate, watch, batch.append)
+            progress(len(batch.numbers), 0)
+        await watch.finish(engine)
 
 
 def _check(

@@ -37,30 +37,43 @@ def load_files(where: str, seed: int = 0) -> data.Data:
             raise UsageError(
                 f"{path} holds no rows; give a file with biographies or changed facts."
             )
-        kind_here, parse = row_format(rows[0], path)
-        if kind and kind != kind_here:
+        kind_of_file, parse = row_format(rows[0], path)
+        if kind and kind != kind_of_file:
             raise UsageError(
-                f"{path} holds {kind_here} and the files before it {kind}; give them as two --data."
+                f"{path} holds {kind_of_file} and the files before it {kind}; give them as two"
+                " --data."
             )
-        name = path.name.lower()
-        named = (to for word, to in _SPLIT_NAMES.items() if re.search(rf"(?<![a-z]){word}", name))
-        kind, split = kind_here, next(named, None)
+        kind = kind_of_file
+        split_of_file = _split_in(path.name)
         for number, row in enumerate(rows, 1):
-            at = f"{path}, row {number}"
-            refuse_surrogates(row, at)
-            for key, item in parse(DataRow(row, at)):
-                # if the file name does not say, by a hash of the subject or text
-                items[split or data.SPLITS[min(seed_of("split", key) % 7, 2)]].append(item)
+            location = f"{path}, row {number}"
+            refuse_surrogates(row, location)
+            for key, item in parse(DataRow(row, location)):
+                items[split_of_file or _split_by_hash(key)].append(item)
         digest.update(path.read_bytes())
     for split in data.SPLITS:
         random.Random(seed_of("order", seed, split)).shuffle(items[split])
     return data.Data(where, digest.hexdigest()[:16], {kind: items}, data.OCCUPATIONS)
 
 
+def _split_in(name: str) -> str | None:
+    """The split that the name of a file says; None if it says none."""
+    for word, split in _SPLIT_NAMES.items():
+        if re.search(rf"(?<![a-z]){word}", name.lower()):
+            return split
+    return None
+
+
+def _split_by_hash(key: str) -> str:
+    """The split of the subject or text of a row, 1 : 1 : 5 over all."""
+    return data.SPLITS[min(seed_of("split", key) % 7, 2)]
+
+
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        if readable := sorted(file for file in path.iterdir() if _suffix(file) in _SUFFIXES):
-            return readable
+        files = sorted(file for file in path.iterdir() if _suffix(file) in _SUFFIXES)
+        if files:
+            return files
         raise UsageError(
             f"{path} holds no {', '.join(_SUFFIXES)} file; give a folder with the splits, or one"
             " file."
@@ -88,17 +101,17 @@ def _suffix(path: Path) -> str:
 
 
 def _read(path: Path) -> list[Any]:
-    kind = _suffix(path)
-    if kind == ".jsonl":
+    suffix = _suffix(path)
+    if suffix == ".jsonl":
         return [row for _, row in read_json_lines(path)]
     text = read_text(path)
     try:
-        if kind == ".csv":
+        if suffix == ".csv":
             return list(csv.DictReader(io.StringIO(text, newline="")))
         rows = json.loads(text)
     except (ValueError, csv.Error, RecursionError) as error:
         raise UsageError(
-            f"{path} cannot be read ({error}); give a whole {kind} file in UTF-8."
+            f"{path} cannot be read ({error}); give a whole {suffix} file in UTF-8."
         ) from error
     if not isinstance(rows, list):
         raise UsageError(f"{path} holds {json_type_in_words(rows)}, and a list of rows is needed.")

@@ -85,7 +85,10 @@ def row_format(row: Any, path: Path) -> tuple[str, RowParser]:
 def _rome(row: DataRow) -> Iterable[tuple[str, Item]]:
     subject = row.text("requested_rewrite.subject")
     texts = row.get("paraphrase_prompts")
-    if not isinstance(texts, list) or not all(isinstance(t, str) and t.strip() for t in texts):
+    are_texts = isinstance(texts, list) and all(
+        isinstance(text, str) and text.strip() for text in texts
+    )
+    if not are_texts:
         raise UsageError(
             f"{row.where}: 'paraphrase_prompts' is {shortened(texts)}, and a list of texts is"
             " needed."
@@ -93,7 +96,8 @@ def _rome(row: DataRow) -> Iterable[tuple[str, Item]]:
     relation = _relation(row, "requested_rewrite.prompt")
     old = row.text("requested_rewrite.target_true.str")
     new = row.text("requested_rewrite.target_new.str")
-    yield subject, data.ChangedFact(subject, relation, old, new, tuple(t.strip() for t in texts))
+    paraphrases = tuple(text.strip() for text in texts)
+    yield subject, data.ChangedFact(subject, relation, old, new, paraphrases)
 
 
 def _core(row: DataRow) -> Iterable[tuple[str, Item]]:
@@ -121,24 +125,25 @@ def _biography(row: DataRow) -> Iterable[tuple[str, Item]]:
             f"{row.where}: 'start_pos' is {start}, which cuts no first sentence off"
             f" {shortened(text)}."
         )
-    occupation, name, first = _occupation(row), row.values.get("name"), text[:start]
+    occupation = _occupation(row)
+    name = row.values.get("name")
     if isinstance(name, list):
         name = next((part for part in name if part), None)
     # the release has only texts that begin with the name
     name = str(name).strip() if name else text.split()[0].strip(",.")
-    whole = text.strip()
-    yield text, data.Biography(name, occupation, first.strip(), whole, data.change_pronouns(whole))
+    first, whole = text[:start].strip(), text.strip()
+    yield text, data.Biography(name, occupation, first, whole, data.change_pronouns(whole))
 
 
 def _occupation(row: DataRow) -> str:
     value = row.get("title")
-    wanted = str(value).strip().lower().replace("_", " ")
-    if wanted not in data.OCCUPATIONS:
+    occupation = str(value).strip().lower().replace("_", " ")
+    if occupation not in data.OCCUPATIONS:
         raise UsageError(
             f"{row.where}: 'title' is {shortened(value)}, which is none of the 28 occupations of"
             " Bias in Bios."
         )
-    return wanted
+    return occupation
 
 
 def refuse_surrogates(row: Any, where: str) -> None:

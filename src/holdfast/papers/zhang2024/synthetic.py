@@ -62,7 +62,9 @@ class TextShape:
 def part_of(value: str) -> str:
     """The split a name belongs to: about 1 in 10 is for validation, 1 in 10 for test."""
     position = sum(value.encode()) * 2654435761 % 2**32 / 2**32
-    return "validation" if position < 0.1 else "test" if position < 0.2 else "train"
+    if position < 0.1:
+        return "validation"
+    return "test" if position < 0.2 else "train"
 
 
 def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) -> Biography:
@@ -72,18 +74,16 @@ def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) ->
     count = rng.randint(*shape.sentences)
     distracting = sum(rng.random() < shape.distraction for _ in range(count))
     distracting = min(distracting, len(DISTRACTING) - 2)
-    chosen = rng.sample(_of_split(DISTRACTING, split), distracting)
-    chosen += rng.sample(_of_split(PLAIN, split), count - distracting)
-    if not any("{s}" in sentence.lower() for sentence in chosen):  # no she or he to change
-        plain = _of_split(PLAIN, split)
-        chosen[-1] = rng.choice([text for text in plain if "{S}" in text and text not in chosen])
-    rng.shuffle(chosen)
-    sentences = [_fill(rng, sentence, split, without=job) for sentence in chosen]
+    templates = rng.sample(_of_split(DISTRACTING, split), distracting)
+    templates += rng.sample(_of_split(PLAIN, split), count - distracting)
+    if not any("{s}" in template.lower() for template in templates):  # no she or he to change
+        others = [text for text in _of_split(PLAIN, split) if text not in templates]
+        templates[-1] = rng.choice([text for text in others if "{S}" in text])
+    rng.shuffle(templates)
+    sentences = [_fill(rng, template, split, without=job) for template in templates]
     first = _fill(rng, rng.choice(FIRST).replace("{name}", name).replace("{job}", job), split)
-    text, changed = (
-        " ".join([first, *(_say(sentence, who) for sentence in sentences)])
-        for who in (pronoun, "they")
-    )
+    text = " ".join([first, *(_say(sentence, pronoun) for sentence in sentences)])
+    changed = " ".join([first, *(_say(sentence, "they") for sentence in sentences)])
     return Biography(name, job, first, text, changed)
 
 
@@ -153,8 +153,10 @@ def _fill(rng: random.Random, template: str, split: str, without: str = "") -> s
     return re.sub(r"\{(\w{2,})\}", drawn, template)
 
 
-def _say(sentence: str, who: str) -> str:
-    forms = dict(PRONOUNS[who])
-    sentence = re.sub(r"\[(\w+)\|(\w+)\]", lambda verb: verb[1 if who == "they" else 2], sentence)
+def _say(sentence: str, pronoun: str) -> str:
+    """The sentence with the forms of a pronoun, and of its verbs: "{S} [like|likes] it"."""
+    forms = dict(PRONOUNS[pronoun])
+    number = 1 if pronoun == "they" else 2  # of the group with the form of the verb
+    sentence = re.sub(r"\[(\w+)\|(\w+)\]", lambda verb: verb[number], sentence)
     forms |= {name.upper(): form.capitalize() for name, form in forms.items()}
     return re.sub(r"\{(\w)\}", lambda slot: forms[slot[1]], sentence)

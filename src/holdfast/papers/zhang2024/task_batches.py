@@ -69,14 +69,14 @@ async def _score_replies(
     engine: Engine, batch: TaskBatch, watch: OutageWatch, keep: Callable[[TaskSample], None]
 ) -> None:
     """Generates a reply to each sample, and keeps its record as soon as it is there."""
-    task, last = CATALOGUE[batch.task], time.monotonic()
+    task, last_reply = CATALOGUE[batch.task], time.monotonic()
 
     def write(number: int, reply: Reply) -> None:
-        nonlocal last
+        nonlocal last_reply
         now = time.monotonic()
         scores = task.score(batch.samples[number], reply.text)
-        keep(_record(batch, number, now - last, scores, reply))
-        last = now
+        keep(_record(batch, number, now - last_reply, scores, reply))
+        last_reply = now
 
     await _reply(engine, batch, watch, write)
 
@@ -93,10 +93,11 @@ async def _compare_options(
     """
     prompts = [(sample, prompt) for sample in batch.samples.values() for prompt in sample.prompts]
     requests = [_request(batch, sample, prompt) for sample, prompt in prompts]
-    scored = iter(await score_replies(engine, requests, [sample.options for sample, _ in prompts]))
+    options = [sample.options for sample, _ in prompts]
+    scored_prompts = iter(await score_replies(engine, requests, options))
     seconds = (time.monotonic() - began) / max(len(batch.samples), 1)
     for number, sample in batch.samples.items():
-        values = [next(scored).log_probabilities for _ in sample.prompts]
+        values = [next(scored_prompts).log_probabilities for _ in sample.prompts]
         scores = CATALOGUE[batch.task].score(sample, values)
         keep(_record(batch, number, seconds, scores, replies.get(number), values))
 
@@ -134,12 +135,12 @@ def _record(
 
 def _request(batch: TaskBatch, sample: Sample, prompt: str) -> Request:
     variant, tokens = batch.variant, CATALOGUE[batch.task].max_new_tokens
-    signed = variant.name in _SIGNS
-    shown = mark(prompt, sample.emphasis, _SIGNS[variant.name]) if signed else prompt
+    if variant.name in _SIGNS:
+        prompt = mark(prompt, sample.emphasis, _SIGNS[variant.name])
     emphasis = sample.emphasis if variant.methods else ()  # an endpoint could not serve it
     sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=tokens)
     return request_of(
-        [*batch.demonstrations, user_message(shown)], emphasis, variant.methods, sampling, seed=0
+        [*batch.demonstrations, user_message(prompt)], emphasis, variant.methods, sampling, seed=0
     )
 
 

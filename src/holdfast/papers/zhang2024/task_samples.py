@@ -45,33 +45,31 @@ def user_message(content: str) -> Message:
     return {"role": "user", "content": content}
 
 
-def load_data(
-    wheres: Sequence[str], settings: TaskSettings, shape: TextShape = TextShape()
-) -> Data:
+def load_data(paths: Sequence[str], settings: TaskSettings, shape: TextShape = TextShape()) -> Data:
     """Loads the data for samples from paths; "synthetic" supplies the kinds they lack."""
-    if wheres.count(SYNTHETIC) > 1:
+    if paths.count(SYNTHETIC) > 1:
         raise UsageError(
             f"--data {SYNTHETIC} is given twice; give it once.", option="data", value=SYNTHETIC
         )
-    files = [where for where in wheres if where != SYNTHETIC]
-    sources = [load_files(where, settings.seed) for where in files]
+    files = [path for path in paths if path != SYNTHETIC]
+    sources = [load_files(path, settings.seed) for path in files]
     items: dict[str, Any] = {}
     for source in sources:
         for kind in source.items:
             if kind in items:
                 raise UsageError(
-                    f"{' and '.join(wheres)} both hold {kind}; give one --data of each kind."
+                    f"{' and '.join(paths)} both hold {kind}; give one --data of each kind."
                 )
             items[kind] = source.items[kind]
-    if SYNTHETIC in wheres:
-        made = make_data(settings.seed, settings.split, settings.samples, shape)
-        lacking = {kind: made.items[kind] for kind in made.items if kind not in items}
+    if SYNTHETIC in paths:
+        synthetic = make_data(settings.seed, settings.split, settings.samples, shape)
+        lacking = {kind: texts for kind, texts in synthetic.items.items() if kind not in items}
         if not lacking:
             raise UsageError(
                 f"{' and '.join(files)} hold biographies and changed facts, and --data synthetic"
                 " has nothing to add; leave it out."
             )
-        sources.append(replace(made, items=lacking))
+        sources.append(replace(synthetic, items=lacking))
         items |= lacking
     name = " and ".join(source.name for source in sources)
     fingerprint = "-".join(source.fingerprint for source in sources)
@@ -81,13 +79,13 @@ def load_data(
 
 def draw_samples(data: Data, task: Task, settings: TaskSettings) -> list[Sample]:
     """The samples of a task, the same for every row; too few raise `UsageError`."""
-    chosen = list(itertools.islice(fitting(data, task, settings.split), settings.samples))
-    if len(chosen) < settings.samples:
+    items = list(itertools.islice(fitting(data, task, settings.split), settings.samples))
+    if len(items) < settings.samples:
         raise UsageError(
-            f"{data.name} has {len(chosen)} {settings.split} samples for the task {task.name}, not"
+            f"{data.name} has {len(items)} {settings.split} samples for the task {task.name}, not"
             f" {settings.samples}; ask for fewer with --samples."
         )
-    return [task.ask(item, settings.instruction, data.candidates) for item in chosen]
+    return [task.ask(item, settings.instruction, data.candidates) for item in items]
 
 
 def demonstrations(data: Data, task: Task, settings: TaskSettings, draw: int) -> list[Message]:

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from holdfast import methods as steering
 from holdfast.errors import UnknownName, UsageError
-from holdfast.methods import Method
+from holdfast.methods import Method, spec_of
 from holdfast.papers.zhang2024.catalogue import CATALOGUE
 from holdfast.papers.zhang2024.data import INSTRUCTIONS, SPLITS
 from holdfast.validation import ranges
@@ -67,13 +66,14 @@ class TaskSettings:
                 )
 
 
-def _refuse_unknown(kind: str, chosen: Sequence[str], known: Iterable[str]) -> None:
-    if isinstance(chosen, str):
-        raise UsageError(f"Give {kind}s as a tuple, as in ({chosen!r},), not as a string.")
-    for name in chosen:
+def _refuse_unknown(kind: str, names: Sequence[str], known: Iterable[str]) -> None:
+    """Refuses names that are not known, or given twice."""
+    if isinstance(names, str):
+        raise UsageError(f"Give {kind}s as a tuple, as in ({names!r},), not as a string.")
+    for name in names:
         if name not in known:
             raise UnknownName(kind, name, known)
-        if chosen.count(name) > 1:
+        if names.count(name) > 1:
             raise UsageError(
                 f"The {kind} {name!r} is given twice; give it once.", option=kind, value=name
             )
@@ -94,17 +94,18 @@ class Variant:
 
 def variants_of(settings: TaskSettings, methods: Sequence[Sequence[Method]] = ()) -> list[Variant]:
     """The distinct rows of the table: baselines, each draw of demonstrations, then methods."""
-    variants = [
-        Variant(name, draw=draw)
-        for name in settings.baselines
-        for draw in (range(1, settings.draws + 1) if name == "few-shot" else (0,))
-    ]
-    variants += [Variant(steering.spec_of(chosen), tuple(chosen)) for chosen in methods if chosen]
+    variants: list[Variant] = []
+    for name in settings.baselines:
+        if name == "few-shot":
+            variants += [Variant(name, draw=draw) for draw in range(1, settings.draws + 1)]
+        else:
+            variants.append(Variant(name))
+    variants += [Variant(spec_of(steering), tuple(steering)) for steering in methods if steering]
     # an empty list of methods is the zero-shot baseline by another name
     if not all(methods) and "zero-shot" not in settings.baselines:
         variants.insert(0, Variant("zero-shot"))
-    names = [(variant.name, variant.draw) for variant in variants]
-    if doubled := next((name for name, draw in names if names.count((name, draw)) > 1), None):
+    keys = [(variant.name, variant.draw) for variant in variants]
+    if doubled := next((name for name, draw in keys if keys.count((name, draw)) > 1), None):
         raise UsageError(
             f"The method {doubled!r} is given twice; give it once.",
             option="method",

@@ -62,19 +62,19 @@ def fit(
         content = Path(data).read_bytes()
         source = {"data": Path(data).name, "sha256": hashlib.sha256(content).hexdigest()}
     sites, config = sites_of(model.hf_model), model.hf_model.config.get_text_config()
-    on = FittedOn(
-        model.name,
-        model.fingerprint,
-        config.num_hidden_layers,
-        sites.hidden_size,
-        sites.key_heads if learned.of_keys else 0,
-        sites.head_size if learned.of_keys else 0,
+    fitted_on = FittedOn(
+        model=model.name,
+        fingerprint=model.fingerprint,
+        layers=config.num_hidden_layers,
+        hidden_size=sites.hidden_size,
+        key_heads=sites.key_heads if learned.of_keys else 0,
+        head_size=sites.head_size if learned.of_keys else 0,
     )
     return write_fitted(
         out,
         learned.tensors,
         method=method,
-        on=on,
+        on=fitted_on,
         layers=learned.layers,
         chosen=learned.chosen,
         made_from={**source, "examples": len(examples), **learned.facts},

@@ -7,6 +7,7 @@ PRISM-Delta (arXiv 2603.10705) takes Omega+ - Omega-, for values too.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -44,7 +45,7 @@ class _Sums:
 
     def add(self, alone: Tensor, relevant: Tensor, irrelevant: Tensor) -> None:
         """Adds the keys of the same tokens in three prompts, each [layer, token, head, size]."""
-        h, plus, minus = (keys.double() for keys in (alone, relevant, irrelevant))
+        h, plus, minus = alone.double(), relevant.double(), irrelevant.double()
         self.positive = self.positive + torch.einsum("lthi,lthj->lhij", h, plus)
         self.negative = self.negative + torch.einsum("lthi,lthj->lhij", h, minus)
         self.distance = self.distance + (plus - minus).norm(dim=-1).sum(1)
@@ -87,10 +88,15 @@ def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) 
     return Learned(tensors, layers, layers, of_keys=True)
 
 
-def _read(
-    model: LocalModel, examples: Sequence[Triplet], done: Progress
-) -> tuple[tuple[int, ...], dict[Site, _Sums]]:
-    """The layers, and the sums by site; refuses models without keys, and unusable examples."""
+class _KeyStatistics(NamedTuple):
+    """The layers whose keys and values were read, and the sums over the tokens."""
+
+    layers: tuple[int, ...]
+    sums: dict[Site, _Sums]
+
+
+def _read(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> _KeyStatistics:
+    """Reads all examples; refuses models without keys, and unusable examples."""
     sites = sites_of(model.hf_model)
     layers = tuple(sorted(set(sites.points[Site.KEYS]) & set(sites.points[Site.VALUES])))
     if not layers or not sites.key_heads:
@@ -103,17 +109,20 @@ def _read(
     sums = {site: _Sums() for site in _SITES}
     for example in examples:
         questions = (None, example.relevant, example.irrelevant)
-        read = [_span_states(model, example, question, layers) for question in questions]
-        if len({states[Site.KEYS].shape[1] for states in read}) == 1:
+        alone, relevant, irrelevant = (
+            _span_states(model, example, question, layers) for question in questions
+        )
+        tokens = {states[Site.KEYS].shape[1] for states in (alone, relevant, irrelevant)}
+        if len(tokens) == 1:
             for site in _SITES:
-                sums[site].add(*(states[site] for states in read))
+                sums[site].add(alone[site], relevant[site], irrelevant[site])
         done(1)
     if not sums[Site.KEYS].tokens:
         raise ModelError(
             "No example has its answer in the same tokens after both questions; give others with"
             " --data."
         )
-    return layers, sums
+    return _KeyStatistics(layers, sums)
 
 
 @torch.inference_mode()
@@ -130,10 +139,10 @@ def _span_states(
     state = StreamState(stream)
     device = model.runner.device
     batch = batch_of(StreamGroup([state], device), [0])
-    with watched(model.hf_model, _SITES) as seen:
+    with watched(model.hf_model, _SITES) as states:
         model.runner.forward(batch)
     span = state.span.to(device)
     return {
-        site: torch.stack([seen[site][layer][0, span].float().cpu() for layer in layers])
+        site: torch.stack([states[site][layer][0, span].float().cpu() for layer in layers])
         for site in _SITES
     }

@@ -7,6 +7,7 @@ vector, and percentiles of projections onto it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -41,11 +42,12 @@ def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress
 
     The layer is chosen on pairs that the direction was not learned on: every other one.
     """
-    layers, prompted, plain = _hidden(model, examples, done)
-    first = _means(prompted[::2]) - _means(plain[::2])
-    apart = _separation(first, prompted[1::2] or prompted, plain[1::2] or plain)
-    best = layers[int(apart.argmax())]
-    facts = {"separation": [round(float(layer), 3) for layer in apart]}
+    states = _read_replies(model, examples, done)
+    layers, prompted, plain = states.layers, states.prompted, states.plain
+    half_difference = _means(prompted[::2]) - _means(plain[::2])
+    separation = _separation(half_difference, prompted[1::2] or prompted, plain[1::2] or plain)
+    best = layers[int(separation.argmax())]
+    facts = {"separation": [round(float(of_layer), 3) for of_layer in separation]}
     difference = _means(prompted) - _means(plain)
     return Learned({"difference": difference.float()}, layers, (best,), facts=facts)
 
@@ -54,15 +56,15 @@ def learn_capping(model: LocalModel, examples: Sequence[Contrast], done: Progres
     """The unit vector that points away from prompted replies, [layer, size], and percentiles 0 to
     100 of their tokens' projections onto it, [layer, 101].
     """
-    layers, prompted, plain = _hidden(model, examples, done)
-    away = _means(plain) - _means(prompted)
+    states = _read_replies(model, examples, done)
+    away = _means(states.plain) - _means(states.prompted)
     direction = away / away.norm(dim=-1, keepdim=True)
-    tokens = torch.cat(prompted, 1)  # [layer, token, size]
+    tokens = torch.cat(states.prompted, 1)  # [layer, token, size]
     projections = torch.einsum("lti,li->lt", tokens, direction)
     percents = torch.linspace(0, 1, 101, dtype=projections.dtype)
     percentiles = torch.quantile(projections, percents, dim=1).T
     tensors = {"direction": direction.float(), "percentiles": percentiles.float()}
-    return Learned(tensors, layers, _deep(layers))
+    return Learned(tensors, states.layers, _deep(states.layers))
 
 
 def _deep(layers: Sequence[int]) -> tuple[int, ...]:
@@ -71,10 +73,16 @@ def _deep(layers: Sequence[int]) -> tuple[int, ...]:
     return tuple(layers[min(first, len(layers) - 1) : max(last, first + 1)])
 
 
-def _hidden(
-    model: LocalModel, examples: Sequence[Contrast], done: Progress
-) -> tuple[tuple[int, ...], list[Tensor], list[Tensor]]:
-    """The layers, and each prompted and plain reply's hidden states, [layer, token, size]."""
+class _ReplyStates(NamedTuple):
+    """The hidden states of every reply's tokens after the layers, each [layer, token, size]."""
+
+    layers: tuple[int, ...]
+    prompted: list[Tensor]
+    plain: list[Tensor]
+
+
+def _read_replies(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> _ReplyStates:
+    """Samples replies to both chats of the examples, and reads their hidden states."""
     layers = tuple(sorted(sites_of(model.hf_model).points[Site.HIDDEN]))
     if not layers:
         raise ModelError(
@@ -83,25 +91,27 @@ def _hidden(
             option="model",
             value=model.name,
         )
-    sides: list[list[Tensor]] = []
-    plain = [_without_prompt(example.plain) for example in examples]
-    for chats in ([example.prompted for example in examples], plain):
-        side = []
-        for read in _replies(model, chats):
-            seen = _forward(model, read)
-            states = torch.stack([seen[layer][0].double().cpu() for layer in layers])
-            side.append(states[:, -len(read.reply) :])
+
+    def read(chats: Sequence[tuple[Message, ...]]) -> list[Tensor]:
+        replies: list[Tensor] = []
+        for chat in _replies(model, chats):
+            hidden = _forward(model, chat)
+            states = torch.stack([hidden[layer][0].double().cpu() for layer in layers])
+            replies.append(states[:, -len(chat.reply) :])
             done(1)
-        sides.append(side)
-    if not all(sides):
+        return replies
+
+    prompted = read([example.prompted for example in examples])
+    plain = read([_without_default(example.plain) for example in examples])
+    if not prompted or not plain:
         raise ModelError("No reply has a token to learn from; give other chats with --data.")
-    return layers, sides[0], sides[1]
+    return _ReplyStates(layers, prompted, plain)
 
 
-def _without_prompt(chat: tuple[Message, ...]) -> tuple[Message, ...]:
+def _without_default(chat: tuple[Message, ...]) -> tuple[Message, ...]:
     """The chat, with an empty system message if it has none, so that no default is inserted."""
-    prompted = any(message["role"] == "system" for message in chat)
-    return chat if prompted else ({"role": "system", "content": ""}, *chat)
+    has_system = any(message["role"] == "system" for message in chat)
+    return chat if has_system else ({"role": "system", "content": ""}, *chat)
 
 
 def _means(replies: Sequence[Tensor]) -> Tensor:
@@ -111,21 +121,20 @@ def _means(replies: Sequence[Tensor]) -> Tensor:
 
 def _separation(directions: Tensor, prompted: Sequence[Tensor], plain: Sequence[Tensor]) -> Tensor:
     """How far apart both sides' replies lie along a direction, in units of spread, [layer]."""
-    sides = [
-        torch.stack([(states.mean(1) * directions).sum(-1) for states in side])
-        for side in (prompted, plain)
-    ]
-    spread = (sides[0].var(0, correction=0) + sides[1].var(0, correction=0)).sqrt()
-    return (sides[0].mean(0) - sides[1].mean(0)) / spread.clamp(min=1e-12)
+
+    def project(replies: Sequence[Tensor]) -> Tensor:
+        """The projection of each reply's mean, [reply, layer]."""
+        return torch.stack([(states.mean(1) * directions).sum(-1) for states in replies])
+
+    first, second = project(prompted), project(plain)
+    spread = (first.var(0, correction=0) + second.var(0, correction=0)).sqrt()
+    return (first.mean(0) - second.mean(0)) / spread.clamp(min=1e-12)
 
 
-def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator[_ReadChat]:
+def _replies(model: LocalModel, chats: Sequence[tuple[Message, ...]]) -> Iterator[_ReadChat]:
     """The chats that got a reply of at least one token, with that reply; the same every time."""
     sampling = Sampling(_TEMPERATURE, _TOP_P, _TOKENS)
-    requests = [
-        Request(chat, (), sampling, seed)  # type: ignore[arg-type]
-        for seed, chat in enumerate(chats)
-    ]
+    requests = [Request(chat, (), sampling, seed) for seed, chat in enumerate(chats)]
     replies = model.generate_batch(requests)
     for request, reply in zip(requests, replies, strict=True):
         if reply.token_ids:
@@ -134,11 +143,11 @@ def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator
 
 
 @torch.inference_mode()
-def _forward(model: LocalModel, read: _ReadChat) -> dict[int, Tensor]:
+def _forward(model: LocalModel, chat: _ReadChat) -> dict[int, Tensor]:
     """The unsteered hidden states after each layer, [1, token, size]."""
-    state = StreamState(replace(read.stream, compiled=UNSTEERED), list(read.reply))
+    state = StreamState(replace(chat.stream, compiled=UNSTEERED), list(chat.reply))
     device = model.runner.device
     batch = batch_of(StreamGroup([state], device), [0])
-    with watched(model.hf_model, (Site.HIDDEN,)) as seen:
+    with watched(model.hf_model, (Site.HIDDEN,)) as states:
         model.runner.forward(batch)
-    return seen[Site.HIDDEN]
+    return states[Site.HIDDEN]

@@ -1,16 +1,17 @@
 """Ranks heads for steering: every head is steered on its own and scored on samples of a task (Zhang
 et al. 2024, Algorithm 1).
 
-A task is a list of samples, all `Choice` (continuations compared by their log-probability) or all
-`Question` (a reply is decoded greedily and scored). A run folder has one record per sample, so a
-run can be interrupted and repeated at any time; analysis/profile.py ranks the heads from them.
+A task is a list of samples, all `ContinuationSample` (continuations are compared by their
+log-probability) or all `ReplySample` (a reply is decoded greedily and scored). A run folder has
+one record per sample, so a run can be interrupted and repeated at any time; analysis/profile.py
+ranks the heads from them.
 """
 
 from holdfast.papers.zhang2024.profiling.plan import BY, ProfilingPlan
 from holdfast.papers.zhang2024.profiling.profile_heads import check_folder, profile
 from holdfast.papers.zhang2024.profiling.profiling_samples import (
-    Choice,
-    Question,
+    ContinuationSample,
+    ReplySample,
     Samples,
     read_samples,
 )

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,6 +40,13 @@ _NEEDED = {"position_ids", "logits_to_keep"}
 KeysValues = tuple[Tensor, Tensor]  # of a layer, [row, group, column, size]
 
 
+class PassScores(NamedTuple):
+    """The log-probabilities of every prompt's continuations under one head."""
+
+    head: Head | None  # None: unsteered
+    log_probabilities: list[tuple[float, ...]]  # [prompt][continuation]
+
+
 class HeadPasses:
     """Passes through a copy of the model that shares its weights; `forwarded` counts tokens."""
 
@@ -51,9 +58,10 @@ class HeadPasses:
         model: Any = copy_modules(hf_model)
         self._runner = Runner(model)
         lists = {path: part for path, part in model.named_modules() if isinstance(part, ModuleList)}
-        path = next((p for p in lists if len(lists[p]) == config.num_hidden_layers), None)
-        elsewhere = any(weight.is_meta for weight in hf_model.parameters())
-        if path is None or elsewhere or _NEEDED - self._runner.accepts:
+        count = config.num_hidden_layers
+        path = next((path for path, modules in lists.items() if len(modules) == count), None)
+        is_offloaded = any(weight.is_meta for weight in hf_model.parameters())
+        if path is None or is_offloaded or _NEEDED - self._runner.accepts:
             raise ModelError(
                 f"The layers of {type(hf_model).__name__} cannot be forwarded apart; profile one"
                 " head at a time."
@@ -69,8 +77,8 @@ class HeadPasses:
     @torch.inference_mode()
     def scores(
         self, prompts: Sequence[ScoredPrompt], methods: Mapping[Head, CompiledMethods]
-    ) -> Iterator[tuple[Head | None, list[tuple[float, ...]]]]:
-        """Log-probabilities of each prompt's continuations, unsteered (None), then by head."""
+    ) -> Iterator[PassScores]:
+        """Scores the prompts unsteered, then under the methods of each head."""
         group = lay_out(prompts, self.device)
         caches: list[Any] = [DynamicLayer() for _ in self._layers]
         entering: list[Tensor] = []  # the input of each layer
@@ -80,7 +88,7 @@ class HeadPasses:
 
         with _hooked(self._layers, note), steered(None):
             logits = self._forward(0, group, 0, caches, {"input_ids": group.ids})
-        yield None, read_scores(logits, prompts, 1)[0]
+        yield PassScores(None, read_scores(logits, prompts, 1)[0])
 
         extent = group.extent
         computed = [(cache.keys, cache.values) for cache in caches]
@@ -90,17 +98,20 @@ class HeadPasses:
             is_last = layer == len(self._layers) - 1
             first = extent.columns - extent.read if is_last else extent.first
             for start in range(0, len(heads), rows):
-                some = heads[start : start + rows]
-                spread = group.spread(len(some))
-                in_rows = [methods[head] for _ in prompts for head in some]
+                heads_of_pass = heads[start : start + rows]
+                copies = len(heads_of_pass)
+                copied_group = group.spread(copies)
+                row_methods = [methods[head] for _ in prompts for head in heads_of_pass]
                 spec = BatchSteering(
-                    spread.span, in_rows, prompt_columns=[extent.end] * len(in_rows)
+                    copied_group.span, row_methods, prompt_columns=[extent.end] * len(row_methods)
                 )
-                copied = [_Rows(states, len(some), first) for states in computed]
-                hidden = entering[layer].repeat_interleave(len(some), 0)[:, first:]
+                copied_caches = [_Rows(states, copies, first) for states in computed]
+                hidden = entering[layer].repeat_interleave(copies, 0)[:, first:]
+                inputs = {"inputs_embeds": hidden}
                 with steered(spec), _hooked([self._layers[layer]], _entering(hidden)):
-                    logits = self._forward(layer, spread, first, copied, {"inputs_embeds": hidden})
-                yield from zip(some, read_scores(logits, prompts, len(some)), strict=True)
+                    logits = self._forward(layer, copied_group, first, copied_caches, inputs)
+                scores = read_scores(logits, prompts, copies)
+                yield from map(PassScores, heads_of_pass, scores)
 
     def _forward(
         self,
@@ -174,17 +185,19 @@ class _Rows(DynamicLayer):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> KeysValues:
-        shared, new = self.computed, (key_states, value_states)
-        self.keys, self.values = map(self._behind, shared, new)
+        keys, values = self.computed
+        self.keys = self._after_shared(keys, key_states)
+        self.values = self._after_shared(values, value_states)
         return self.keys, self.values
 
-    def _behind(self, known: Tensor, new: Tensor) -> Tensor:
+    def _after_shared(self, shared: Tensor, new: Tensor) -> Tensor:
+        """The prompt's columns before `first`, copied for each row, and the row's own after."""
         rows, groups, columns, size = new.shape
-        whole = new.new_empty(rows // self.copies, self.copies, groups, self.first + columns, size)
-        whole[:, :, :, : self.first] = known[:, None, :, : self.first]
-        whole = whole.flatten(0, 1)
-        whole[:, :, self.first :] = new
-        return whole
+        joined = new.new_empty(rows // self.copies, self.copies, groups, self.first + columns, size)
+        joined[:, :, :, : self.first] = shared[:, None, :, : self.first]
+        joined = joined.flatten(0, 1)
+        joined[:, :, self.first :] = new
+        return joined
 
     def get_seq_length(self) -> int:
         return self.first

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.memory import ran_out_of_memory
@@ -13,9 +13,9 @@ from holdfast.generation.rows import Row, RowState, Stream
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
-from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses
+from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses, PassScores
 from holdfast.papers.zhang2024.profiling.plan import Material
-from holdfast.papers.zhang2024.profiling.profiling_samples import Choice, Question
+from holdfast.papers.zhang2024.profiling.profiling_samples import ContinuationSample, ReplySample
 from holdfast.papers.zhang2024.profiling.scored_prompts import ScoredPrompt
 
 # largest difference in log-probabilities; a model that computes something else between its layers
@@ -24,8 +24,6 @@ _APART = 1e-3
 _APART_IN_HALF = 0.1  # for two-byte dtypes
 # what a model's own code may raise when given layers and caches that it does not know
 _UNFIT = (ModelError, RuntimeError, TypeError, AttributeError, KeyError, ValueError, IndexError)
-_Options = tuple[float, ...]  # log-probabilities of a sample's continuations
-_Ticket = tuple[int, Head | None]  # the number of a sample, and the head
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class SharedPasses:
-    """Scores choices; heads share the computation that steering one of them cannot change."""
+    """Compares continuations; heads share the computation that steering one cannot change."""
 
     material: Material
     passes: HeadPasses
@@ -66,13 +64,14 @@ class SharedPasses:
 
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
         methods = {head: self.material.plan.steering(head) for head in heads}
-        scored = _scored(self.material, self.passes.scores(self.material.prompts, methods))
-        return ScoredSamples(scored, round(self.passes.forwarded))
+        passes = self.passes.scores(self.material.prompts, methods)
+        samples = _sample_scores(self.material, passes)
+        return ScoredSamples(samples, round(self.passes.forwarded))
 
 
 @dataclass(frozen=True)
 class PlainPasses:
-    """Scores choices one head at a time, if the model's layers cannot be forwarded separately."""
+    """Compares continuations one head at a time, if layers cannot be forwarded separately."""
 
     material: Material
 
@@ -80,19 +79,19 @@ class PlainPasses:
         return self.material.by_rows()
 
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
-        passes: list[tuple[Head | None, list[_Options]]] = []
+        passes: list[PassScores] = []
         tokens = 0
         for head, steering in self.material.methods(heads).items():
             scored = await _plain_scores(self.material, steering)
-            passes.append((head, [sample.log_probabilities for sample in scored]))
+            passes.append(PassScores(head, [sample.log_probabilities for sample in scored]))
             tokens += sum(sample.forwarded for sample in scored)
-        return ScoredSamples(_scored(self.material, passes), tokens)
+        return ScoredSamples(_sample_scores(self.material, passes), tokens)
 
 
 async def can_share_passes(material: Material) -> bool:
     """Whether `SharedPasses` gives this model's own scores of the shortest sample."""
     model = material.model
-    if isinstance(material.samples[0], Question):
+    if isinstance(material.samples[0], ReplySample):
         return False
     if not (model.reuses_cache and model.runner.sees_all and _have_same_factors(material)):
         return False
@@ -121,38 +120,49 @@ async def can_share_passes(material: Material) -> bool:
 def _have_same_factors(material: Material) -> bool:
     """Whether the prompts, and all that is scored after them, have the same rotary factors."""
     lengths = [len(prompt.token_ids) for prompt in material.prompts]
-    behind = [max(map(len, prompt.continuations)) for prompt in material.prompts]
-    longest = max(map(int.__add__, lengths, behind)) - 1  # the last token predicts nothing
+    longest = max(
+        len(prompt.token_ids) + max(map(len, prompt.continuations)) - 1  # the last predicts nothing
+        for prompt in material.prompts
+    )
     return longest in material.model.runner.rotary.like(min(lengths))
 
 
 async def _plain_scores(material: Material, steering: CompiledMethods) -> list[Scored]:
     requests = [replace(request, methods=steering.methods) for request in material.requests]
-    continuations = [choice.continuations for choice in _choices(material)]
+    continuations = [sample.continuations for sample in _continuation_samples(material)]
     return await material.model.session().score(requests, continuations)
 
 
-def _scored(
-    material: Material, passes: Iterable[tuple[Head | None, Sequence[_Options]]]
-) -> list[SampleScores]:
+def _sample_scores(material: Material, passes: Iterable[PassScores]) -> list[SampleScores]:
     """The scores of samples from the log-probabilities of continuations under each head."""
-    choices, by_probability = _choices(material), material.plan.by == "probability"
-    scores: list[dict[Head | None, float]] = [{} for _ in choices]
-    for head, options_by_choice in passes:
-        for of_sample, choice, options in zip(scores, choices, options_by_choice, strict=True):
-            right = options[choice.right]
-            is_likeliest = float(right == max(options))
-            of_sample[head] = right if by_probability else is_likeliest
+    samples = _continuation_samples(material)
+    scores: list[dict[Head | None, float]] = [{} for _ in samples]
+    for head, log_probabilities in passes:
+        for scores_of_sample, sample, options in zip(
+            scores, samples, log_probabilities, strict=True
+        ):
+            right = options[sample.right]
+            if material.plan.by == "probability":
+                scores_of_sample[head] = right
+            else:
+                scores_of_sample[head] = float(right == max(options))
     return list(map(SampleScores, scores))
 
 
-def _choices(material: Material) -> list[Choice]:
-    return [cast("Choice", sample) for sample in material.samples]
+def _continuation_samples(material: Material) -> list[ContinuationSample]:
+    return [sample for sample in material.samples if isinstance(sample, ContinuationSample)]
+
+
+class _Ticket(NamedTuple):
+    """A reply that is being generated: of which sample, under which head."""
+
+    number: int
+    head: Head | None
 
 
 @dataclass(frozen=True)
 class Replies:
-    """Scores questions: replies under all heads are one batch, forwarded from the span on."""
+    """Scores replies: those under all heads are one batch, forwarded from the span on."""
 
     material: Material
 
@@ -171,10 +181,11 @@ class Replies:
             prefix = self._before_span(prompt)
             tokens += 0 if prefix is None else len(prefix.token_ids)
             for head, row in self._rows(prompt, prefix, heads):
-                tickets[scheduler.submit(row)] = number, head
+                tickets[scheduler.submit(row)] = _Ticket(number, head)
         while tickets:
             for state in scheduler.step():
-                (number, head), reply = tickets.pop(state), state.result()
+                number, head = tickets.pop(state)
+                reply = state.result()
                 text = str(model.tokenizer.decode(list(reply.token_ids), skip_special_tokens=True))
                 replies[number][head] = text
                 scores[number][head] = self._score_of(number, text)
@@ -182,9 +193,9 @@ class Replies:
         return ScoredSamples(list(map(SampleScores, scores, replies)), tokens)
 
     def _score_of(self, number: int, text: str) -> float:
-        question = self.material.samples[number]
-        assert isinstance(question, Question)
-        score = float(question.score(text))
+        sample = self.material.samples[number]
+        assert isinstance(sample, ReplySample)
+        score = float(sample.score(text))
         if not math.isfinite(score):
             raise UsageError(
                 f"The score of the reply {text[:60]!r} is {score}, which ranks no head; have the"
@@ -206,7 +217,7 @@ class Replies:
     def _before_span(self, prompt: ScoredPrompt) -> Prefix | None:
         """The tokens before the span, which no head changes, computed once."""
         model = self.material.model
-        count = prompt.before_span
+        count = prompt.num_before_span
         if not (model.reuses_cache and model.runner.supports_chunked_prefill and count):
             return None
         stream = Stream(prompt.token_ids[:count], prompt.span[:count])
@@ -216,7 +227,7 @@ class Replies:
 
 def scorer_of(material: Material, *, shares_passes: bool) -> Scorer:
     """The scorer of samples; `shares_passes` is what `can_share_passes` has said of all of them."""
-    if isinstance(material.samples[0], Question):
+    if isinstance(material.samples[0], ReplySample):
         return Replies(material)
     if shares_passes:
         return SharedPasses(material, HeadPasses(material.model.hf_model))

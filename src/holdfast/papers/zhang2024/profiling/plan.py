@@ -16,7 +16,7 @@ from holdfast.methods import (
 from holdfast.methods.heads import Head, HeadSet, with_heads
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
-from holdfast.papers.zhang2024.profiling.profiling_samples import Choice, Samples, pick
+from holdfast.papers.zhang2024.profiling.profiling_samples import ContinuationSample, Samples
 from holdfast.papers.zhang2024.profiling.scored_prompts import ScoredPrompt
 from holdfast.seeds import seed_of
 from holdfast.validation import ranges
@@ -71,7 +71,10 @@ class Material:
     @property
     def fingerprint(self) -> str:
         """Differs if the model reads anything else, or if another reply is right."""
-        targets = [sample.right if isinstance(sample, Choice) else None for sample in self.samples]
+        targets = [
+            sample.right if isinstance(sample, ContinuationSample) else None
+            for sample in self.samples
+        ]
         content = [
             (prompt.token_ids, prompt.span, prompt.continuations, right)
             for prompt, right in zip(self.prompts, targets, strict=True)
@@ -79,23 +82,24 @@ class Material:
         return f"{seed_of(content):x}"
 
     def methods(self, heads: Iterable[Head]) -> dict[Head | None, CompiledMethods]:
-        """The steering of rows: none first (None), then each head on its own."""
+        """The steering of rows by head; first unsteered (None), then each head on its own."""
         return {None: UNSTEERED, **{head: self.plan.steering(head) for head in heads}}
 
     def only(self, numbers: Sequence[int]) -> "Material":
         """The same for some of the samples, by their numbers."""
         return replace(
             self,
-            samples=pick(self.samples, numbers),
+            samples=[self.samples[number] for number in numbers],
             requests=[self.requests[number] for number in numbers],
             prompts=[self.prompts[number] for number in numbers],
         )
 
     def by_rows(self) -> list[list[int]]:
         """Groups of samples, by their numbers, whose heads fill about two batches of rows."""
-        shape, count = self.model.shape, len(self.samples)
+        shape = self.model.shape
         size = max(1, 2 * self.model.batch_size // (shape.layers * shape.heads))
-        return [list(range(count))[start : start + size] for start in range(0, count, size)]
+        numbers = list(range(len(self.samples)))
+        return [numbers[start : start + size] for start in range(0, len(numbers), size)]
 
 
 async def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> Material:
@@ -104,9 +108,12 @@ async def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan
         Request(sample.messages, emphasis=sample.emphasis, system_as=plan.system_as)
         for sample in samples
     ]
-    # a question has no continuation to compare; any text stands for the reply to come
-    replies = [sample.continuations if isinstance(sample, Choice) else ("a",) for sample in samples]
-    prompts = []
+    # any text stands for a reply that is still to be written
+    replies = [
+        sample.continuations if isinstance(sample, ContinuationSample) else ("a",)
+        for sample in samples
+    ]
+    prompts: list[ScoredPrompt] = []
     for number, scored in enumerate(await model.session().score_inputs(requests, replies), 1):
         stream = scored.stream
         if not any(stream.span):

@@ -25,10 +25,9 @@ from holdfast.papers.zhang2024.profiling.head_scores import (
 )
 from holdfast.papers.zhang2024.profiling.plan import ProfilingPlan, read_material
 from holdfast.papers.zhang2024.profiling.profiling_samples import (
-    Question,
+    ReplySample,
     Samples,
     check_samples,
-    pick,
 )
 from holdfast.records import (
     MANIFEST,
@@ -120,8 +119,8 @@ def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command
     Raises:
         AnotherRun: it holds another run.
     """
-    known = {"samples": len(samples), **_identity_of_plan(plan)}
-    refuse_early(out, known, {"command": "profile", "argv": command})
+    identity = {"samples": len(samples), **_identity_of_plan(plan)}
+    refuse_early(out, identity, {"command": "profile", "argv": command})
 
 
 async def _profile(
@@ -139,13 +138,17 @@ async def _profile(
         if (out / MANIFEST).is_file():
             _check_scores(read_run(out), samples)
         with open_run(out, prepared.identity, about) as run:
-            left = unfinished(resume(run, _STAGE, prepared.groups), progress)
+            unfinished_batches = unfinished(resume(run, _STAGE, prepared.groups), progress)
             slots = asyncio.Semaphore(replicas_of(engine))
 
             async def score_and_keep(batch: PendingBatch) -> None:
                 numbers = batch.to_run
                 task = GroupTask(
-                    numbers, pick(samples, numbers), plan, prepared.heads, prepared.shares_passes
+                    numbers,
+                    [samples[number] for number in numbers],
+                    plan,
+                    prepared.heads,
+                    prepared.shares_passes,
                 )
                 try:
                     scored = await compute(engine, _score_group, task)
@@ -157,7 +160,7 @@ async def _profile(
                 slots.release()
 
             async with task_group() as group:
-                for batch in left:
+                for batch in unfinished_batches:
                     # not in the task: a group that fails releases no slot, so none starts after it
                     await slots.acquire()
                     group.create_task(score_and_keep(batch))
@@ -201,8 +204,10 @@ def _identity_of_plan(plan: ProfilingPlan) -> dict[str, Any]:
 
 def _steerable_heads(model: LocalModel) -> list[Head]:
     """The heads that can be steered one by one; hybrid models have layers without any."""
-    known = layers_with_attention(model.hf_model)
-    layers = [layer for layer in range(model.shape.layers) if known is None or layer in known]
+    layers: Sequence[int] = range(model.shape.layers)
+    attending = layers_with_attention(model.hf_model)
+    if attending is not None:
+        layers = [layer for layer in layers if layer in attending]
     if not layers:
         raise ModelError(
             f"The layers of {model.name} share an attention that does not expose its layer, so no"
@@ -215,11 +220,11 @@ def _check_scores(run: Run, samples: Samples) -> None:
     """Refuses to continue with replies that the samples now score differently."""
     for record in run.head_scores:
         number = record.conversation
-        question = samples[number]
-        if not isinstance(question, Question):
+        sample = samples[number]
+        if not isinstance(sample, ReplySample):
             continue
         for text, names in (record.replies or {}).items():
-            recorded, rescored = record.scores[names[0]], float(question.score(text))
+            recorded, rescored = record.scores[names[0]], float(sample.score(text))
             if recorded != rescored:
                 raise AnotherRun(
                     f"{run.folder} holds another run: sample {number + 1}'s reply {text[:60]!r} is"

@@ -4,20 +4,23 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import ConfigDict, Field, ValidationError
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
-from holdfast.errors import HoldfastError, UsageError, type_in_words
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.files import read_json_lines
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024 import Data, Sample, Settings, Task, draw_samples, spans_of
 from holdfast.papers.zhang2024.task_samples import user_message
+from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A sample that is scored without generating."""
+class ContinuationSample:
+    """A chat with replies whose log-probabilities are compared; none is generated."""
 
     messages: tuple[Message, ...]
     emphasis: tuple[Part, ...]  # as `holdfast.Request` takes it; () for the system prompt
@@ -26,28 +29,41 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Question:
-    """A sample whose reply is decoded greedily and scored."""
+class ReplySample:
+    """A chat to which a reply is decoded greedily, and scored."""
 
     messages: tuple[Message, ...]
     emphasis: tuple[Part, ...]  # as `holdfast.Request` takes it; () for the system prompt
     score: Callable[[str], float]  # of the reply's text; a larger number is better
 
 
-Samples: TypeAlias = Sequence[Choice] | Sequence[Question]
+ProfilingSample: TypeAlias = ContinuationSample | ReplySample
+Samples: TypeAlias = Sequence[ProfilingSample]  # of one kind, as `check_samples` requires
 
 
-def pick(samples: Samples, numbers: Sequence[int]) -> Samples:
-    """Some of the samples, by their numbers from 0."""
-    return cast("Samples", [samples[number] for number in numbers])
+_Occurrence = Annotated[
+    tuple[str, int],
+    Field(strict=False, description="a text, and which occurrence of it, from 1"),
+]
+_Characters = Annotated[
+    tuple[int, int, int],
+    Field(strict=False, description="message from 0, first and last character"),
+]
 
 
-def read_samples(path: Path | str) -> list[Choice]:
-    """Reads choices from a JSONL file; errors name the line and field that is wrong or missing.
+class SampleLine(StrictModel):
+    """A line of a file of samples; further fields are ignored."""
 
-    Each line is an object with messages, continuations, right, and emphasis: texts,
-    [text, occurrence] or [message, first, last]. Without emphasis, asterisks mark it.
-    """
+    model_config = ConfigDict(extra="ignore")
+
+    messages: list[dict[str, Any]]
+    continuations: list[str]
+    right: int  # the index of the right continuation
+    emphasis: list[str | _Occurrence | _Characters] | None = None  # None: marked by asterisks
+
+
+def read_samples(path: Path | str) -> list[ContinuationSample]:
+    """Reads a JSONL file of `SampleLine`s; an error names the line and the field at fault."""
     samples = [
         _read_sample(row, f"Line {number} of {path}") for number, row in read_json_lines(path)
     ]
@@ -59,52 +75,45 @@ def read_samples(path: Path | str) -> list[Choice]:
     return samples
 
 
-def _read_sample(row: object, where: str) -> Choice:
-    if not isinstance(row, dict):
-        raise UsageError(
-            f"{where} is {str(row)[:60]!r}; write an object with messages, emphasis, continuations"
-            " and right."
-        )
-    kinds = {"messages": list, "continuations": list, "right": int, "emphasis": list}
-    for name, kind in kinds.items():
-        value = row.get(name, [] if name == "emphasis" else None)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            what = f"has {name} = {str(value)[:60]!r}" if name in row else f"has no {name!r}"
-            raise UsageError(
-                f"{where} {what}; give {'a list' if kind is list else 'a whole number'} there."
-            )
+def _read_sample(row: object, where: str) -> ContinuationSample:
     try:
-        emphasis = row.get("emphasis", ())
-        parts = tuple(tuple(part) if isinstance(part, list) else part for part in emphasis)
-        request = Request(row["messages"], emphasis=parts, marks="emphasis" not in row)
+        line = SampleLine.model_validate(row)
+    except ValidationError as error:
+        problem = problem_of(error, SampleLine, row, lambda path: written(path) or "the line")
+        raise UsageError(f"{where}: {problem.sentence}", option=problem.field) from None
+    marks = line.emphasis is None
+    try:
+        request = Request(line.messages, emphasis=line.emphasis or (), marks=marks)
     except HoldfastError as error:
         raise UsageError(f"{where}: {error}") from None
-    return Choice(request.messages, request.emphasis, tuple(row["continuations"]), row["right"])
+    return ContinuationSample(
+        request.messages, request.emphasis, tuple(line.continuations), line.right
+    )
 
 
 def check_samples(samples: Samples, *, compared: bool) -> None:
-    """Refuses malformed samples by number; with `compared`, also those with one continuation."""
+    """Refuses samples that cannot be scored, by number.
+
+    Args:
+        compared: whether continuations are compared with one another, of which one has none.
+    """
     if not samples:
         raise UsageError("There are no samples to profile heads on ([]); give at least one.")
-    kind = type(samples[0])
+    kinds = dict.fromkeys(type(sample).__name__ for sample in samples)
+    if len(kinds) > 1:
+        raise UsageError(f"The samples are of the kinds {' and '.join(kinds)}; give those of one.")
     for number, sample in enumerate(samples, 1):
-        if type(sample) is not kind or kind not in (Choice, Question):
-            raise UsageError(
-                f"Sample {number} is {type_in_words(sample)} and the first"
-                f" {type_in_words(samples[0])};"
-                " give samples of one kind, Choice or Question."
-            )
-        if isinstance(sample, Choice):
-            _check_choice(sample, number, compared)
+        if isinstance(sample, ContinuationSample):
+            _check_continuations(sample, number, compared)
         try:
             Request(sample.messages, emphasis=sample.emphasis)
         except HoldfastError as error:
             raise UsageError(f"Sample {number}: {error}") from None
 
 
-def _check_choice(sample: Choice, number: int, compared: bool) -> None:
+def _check_continuations(sample: ContinuationSample, number: int, compared: bool) -> None:
     replies = sample.continuations
-    if not replies or not all(isinstance(text, str) and text for text in replies):
+    if not replies or not all(replies):
         raise UsageError(
             f"Sample {number} has continuations {replies!r}; give at least one, each a text."
         )
@@ -120,25 +129,21 @@ def _check_choice(sample: Choice, number: int, compared: bool) -> None:
         )
 
 
-def task_samples(data: Data, task: Task, settings: Settings) -> list[Choice] | list[Question]:
-    """A task's zero-shot prompts: choices if continuations are compared, else questions."""
-    samples = draw_samples(data, task, settings)
-    if task.chooses:
-        return [
-            Choice(*_chat_of(sample), sample.options, sample.options.index(sample.target))
-            for sample in samples
-        ]
-    return [
-        Question(*_chat_of(sample), functools.partial(_mean_score, task, sample))
-        for sample in samples
-    ]
+def task_samples(data: Data, task: Task, settings: Settings) -> list[ProfilingSample]:
+    """A task's zero-shot prompts, with its continuations if it compares some."""
+    return [_sample_of(task, sample) for sample in draw_samples(data, task, settings)]
 
 
-def _chat_of(sample: Sample) -> tuple[tuple[Message, ...], tuple[Part, ...]]:
+def _sample_of(task: Task, sample: Sample) -> ProfilingSample:
     prompt = sample.prompts[0]
-    return (user_message(prompt),), tuple((0, *span) for span in spans_of(prompt, sample.emphasis))
+    messages = (user_message(prompt),)
+    emphasis = tuple((0, *span) for span in spans_of(prompt, sample.emphasis))
+    if task.chooses:
+        right = sample.options.index(sample.target)
+        return ContinuationSample(messages, emphasis, sample.options, right)
+    return ReplySample(messages, emphasis, functools.partial(_mean_score, task, sample))
 
 
 def _mean_score(task: Task, sample: Sample, reply: str) -> float:
-    scores: Sequence[float] = list(task.score(sample, reply).values())
+    scores = task.score(sample, reply).values()
     return sum(scores) / len(scores)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,19 +24,19 @@ class ScoredPrompt:
     continuations: tuple[tuple[int, ...], ...]  # token ids, at least one each
 
     @property
-    def before_span(self) -> int:
+    def num_before_span(self) -> int:
         """Number of tokens before the span, which steering does not change."""
         return self.span.index(True)
 
     @property
-    def behind(self) -> int:
+    def num_following(self) -> int:
         """Number of continuation tokens without the last of each, whose logits are not read."""
         return sum(len(tokens) - 1 for tokens in self.continuations)
 
     @property
-    def changing(self) -> int:
+    def num_steered(self) -> int:
         """Number of tokens that a steered pass forwards."""
-        return len(self.token_ids) - self.before_span + self.behind
+        return len(self.token_ids) - self.num_before_span + self.num_following
 
 
 @dataclass(frozen=True)
@@ -64,36 +65,43 @@ class Group:
 
     def spread(self, copies: int) -> Group:
         """The group with this many adjacent copies of each row."""
-        states = {name: getattr(self, name) for name in ("ids", "positions", "mask", "span")}
-        copied = {name: state.repeat_interleave(copies, 0) for name, state in states.items()}
-        return replace(self, **copied)
+        return Group(
+            self.ids.repeat_interleave(copies, 0),
+            self.positions.repeat_interleave(copies, 0),
+            self.mask.repeat_interleave(copies, 0),
+            self.span.repeat_interleave(copies, 0),
+            self.extent,
+        )
 
 
 def _extent_of(prompts: Sequence[ScoredPrompt]) -> ColumnRange:
     end = max(len(prompt.token_ids) for prompt in prompts)
-    first = min(end - len(prompt.token_ids) + prompt.before_span for prompt in prompts)
-    return ColumnRange(end, end + max(prompt.behind for prompt in prompts), first)
+    first = min(end - len(prompt.token_ids) + prompt.num_before_span for prompt in prompts)
+    return ColumnRange(end, end + max(prompt.num_following for prompt in prompts), first)
 
 
 def group_prompts(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> list[list[int]]:
     """Decides which prompts share passes: those of similar length, with room for a row per head."""
     groups: list[list[int]] = []
-    order = [(prompt.changing, len(prompt.token_ids), i) for i, prompt in enumerate(prompts)]
-    for *_, index in sorted(order):
-        joined = [*groups[-1], index] if groups else []
-        if joined and _fit([prompts[number] for number in joined], heads, vocabulary):
-            groups[-1] = joined
+
+    def size(number: int) -> tuple[int, int]:
+        return prompts[number].num_steered, len(prompts[number].token_ids)
+
+    for number in sorted(range(len(prompts)), key=size):
+        larger = [*groups[-1], number] if groups else []
+        if larger and _fit([prompts[member] for member in larger], heads, vocabulary):
+            groups[-1] = larger
         else:
-            groups.append([index])
+            groups.append([number])
     return groups
 
 
 def _fit(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> bool:
     extent = _extent_of(prompts)
-    changing, rows = extent.columns - extent.first, len(prompts) * heads
-    padding = heads * sum(changing - prompt.changing for prompt in prompts)
+    width, rows = extent.columns - extent.first, len(prompts) * heads
+    padding = heads * sum(width - prompt.num_steered for prompt in prompts)
     return (
-        rows * changing <= MOST_TOKENS
+        rows * width <= MOST_TOKENS
         and rows * extent.read * vocabulary <= _LOGITS
         and padding <= _PASS
     )
@@ -114,15 +122,14 @@ def lay_out(prompts: Sequence[ScoredPrompt], device: torch.device) -> Group:
         span[row, columns] = torch.tensor(prompt.span)
         owner[row, columns] = 0
         for number, tokens in enumerate(prompt.continuations, 1):
-            behind = slice(column, column + len(tokens) - 1)
-            ids[row, behind] = torch.tensor(tokens[:-1], dtype=torch.long)
-            positions[row, behind] = torch.arange(length, length + len(tokens) - 1)
-            owner[row, behind] = number
-            column = behind.stop
-    ids, positions, mask, span = (
-        state.to(device) for state in (ids, positions, _mask(owner), span)
+            columns = slice(column, column + len(tokens) - 1)
+            ids[row, columns] = torch.tensor(tokens[:-1], dtype=torch.long)
+            positions[row, columns] = torch.arange(length, length + len(tokens) - 1)
+            owner[row, columns] = number
+            column = columns.stop
+    return Group(
+        ids.to(device), positions.to(device), _mask(owner).to(device), span.to(device), extent
     )
-    return Group(ids, positions, mask, span, extent)
 
 
 def _mask(owner: Tensor) -> Tensor:
@@ -152,14 +159,21 @@ def read_scores(
     return scores
 
 
-def _targets(prompt: ScoredPrompt) -> tuple[list[int], list[int], list[int]]:
-    """For each continuation token: its column of logits, the token, and the continuation."""
-    columns, tokens, owners = list[int](), list[int](), list[int]()
+class _Targets(NamedTuple):
+    """Of each continuation token: its column of logits, the token, and its continuation."""
+
+    columns: list[int]
+    tokens: list[int]
+    owners: list[int]
+
+
+def _targets(prompt: ScoredPrompt) -> _Targets:
+    targets = _Targets([], [], [])
     column = 1
     for number, continuation in enumerate(prompt.continuations):
-        behind = len(continuation) - 1
-        columns += [0, *range(column, column + behind)]
-        tokens += continuation
-        owners += [number] * len(continuation)
-        column += behind
-    return columns, tokens, owners
+        following = len(continuation) - 1
+        targets.columns.extend([0, *range(column, column + following)])
+        targets.tokens.extend(continuation)
+        targets.owners.extend([number] * len(continuation))
+        column += following
+    return targets

@@ -1,6 +1,7 @@
 """Rows of the paper's tables compared: averages over tasks, differences, claims and cells."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,16 +10,31 @@ from holdfast.analysis.statistics import DIFFERENCES, NOTHING, Estimate, estimat
 from holdfast.analysis.task_results import LEAST_FLUENCY, Result
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.papers import zhang2024 as tasks
-from holdfast.papers.findings import Claim, claim_that, judged
+from holdfast.papers.findings import Claim, claim_that, not_judged
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.report.wording import with_interval
 
 
-def beyond_reach(task: str, *scores: np.ndarray) -> str:
-    """Why a task cannot be judged: enough samples, but every score is 0; "" if it can."""
-    if any(len(values) < MIN_SAMPLES or np.nan_to_num(values).any() for values in scores):
-        return ""
-    return f"Not judged: the model scores 0 on {task} in every row."
+class RowClaim(NamedTuple):
+    """A claim of the paper that a row is above another (`sign` +1), or below it (-1)."""
+
+    text: str  # in our words
+    row: str
+    other_row: str
+    sign: int = +1
+
+
+def is_beyond_reach(*scores: np.ndarray) -> bool:
+    """Whether a task cannot be judged: there are enough samples, and every score is 0."""
+    return all(len(values) >= MIN_SAMPLES and not np.nan_to_num(values).any() for values in scores)
+
+
+def judged(claims: Sequence[Claim], task: str, *scores: np.ndarray) -> tuple[Claim, ...]:
+    """The claims about a task; none is judged if the task is beyond the model's reach."""
+    if not is_beyond_reach(*scores):
+        return tuple(claims)
+    why = f"Not judged: the model scores 0 on {task} in every row."
+    return tuple(not_judged(claim, why) for claim in claims)
 
 
 def average(study: Study, row: str) -> np.ndarray | None:
@@ -35,23 +51,27 @@ def average(study: Study, row: str) -> np.ndarray | None:
 def difference(study: Study, first: str, second: str) -> Estimate:
     """One row's average over the tasks less another's, paired by sample; empty without both."""
     ours, theirs = average(study, first), average(study, second)
-    return NOTHING if ours is None or theirs is None else paired_difference(ours, theirs)
+    if ours is None or theirs is None:
+        return NOTHING
+    return paired_difference(ours, theirs)
 
 
-def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -> Claim:
-    """The claim that the first row is above the second (`sign` +1), or below it (-1)."""
+def claim_of(study: Study, claim: RowClaim) -> Claim:
+    """The claim about two rows, judged by their averages over the tasks."""
     zeros = [
         name
         for name, results in study.tested.items()
-        if beyond_reach(name, *map(values_of, results.values()))
+        if is_beyond_reach(*map(values_of, results.values()))
     ]
     why = f"the model scores 0 on {' and '.join(zeros)} in every row."
-    is_whole = len(zeros) == len(study.tested)
-    remark = f" In it {why}" if zeros and not is_whole else ""
-    remark += _exclusions(study, first, second)
-    measured = f"Average of the tasks, {first} less {second}:"
-    claim = claim_that(text, difference(study, first, second), sign, measured, remark)
-    return judged([claim], f"Not judged: {why}" if is_whole else "")[0]
+    has_only_zeros = len(zeros) == len(study.tested)
+    remark = _exclusions(study, claim.row, claim.other_row)
+    if zeros and not has_only_zeros:
+        remark = f" In it {why}{remark}"
+    ahead = difference(study, claim.row, claim.other_row)
+    measured = f"Average of the tasks, {claim.row} less {claim.other_row}:"
+    by_averages = claim_that(claim.text, ahead, claim.sign, measured, remark)
+    return not_judged(by_averages, f"Not judged: {why}") if has_only_zeros else by_averages
 
 
 def _exclusions(study: Study, *rows: str) -> str:
@@ -67,17 +87,18 @@ def _exclusions(study: Study, *rows: str) -> str:
 
 def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """A table in the paper's form: metrics in percent, their average, the gain over zero-shot."""
-    heads = map(head_of, study.setup.tasks)
-    rows = [("", *heads, "average", "less zero-shot [95% interval]")]
+    headers = map(header_of, study.setup.tasks)
+    rows = [("", *headers, "average", "less zero-shot [95% interval]")]
     for row in names:
         cells = [cell_of(study.tested[name].get(row)) for name in study.setup.tasks]
-        values, more = average(study, row), difference(study, row, "zero-shot")
+        values = average(study, row)
         mean = "–" if values is None else f"{100 * values.mean():.1f}"
-        rows.append((row, *cells, mean, "" if row == "zero-shot" else points(more)))
+        gain = "" if row == "zero-shot" else points(difference(study, row, "zero-shot"))
+        rows.append((row, *cells, mean, gain))
     return tuple(rows)
 
 
-def head_of(name: str) -> str:
+def header_of(name: str) -> str:
     """A task's name with its metrics, as a column header."""
     return f"{name}: {' / '.join(tasks.CATALOGUE[name].metrics)}"
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from holdfast.analysis.statistics import Estimate, paired_difference
 from holdfast.methods import HeadSet
-from holdfast.papers.findings import Claim, Figure, claim_that, judged, pngs
-from holdfast.papers.zhang2024.reproduction.comparisons import HALVES, best_less_worst, beyond_reach
+from holdfast.papers.findings import Claim, Figure, claim_that, pngs
+from holdfast.papers.zhang2024.reproduction.comparisons import HALVES, best_less_worst, judged
 from holdfast.papers.zhang2024.reproduction.reproduction_setup import pasta_on
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.records import read_run
@@ -62,7 +62,7 @@ def figure_2(study: Study) -> Figure:
         scores = _ask(study, task)
         images += _draw(task, scores, study.setup.out / "figures" / f"2-{task}")
         claims += _claims(task, scores)
-    return Figure("2", _TITLE, _HOW, tuple(images), tuple(claims))
+    return Figure("2", _TITLE, _HOW, images=tuple(images), claims=tuple(claims))
 
 
 def _ask(study: Study, task: str) -> _Scores:
@@ -119,7 +119,7 @@ def _claims(task: str, scores: _Scores) -> Sequence[Claim]:
         ),
     ]
     steered = (*scores.layers, scores.all_heads, scores.multi_task)
-    return judged(claims, beyond_reach(task, *steered, scores.zero_shot, scores.head_gains))
+    return judged(claims, task, *steered, scores.zero_shot, scores.head_gains)
 
 
 def _draw(task: str, scores: _Scores, folder: Path) -> Sequence[Path]:

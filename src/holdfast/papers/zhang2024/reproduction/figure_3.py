@@ -10,8 +10,8 @@ from holdfast.analysis.statistics import SCORES, estimate, paired_difference
 from holdfast.analysis.task_results import Result
 from holdfast.analysis.verdicts import within
 from holdfast.methods import Pasta
-from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged, pngs
-from holdfast.papers.zhang2024.reproduction.comparisons import beyond_reach
+from holdfast.papers.findings import Claim, Figure, claim_that, in_words, pngs
+from holdfast.papers.zhang2024.reproduction.comparisons import judged
 from holdfast.papers.zhang2024.reproduction.reproduction_setup import pasta_on
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.report.figures import COLOURS, legend_below, means, panels, save, styled, whiskers
@@ -28,7 +28,7 @@ class _Results:
 
     by_size: Mapping[int, Result]  # by the number of heads, ascending
     by_alpha: Mapping[float, Result]  # descending: a smaller alpha is stronger
-    every: Sequence[Result]  # these, and zero-shot
+    all: Sequence[Result]  # these, and zero-shot
 
 
 def figure_3(study: Study) -> Figure:
@@ -52,7 +52,7 @@ def figure_3(study: Study) -> Figure:
         )
         claims += _claims(task, results)
     title = "how many heads, and how strongly they are steered"
-    return Figure("3", title, _HOW, tuple(images), tuple(claims))
+    return Figure("3", title, _HOW, images=tuple(images), claims=tuple(claims))
 
 
 def _ask(study: Study, task: str) -> _Results:
@@ -66,14 +66,14 @@ def _ask(study: Study, task: str) -> _Results:
     return _Results(
         by_size=dict(sorted(by_size.items())),
         by_alpha=dict(sorted(by_alpha.items(), reverse=True)),
-        every=answers.all,
+        all=answers.all,
     )
 
 
 def _claims(task: str, results: _Results) -> Sequence[Claim]:
     """The paper's claims about the number of heads and about alpha, judged."""
     claims = [*_size_claims(task, results.by_size), _alpha_claim(task, results.by_alpha)]
-    return judged(claims, beyond_reach(task, *map(values_of, results.every)))
+    return judged(claims, task, *map(values_of, results.all))
 
 
 def _size_claims(task: str, by_size: Mapping[int, Result]) -> list[Claim]:

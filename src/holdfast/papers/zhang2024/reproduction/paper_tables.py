@@ -1,7 +1,6 @@
 """Tables 1, 4, 5, 7, 11 and 14 of the paper."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -10,15 +9,17 @@ from holdfast.analysis.statistics import DIFFERENCES, Estimate, estimate, paired
 from holdfast.analysis.task_results import Result
 from holdfast.analysis.verdicts import NOT_JUDGED, UNDECIDED, all_of, within
 from holdfast.methods import Pasta
-from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged, not_run
+from holdfast.papers.findings import Claim, Figure, claim_that, in_words, not_run
 from holdfast.papers.zhang2024.reproduction.comparisons import (
     HALVES,
+    RowClaim,
     best_less_worst,
-    beyond_reach,
     cell_of,
     claim_of,
     difference,
-    head_of,
+    header_of,
+    is_beyond_reach,
+    judged,
     points,
     rows_of,
     share_of_best,
@@ -29,30 +30,35 @@ from holdfast.records import read_run
 from holdfast.report.wording import with_interval
 
 _PASTA = "PASTA, multi-task"
-_CLAIMS_1: tuple[tuple[str, str, str, int], ...] = (
-    (
+_CLAIMS_1 = (
+    RowClaim(
         "multi-task PASTA beats zero-shot prompting on the average of the tasks.",
-        *(_PASTA, "zero-shot", +1),
+        _PASTA,
+        "zero-shot",
     ),
-    ("it beats few-shot prompting too.", _PASTA, "few-shot", +1),
-    (
+    RowClaim("it beats few-shot prompting too.", _PASTA, "few-shot"),
+    RowClaim(
         "task-agnostic PASTA, profiled on the three other tasks, beats few-shot prompting.",
-        *("PASTA, task-agnostic", "few-shot", +1),
+        "PASTA, task-agnostic",
+        "few-shot",
     ),
-    ("few-shot is a stronger baseline than zero-shot.", "few-shot", "zero-shot", +1),
-    ("asterisks around what matters make it worse.", "*-marked", "zero-shot", -1),
-    ("so do quotes.", "“”-marked", "zero-shot", -1),
+    RowClaim("few-shot is a stronger baseline than zero-shot.", "few-shot", "zero-shot"),
+    RowClaim("asterisks around what matters make it worse.", "*-marked", "zero-shot", sign=-1),
+    RowClaim("so do quotes.", "“”-marked", "zero-shot", sign=-1),
 )
-_CLAIMS_5: tuple[tuple[str, str, str, int], ...] = (
-    (
+_CLAIMS_5 = (
+    RowClaim(
         "heads that all tasks share (multi-task) do better than the heads of any (union).",
-        *(_PASTA, "PASTA, union", +1),
+        _PASTA,
+        "PASTA, union",
     ),
-    (
+    RowClaim(
         "heads of the task itself do at least as well as shared ones.",
-        *("PASTA, task-specific", _PASTA, +1),
+        "PASTA, task-specific",
+        _PASTA,
     ),
 )
+_Row = tuple[str, ...]
 _MODERATE = (0.02, 0.2)  # of all heads: the paper's 50 to 150 of LLaMA's 1,024 are 0.05 to 0.15
 
 
@@ -72,28 +78,37 @@ def table_1(study: Study) -> Figure:
     )
     if len(study.setup.tasks) == 1:
         how += " Of one task, the heads that all tasks share (multi-task) are its own."
-    claims = tuple(claim_of(study, *claim) for claim in _CLAIMS_1)
-    title = "methods by task (Tables 1 and 2 of the paper)"
-    return Figure("1", title, how, (), claims, "Table", rows_of(study, rows))
+    return Figure(
+        "1",
+        "methods by task (Tables 1 and 2 of the paper)",
+        how,
+        claims=tuple(claim_of(study, claim) for claim in _CLAIMS_1),
+        kind="Table",
+        rows=rows_of(study, rows),
+    )
 
 
 def table_5(study: Study) -> Figure:
     """How heads are chosen."""
-    rows = rows_of(study, ["zero-shot", "PASTA, task-specific", "PASTA, union", _PASTA])
-    claims = tuple(claim_of(study, *claim) for claim in _CLAIMS_5)
-    how = "k of each way chosen on validation samples."
-    return Figure("5", "ways to choose the heads", how, (), claims, "Table", rows)
+    return Figure(
+        "5",
+        "ways to choose the heads",
+        "k of each way chosen on validation samples.",
+        claims=tuple(claim_of(study, claim) for claim in _CLAIMS_5),
+        kind="Table",
+        rows=rows_of(study, ["zero-shot", "PASTA, task-specific", "PASTA, union", _PASTA]),
+    )
 
 
 def table_7(study: Study) -> Figure:
     """How many heads."""
     names, strategies = study.setup.tasks, study.setup.strategies
-    count, low, high = len(study.rankings[names[0]].heads), *_MODERATE
-    rows = [
-        ("task", *strategies),
-        *((name, *(str(len(study.heads[way, name])) for way in strategies)) for name in names),
-    ]
-    zeros = [name for name in names if beyond_reach(name, *study.validated[name].values())]
+    count = len(study.rankings[names[0]].heads)
+    low, high = _MODERATE
+    rows: list[_Row] = [("task", *strategies)]
+    for name in names:
+        rows.append((name, *(str(len(study.heads[way, name])) for way in strategies)))
+    zeros = [name for name in names if is_beyond_reach(*study.validated[name].values())]
     shares = {name: _share(study, name, count) for name in names if name not in zeros}
     verdict = all_of(*(within(share, low, high) for share in shares.values()))
     by_task = "; ".join(
@@ -109,8 +124,14 @@ def table_7(study: Study) -> Figure:
     if not shares:
         verdict, evidence = NOT_JUDGED, "Every set of heads scores 0 on every task."
     text = "a moderate number of heads is best, about 5% to 15% of all."
-    claims = (Claim(text, verdict, evidence),)
-    return Figure("7", "how many heads are steered", "", (), claims, "Table", tuple(rows))
+    return Figure(
+        "7",
+        "how many heads are steered",
+        how="",
+        claims=(Claim(text, verdict, evidence),),
+        kind="Table",
+        rows=tuple(rows),
+    )
 
 
 def _share(study: Study, name: str, count: int) -> Estimate:
@@ -119,7 +140,6 @@ def _share(study: Study, name: str, count: int) -> Estimate:
     return share_of_best(np.column_stack(values), [len(heads) for heads in options], count)
 
 
-_Row = tuple[str, ...]
 _WORDINGS = ("original", "shortened", "rephrased")
 _IMPROVES = "with the {} instruction, PASTA improves on zero-shot."
 _LESS_SENSITIVE = "PASTA makes a model less sensitive to how the instruction is worded."
@@ -127,13 +147,13 @@ _LESS_SENSITIVE = "PASTA makes a model less sensitive to how the instruction is 
 
 def table_4(study: Study) -> Figure:
     """The instruction in other words."""
-    free, figure = study.setup.free, ("4", "the instruction in other words")
+    free, title = study.setup.free, "the instruction in other words"
     if not free:
         texts = [*map(_IMPROVES.format, _WORDINGS), _LESS_SENSITIVE]
-        return not_run(figure, texts, "The task json was not run.", "Table")
-    rows: list[_Row] = [("instruction", "method", *map(head_of, free))]
+        return not_run("4", title, texts, "The task json was not run.", kind="Table")
+    rows: list[_Row] = [("instruction", "method", *map(header_of, free))]
     claims: list[Claim] = []
-    every: list[Result] = []
+    all_results: list[Result] = []
     means: dict[str, list[float]] = {"zero-shot": [], "PASTA": []}
     heads = {name: {"PASTA": pasta_on(study.heads["multi-task", name])} for name in free}
     for wording in _WORDINGS:
@@ -141,7 +161,7 @@ def table_4(study: Study) -> Figure:
         for row, results in by_row.items():
             rows.append((wording, row, *map(cell_of, results)))
             means[row].append(float(np.mean([values_of(result).mean() for result in results])))
-            every += results
+            all_results += results
         gain = _mean_gain(by_row, "PASTA")
         measured = f"Mean of {' and '.join(free)}:"
         claims.append(claim_that(_IMPROVES.format(wording), gain, +1, measured))
@@ -151,19 +171,26 @@ def table_4(study: Study) -> Figure:
         " (two numbers have no interval)."
     )
     claims.append(Claim(_LESS_SENSITIVE, UNDECIDED, evidence))
-    judgements = judged(claims, beyond_reach(" and ".join(free), *map(values_of, every)))
     return Figure(
-        *figure, "The heads of Table 1, multi-task.", (), judgements, "Table", tuple(rows)
+        "4",
+        title,
+        "The heads of Table 1, multi-task.",
+        claims=judged(claims, " and ".join(free), *map(values_of, all_results)),
+        kind="Table",
+        rows=tuple(rows),
     )
 
 
 def _ask_tasks(
-    study: Study, folder: str, steered: Mapping[str, Mapping[str, Pasta]], **settings: Any
+    study: Study,
+    folder: str,
+    steered: Mapping[str, Mapping[str, Pasta]],
+    instruction: str = "original",
 ) -> dict[str, list[Result]]:
     """By row, the answers of all tasks: unsteered, and under methods, given by task and row."""
     rows: dict[str, list[Result]] = {}
     for name, methods in steered.items():
-        answers = study.ask(folder, name, methods.values(), **settings)
+        answers = study.ask(folder, name, methods.values(), instruction=instruction)
         rows.setdefault("zero-shot", []).append(answers.zero_shot)
         for row, method in methods.items():
             rows.setdefault(row, []).append(answers.under(method))
@@ -179,10 +206,10 @@ def _mean_gain(by_row: Mapping[str, Sequence[Result]], row: str) -> Estimate:
 
 def table_11(study: Study) -> Figure:
     """Few-shot prompting by draw of the demonstrations."""
-    figure = "11", "few-shot prompting by draw of the demonstrations"
+    title = "few-shot prompting by draw of the demonstrations"
     varies = "few-shot prompting varies with its demonstrations."
     if "pronouns" not in study.setup.tasks:
-        return not_run(figure, [varies], "The task pronouns was not run.", "Table")
+        return not_run("11", title, [varies], "The task pronouns was not run.", kind="Table")
     result = study.tested["pronouns"]["few-shot"]
     rows: list[_Row] = [("demonstrations", *result.scores)]
     for number, draw in enumerate(result.draws, 1):
@@ -193,19 +220,25 @@ def table_11(study: Study) -> Figure:
             score = np.mean(list(record.scores.values()))
             values[record.conversation, record.draw - 1] = score
     claim = claim_that(varies, best_less_worst(values), +1, f"{HALVES}:")
-    claims = judged([claim], beyond_reach("pronouns", values_of(result)))
-    return Figure(*figure, "Pronouns changing.", (), claims, "Table", tuple(rows))
+    return Figure(
+        "11",
+        title,
+        "Pronouns changing.",
+        claims=judged([claim], "pronouns", values_of(result)),
+        kind="Table",
+        rows=tuple(rows),
+    )
 
 
 def table_14(study: Study) -> Figure:
     """Fewer samples to profile on."""
-    scale, figure = study.setup.scale, ("14", "fewer samples to profile on")
+    scale, title = study.setup.scale, "fewer samples to profile on"
     text = (
         f"profiled on {scale.fewer} samples instead of {scale.profiled}, PASTA still improves on"
         " zero-shot."
     )
     if "json" not in study.setup.tasks:
-        return not_run(figure, [text], "The task json was not run.", "Table")
+        return not_run("14", title, [text], "The task json was not run.", kind="Table")
     k = len(study.heads["task-specific", "json"])
     fewer = rank_first(study.profile_folder("json"), scale.fewer)
     steered = {
@@ -213,11 +246,16 @@ def table_14(study: Study) -> Figure:
         f"{scale.fewer} samples": pasta_on(fewer.top(k)),
     }
     by_row = _ask_tasks(study, "table-14", {"json": steered})
-    rows: list[_Row] = [("profiled on", head_of("json"))]
+    rows: list[_Row] = [("profiled on", header_of("json"))]
     rows += [(row, cell_of(result)) for row, (result,) in by_row.items()]
     zero, many, few = (values_of(result) for (result,) in by_row.values())
     lost = f" Less the heads of {scale.profiled} samples {in_words(paired_difference(few, many))}."
     claim = claim_that(text, paired_difference(few, zero), +1, "Less zero-shot", lost)
-    claims = judged([claim], beyond_reach("json", zero, few, many))
-    how = f"JSON formatting, the best {k} heads."
-    return Figure(*figure, how, (), claims, "Table", tuple(rows))
+    return Figure(
+        "14",
+        title,
+        f"JSON formatting, the best {k} heads.",
+        claims=judged([claim], "json", zero, few, many),
+        kind="Table",
+        rows=tuple(rows),
+    )

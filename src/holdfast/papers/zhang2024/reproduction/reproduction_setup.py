@@ -36,10 +36,40 @@ class Scale:
 
 
 SCALES = {
-    "smallest": Scale(4, 2, 4, 6, 2, (0.25, 0.75), (0.05, 1e-4)),
-    "brief": Scale(8, 4, 24, 64, 2, (0.05, 0.15, 0.4), times=4),
-    "small": Scale(128, 24, 64, 200, 5, (0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75)),
-    "paper": Scale(1000, 200, 1000, 5000, 5, (0.01, 0.025, 0.05, 0.1, 0.25, 0.3, 0.4, 0.5, 0.6)),
+    "smallest": Scale(
+        profiled=4,
+        fewer=2,
+        validated=4,
+        tested=6,
+        draws=2,
+        shares=(0.25, 0.75),
+        alphas=(0.05, 1e-4),
+    ),
+    "brief": Scale(
+        profiled=8,
+        fewer=4,
+        validated=24,
+        tested=64,
+        draws=2,
+        shares=(0.05, 0.15, 0.4),
+        times=4,
+    ),
+    "small": Scale(
+        profiled=128,
+        fewer=24,
+        validated=64,
+        tested=200,
+        draws=5,
+        shares=(0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75),
+    ),
+    "paper": Scale(
+        profiled=1000,
+        fewer=200,
+        validated=1000,
+        tested=5000,
+        draws=5,
+        shares=(0.01, 0.025, 0.05, 0.1, 0.25, 0.3, 0.4, 0.5, 0.6),
+    ),
 }
 
 

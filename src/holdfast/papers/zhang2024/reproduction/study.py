@@ -1,10 +1,10 @@
 """The profiles, choices and answers that the tables and figures of the reproduction share."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -125,14 +125,14 @@ class Study:
     @cached_property
     def validated(self) -> dict[str, dict[Method, np.ndarray]]:
         """By task and method, [sample]: validation scores of every candidate the task judges."""
-        wanted: dict[str, list[HeadSet]] = {name: [] for name in self.setup.tasks}
+        to_judge: dict[str, list[HeadSet]] = {name: [] for name in self.setup.tasks}
         for name in self.setup.tasks:
             for strategy in self.setup.strategies:
                 for judge in self._judges(strategy, name):
-                    wanted[judge] += self.candidates(strategy, name)
+                    to_judge[judge] += self.candidates(strategy, name)
         return {
             name: self._validate("heads", name, list(map(pasta_on, dict.fromkeys(sets))))
-            for name, sets in wanted.items()
+            for name, sets in to_judge.items()
         }
 
     @cached_property
@@ -160,21 +160,22 @@ class Study:
             for row, strategy in CHOSEN_BOOST.items():
                 heads = self.heads[strategy, name]
                 options[row] = [Boost(factor, heads=heads) for factor in _FACTORS]
-            every = [method for some in options.values() for method in some]
-            means = {
-                method: values.mean()
-                for method, values in self._validate("parameters", name, every).items()
+            methods = list(itertools.chain.from_iterable(options.values()))
+            scores = self._validate("parameters", name, methods)
+            means = {method: values.mean() for method, values in scores.items()}
+            chosen[name] = {
+                row: max(methods_of_row, key=means.__getitem__)
+                for row, methods_of_row in options.items()
             }
-            chosen[name] = {row: max(some, key=means.__getitem__) for row, some in options.items()}
         return chosen
 
     def methods(self, name: str) -> dict[str, Method]:
         """The methods that steer a task, by row of Table 1."""
-        rows: dict[str, Method] = {
+        pasta: dict[str, Method] = {
             f"PASTA, {strategy}": pasta_on(self.heads[strategy, name])
             for strategy in self.setup.strategies
         }
-        return rows | self.parameters[name]
+        return pasta | self.parameters[name]
 
     @cached_property
     def tested(self) -> dict[str, dict[str, Result]]:
@@ -196,28 +197,41 @@ class Study:
         folder: str,
         name: str,
         methods: Iterable[Method],
+        *,
         split: str = "test",
-        **settings: Any,
+        instruction: str = "original",
+        baselines: tuple[str, ...] = (ZERO_SHOT,),
+        generate: bool = False,
     ) -> Answers:
-        """One task's answers under baselines and methods; `settings` replaces defaults."""
+        """One task's answers under baselines and methods, in the folder of that name.
+
+        Args:
+            name: of the task.
+            split, instruction, baselines, generate: as in `tasks.Settings`.
+        """
         scale = self.setup.scale
         count = {"test": scale.tested, "validation": scale.validated}[split]
-        plain = self._settings(name, split, count)
-        data = tasks.load_data(self.setup.data, plain)
-        changed = replace(plain, **{"draws": scale.draws, "generate": False, **settings})
-        distinct = {spec_of([method]): [method] for method in methods}
-        chosen = list(distinct.values())
-        total = len(tasks.variants_of(changed, chosen)) * changed.samples
+        settings = replace(
+            self._settings(name, split, count),
+            instruction=instruction,
+            baselines=baselines,
+            draws=scale.draws,
+            generate=generate,
+        )
+        data = tasks.load_data(self.setup.data, settings)
+        by_spec = {spec_of([method]): [method] for method in methods}
+        steerings = list(by_spec.values())
+        total = len(tasks.variants_of(settings, steerings)) * settings.samples
         with self.setup.watch(f"{folder} {name}", total) as progress:
             out, running = self.setup.out / folder / name, tasks.Running(progress=progress)
-            run = tasks.run(self.setup.model, data, out, changed, chosen, running)
+            run = tasks.run(self.setup.model, data, out, settings, steerings, running)
         return Answers({result.variant: result for result in read_results(run)})
 
     def _validate(
         self, folder: str, name: str, methods: Sequence[Method]
     ) -> dict[Method, np.ndarray]:
         """Scores, [validation sample]; methods excluded for their fluency rank below all others."""
-        answers = self.ask(f"validation-{folder}", name, methods, "validation")
+        answers = self.ask(f"validation-{folder}", name, methods, split="validation")
         results = {method: answers.under(method) for method in methods}
         return {
             method: np.full(len(result.numbers), -1.0) if result.excluded else values_of(result)
@@ -229,8 +243,9 @@ class Study:
 
     def _others(self, strategy: str, name: str) -> list[str]:
         """The tasks whose rankings a strategy combines for a task."""
-        every = list(self.setup.tasks)
-        return [other for other in every if strategy != "task-agnostic" or other != name]
+        if strategy != "task-agnostic":
+            return list(self.setup.tasks)
+        return [other for other in self.setup.tasks if other != name]
 
     def _judges(self, strategy: str, name: str) -> list[str]:
         """The tasks whose validation samples choose a task's heads: its own, or the others."""
