@@ -132,7 +132,7 @@ class _Benchmark:
             "command": "drift",
             "argv": self.running.command,
             **facts_about(self.model),
-            "checkable": all(CaseRules(case).are_checkable for case in self.suite.cases),
+            "checkable": all(CaseRules(case).has_checked_texts for case in self.suite.cases),
             "versions": _versions(),
         }
         notes = list(self.suite.notes)

@@ -53,6 +53,11 @@ class CaseRules:
         """Whether some of them can be found broken."""
         return bool(self._scored)
 
+    @property
+    def has_checked_texts(self) -> bool:
+        """Whether some rule that can be found broken has a text from its suite."""
+        return any(rule.text and _is_checked_in_replies(rule) for rule in self.case.rules)
+
     def of_kinds(self, kinds: Sequence[str]) -> Self:
         """Those of some kinds.
 
@@ -123,7 +128,11 @@ class CaseRules:
 
     @cached_property
     def _scored(self) -> list[Rule]:
-        return [rule for rule in self._rules if rule.is_shown_by_turns and not rule.measure.of_turn]
+        return [rule for rule in self._rules if _is_checked_in_replies(rule)]
+
+
+def _is_checked_in_replies(rule: Rule) -> bool:
+    return rule.is_shown_by_turns and not rule.measure.of_turn
 
 
 def with_rules(rules: PromptRules, methods: Iterable[Method]) -> tuple[Method, ...]:

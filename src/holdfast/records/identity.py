@@ -215,7 +215,7 @@ class Manifest(RecordModel):
     dtype: Optional[str] = None
     layers: Optional[int] = None
     heads: Optional[int] = None
-    checkable: bool = False  # each prompt has rules that a program checks in replies
+    checkable: bool = False  # each prompt has a rule with a text that a program checks
     lines_without_crc32: Optional[int] = None  # leading lines, of a version without checksums
     # of logs
     dialogs: int = 0  # how many were read
