@@ -35,9 +35,6 @@ _BEFORE_VERB = one_of(
     "siempre",
 )
 _SUBJECT = one_of("^", "[,:] ?", rf"\b{_BEFORE_VERB} ")
-_ALWAYS_IN = one_of(
-    *"siempre exclusivamente únicamente sempre toujours immer ausschließlich".split()
-)
 _LABEL = one_of(
     *("language", "output language", "response language", "reply language"),
     *("idioma", "langue", "sprache"),
@@ -56,11 +53,6 @@ _LANGUAGES = forms(
         ),
         "your replies must always be in German": (
             rf"\b{REPLY}(?: {_OF_REPLIES})* in {_LANGUAGE}\b"
-        ),
-        "all of them in German": rf"\ball of them in {_LANGUAGE}\b",
-        "comunicarás con los clientes siempre en español": (
-            rf"\b(?:{_VERB}|comunicarás|output)\b[^:]{{0,60}}?"
-            rf"\b{_ALWAYS_IN} (?:en|in|auf) {_LANGUAGE}\b"
         ),
         "Response language: German": rf"^{_LABEL}: ?(?:always |only )?{_LANGUAGE}\b",
         "in German only": rf"^(?:in )?{_LANGUAGE} only$",

@@ -71,13 +71,10 @@ _TONES = (
                     rf" (?:{REPLY}|ogni \w+|chaque \w+|cada \w+)\b"
                     r"(?!,? (?:at (?:the )?most|max))"
                 ),
-                "no message without an emoji": r"\bno message without an emoji",
-                "almeno un'emoji in ogni risposta": r"\balmeno un'emoji in ogni",
                 "always include one emoji in each reply": (
                     rf"{LEAD}(?:include|use|add|put) (?:at least )?(?:one|an) emoji"
                     rf" (?:in|into|to) {REPLY}"
                 ),
-                "an emoji in each of your replies": rf"\bemoji in each of {REPLY}",
             }
         ),
         "requirement",
@@ -90,10 +87,6 @@ _TONES = (
                     rf"{_NO} (?!(?:\w+ )?{_MANY}){_ITEMS}{_EXCLAMATION_MARKS}\b"
                     r"(?! (?:excessively|too often|in every|everywhere|a lot))"
                 ),
-                "there is no exclamation mark in any reply": (r"\bthere is no exclamation mark in"),
-                "exclamation marks, however glad you are, leave them out": (
-                    r"^exclamation marks?,.{0,80}\bleave them out"
-                ),
             }
         ),
         "prohibition",
@@ -102,12 +95,7 @@ _TONES = (
     _Tone(
         forms(
             {
-                "never use contractions": rf"\b{_NO} contractions\b",
-                "full forms in place of contractions": r"\bin place of contractions\b",
-                "don't use contractions": r"\bdon't use contractions",
-                "full forms only": r"\bfull forms only\b",
-                "you write in full": r"\b(?:you )?write in full\b",
-                "write ⟪0⟫ and ⟪1⟫, not ⟪2⟫": r"\bwrite ⟪\d+⟫(?: and ⟪\d+⟫)?, not ⟪",
+                "never use contractions": rf"{_NO} contractions\b",
             }
         ),
         "prohibition",
@@ -118,14 +106,8 @@ _TONES = (
         forms(
             {
                 "always write everything in lower case": (
-                    rf"{LEAD}{_WRITING}(?: only)? lower ?-?case(?: letters)?(?= only|$|[,.:])"
-                ),
-                "use only lower case": (
-                    rf"{LEAD}use(?: (?:everything|only|always|all|entirely|exclusively))*(?: in)?"
-                    r"(?: all)?(?: only)? lower ?-?case(?: letters)?(?= only|$|[,.:])"
-                ),
-                "there are no capital letters in your replies": (
-                    r"\bthere are no capital letters in your (?:messages|replies)"
+                    rf"{LEAD}(?:{_WRITING}|use(?: only| all)*)(?: only)? lower ?-?case(?: letters)?"
+                    r"(?= only|$|[,.:])"
                 ),
                 "never use capital letters": (r"\bnever use (?:capital|upper-?case) letters"),
                 "lower case only": r"\blower ?case only\b",
@@ -209,9 +191,6 @@ _QUESTION_LAST = forms(
             rf" (?:{_KIND_OF_QUESTION} ?)*question\b"
             r"(?!,? or\b|(?:, (?:an? |the |some )?[\w-]+(?: [\w-]+)?)+,? or\b)"
         ),
-        "termina siempre con una pregunta": r"\btermina siempre con una pregunta",
-        "a question to the user is how it ends": r"\ba question[\w ]{0,20} is how it ends",
-        "terminez message par une question": rf"\bterminez {REPLY}? ?par une question",
         "always ask a follow-up question at the end of each reply": (
             rf"\balways ask (?:a|one) (?:follow-?up )?question at the end of {REPLY}"
         ),

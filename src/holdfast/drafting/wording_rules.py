@@ -39,14 +39,12 @@ _FIRST = r"first (?:words?|sentence|line|thing)"
 _LAST = r"last(?: (?:words?|sentence|line|thing))?"
 _OPENINGS = forms(
     {
+        "⟪0⟫ is always your first sentence": (
+            rf"{_SOLE},? (?:is|are) (?:always )?(?:your|the|every) {_FIRST}(?=$|,| of)"
+        ),
         "start every reply with the exact words ⟪0⟫": (
             rf"\b{_BEGIN}{_WHOLE}(?: always)? {_WITH}{_SOLE}"
         ),
-        "⟪0⟫ is always your first sentence": (
-            rf"{_SOLE},? (?:is|are) (?:always |how )?(?:your |the |every )?"
-            rf"(?:{_FIRST}|{REPLY} (?:begins|starts))"
-        ),
-        "⟪0⟫ opens every reply": rf"{_SOLE} (?:opens|begins|starts) {REPLY}",
         "the first word of every reply is ⟪0⟫": (
             rf"\bfirst (?:words?|sentence|line) of {REPLY}[^:⟪]{{0,30}}(?:is|are|:)"
             rf"(?: always)? ?{_SOLE}"
@@ -57,31 +55,24 @@ _OPENINGS = forms(
         ),
         "every reply must begin with ⟪0⟫": rf"\b{REPLY} (?:{_MUST} )*{_BEGIN} {_WITH}{_SOLE}",
         "prefix each message with ⟪0⟫": rf"\bprefix {REPLY} with {_SOLE}",
-        "⟪0⟫ first": rf"{_SOLE} first(?=,|$)",
     }
 )
 _CLOSINGS = forms(
     {
-        "end each reply with ⟪0⟫": rf"\b{_END}{_WHOLE}(?: always)? {_WITH}{_SOLE}",
         "⟪0⟫ is always your last word": (
             rf"{_SOLE},? (?:is |are )?(?:always )?(?:your|the) {_LAST}(?=$|,| of)"
         ),
-        "⟪0⟫ closes every reply": rf"{_SOLE} (?:closes|ends|finishes|concludes) {REPLY}",
+        "it ends with ⟪0⟫": rf"\bit ends with {_SOLE}",
+        "end each reply with ⟪0⟫": rf"\b{_END}{_WHOLE}(?: always)? {_WITH}{_SOLE}",
         "the last thing you say is ⟪0⟫": (
             r"\blast (?:\w+ )?(?:words?|sentence|line|thing)"
             rf"(?: you say| that you say| of it| of {REPLY})?(?: is| are|:)(?: always)? ?{_SOLE}"
-        ),
-        "a good answer has ⟪0⟫ as the last line of the reply": (
-            rf"\b(?:has|have) {_SOLE} as (?:the|its|their) last (?:words?|sentence|line) of {REPLY}"
         ),
         "every reply must end with ⟪0⟫": rf"\b{REPLY} (?:{_MUST} )*{_END} {_WITH}{_SOLE}",
         "put ⟪0⟫ at the very end of every reply": (
             rf"\b(?:put|write|add|append) {_SOLE} (?:at|to) the (?:very )?end of {REPLY}"
         ),
         "sign every message as ⟪0⟫": rf"\bsigns? (?:it|them|{REPLY}) (?:with|as) {_SOLE}",
-        "⟪0⟫ first, ⟪1⟫ last": rf"(?<=first, ){_SOLE} last(?=,|$)",
-        "it ends with ⟪0⟫": rf"\bit ends with {_SOLE}",
-        "sie endet mit ⟪0⟫": rf"\bsie endet mit (?P<quote>{QUOTE})",
     }
 )
 # what happens once, and is no reply: "end the conversation with"
@@ -164,11 +155,6 @@ _NAMES_FOR_PEOPLE = forms(
         ),
         "call the user ⟪0⟫": rf"\bcalls? {_PERSON} {_EITHER}",
         "refer to users only as ⟪0⟫": rf"\brefer to {_PERSON} (?:only )?as {_EITHER}",
-        "⟪0⟫ is how you address guests": (
-            rf"(?P<quote>{QUOTE}) is how you (?:address|call) {_PERSON}"
-        ),
-        "everybody is ⟪0⟫ to you": rf"\b{_PERSON} is (?P<quote>{QUOTE}) to you",
-        "say ⟪0⟫ to your guests": rf"\bsay (?P<quote>{QUOTE}) (?:to {_PERSON}|somewhere)",
     }
 )
 
@@ -237,13 +223,9 @@ _FORBIDDEN_WORDS = forms(
             rf"\b(?:avoid|ban|bans|banned|without)(?: (?:saying|using|writing))? {_KIND_OF_WORD}"
             rf"(?P<quotes>{QUOTES})"
         ),
-        "banned from every reply: ⟪0⟫": rf"\b(?:ban|banned)\b[^⟪]{{0,60}}: ?(?P<quotes>{QUOTES})",
         "the words ⟪0⟫ and ⟪1⟫ are banned": (
             rf"\bwords? (?P<quotes>{QUOTES})"
             rf" (?:do not exist|does not exist|(?:is|are) {_NOT_ALLOWED})"
-        ),
-        "the word ⟪0⟫ is on our list of bad words": (
-            rf"^(?:the )?words? (?P<quotes>{QUOTES}) is on (?:our|the) list of"
         ),
         "no words ⟪0⟫": (
             rf"(?:^|[,:] )(?:and )?no (?:words? |phrases? )?(?P<quotes>{QUOTES})"
