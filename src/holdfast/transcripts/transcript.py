@@ -31,7 +31,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a transcript; a field that its kind does not have is empty.
+    """An event of a transcript.
+
+    A field that its kind does not have is empty.
 
     Args:
         role: of a message: system, user or assistant.
