@@ -93,7 +93,7 @@ class RaySession:
         self._supervisor = group.create_task(self._actors.supervise())
         return self
 
-    async def __aexit__(self, *error: object) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         self._supervisor.cancel()
         try:
             await self._stack.__aexit__(*error)
