@@ -191,8 +191,8 @@ def _judge(
             broken_rules[broken.rule.id] = broken
             mark = Mark(turn.number, message, broken.rule.id, len(calls), last_call)
             all_marks[mark.key] = mark
-    broken = tuple(broken_rules.values())
-    answer = HookAnswer(hook.event, broken, problems=tuple(judge.problems))
+    all_broken = tuple(broken_rules.values())
+    answer = HookAnswer(hook.event, all_broken, problems=tuple(judge.problems))
     return _Judgement(answer, tuple(all_marks.values()))
 
 

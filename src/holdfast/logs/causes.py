@@ -57,11 +57,11 @@ class DialogCauses:
     @cached_property
     def compactions(self) -> tuple[LoggedCompaction, ...]:
         """The compactions of the dialog, and what each kept of the rules."""
-        logged: list[LoggedCompaction] = []
+        compactions: list[LoggedCompaction] = []
         for position in self._searched.contexts.compactions:
             event = self._searched.path[position]
             effects = (rule.compacted(position) for rule in self._rules.values())
-            logged.append(
+            compactions.append(
                 LoggedCompaction(
                     turn=self._dialog.turn_at(position),
                     source=event.source or self._dialog.source,
@@ -69,7 +69,7 @@ class DialogCauses:
                     rules=tuple(effect for effect in effects if effect is not None),
                 )
             )
-        return tuple(logged)
+        return tuple(compactions)
 
 
 def _rule_text(case: Case, rule: Rule) -> RuleText:

@@ -128,7 +128,7 @@ def label_tasks(
     Raises:
         UsageError: a file cannot be read.
     """
-    rules = {named.name: named for named in named_rules(suite.cases)}
+    rules = {rule.name: rule for rule in named_rules(suite.cases)}
     records = {row: run.dialogs[row] for row in {place.dialog for place in places}}
     turns = {
         (row, turn.number): turn
@@ -140,10 +140,10 @@ def label_tasks(
         turn = turns.get((place.dialog, place.turn))
         if turn is None:
             continue
-        named = rules[place.rule]
+        named_rule = rules[place.rule]
         source = source_of(records[place.dialog], place.turn)
-        text = text_of(named.case, named.rule)
-        tasks.append(LabelTask(place.rule, text, named.rule.measure.spec, source, turn))
+        text = text_of(named_rule.case, named_rule.rule)
+        tasks.append(LabelTask(place.rule, text, named_rule.rule.measure.spec, source, turn))
     return tasks
 
 

@@ -53,7 +53,7 @@ def transcripts_of_file(
 
     def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
         counted = _CountedValues(values)
-        repeated = _RepeatedEvents()
+        shared_events = _SharedEvents()
         calls: list[Call] = []
         has_unread = False
         for call in calls_of(counted):
@@ -61,7 +61,7 @@ def transcripts_of_file(
                 yield call
                 has_unread = True
             else:
-                calls.append(repeated.shared_by(call))
+                calls.append(shared_events.used_by(call))
         if counted.number and not calls and not has_unread:
             yield counted.rejected(description)
         for call in _last_of_each_dialog(calls):
@@ -94,13 +94,13 @@ class _CountedValues:
         return Unread(f"{file_of(self._last_source)}: {which} {description}")
 
 
-class _RepeatedEvents:
+class _SharedEvents:
     """The messages of calls, which others repeat: each is kept once, to save memory."""
 
     def __init__(self) -> None:
         self._events: dict[Any, Event] = {}
 
-    def shared_by(self, call: Call) -> Call:
+    def used_by(self, call: Call) -> Call:
         """A call whose messages are those of earlier calls where it repeats them."""
         output = call.output
         if call.trace_span:
@@ -237,9 +237,9 @@ def _with_trace_spans(call: Call, other: Call) -> Call:
     earlier_events = iter(earlier)
     events: list[Event] = []
     for event in call.input:
-        repeated = None if event.is_prompt else next(earlier_events, None)
-        if repeated is not None and repeated.trace_span and repeated == event:
-            event = replace(event, trace_span=repeated.trace_span)
+        old_event = None if event.is_prompt else next(earlier_events, None)
+        if old_event is not None and old_event.trace_span and old_event == event:
+            event = replace(event, trace_span=old_event.trace_span)
         events.append(event)
     return replace(call, input=events)
 

@@ -45,19 +45,19 @@ class FilePart:
 
 def parts_of(log: FoundLog, format_name: str | None) -> list[FilePart]:
     """The parts of a file."""
-    whole = FilePart(log)
+    whole_file = FilePart(log)
     if log.obstacle or not is_lines(log.path):
-        return [whole]
+        return [whole_file]
     try:
         if log.path.stat().st_size < 2 * PART:
-            return [whole]
+            return [whole_file]
         form = format_name or _format_of_first_line(log.path)
         if not form or not FORMATS[form].is_per_value:
-            return [whole]
+            return [whole_file]
         with log.path.open("rb") as file:
             return list(_divided(file, log, form))
     except (OSError, UsageError):
-        return [whole]  # whose reading names the fault
+        return [whole_file]  # whose reading names the fault
 
 
 def _format_of_first_line(path: Path) -> str | None:

@@ -31,7 +31,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a transcript; a field that its kind does not have is empty.
+    """An event of a transcript.
+
+    A field that its kind does not have is empty.
 
     Args:
         role: of a message: system, user or assistant.
@@ -191,13 +193,13 @@ def branched(
         ends[name] = tree.tip
     last = tree.tip
     for name in nodes:
-        missing: dict[str, None] = {}  # from the entry up to the first that is in the tree
+        climb: dict[str, None] = {}  # from the entry up to the first that is in the tree
         above: str | None = name
-        while above is not None and above in parents and not (above in ends or above in missing):
-            missing[above] = None
+        while above is not None and above in parents and not (above in ends or above in climb):
+            climb[above] = None
             above = parents[above]
         tree.tip = None if above is None else ends.get(above)
-        for entry in reversed(missing):
+        for entry in reversed(climb):
             tree.add(nodes.get(entry, ()))
             ends[entry] = tree.tip
     tree.tip = last

@@ -193,19 +193,19 @@ def _is_shown(fields: Mapping[str, Any]) -> bool:
     return fields.get("type") == "event_msg"
 
 
-def _typed_by_the_user(shown: Sequence[Mapping[str, Any]]) -> set[str]:
+def _typed_by_the_user(events: Sequence[Mapping[str, Any]]) -> set[str]:
     """The messages that the user typed, according to the events for display, without whitespace."""
-    messages = [message for event in shown if (message := shown_message(event))]
+    messages = [message for event in events if (message := shown_message(event))]
     return {without_whitespace(message.text) for message in messages if message.is_by_user}
 
 
-def _roles(items: Sequence[Any], typed: Set[str]) -> set[str]:
+def _roles(items: Sequence[Any], typed_texts: Set[str]) -> set[str]:
     """The roles that the items have messages in, apart from what Codex wrote as the user."""
     roles = {str(at(item, "role")) for item in items} - {"user"}
     for item in items:
         with suppress(Malformed):
             if at(item, "role") == "user" and "user" not in roles:
-                roles |= {event.role for event in events_of_user_message(item, typed)}
+                roles |= {event.role for event in events_of_user_message(item, typed_texts)}
     return roles
 
 
@@ -230,11 +230,11 @@ def _is_inherited(fields: Mapping[str, Any], start: Any) -> bool:
     return is_before or at(fields, "metadata", "inherited_user_message") is True
 
 
-def _read_item(item: Any, typed: Set[str] = frozenset()) -> list[Event]:
+def _read_item(item: Any, typed_texts: Set[str] = frozenset()) -> list[Event]:
     if at(item, "type") == "agent_message":  # of another agent
         return [Event(Kind.REMINDER, text_of(item.get("content")))]
     if at(item, "role") == "user" and at(item, "type") in (None, "message"):
-        return events_of_user_message(item, typed)
+        return events_of_user_message(item, typed_texts)
     return read_messages([item])
 
 

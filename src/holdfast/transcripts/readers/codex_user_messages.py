@@ -66,18 +66,18 @@ class _Part:
         return self.event is None and bool(self.text.strip())
 
 
-def events_of_user_message(item: Mapping[str, Any], typed: Set[str]) -> list[Event]:
+def events_of_user_message(item: Mapping[str, Any], typed_texts: Set[str]) -> list[Event]:
     """The events in a message of the role `user`: one message with all words of the user's, between
     what Codex wrote before them and after them.
 
     Args:
-        typed: the messages that the user typed, according to the events for display, without
+        typed_texts: the messages that the user typed, according to the events for display, without
             whitespace.
 
     Raises:
         Malformed: a part of it cannot be read.
     """
-    parts = _with_elements_by_codex(_parts(item), typed)
+    parts = _with_elements_by_codex(_parts(item), typed_texts)
     words = [part for part in parts if part.is_words]
     first = parts.index(words[0]) if words else len(parts)
     before = [part.event for part in parts[:first] if part.event]
@@ -116,12 +116,12 @@ def _known_event(text: str, kind: str) -> Event | None:
     return None
 
 
-def _with_elements_by_codex(parts: list[_Part], typed: Set[str]) -> list[_Part]:
+def _with_elements_by_codex(parts: list[_Part], typed_texts: Set[str]) -> list[_Part]:
     """The parts; if all that is not known to be Codex's are elements that the user did not type,
     another version of Codex wrote them.
     """
     texts = [part.text for part in parts if part.is_words]
-    is_typed = without_whitespace("".join(texts)) in typed
+    is_typed = without_whitespace("".join(texts)) in typed_texts
     is_marked = any(part.is_marked for part in parts)
     if is_marked or is_typed or not all(map(element_around, texts)):
         return parts

@@ -105,16 +105,16 @@ class _Session:
         turn that was aborted.
         """
         messages = {str(at(record, "id")): record for record in entries(records)}
-        missing = [name for name in self.context if name not in messages]
-        if not any(_is_reply(self.records[name]) for name in missing):  # it begins
-            for name in missing:
+        removed_ids = [name for name in self.context if name not in messages]
+        if not any(_is_reply(self.records[name]) for name in removed_ids):  # it begins
+            for name in removed_ids:
                 del self.records[name]
             self.context = []
             self.add(records, where)
             return None
         new_messages = [record for name, record in messages.items() if name not in self.context]
         if not new_messages:  # replies are gone, and nothing is in their place
-            return missing[0]
+            return removed_ids[0]
         kept_ids = [name for name in messages if name in self.context]
         compression = {"type": _COMPRESSED, "content": new_messages, "keeps": kept_ids}
         name = f"compression {len(self.records)}"
@@ -251,19 +251,22 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
 
 def _events_of_user(record: Mapping[str, Any]) -> list[Event]:
     events = read_messages([{"role": "user", "content": record.get("content") or ""}])
-    typed = text_of(record.get("displayContent"))  # without the texts of the files that it names
+    typed_text = text_of(
+        record.get("displayContent")
+    )  # without the texts of the files that it names
     text = "\n".join(event.text for event in events)
-    if typed.strip() and typed != text:
-        return [_classified(Event(Kind.MESSAGE, typed, "user")), Event(Kind.REMINDER, text)]
+    if typed_text.strip() and typed_text != text:
+        return [_classified(Event(Kind.MESSAGE, typed_text, "user")), Event(Kind.REMINDER, text)]
     return [_classified(event) for event in events]
 
 
 def _events_of_reply(record: Mapping[str, Any]) -> list[Event]:
     messages = read_messages([{"role": "assistant", "content": record.get("content") or ""}])
     text = "\n".join(event.text for event in messages)
-    listed = entries(record.get("toolCalls"))
-    calls = [_call(mapping(call)) for call in listed]
-    return [*message_events("assistant", text, calls), *chain.from_iterable(map(_results, listed))]
+    records = entries(record.get("toolCalls"))
+    calls = [_call(mapping(call)) for call in records]
+    results = chain.from_iterable(map(_results, records))
+    return [*message_events("assistant", text, calls), *results]
 
 
 def _call(call: Mapping[str, Any]) -> ToolCall:

@@ -57,16 +57,18 @@ def _calls_of_trace(
     replacements: dict[str, str] = {}  # of each call that is left out, the one within it
     for outer in calls:
         inner_calls = by_parent.get(outer.id, []) if outer.id else []
-        same = next((inner for inner in inner_calls if _has_input_of(inner, outer)), None)
-        if same is None or _end_of(replacements, same.id) == outer.id:  # ids in a circle
+        replacement = next((inner for inner in inner_calls if _has_input_of(inner, outer)), None)
+        if (
+            replacement is None or _end_of(replacements, replacement.id) == outer.id
+        ):  # ids in a circle
             yield outer.call
             continue
-        replacements[outer.id] = same.id
+        replacements[outer.id] = replacement.id
         inner_events = [event for inner in inner_calls for event in inner.call.events]
         if any(event not in inner_events for event in outer.call.events):
             yield Unread(
-                f"{where}, observation {outer.id}: left out, since {same.id or 'one'} within it"
-                " has the same input"
+                f"{where}, observation {outer.id}: left out, since"
+                f" {replacement.id or 'one'} within it has the same input"
             )
 
 

@@ -54,8 +54,8 @@ def _events(message: Mapping[str, Any]) -> list[Event]:
     if output and (text_is_empty or text_lacks_calls):
         return output
     if words:
-        listed = entries(message.get("tool_calls") or [])
-        calls_beside = [read_call(at(call, "function") or call) for call in listed]
+        tool_calls = entries(message.get("tool_calls") or [])
+        calls_beside = [read_call(at(call, "function") or call) for call in tool_calls]
         reply = message_events("assistant", words, calls_beside, is_cut=is_cut(message))
         return [*calls, *reply]
     if calls:

@@ -62,9 +62,9 @@ class _Messages(NamedTuple):
 
 def _messages_of(span: Mapping[str, Any], attributes: Mapping[str, Any]) -> _Messages | None:
     """The messages in a span, whose attributes of `gen_ai` are given; None if it has none."""
-    inputs = _listed(at(attributes, "input", "messages"))
+    inputs = _unwrapped(at(attributes, "input", "messages"))
     if inputs is not None:
-        return _Messages(inputs, _listed(at(attributes, "output", "messages")))
+        return _Messages(inputs, _unwrapped(at(attributes, "output", "messages")))
     inputs = decoded(attributes.get("prompt"))  # as OpenLLMetry has it
     if inputs is not None:
         return _Messages(inputs, decoded(attributes.get("completion")))
@@ -93,7 +93,7 @@ def _answer(attributes: Mapping[str, Any], outputs: Any) -> list[Event]:
     return events
 
 
-def _listed(messages: Any) -> Any:
+def _unwrapped(messages: Any) -> Any:
     """Messages, taken out of the object with a version that Microsoft's SDKs wrap them in."""
     messages = decoded(messages)
     wrapped = at(messages, "messages")

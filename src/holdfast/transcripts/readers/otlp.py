@@ -173,11 +173,11 @@ def _records(where: str, batch: Mapping[str, Any]) -> Iterator[_LogRecord]:
             yield _LogRecord(where, _ids_of(record), time, name, attributes)
 
 
-def _members(resources: Any, scope_names: Sequence[str], name: str) -> Iterator[Mapping[str, Any]]:
+def _members(resources: Any, scope_fields: Sequence[str], name: str) -> Iterator[Mapping[str, Any]]:
     for resource in entries(resources):
         fields = mapping(resource)
-        listed = next((fields[scopes] for scopes in scope_names if scopes in fields), None)
-        for scope in entries(listed):
+        scopes = next((fields[key] for key in scope_fields if key in fields), None)
+        for scope in entries(scopes):
             yield from map(mapping, entries(mapping(scope).get(name)))
 
 

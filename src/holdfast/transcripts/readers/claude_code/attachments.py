@@ -38,11 +38,11 @@ def events_of_attachment(line: Mapping[str, Any]) -> Iterator[Event]:
             if text := _text_within(at(file, "content")):
                 yield Event(Kind.MESSAGE, text, "system")
     else:
-        text = _rendered(line)
-        if text is None:
-            text = _content(attachment)
-        if text:
-            yield Event(Kind.REMINDER, text)
+        reminder = _rendered(line)
+        if reminder is None:
+            reminder = _content(attachment)
+        if reminder:
+            yield Event(Kind.REMINDER, reminder)
 
 
 def _queued(attachment: Mapping[str, Any]) -> Event:

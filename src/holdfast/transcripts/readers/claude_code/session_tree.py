@@ -187,10 +187,10 @@ def _active(lines: Sequence[SessionLine], parents: Mapping[str, str | None]) -> 
     """
     last = next(line for line in reversed(lines) if line.is_message)
     answers = {line.parent: line for line in lines if line.is_message}
-    seen = {last.id}
-    while (answer := answers.get(last.id)) and answer.id not in seen:  # written before it
+    followed_ids = {last.id}
+    while (answer := answers.get(last.id)) and answer.id not in followed_ids:  # written before it
         last = answer
-        seen.add(last.id)
+        followed_ids.add(last.id)
     active = set(path_to(last.id, parents))
     before = 0
     while len(active) != before:
