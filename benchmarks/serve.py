@@ -17,6 +17,8 @@ Three measurements of a model, by default the bundled one, each of a server in a
     python benchmarks/serve.py --model qwen-0.5b --dtype bfloat16 --requests 0 --per-phase 16
         --peers transformers_continuous --llama-server /path/to/llama-server
         --out benchmarks/results/serve_qwen.json
+    python benchmarks/serve.py --model qwen-0.5b --engine llama --requests 0 --per-phase 16
+        --peers --llama-server /path/to/llama-server --out benchmarks/results/serve_qwen_llama.json
 """
 
 from __future__ import annotations
@@ -138,8 +140,12 @@ def start(command: Sequence[str], health: str, model: str) -> Server:
     return server
 
 
-def serve_ours(model: str, *, dtype: str) -> Server:
-    command = [sys.executable, "-m", "holdfast", "serve", "--model", model, "--dtype", dtype]
+def serve_ours(model: str, *, dtype: str, engine: str = "torch") -> Server:
+    command = [sys.executable, "-m", "holdfast", "serve", "--model", model]
+    if engine == "torch":
+        command += ["--dtype", dtype]
+    else:
+        command += ["--engine", engine]
     command += ["--queue", "256", "--prefix-memory", str(KEPT)]
     return start(command, "/ready", model)
 
@@ -249,7 +255,8 @@ def speed(model, arguments: argparse.Namespace) -> dict:
     dtype = arguments.dtype
     with ExitStack() as stack:
         path = checkpoint_of(model, stack.enter_context(tempfile.TemporaryDirectory()))
-        servers = {OURS: stack.enter_context(serve_ours(arguments.model, dtype=dtype))}
+        ours = serve_ours(arguments.model, dtype=dtype, engine=arguments.engine)
+        servers = {OURS: stack.enter_context(ours)}
         for peer in arguments.peers:
             servers[peer] = stack.enter_context(serve_peer(path, peer, dtype=dtype))
         if arguments.llama_server:
@@ -278,7 +285,9 @@ def speed(model, arguments: argparse.Namespace) -> dict:
                 print(json.dumps(row), flush=True)
     peers = [who for who in servers if who != OURS]
     by_clients = {str(clients): medians(rows, clients, peers) for clients in CLIENTS}
-    return {"dtype": dtype, "rows": rows, "medians": by_clients}
+    engine = arguments.engine
+    dtype_of_ours = dtype if engine == "torch" else "as in the file"
+    return {"dtype": dtype_of_ours, "engine": engine, "rows": rows, "medians": by_clients}
 
 
 def medians(rows: Sequence[dict], clients: int, peers: Sequence[str]) -> dict:
@@ -304,7 +313,8 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32", help="in which speed is measured")
     parser.add_argument("--requests", type=int, default=1000, help="of the soak; 0 leaves it out")
     parser.add_argument("--per-phase", type=int, default=48, help="requests at 16 clients")
-    parser.add_argument("--peers", nargs="+", default=PEERS, choices=PEERS)
+    parser.add_argument("--engine", default="torch", choices=("torch", "llama"), help="of ours")
+    parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS)
     parser.add_argument("--llama-server", help="llama.cpp's binary, as another peer")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--out", type=Path)

@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import re
+import weakref
 from collections import Counter
 from dataclasses import replace
 
@@ -106,6 +107,23 @@ def test_a_forgotten_thread_begins_anew():
     session.forget("never heard of")
     again = session.generate_batch([asked])[0]
     assert again.token_ids == first.token_ids and again.forwarded == first.forwarded
+
+
+def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
+    """Its keys and values are in the row's slot by then."""
+    session, talk = model().session(), chat("be nice", "hello")
+    first = session.generate_batch([Request(talk, sampling=SHORT, thread="t", keep=True)])[0]
+    earlier = weakref.ref(session.threads.use("t")[0].prefix.keys_values)
+    longer = (*talk, *chat("", "", first.text, "and then?")[1:])
+    rendered = session.render(Request(longer, sampling=SHORT, thread="t"))
+    assert rendered.row.streams[0].cached
+    row = session.stepped.submit(rendered)
+    session.forget("t")
+    assert earlier() is not None
+    session.stepped.step()
+    gc.collect()
+    assert earlier() is None and not row.done and row.cached
+    session.stepped.cancel(row)
 
 
 @pytest.fixture

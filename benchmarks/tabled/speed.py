@@ -6,6 +6,8 @@ import statistics
 
 from tabled.reading import markdown, read, versions
 
+from holdfast.plurals import count_of
+
 # the rows shown on the pages; the records have more
 CLUSTER_SIZES = (1, 4, 16, 64)
 ATTENTION_WORK = ("batch 1, context 512", "batch 8, context 2048", "prefill 4096")
@@ -177,7 +179,8 @@ def _step_lines(record: dict, model: str, processor: str) -> list[str]:
             f"{value:.2f} under `{name}`" for name, value in row["steered"].items()
         )
         lines += [
-            f"| {model}: a decode step of {row['rows']} rows over the least that the machine allows"
+            f"| {model}: a decode step of {count_of(row['rows'], 'row')} over the least that the"
+            " machine allows"
             f" | {row['over_floor']:.1f} ({row['seconds'] * 1e3:.0f} ms) | {processor} |",
             f"| the same, every head of every row steered, over none | {steered} | the same |",
         ]
@@ -343,8 +346,8 @@ def real_serve_line() -> str:
         f"`{record['model']}` in {record['speed']['dtype']}, at {', '.join(medians)} clients with"
         f" short replies: {times('transformers_continuous')} times the tokens per second of"
         f" `transformers serve` with continuous batching, and {times('llama_server')} times those"
-        " of llama.cpp's own server on the same GGUF file, which reads fewer bytes per token"
-        " ([record](../benchmarks/results/serve_qwen.json))."
+        " of llama.cpp's own server on the same GGUF file, whose quantised weights are read faster"
+        " when there is only one row ([record](../benchmarks/results/serve_qwen.json))."
     )
 
 

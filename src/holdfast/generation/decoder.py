@@ -116,7 +116,7 @@ class Decoder:
                 for piece in known[1:]:
                     self.slots.add(piece)
                 self._owners.append(_Owner(state, number))
-            state.known = [()] * len(state.streams)
+            state.drop_known()
         self._step_group = None
         self._forward_beginnings(first)
         ended = self._advance(self._group(range(first, len(self._owners))))

@@ -91,6 +91,27 @@ class Prefix:
         return 0 if self.keys_values is None else self.keys_values.size
 
 
+@dataclass(eq=False)
+class Reuse:
+    """The first tokens of a prompt that a prefix has computed.
+
+    Dropped once they are copied to where the prompt runs, so that rows that run do not keep an
+    earlier state of a dialog in memory.
+    """
+
+    prefix: Prefix | None
+    count: int  # of the prompt's tokens; at least one is left
+
+    @property
+    def keys_values(self) -> KeysValues | None:
+        """Those of the prefix; None if they were evicted or dropped, or are of no use."""
+        return self.prefix.keys_values if self.prefix is not None and self.count else None
+
+    def drop(self) -> None:
+        """Lets go of the prefix."""
+        self.prefix = None
+
+
 def common_length(first: ArrayLike, second: ArrayLike) -> int:
     """The length of the common prefix."""
     left, right = np.asarray(first), np.asarray(second)

@@ -15,7 +15,7 @@ from torch import Tensor
 from holdfast.attention import RotaryLengths
 from holdfast.generation.batch import StreamGroup, batch_of
 from holdfast.generation.memory import in_memory
-from holdfast.generation.prefixes import KeysValues, Prefix
+from holdfast.generation.prefixes import KeysValues, Prefix, Reuse
 from holdfast.generation.rows import Row, Stream, StreamState
 from holdfast.generation.runner import Runner
 
@@ -124,7 +124,7 @@ class _ForwardedRow:
         passes = []
         for stream, prompt in zip(self.row.streams, self.prompts, strict=True):
             prefix = Prefix(stream.token_ids, stream.span, stream.compiled, prompt.computed)
-            whole = replace(stream, prefix=prefix, shared=len(stream.token_ids))
+            whole = replace(stream, reuse=Reuse(prefix, len(stream.token_ids)))
             passes.append(_passes(rotary, whole, reply, 1))
         return passes
 

@@ -23,7 +23,7 @@ from holdfast.attention import AttentionTrace
 from holdfast.errors import ModelError
 from holdfast.generation.constraints import Matcher, TokenGrammar
 from holdfast.generation.drawing import DrawnToken, LogProbability, uniforms
-from holdfast.generation.prefixes import KeysValues, Prefix
+from holdfast.generation.prefixes import KeysValues, Prefix, Reuse
 from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods
 from holdfast.methods.protocols import EditsLogits
@@ -36,9 +36,7 @@ class Stream:
     token_ids: tuple[int, ...]  # the whole prompt
     span: tuple[bool, ...]  # True on the tokens to emphasise
     compiled: CompiledMethods = UNSTEERED  # its methods that act inside a forward pass
-    prefix: Prefix | None = None  # first tokens of the prompt that may be computed already
-    # how many first tokens use the keys and values of `prefix`; at least one token is left
-    shared: int = 0
+    reuse: Reuse | None = None  # first tokens of the prompt that may be computed already
 
     @classmethod
     def after(
@@ -54,19 +52,19 @@ class Stream:
         compiled = compiled.in_pass_over(span)
         if prefix is None:
             return cls(token_ids, span, compiled)
-        shared = prefix.shared_with(token_ids, span, compiled)
-        return cls(token_ids, span, compiled, prefix, shared)
+        count = prefix.shared_with(token_ids, span, compiled)
+        return cls(token_ids, span, compiled, Reuse(prefix, count))
 
     @property
     def cached(self) -> int:
         """Tokens of the prompt that need no forwarding; 0 once the prefix is evicted."""
-        return 0 if self.prefix is None or self.prefix.keys_values is None else self.shared
+        return self.reuse.count if self.reuse is not None and self.reuse.keys_values else 0
 
     @property
     def known(self) -> KeysValues | None:
         """Keys and values of the cached tokens."""
-        prefix, count = self.prefix, self.cached
-        return prefix.keys_values.first(count) if prefix and prefix.keys_values and count else None
+        computed = None if self.reuse is None else self.reuse.keys_values
+        return None if computed is None else computed.first(self.cached)
 
 
 @dataclass(frozen=True)
@@ -240,6 +238,13 @@ class RowState:
         self.cached = self.known_lengths[0]
         if self.matcher is not None:
             self.matcher.prepare(self.token_ids)
+
+    def drop_known(self) -> None:
+        """Lets go of what was computed before, once it is in the row's slots."""
+        self.known = [()] * len(self.streams)
+        for stream in self.row.streams:
+            if stream.reuse is not None:
+                stream.reuse.drop()
 
     @property
     def next_number(self) -> float:

@@ -61,7 +61,12 @@ class Rendered:
     def resolved(self, request: Request, rehearsed: int) -> Rendered:
         """The chat under the methods of the resolved request, after a rehearsal of these tokens."""
         streams = tuple(
-            Stream.after(stream.prefix, stream.token_ids, stream.span, request.compiled)
+            Stream.after(
+                None if stream.reuse is None else stream.reuse.prefix,
+                stream.token_ids,
+                stream.span,
+                request.compiled,
+            )
             for stream in self.row.streams
         )
         row = replace(self.row, streams=streams)
