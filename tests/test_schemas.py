@@ -11,6 +11,7 @@ import pytest
 
 from holdfast import report
 from holdfast.analysis.summary import summarise, write_summary
+from holdfast.analysis.verdicts import judged
 from holdfast.cli import main
 from holdfast.drift.run_identity import COMPATIBILITY
 from holdfast.drift.settings import Settings
@@ -36,6 +37,7 @@ from holdfast.records import (
 from holdfast.records.earlier import CURRENT, version_of
 from holdfast.records.identity import CalibrationIdentity, ConversationsIdentity, TasksIdentity
 from holdfast.records.lines import to_manifest, without_checksum
+from holdfast.records.mean_estimate import Estimate
 
 RUNS = Path(__file__).parent / "data" / "recorded"
 FOLDERS = sorted(path.parent for path in RUNS.rglob("manifest.json"))
@@ -270,3 +272,24 @@ def test_a_record_of_every_version_is_written_as_it_was_read(folder):
     for line, record in zip(plainly(folder), read_run(folder).records, strict=True):
         line.pop("crc32", None)
         assert json.dumps(record.to_json()) == json.dumps(line)
+
+
+def test_a_row_has_all_digits_until_it_is_written():
+    value = Estimate(40, 1 / 3, 0.5, -1e-9, 0.7)
+    row = run_summary.RuleSummary(
+        rule="signs",
+        n=40,
+        stability_by_round=(value,),
+        first_broken_by_round=(3,),
+        kept_throughout=37,
+        kept_in_any_round=40,
+        never_followed=False,
+        change=judged(value),
+        lower_from_round=None,
+        lower_in_rounds=(),
+        against=None,
+    )
+    assert row.stability_by_round[0].mean == row.change.mean == 1 / 3
+    written = json.dumps(row.to_json())
+    assert "0.333333," in written and "-0.0" not in written
+    assert run_summary.RuleSummary.model_validate(json.loads(written)).change.mean == 0.333333
