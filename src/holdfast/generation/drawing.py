@@ -23,6 +23,7 @@ _BLOCK = 64  # tokens of the vocabulary whose highest logit is found at once
 # a probability's bin is its exponent and the first 7 bits of its mantissa
 _BITS_IN_BIN = 16
 _HIGHEST_BIN = 0x3F80  # of probability 1
+_ROUNDING = 1e-4  # how far the sum of a vocabulary's float32 probabilities may be from 1, and more
 _GREEDY = 1e-30  # a nucleus of this mass is only the likeliest token
 _NOT_FINITE = (
     "The model's logits are not finite, so no token can be drawn; load it with dtype='float32'."
@@ -133,22 +134,48 @@ def _likeliest(blocks: Tensor, highest: Tensor, count: int) -> Tensor:
 
 
 def _drawn(likeliest: Tensor, ids: Tensor, parameters: Tensor, size: int) -> Tensor:
-    """Each row's token among some of the likeliest, or a negative code, int64 [row].
+    """Each row's token at quantile `number` of its nucleus, or a negative code, int64 [row].
+
+    If the likeliest tokens do not cover the nucleus, its mass is known only roughly, which mostly
+    suffices to tell that the token is one of them, and which.
 
     Args:
-        likeliest: their probabilities, highest first, [row, token].
+        likeliest: the probabilities of the likeliest tokens, in any order, [row, token].
         ids: [row, token].
         parameters: temperature, nucleus and random number of each row, float64 [row, 3].
         size: of the vocabulary.
     """
     top_p, number = parameters[:, 1:2], parameters[:, 2:]
-    tokens = _invert(likeliest, ids, top_p, number)
+    # by probability and then by id; positive floats sort like their bits
+    order = ((likeliest.view(torch.int32).long() << 32) - ids).argsort(-1, descending=True)
+    likeliest, ids = likeliest.gather(-1, order), ids.gather(-1, order)
+    cumulated = likeliest.cumsum(-1, dtype=torch.float64)
+    kept = likeliest.double().masked_fill(cumulated - likeliest >= top_p, 0.0).cumsum(-1)
+    index = _index_at(number * kept[:, -1:], kept)
     if likeliest.shape[-1] < size:
         # topk breaks ties with the last token arbitrarily, so such tokens do not count
-        inside = likeliest * (likeliest > likeliest[:, -1:])
-        wider = inside.sum(-1, dtype=torch.float64) < top_p[:, 0]
-        tokens = tokens.masked_fill(wider, _WIDER)
+        last = likeliest[:, -1:]
+        inside = likeliest > last
+        wide = (likeliest * inside).sum(-1, keepdim=True, dtype=torch.float64) < top_p
+        # no token that is missing is likelier than the last
+        lowest = _index_at(number * top_p.clamp(max=1 - _ROUNDING), kept)
+        highest = _index_at(number * (top_p + last).clamp(max=1 + _ROUNDING), kept)
+        certain = (lowest == highest) & (lowest < inside.sum(-1, keepdim=True))
+        tokens = ids.gather(-1, torch.where(wide, lowest, index))
+        tokens = tokens.masked_fill(wide & ~certain, _WIDER)[:, 0]
+    else:
+        tokens = ids.gather(-1, index)[:, 0]
     return tokens.masked_fill(~likeliest[:, 0].isfinite(), NOT_FINITE)
+
+
+def _index_at(mass: Tensor, cumulated: Tensor) -> Tensor:
+    """The index of the first token whose cumulated mass exceeds `mass`, int64 [row, 1].
+
+    Args:
+        mass: [row, 1].
+        cumulated: [row, token].
+    """
+    return (cumulated <= mass).sum(-1, keepdim=True).clamp(max=cumulated.shape[-1] - 1)
 
 
 def _drawn_from_all(probabilities: Tensor, top_p: float, number: float) -> int:
@@ -184,14 +211,3 @@ def _drawn_from_all(probabilities: Tensor, top_p: float, number: float) -> int:
     at = number * kept_mass
     ids, _, reached = sorted_bin(int(torch.searchsorted(cumulated, at, right=True)))
     return int(ids[(reached <= at).sum().clamp(max=len(ids) - 1)])
-
-
-def _invert(likeliest: Tensor, ids: Tensor, top_p: Tensor, number: Tensor) -> Tensor:
-    """Each row's token at quantile `number` of its nucleus; tokens may come in any order."""
-    # positive floats sort like their bits
-    order = ((likeliest.view(torch.int32).long() << 32) - ids).argsort(-1, descending=True)
-    likeliest, ids = likeliest.gather(-1, order), ids.gather(-1, order)
-    cumulated = likeliest.cumsum(-1, dtype=torch.float64)
-    kept = likeliest.double().masked_fill(cumulated - likeliest >= top_p, 0.0).cumsum(-1)
-    index = (kept <= number * kept[:, -1:]).sum(-1, keepdim=True).clamp(max=kept.shape[-1] - 1)
-    return ids.gather(-1, index)[:, 0]
