@@ -9,6 +9,7 @@ import torch
 from test_gguf import load, write
 from tiny import chat
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, PreTrainedConfig
+from transformers.integrations.gguf import get_gguf_tokenizer
 from transformers.modeling_gguf_pytorch_utils import (
     TENSOR_PROCESSORS,
     TensorProcessor,
@@ -158,6 +159,32 @@ def test_a_digest_that_cannot_be_made_fails_where_it_is_needed(tmp_path):
     path.unlink()
     with pytest.raises(FileNotFoundError):
         read.fingerprint(torch.float32, read.start_digest())
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "gemma4"])
+def test_the_vocabulary_is_what_transformers_reads_from_the_file(tmp_path, kind):
+    path = tmp_path / "vocabulary.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tokenizer_model(kind)
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(["<s>", "</s>", "a", "b", "ab"])
+    writer.add_token_scores([0.0, 0.0, -1.0, -2.0, -3.0])
+    writer.add_token_types([3, 3, 1, 1, 1])
+    writer.add_token_merges(["a b"])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    writer.add_add_space_prefix(False)
+    writer.add_chat_template("{{ messages }}")
+    writer.add_tensor("output.weight", np.zeros((2, 2), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    architecture, vocabulary, options = get_gguf_tokenizer(str(path))
+    header = read_header(path)
+    assert header.architecture == architecture
+    assert gguf_tokenizer.vocabulary_of(header) == vocabulary
+    assert gguf_tokenizer.options_of(header) == options
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """The tokenizer of a GGUF file, as transformers converts it.
 
-A large vocabulary takes transformers a second to read, and one without merges, such as Gemma's,
-seconds to convert. The result depends on the header and on the versions of the libraries only, so
-it is kept in the user's cache under a name that covers these: as JSON, beside a record of its
-digest and of the options of the class around it. If either file is damaged, or was not written
-whole, both are made again.
+A large vocabulary takes transformers seconds to read, so it is taken from the header here. One
+without merges, such as Gemma's, also takes seconds to convert. The result depends on the header and
+on the versions of the libraries only, so it is kept in the user's cache under a name that covers
+these: as JSON, beside a record of its digest and of the options of the class around it. If either
+file is damaged, or was not written whole, both are made again.
 """
 
 from __future__ import annotations
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 _FORMAT = 2  # of the files in the cache
 _LARGE = 20_000  # tokens; fewer are converted as fast as they are read
+_SPECIAL_TOKENS = {
+    "bos_token": "bos",
+    "eos_token": "eos",
+    "unk_token": "unknown",
+    "pad_token": "padding",
+}
 
 
 class _Record(BaseModel):
@@ -55,7 +61,7 @@ def read_tokenizer(header: Header) -> PreTrainedTokenizerFast:
     if is_large and (options := _kept_options(cache_file(header))) is not None:
         tokenizer = kind(tokenizer_file=str(cache_file(header)), **options)
         return tokenizer
-    converted = convert(header)
+    converted = _convert(header)
     if is_large:
         with suppress(RecordsError):  # without a cache, it is converted again each time
             _keep(cache_file(header), converted)
@@ -63,13 +69,48 @@ def read_tokenizer(header: Header) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def convert(header: Header) -> ConvertedTokenizer:
-    """Has transformers read the file's vocabulary and make a tokenizer of it."""
-    from transformers.integrations.gguf import convert_gguf_tokenizer, get_gguf_tokenizer
+def _convert(header: Header) -> ConvertedTokenizer:
+    """Has transformers make a tokenizer of the file's vocabulary."""
+    from transformers.integrations.gguf import convert_gguf_tokenizer
 
-    architecture, vocabulary, options = get_gguf_tokenizer(str(header.path))
-    tokenizer, more_options = convert_gguf_tokenizer(architecture, vocabulary)
-    return ConvertedTokenizer(tokenizer, {**options, **more_options})
+    vocabulary = vocabulary_of(header)
+    tokenizer, more_options = convert_gguf_tokenizer(header.architecture, vocabulary)
+    return ConvertedTokenizer(tokenizer, {**options_of(header), **more_options})
+
+
+def vocabulary_of(header: Header) -> dict[str, Any]:
+    """The vocabulary under the names that transformers has for its parts.
+
+    With `options_of`, this is what `get_gguf_tokenizer` of transformers reads from the file; a test
+    compares them.
+    """
+    return _renamed(header, "tokenizer")
+
+
+def options_of(header: Header) -> dict[str, Any]:
+    """The options of the class around the tokenizer: its template and its special tokens."""
+    options = _renamed(header, "tokenizer_config")
+    kind = header.values["tokenizer.ggml.model"].content
+    if kind == "llama":  # older files do not say it
+        options.setdefault("add_bos_token", True)
+    elif kind == "gemma4":  # the template writes the token itself
+        options["add_bos_token"] = False
+    tokens = header.values[TOKENS].content
+    for name, key in _SPECIAL_TOKENS.items():
+        number = header.values.get(f"tokenizer.ggml.{key}_token_id")
+        options[name] = None if number is None else tokens[number.content]
+    return options
+
+
+def _renamed(header: Header, group: str) -> dict[str, Any]:
+    """The values of a group of keys, under their names in transformers."""
+    from transformers.integrations.gguf import GGUF_TOKENIZER_MAPPING
+
+    values: dict[str, Any] = {}
+    for key, name in GGUF_TOKENIZER_MAPPING[group].items():
+        if (value := header.values.get(f"tokenizer.{key}")) is not None:
+            values[name] = value.content
+    return values
 
 
 def cache_file(header: Header) -> Path:
