@@ -116,7 +116,7 @@ def test_a_spec_string_reaches_the_kernel_as_a_table_of_numbers():
     state, device = StreamState(stream), model().runner.device
     batch = batch_of(StreamGroup([state], device), [0])
     assert batch.steering.compiled == [request.compiled]
-    table = batch.steering.rule(0, torch.zeros(1, model().runner.heads, 1, 1))
+    table = batch.steering.layer_shift(0, torch.zeros(1, model().runner.heads, 1, 1))
     assert table.numbers.tolist() == [[[pytest.approx(math.log(4))]], [[1.0]], [[-math.inf]]]
 
 

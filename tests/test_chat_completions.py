@@ -38,7 +38,7 @@ def test_an_unknown_content_is_malformed_if_read_strictly_and_else_left_out(cont
     with pytest.raises(MalformedResponse):
         read({"content": content})
     message, _ = read({"content": "He"}, {"content": content}, {"content": "y"}, is_strict=False)
-    assert message == AssistantMessage(is_strict=False, text="Hey")
+    assert message == AssistantMessage(is_strict=False, content="Hey")
 
 
 def test_a_refusal_takes_the_place_of_a_missing_content():
@@ -46,6 +46,26 @@ def test_a_refusal_takes_the_place_of_a_missing_content():
     assert (message.text, message.is_refusal, texts) == ("I won't.", True, ["I ", "won't."])
     message, _ = read({"content": "Arr.", "refusal": ""})
     assert (message.text, message.is_refusal) == ("Arr.", False)
+
+
+def test_a_content_goes_before_a_refusal_in_the_same_stream():
+    message, _ = read({"content": "Hi"}, {"refusal": "No."}, is_strict=False)
+    assert (message.text, message.is_refusal) == ("Hi", False)
+
+
+@pytest.mark.parametrize(
+    ("part", "calls_tools"),
+    [
+        ({"function_call": {}}, False),
+        ({"tool_calls": []}, False),
+        ({"tool_calls": ["look"]}, True),
+        ({"tool_calls": {"name": "look"}}, True),
+        ({"function_call": "look"}, True),
+    ],
+)
+def test_calls_in_an_unknown_shape_are_noticed_and_empty_ones_are_none(part, calls_tools):
+    message, _ = read(part)
+    assert message.calls_tools is calls_tools and not message.calls
 
 
 def test_tool_calls_are_put_together_by_their_index():

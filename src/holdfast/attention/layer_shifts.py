@@ -69,12 +69,16 @@ class MethodSequence:
         return self._shift_all_heads(of_all_heads)[:, self.heads]
 
     def _shift_all_heads(self, log_odds: Tensor) -> Tensor:
-        shifted = log_odds.clone()
+        shifted = log_odds
         for group in self.groups:
-            of_group = log_odds[group.rows]
+            group_odds = log_odds[group.rows]
             for method in group.methods:
-                of_group = method.shift(of_group, self.layer)
-            shifted[group.rows] = of_group
+                group_odds = method.shift(group_odds, self.layer)
+            if isinstance(group.rows, slice):  # the only group has all rows
+                return group_odds
+            if shifted is log_odds:
+                shifted = log_odds.clone()
+            shifted[group.rows] = group_odds
         return shifted
 
     def shift_log_masses(

@@ -42,16 +42,29 @@ class AssistantMessage:
 
     Attributes:
         is_strict: whether content in no known shape is malformed; otherwise it is left out.
-        text: of its content, or of its refusal.
+        content: its text.
+        refusal: what it says instead of a content.
         reasoning: beside its text; what is in the text stays there.
+        calls_tools: whether it calls tools, even in a shape that is not known.
         calls: by their index in the message.
     """
 
     is_strict: bool
-    text: str = ""
-    is_refusal: bool = False
+    content: str = ""
+    refusal: str = ""
     reasoning: str = ""
+    calls_tools: bool = False
     calls: dict[int, ToolCallText] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The content, or the refusal if there is none."""
+        return self.content or self.refusal
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the text is a refusal."""
+        return bool(self.refusal) and not self.content
 
     def add(self, part: Mapping[str, Any]) -> str:
         """Adds the whole message, or the next piece of it (`delta`); returns the text in it.
@@ -60,18 +73,21 @@ class AssistantMessage:
             MalformedResponse: it is read strictly, and its content is in no known shape.
         """
         content = self._content_of(part.get("content"))
-        text, refusal = content.text, text_or_empty(part.get("refusal"))
-        if refusal and not text:
-            text = refusal
-            self.is_refusal = True
-        self.text += text
+        refusal = text_or_empty(part.get("refusal"))
+        self.content += content.text
+        self.refusal += refusal
         self.reasoning += _reasoning_beside(part) or content.reasoning
+        self._add_calls(part)
+        return refusal if self.is_refusal else content.text
+
+    def _add_calls(self, part: Mapping[str, Any]) -> None:
         calls = objects_in(part.get("tool_calls"))
-        if not calls and isinstance(part.get("function_call"), Mapping):  # before there were tools
-            calls = [{"function": part["function_call"]}]
+        function = fields_of(part.get("function_call"))  # before there were tools
+        if function and not calls:
+            calls = [{"function": function}]
+        self.calls_tools |= bool(part.get("tool_calls") or part.get("function_call"))
         for number, call in enumerate(calls):
             self.calls.setdefault(index_of(call, default=number), ToolCallText()).add(call)
-        return text
 
     def _content_of(self, content: object) -> _Content:
         """The text and the reasoning in a content: text, null, or a list of parts (Mistral's)."""

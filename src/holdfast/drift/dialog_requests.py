@@ -137,7 +137,10 @@ class DialogRequests:
                     continue
             if failure is not None:
                 self.watch.failed(self.dialog.pairing.number, failure)
-                raise failure
+                try:
+                    raise failure
+                finally:
+                    del failure  # whose traceback refers to this frame
             self.watch.answered(request)
             self._note(view, reply)
             if not is_too_long:

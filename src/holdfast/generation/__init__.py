@@ -11,6 +11,7 @@ logits processors.
 rows           prompts with their spans and methods, and the replies to them so far
 scheduler      which rows join and leave when
 decoder        prefills and steps of the rows that run
+row_runner     what the scheduler needs of a model, in this package or a plug-in
 runner         the one place that calls the model; batch has the inputs of a pass
 slots          keys, values and states of running rows, in slot_layers and state_layers
 prefixes       the same of dialogs that go on; shared_prefixes of prompts that begin alike

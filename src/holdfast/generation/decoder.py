@@ -119,7 +119,7 @@ class Decoder:
                 for piece in pieces[1:]:
                     self.slots.add(piece)
                 self._owners.append(_Owner(state, number))
-            state.drop_reused()
+            state.reused = [()] * len(state.streams)
         self._step_group = None
         self._forward_beginnings(first)
         ended = self._advance(self._group(range(first, len(self._owners))))

@@ -17,7 +17,7 @@ from holdfast.generation.sampling import Sampling
 DrawnToken = int | Exception  # a token id, or why there is none
 
 NOT_FINITE = -1  # in place of a token, if the logits are not finite
-_WIDER = -2  # in place of a token, if the likeliest do not cover the nucleus
+_WIDER = -2  # in place of a token, if the likeliest do not decide which it is
 _LIKELIEST = 64  # tokens that usually cover a row's nucleus
 _BLOCK = 64  # tokens of the vocabulary whose highest logit is found at once
 # a probability's bin is its exponent and the first 7 bits of its mantissa

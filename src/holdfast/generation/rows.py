@@ -242,13 +242,6 @@ class RowState:
         if self.matcher is not None:
             self.matcher.prepare(self.token_ids)
 
-    def drop_reused(self) -> None:
-        """Lets go of what was computed before, once it is in the row's slots."""
-        self.reused = [()] * len(self.streams)
-        for stream in self.row.streams:
-            if stream.reuse is not None:
-                stream.reuse.drop()
-
     @property
     def next_number(self) -> float:
         """The random number in [0, 1) that draws its next token."""
@@ -282,8 +275,13 @@ class RowState:
         self.continuation = Continuation(ids, reason, computed, trace, self.forwarded)
 
     def settle(self) -> None:
-        """Notes that the step that drew its latest token did not fail."""
+        """Notes that the step that drew its latest token did not fail. What was computed before is
+        in the row's slots then, and let go of; should memory run out later, it is computed again.
+        """
         self._settled = len(self.token_ids)
+        for stream in self.row.streams:
+            if stream.reuse is not None:
+                stream.reuse.drop()
 
     def rewind(self) -> None:
         """Takes back what a failed step has added, so that the row can start again."""

@@ -138,7 +138,7 @@ def _reply_of(message: AssistantMessage, ending: str, masses: tuple[float, ...] 
     stop_reason = ending
     if message.is_refusal:
         stop_reason = "refusal"
-    elif message.calls:
+    elif message.calls_tools:
         stop_reason = "tool_calls"
     reply = Reply(message.text, None, stop_reason, masses=masses, reasoning=message.reasoning)
     reply = reply.without_reasoning()

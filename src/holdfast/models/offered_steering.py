@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,8 @@ from holdfast.methods.spec import NONE
 from holdfast.models.capabilities import ENDPOINT_ABILITIES
 from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of, is_unreachable, server_message
-from holdfast.models.steering_answer import SteeringAnswer
+from holdfast.models.steering_answer import READ_BY_CLIENTS, SteeringAnswer
+from holdfast.validation.json_values import fields_of
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -94,14 +96,25 @@ def _ask(client: OpenAI, endpoint: Endpoint, **options: Any) -> OfferedSteering:
             return OfferedSteering()  # it has no such route
         refusal = f"{error.status_code}: {server_message(error, endpoint)}"
         return OfferedSteering(obstacle=f"it does not say whether it steers ({refusal})")
+    return read_offer(text)
+
+
+def read_offer(text: str) -> OfferedSteering:
+    """Reads the answer to `GET /v1/steering`; any other means an ordinary endpoint."""
     try:
-        answer = SteeringAnswer.model_validate_json(text)
-    except ValidationError:
+        fields = fields_of(json.loads(text))
+    except (ValueError, RecursionError):
+        return OfferedSteering()
+    if not isinstance(fields.get("methods"), list):
         return OfferedSteering()  # it means something else by this route
-    return _read_offer(answer)
-
-
-def _read_offer(answer: SteeringAnswer) -> OfferedSteering:
+    known = {name: fields[name] for name in READ_BY_CLIENTS if name in fields}
+    try:
+        answer = SteeringAnswer.model_validate(known)
+    except ValidationError as error:
+        wrong = ", ".join(".".join(map(str, line["loc"])) for line in error.errors())
+        return OfferedSteering(
+            obstacle=f"this version cannot read what it says of its steering ({wrong})"
+        )
     if answer.refusal:
         return OfferedSteering(obstacle=f"it cannot steer now ({answer.refusal})")
     if answer.wire_format not in WIRE_FORMATS:

@@ -147,8 +147,8 @@ def _find_device(device: str | torch.device | None) -> torch.device:
             allowed=["cpu", "cuda", "cuda:0"],
         ) from None
     try:
-        has_index_of_gpu = torch_device.type == "cpu" and bool(torch_device.index)
-        is_usable = torch.zeros(1, device=torch_device).item() == 0 and not has_index_of_gpu
+        is_numbered_cpu = torch_device.type == "cpu" and bool(torch_device.index)
+        is_usable = torch.zeros(1, device=torch_device).item() == 0 and not is_numbered_cpu
     except Exception:  # each kind of device has its own error for being absent
         is_usable = False
     if not is_usable:

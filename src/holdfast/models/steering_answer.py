@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+READ_BY_CLIENTS = ("methods", "spelling", "fingerprint", "default", "refusal")
+
 
 class OfferedMethod(BaseModel):
     """A method that a server applies; its other fields are those of `holdfast.methods.schema`."""
@@ -35,7 +37,7 @@ class ServerLimits(BaseModel):
 class SteeringAnswer(BaseModel):
     """The steering that a server applies on request, and what else its users should know.
 
-    Clients read the first five fields. The others are those of `holdfast serve`.
+    Clients read the fields in `READ_BY_CLIENTS`. The others are those of `holdfast serve`.
     """
 
     model_config = ConfigDict(frozen=True, validate_by_name=True)

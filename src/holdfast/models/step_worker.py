@@ -14,7 +14,7 @@ _FAILURES = 3  # failed steps with no reply in between after which a session giv
 class StepWorker:
     """Makes the steps of one session in a thread, and decides what a failed step leads to.
 
-    It ends all requests that are open with a `ModelError`, and the session goes on. After several
+    A failed step ends all open requests with a `ModelError`, and the session goes on. After several
     failed steps with no reply in between, the session takes no more requests.
 
     Attributes:

@@ -23,7 +23,8 @@ class ProxyMetrics:
         self._registry = registry = CollectorRegistry()
         self.requests = Counter(
             "holdfast_proxy_requests",
-            "Requests answered, by API and status; 0: no answer was sent, 499: the client left.",
+            "Requests answered, by API and status; 0: no answer was sent; 499: the client went"
+            " away.",
             ("api", "status"),
             registry=registry,
         )

@@ -17,7 +17,7 @@ from holdfast.serve.wire import Json
 
 
 def add_routes(app: FastAPI, service: Service) -> None:
-    """Adds these routes, which take no request body."""
+    """Adds the routes that take no request body."""
     since = int(time.time())
 
     @app.get("/v1/models")

@@ -80,8 +80,8 @@ class CallParser:
         for call in self._read(text, prompt, tools).functions:
             arguments = json.dumps(call["arguments"], ensure_ascii=False)
             function = {"name": call["name"], "arguments": arguments}
-            name = secrets.token_hex(8)[:9]  # in the form that Mistral's templates require
-            calls.append(ParsedCall(id=name, type="function", function=function))
+            call_id = secrets.token_hex(8)[:9]  # in the form that Mistral's templates require
+            calls.append(ParsedCall(id=call_id, type="function", function=function))
         return calls
 
     def is_unparsed(self, text: str) -> bool:
