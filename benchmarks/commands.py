@@ -28,5 +28,10 @@ def record_options(about: str, runs: str) -> argparse.ArgumentParser:
 
 def run(command: Sequence[str]) -> None:
     """Runs a command; if it fails or is stopped, so does the benchmark, with its exit code."""
-    if code := main(list(command)):
+    own_words, sys.argv = sys.argv, ["holdfast", *command]  # which manifests record
+    try:
+        code = main(list(command))
+    finally:
+        sys.argv = own_words
+    if code:
         sys.exit(code)

@@ -107,6 +107,13 @@ RECORDS = (
         80,
     ),
     Record(
+        "loss/qwen-1.5b",
+        "benchmarks/loss.py --model qwen-1.5b --seeds 0 --conversations 16 --rounds 8 --batch 8"
+        " --runs {runs} --out {out}",
+        False,
+        45,
+    ),
+    Record(
         "precedent/qwen-0.5b",
         "benchmarks/precedent.py --model qwen-0.5b --dtype float32 --runs {runs} --out {out}",
         False,

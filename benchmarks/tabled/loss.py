@@ -12,6 +12,8 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.measures.rule_kinds import KINDS
 
 FOLDER = RESULTS / "loss"
+_FEWEST = 10  # conversations of a change that a table shows
+_FEWEST_ON_FRONT_PAGE = 48  # conversations of a model that the README mentions
 
 
 def models() -> dict[str, ModelLoss]:
@@ -70,6 +72,8 @@ def lost_sentences() -> str:
     paragraphs = []
     for name, model in models().items():
         dialogs = sum(run.conversations for run in model.runs)
+        if dialogs < _FEWEST_ON_FRONT_PAGE:
+            continue
         every = _group(model, Grouping.ALL, "")
         assert every is not None
         falling = [
@@ -121,6 +125,8 @@ def _group(model: ModelLoss, grouping: Grouping, group: str) -> LossRow | None:
 def _cell(row: LossRow | None) -> str:
     if row is None or row.change.mean is None or row.first.mean is None or row.last.mean is None:
         return ""
+    if row.change.n < _FEWEST:
+        return "too few"
     change = f"{row.change.mean:+.2f} [{row.change.low:+.2f}, {row.change.high:+.2f}]"
     return f"{row.first.mean:.2f} → {row.last.mean:.2f}, {change}, {row.verdict}"
 
