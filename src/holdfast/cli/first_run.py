@@ -134,7 +134,7 @@ def _drafted(prompt: Path | None) -> DraftedFile | None:
 
 
 def _suite_of(arguments: TryArguments, drafted: DraftedFile | None) -> FirstSuite:
-    """The drafted suite, which is written, or the one that suits the model."""
+    """Writes the drafted suite and returns it, or returns the suite that suits the model."""
     if drafted is not None:
         return write_suite(drafted, arguments.out.parent if arguments.out else FOLDER)
     name = "starter" if arguments.model == "default" else DEMO

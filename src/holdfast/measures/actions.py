@@ -163,7 +163,7 @@ def _plain_globs(glob: str) -> list[str]:
 
 
 def check_patterns(*patterns: Any) -> None:
-    """Compiles the regular expressions among arguments, of which None is none."""
+    """Compiles the arguments that are regular expressions; None stays None."""
     for pattern in patterns:
         if pattern is not None:
             compiled(pattern, "")

@@ -105,7 +105,7 @@ def dialogs_before(part: FilePart, count: int) -> tuple[Transcript, ...]:
 
 
 def _lines_before(part: FilePart, size: int) -> FilePart:
-    """The lines that begin in so many bytes before a part, as a part of their own."""
+    """The lines that begin within this many bytes before a part, as a part of their own."""
     start = max(part.start - size, 0)
     with part.log.path.open("rb") as file:
         if start:
