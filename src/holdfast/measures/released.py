@@ -56,7 +56,9 @@ def released_repeated_words(text: str) -> Score:
 
 @measure(empty_is_zero=False)
 def released_doubled_words(text: str) -> Score:
-    """The share of words that are written twice in a row; 0 if the reply does as asked."""
+    """Words that are the next word written twice ("gogo go") / words; a reply that doubles words as
+    asked scores 0.
+    """
     words = plain_words(text)
     good = sum(a == b + b for a, b in pairwise(words))
     return share(good, len(words), "words are the next one twice")
