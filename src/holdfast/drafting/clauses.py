@@ -24,9 +24,10 @@ class Clause(NamedTuple):
 
 
 _BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
-# "Use X (not Y)", but not "X (not available)"
+# "Use X (not Y)", but not "X (not available)"; "Never push (wait for approval)"
 _NOT_IN_BRACKETS = re.compile(
-    r"\((not|never) (?!(?:available|required|recommended|supported|needed|yet)\b)([^()]+)\)", re.I
+    r"\((not|never|(?:but )?(?:ask|wait for)) (?!(?:available|required|recommended|supported|needed|yet)\b)([^()]+)\)",
+    re.I,
 )
 # "(`x`)", "(e.g. `x`, `y`, etc.)"
 _CODES_IN_BRACKETS = re.compile(
