@@ -71,3 +71,65 @@ def test_a_merge_into_main_needs_the_users_word(command, is_a_merge_into_main):
 def test_an_approval_that_is_waited_for_is_a_gate_in_any_punctuation(line):
     (spec,) = measures_of(line)
     assert spec["name"] == "asks_before"
+
+
+OF_REPLIES = [
+    ("Reply only in German", {"name": "language", "code": "de"}),
+    ("Always respond only in English", {"name": "language", "code": "en"}),
+    ("Respond to me only in German", {"name": "language", "code": "de"}),
+    ("Messages to the user must be in Polish", {"name": "language", "code": "pl"}),
+    ('End messages to the user with "Over"', {"name": "ends_with", "word": "Over"}),
+    ("Keep messages to the user to 50 words", {"name": "at_most_words", "count": 50}),
+    ('Never say "obviously" to me', {"name": "never_contains", "words": ["obviously"]}),
+    ("Confine all replies to 50 words", {"name": "at_most_words", "count": 50}),
+    ("Hold all replies to 50 words", {"name": "at_most_words", "count": 50}),
+    ("Use German for your replies", {"name": "language", "code": "de"}),
+    ("Write German in all replies", {"name": "language", "code": "de"}),
+    ("Keep all replies to me in German", {"name": "language", "code": "de"}),
+    ("Write in at most 3 sentences", {"name": "at_most_sentences", "count": 3}),
+    ("Keep replies at or under 50 words", {"name": "at_most_words", "count": 50}),
+    ("Keep replies at or below 50 words", {"name": "at_most_words", "count": 50}),
+    ("Keep replies under 50 words", {"name": "at_most_words", "count": 49}),
+    ('Your answers must end with "Over"', {"name": "ends_with", "word": "Over"}),
+    ("Responses to the user must be in German", {"name": "language", "code": "de"}),
+]
+
+
+@pytest.mark.parametrize("of_bot", [False, True], ids=["agent", "bot"])
+@pytest.mark.parametrize(("line", "spec"), OF_REPLIES)
+def test_rules_of_replies_are_read_in_agents_files_and_in_bots_prompts(line, spec, of_bot):
+    assert measures_of(line, of_bot) == [spec]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'Response classes must end with "Response"',
+        'Response DTOs must end with "Response"',
+        'Reply-to headers must start with "x-"',
+        'Reply type names must end with "Reply"',
+        'End all response types with "Response"',
+        'Responses must begin with "data:" (SSE)',
+        r'Each response must end with "\n\n"',
+        'Responses must not include "null"',
+        "All responses must be valid JSON",
+        'Each answer in quiz.json must end with "."',
+        'Answers must end with "?" in the FAQ',
+        "Talk in English with subagents",
+    ],
+)
+def test_rules_of_what_a_program_answers_are_no_rules_of_an_agents_replies(line):
+    assert measures_of(line) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "You can reply in French.",
+        "If the user writes in French, reply in French; otherwise reply in English.",
+        "Use emojis only in private messages.",
+        "Use emojis only in German replies.",
+    ],
+)
+def test_what_a_bot_may_do_or_does_at_times_is_no_rule(line):
+    assert measures_of(line, of_bot=True) == []

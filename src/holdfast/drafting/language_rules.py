@@ -28,6 +28,7 @@ _BETWEEN = one_of(
     *"back to only ever always everything everybody everyone all of your the users?".split(),
     *"customers? them me us guests? it exclusively solely strictly entirely so with".split(),
     *"messages? replies responses answers immer siempre solo sempre toujours uniquement".split(),
+    *"ausschließlich exclusivamente únicamente exclusivement esclusivamente".split(),
     *"people whole each every reply response message answer text".split(),
 )
 _BEFORE_VERB = one_of(
@@ -51,6 +52,7 @@ _LANGUAGES = forms(
             rf"{_SUBJECT}(?:speak|use) (?:only )?{_LANGUAGE}(?: only)?"
             rf"(?= (?:with|only|to|in|at|for {REPLY})\b|$|,)"
         ),
+        "write German in all replies": rf"{_SUBJECT}write {_LANGUAGE}(?= (?:in|for) {REPLY}\b)",
         "your replies must always be in German": (
             rf"\b{REPLY}(?: {_OF_REPLIES})* in {_LANGUAGE}\b"
         ),
@@ -61,17 +63,18 @@ _LANGUAGES = forms(
 )
 # "English: reply in English" is for those who write in it
 _OF_A_LANGUAGE = re.compile(rf"^{_LANGUAGE}(?: speakers?| mode)?:", re.I)
-# in front of a language: the rule is about others, or about something else than replies
+# in front of a language: the rule is about others, or about something else than replies, or it
+# permits what it names
 _NOT_A_RULE = re.compile(
     r"(?:\b|(?=n't))(?:never|not|n't|avoid|they|users?|customers?|who|questions|same language"
-    r"|translat\w+|students? (?:write|speak)\w*)\b[^,:]*$",
+    r"|translat\w+|students? (?:write|speak)\w*|(?:can|could|may|might)(?! only\b))\b[^,:]*$",
     re.I,
 )
 # after a language: the end of its part of the sentence, or words that take nothing back
 _GOES_ON = one_of(
     *("only", "and", "regardless", "no matter", "always", "even", "at all", "with", "for all"),
     *("to", "or", "then", "unless", "never", "without", "also", "language"),
-    *("in (?:every|all|each)", "by", "as"),
+    *("in (?:every|all|each)", f"(?:for|in) {REPLY}", "by", "as"),
     *"mit für avec con y e et und auch aunque".split(),
 )
 _BOUNDARY = re.compile(rf"^ *(?:$|[,.:!/-]| {_GOES_ON}\b)", re.I)
