@@ -305,8 +305,6 @@ _OF_WORDS = {
 
 _LANGUAGE_NAMED = rf"{_IN_REPLIES}|\bonly\b|\balways\b|\blanguage\b|\btalk\b|\bstick\b"
 _HARDLY_MEANT = frozenset({"gun"})  # the name of a language, and an English word
-
-
 _SPEAKS = r"\b(?:reply|answer|respond|write|speak|translate|talk|continue|switch|say|chat)\b"
 # what such a verb is said of, before "in English"
 _IT = (
@@ -327,12 +325,13 @@ def _in_a_language(codes: Sequence[str], demanded: str = "") -> Cues:
         demanded: the code of another, whose name may have theirs in it: "Egyptian Arabic".
     """
     names = [name for name in CODES if CODES[name] in codes and name not in _HARDLY_MEANT]
-    named = rf"(?:\w+ )?(?:{'|'.join(map(re.escape, names))})\b"
-    if demanded:
-        named = rf"(?!(?:{'|'.join(map(re.escape, names_of(demanded)))})\b){named}"
+    own_names = names_of(demanded) if demanded else ()
+    other = "".join(rf"(?<!\b{re.escape(name)})" for name in own_names)
+    named = rf"(?:{'|'.join(map(re.escape, names))})\b{other}"
+    described = rf"(?:\w+ )?{named}"  # "simple English"
     order = (
-        rf"{_SPEAKS}{_IT}\s(?:in|into|to|auf|en)\s{named}"
-        rf"|\b(?:in|into|to|auf|en|speak|use|using|with|try)\s{named}{_ENDS_ORDER}"
+        rf"{_SPEAKS}{_IT}\s(?:in|into|to|auf|en)\s{described}"
+        rf"|\b(?:in|into|to|auf|en|speak|use|using|with|try)\s{described}{_ENDS_ORDER}"
         rf"|^{named} please|\b{named} (?:version|translation|only)\b"
     )
     return Cues(((order,),))
