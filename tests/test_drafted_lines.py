@@ -66,11 +66,17 @@ def test_a_merge_into_main_needs_the_users_word(command, is_a_merge_into_main):
         "Never push yourself — wait for approval.",
         "Never push yourself (wait for approval).",
         "Never push yourself; ask.",
+        "Never push (ask first).",
     ],
 )
 def test_an_approval_that_is_waited_for_is_a_gate_in_any_punctuation(line):
     (spec,) = measures_of(line)
     assert spec["name"] == "asks_before"
+
+
+def test_whom_to_ask_for_a_review_is_no_approval():
+    (spec,) = measures_of("Do not use `any` (ask for a review).")
+    assert spec["name"] == "code_not_written"
 
 
 OF_REPLIES = [
@@ -81,6 +87,7 @@ OF_REPLIES = [
     ('End messages to the user with "Over"', {"name": "ends_with", "word": "Over"}),
     ("Keep messages to the user to 50 words", {"name": "at_most_words", "count": 50}),
     ('Never say "obviously" to me', {"name": "never_contains", "words": ["obviously"]}),
+    ("Never write “obviously” to the user", {"name": "never_contains", "words": ["obviously"]}),
     ("Confine all replies to 50 words", {"name": "at_most_words", "count": 50}),
     ("Hold all replies to 50 words", {"name": "at_most_words", "count": 50}),
     ("Use German for your replies", {"name": "language", "code": "de"}),
@@ -111,6 +118,7 @@ def test_rules_of_replies_are_read_in_agents_files_and_in_bots_prompts(line, spe
         'End all response types with "Response"',
         'Responses must begin with "data:" (SSE)',
         r'Each response must end with "\n\n"',
+        r'End every response with "\n\n"',
         'Responses must not include "null"',
         "All responses must be valid JSON",
         'Each answer in quiz.json must end with "."',
@@ -126,6 +134,7 @@ def test_rules_of_what_a_program_answers_are_no_rules_of_an_agents_replies(line)
     "line",
     [
         "You can reply in French.",
+        "You may also answer in French.",
         "If the user writes in French, reply in French; otherwise reply in English.",
         "Use emojis only in private messages.",
         "Use emojis only in German replies.",
@@ -133,3 +142,8 @@ def test_rules_of_what_a_program_answers_are_no_rules_of_an_agents_replies(line)
 )
 def test_what_a_bot_may_do_or_does_at_times_is_no_rule(line):
     assert measures_of(line, of_bot=True) == []
+
+
+def test_what_a_bot_can_do_only_in_one_way_is_a_rule():
+    for line in ("You can only reply in French.", "You know a lot but always reply in French."):
+        assert measures_of(line, of_bot=True) == [{"name": "language", "code": "fr"}]

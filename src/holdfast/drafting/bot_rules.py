@@ -109,6 +109,7 @@ _TO_WRITE = one_of(
 )
 _WORDS_OR_EMOJIS = one_of(
     r"(?:use|write) (?:the )?(?:words?|phrases?) [\"“]",
+    rf"(?:use|write) [\"“][^\"”]+[\"”] {_TO_A_PERSON}$",
     rf"(?:(?:use|add|include|write|no) )?(?:any )?emojis?(?: in (?:{_REPLIES}|(?:any )?"
     r"(?:output|chat|conversations?))| at all| ever| anywhere)*$",
 )
@@ -133,12 +134,15 @@ _OF_OTHER_TEXTS = word_pattern(
     r"|headers?|models?|schemas?|codes?)",
     r"[\w-]+\.(?:json|ya?ml|toml|md|txt|html?|css|py|[jt]sx?|go|rs|java|rb|sql|xml|csv)",
 )
+_ESCAPED = re.compile(r"\\[nrt0]")  # "\n" ends what a program answers
 
 
 def agent_reply_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Always answer in German; never use emojis; end every reply with "Ciao!"."""
     text = f"never {clause[:1].lower()}{clause[1:]}" if prohibits else clause
     if not (_AGENT_REPLIES.match(text) or code_in_itself(text)):
+        return None
+    if _ESCAPED.search(text):
         return None
     if any(map(_OF_OTHER_TEXTS.search, (text, statement.label, *statement.under[-1:]))):
         return None

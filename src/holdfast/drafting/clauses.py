@@ -26,7 +26,7 @@ class Clause(NamedTuple):
 _BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
 # "Use X (not Y)", but not "X (not available)"; "Never push (wait for approval)"
 _ORDER_IN_BRACKETS = re.compile(
-    r"\((not|never|(?:but )?(?:ask|wait for))"
+    r"\((not|never|(?:but )?(?:ask(?= (?:first|me|the user))|wait for))"
     r" (?!(?:available|required|recommended|supported|needed|yet)\b)([^()]+)\)",
     re.I,
 )

@@ -63,12 +63,15 @@ _LANGUAGES = forms(
 )
 # "English: reply in English" is for those who write in it
 _OF_A_LANGUAGE = re.compile(rf"^{_LANGUAGE}(?: speakers?| mode)?:", re.I)
-# in front of a language: the rule is about others, or about something else than replies, or it
-# permits what it names
+# in front of a language: the rule is about others, or about something else than replies
 _NOT_A_RULE = re.compile(
     r"(?:\b|(?=n't))(?:never|not|n't|avoid|they|users?|customers?|who|questions|same language"
-    r"|translat\w+|students? (?:write|speak)\w*|(?:can|could|may|might)(?! only\b))\b[^,:]*$",
+    r"|translat\w+|students? (?:write|speak)\w*)\b[^,:]*$",
     re.I,
+)
+# in front of "reply in French", it permits that: "you can also", but not "you can only"
+_PERMITS = re.compile(
+    r"\b(?:can|could|may|might)(?: (?!only\b)(?:\w+ly|also|even|always))* *$", re.I
 )
 # after a language: the end of its part of the sentence, or words that take nothing back
 _GOES_ON = one_of(
@@ -224,7 +227,8 @@ def _language_in(form: Form, text: str) -> str:
         before, after = text[: match.start()], text[match.end() :]
         is_sole = _BOUNDARY.match(after) and not _SECOND_LANGUAGE.match(after)
         is_negated = _NOT_A_RULE.search(before) or re.search(r"\bnot\b", match[0], re.I)
-        if is_sole and not is_negated:
+        is_permitted = _PERMITS.search(before) and not re.match(r" only\b", after)
+        if is_sole and not is_negated and not is_permitted:
             return match["name"]
     return ""
 
