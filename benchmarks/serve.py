@@ -18,7 +18,7 @@ Three measurements of a model, by default the bundled one, each of a server in a
         --peers transformers_continuous --llama-server /path/to/llama-server
         --out benchmarks/results/serve_qwen.json
     python benchmarks/serve.py --model qwen-0.5b --engine llama --requests 0 --per-phase 16
-        --peers --llama-server /path/to/llama-server --out benchmarks/results/serve_qwen_llama.json
+        --peers --llama-server /path/to/llama-server --out FILE.json
 """
 
 from __future__ import annotations
@@ -286,8 +286,7 @@ def speed(model, arguments: argparse.Namespace) -> dict:
     peers = [who for who in servers if who != OURS]
     by_clients = {str(clients): medians(rows, clients, peers) for clients in CLIENTS}
     engine = arguments.engine
-    dtype_of_ours = dtype if engine == "torch" else "as in the file"
-    return {"dtype": dtype_of_ours, "engine": engine, "rows": rows, "medians": by_clients}
+    return {"dtype": dtype, "engine": engine, "rows": rows, "medians": by_clients}
 
 
 def medians(rows: Sequence[dict], clients: int, peers: Sequence[str]) -> dict:

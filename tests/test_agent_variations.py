@@ -929,6 +929,9 @@ test_chats_of_vs_code = variations(
     Variation("a log of changes that cuts a list", {"c.jsonl": lines(
         {"kind": 0, "v": chat(HI_A, asked("Or?", {"value": "C."}))},
         {"kind": 2, "k": ["requests"], "i": 1, "v": [MORE_B]})}, TWO),
+    Variation("a change of nothing", {"c.jsonl": lines(
+        {"kind": 0, "v": chat(HI_A)}, {"kind": 2, "k": [], "i": 1, "v": []})}, ONE,
+        problem="the change at [] fits no earlier state"),
     Variation("a log of changes whose last line was cut", {"c.jsonl": lines(
         {"kind": 0, "v": chat(HI_A)}, '{"kind": 2, "k": ["requ')}, ONE, problem="line 2:"),
     Variation("a call of a model that was recorded", {"c.json": chat(asked(

@@ -166,7 +166,7 @@ def test_a_smoke_test_has_few_conversations_and_a_time(monkeypatch):
     clock = _Clock(60.0)
     assert clock.has_time_for(100), "the first batch always begins"
     now[0] = 20.0
-    clock.took(2)
+    clock.note_batch(2)
     assert clock.has_time_for(4) and not clock.has_time_for(5)
 
 

@@ -436,8 +436,6 @@ def test_a_reminder_says_the_rules_of_a_prompt_once_it_knows_them():
     with pytest.raises(UsageError) as refused:
         rules.edit(CHAT, seed=0)
     assert (refused.value.option, refused.value.value) == ("text", "rules")
-    with pytest.raises(UsageError):
-        rules.with_rules(Brief(()))
     shown = rules.with_rules(Brief(("Be brief.", "Say Ahoy."))).edit(CHAT, seed=0)
     assert shown[1]["content"].startswith("[Reminder: Be brief. Say Ahoy.]\n\n")
     assert Reminder(1).with_rules(Brief(("Be brief.",))) == Reminder(1)

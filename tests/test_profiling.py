@@ -300,7 +300,9 @@ def test_marks_in_a_sample_file_are_emphasis(tmp_path):
     ("samples", "plan", "named"),
     (
         ([], {}, ["no samples"]),
-        ([SAMPLES[0], *questions(1)], {}, ["kinds ContinuationSample and ReplySample"]),
+        ([SAMPLES[0], *questions(1)], {}, ["Sample 2 is a ReplySample", "samples of one kind"]),
+        ([{"messages": []}], {}, ["Sample 1 is a dict", "samples of one kind"]),
+        ([replace(SAMPLES[0], continuations=(1, 2))], {}, ["Sample 1", "(1, 2)"]),
         ([replace(SAMPLES[0], continuations=("a", ""))], {}, ["Sample 1", "('a', '')"]),
         ([replace(SAMPLES[0], right=5)], {}, ["Sample 1", "right = 5"]),
         ([replace(SAMPLES[0], emphasis=())], {}, ["Sample 1", "neither emphasis nor a system"]),

@@ -229,4 +229,4 @@ def _with_article(name: str) -> str:
 
 def cut(text: str, most: int) -> str:
     """A text, truncated with an ellipsis if it is longer than `most` characters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

@@ -75,7 +75,9 @@ class EstimateRow:
 
     @property
     def lower_from_round(self) -> int | None:
-        """The first of these after which means stay lower; None if the last round is not lower."""
+        """The first of `lower_in_rounds` after which means stay lower; None if the last round is
+        not lower.
+        """
         if len(self._changes) not in self.lower_in_rounds:
             return None
         last_return = 0  # the last round whose mean is not lower

@@ -46,7 +46,7 @@ class Plan:
         sampling: of the dialogs.
         answering: of the written answers.
         batch: conversations that run side by side.
-        conversations: instead of `draws`, the number per steering, each between two newly drawn
+        conversations: instead of `draws`, the number per setting, each between two newly drawn
             prompts (or a prompt and a persona). Intervals are then over prompts too, and hold for
             other prompts of the same kind; with `draws`, they hold only for the prompts used.
         sweeps: methods, each with one or several values of a parameter, as `methods.parse_sweep`
@@ -122,7 +122,7 @@ class Plan:
 
 
 USUAL_CONVERSATIONS = 60  # per steering at least, if no number of draws is given
-FEWEST_TO_RECOMMEND = 2 * MIN_SAMPLES  # it is chosen on one half, and reported on the other
+FEWEST_TO_RECOMMEND = 2 * MIN_SAMPLES  # one half chooses a setting, the other reports it
 
 _TOO_FEW_CONVERSATIONS = (
     "too small to recommend a setting: {conversations} conversations ({more_conversations});"

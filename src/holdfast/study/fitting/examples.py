@@ -25,7 +25,10 @@ class Triplet:
 
     def __post_init__(self) -> None:
         for name in ("context", "answer", "relevant", "irrelevant"):
-            if not getattr(self, name).strip():
+            text = getattr(self, name)
+            if not isinstance(text, str):
+                raise UsageError(f"{name} is a text, not {text!r}.", option=name)
+            if not text.strip():
                 raise UsageError(f"{name} is blank; give a text.", option=name)
         if self.answer not in self.context:
             raise UsageError(

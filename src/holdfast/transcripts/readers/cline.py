@@ -127,7 +127,10 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         if _is_display(value):
             continue
         try:
-            messages = value if isinstance(value, list) else entries(field_of(value, "messages"))
+            if isinstance(value, list):
+                messages = value
+            else:
+                messages = entries(field_of(mapping(value), "messages"))
             prompt = system_prompt(fields_of(value).get("system_prompt"))
             events = [*prompt, *_events(messages)]
         except Malformed as error:

@@ -99,7 +99,10 @@ def _replayed(changes: Values) -> tuple[Any, list[Unread]]:
 
 
 def _apply(session: Any, change: Mapping[str, Any]) -> None:
-    *path, last = entries(field_of(change, "k"))
+    keys = entries(field_of(change, "k"))
+    if not keys:
+        raise Malformed("a change names no place")
+    *path, last = keys
     node = session
     for name in path:
         node = node[name]

@@ -59,7 +59,8 @@ class SampleLine(StrictModel):
     messages: list[dict[str, Any]]
     continuations: list[str]
     right: int  # the index of the right continuation
-    emphasis: list[str | _Occurrence | _Characters] | None = None  # None: marked by asterisks
+    # if it is not given: what asterisks mark
+    emphasis: list[str | _Occurrence | _Characters] = Field(default_factory=list)
 
 
 def read_samples(path: Path | str) -> list[ContinuationSample]:
@@ -81,9 +82,9 @@ def _read_sample(row: object, where: str) -> ContinuationSample:
     except ValidationError as error:
         problem = problem_of(error, SampleLine, row, lambda path: written(path) or "the line")
         raise UsageError(f"{where}: {problem.sentence}", option=problem.field) from None
-    marks = line.emphasis is None
+    marks = "emphasis" not in line.model_fields_set
     try:
-        request = Request(line.messages, emphasis=line.emphasis or (), marks=marks)
+        request = Request(line.messages, emphasis=line.emphasis, marks=marks)
     except HoldfastError as error:
         raise UsageError(f"{where}: {error}") from None
     return ContinuationSample(
@@ -95,13 +96,18 @@ def check_samples(samples: Samples, *, compared: bool) -> None:
     """Refuses samples that cannot be scored, by number.
 
     Args:
-        compared: whether continuations are compared with one another, of which one has none.
+        compared: whether continuations are compared with one another; a sample with a single one
+            is then refused.
     """
     if not samples:
         raise UsageError("There are no samples to profile heads on ([]); give at least one.")
-    kinds = dict.fromkeys(type(sample).__name__ for sample in samples)
-    if len(kinds) > 1:
-        raise UsageError(f"The samples are of the kinds {' and '.join(kinds)}; give those of one.")
+    kind = ContinuationSample if isinstance(samples[0], ContinuationSample) else ReplySample
+    for number, sample in enumerate(samples, 1):
+        if not isinstance(sample, kind):
+            raise UsageError(
+                f"Sample {number} is a {type(sample).__name__}; give samples of one kind,"
+                " ContinuationSample or ReplySample."
+            )
     for number, sample in enumerate(samples, 1):
         if isinstance(sample, ContinuationSample):
             _check_continuations(sample, number, compared)
@@ -113,7 +119,7 @@ def check_samples(samples: Samples, *, compared: bool) -> None:
 
 def _check_continuations(sample: ContinuationSample, number: int, compared: bool) -> None:
     replies = sample.continuations
-    if not replies or not all(replies):
+    if not replies or not all(isinstance(text, str) and text for text in replies):
         raise UsageError(
             f"Sample {number} has continuations {replies!r}; give at least one, each a text."
         )
