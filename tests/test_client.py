@@ -63,7 +63,7 @@ def test_a_custom_method_is_unknown_to_servers():
     class Louder(Boost):
         name = "louder"
 
-    with pytest.raises(UnknownName, match="^A server has no method 'louder'") as refused:
+    with pytest.raises(UnknownName, match=r"^A server has no method 'louder'") as refused:
         client.steer(Louder(2))
     assert refused.value.option == "method"
 
