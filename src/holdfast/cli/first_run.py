@@ -54,8 +54,9 @@ MOST = options.CONVERSATIONS  # as many as `holdfast drift` has, and as there ar
 MOST_OF_DEFAULT = 2 * MOST
 DEMO = "luna"  # the suite of real models without --prompt
 _PILOT = 1 / 6  # the share of the time in which the model is timed
-_MOST_TIMES = 2  # as long as asked for, a run may take that should end nothing before
-_MUCH_LONGER = 4  # times as long should a model have that has ended nothing
+# A run is refused if its first conversations would take more than this many times --minutes.
+_MOST_TIMES = 2
+_MUCH_LONGER = 4  # times --minutes: the advice if no conversation ended in time
 
 
 class TryArguments(options.ModelOptions, options.SeedOptions):

@@ -13,7 +13,7 @@ _WORDS = {"boolean": "true or false", "object": "an object", "null": "empty"}
 
 
 def resolved(schema: Schema, root: Schema) -> Schema:
-    """The schema itself, or the one in `root` that it refers to."""
+    """A schema, or if it is a `$ref`, the definition in `root` that it names."""
     reference = schema.get("$ref")
     return root["$defs"][reference.rpartition("/")[2]] if reference else schema
 
