@@ -56,9 +56,7 @@ def released_repeated_words(text: str) -> Score:
 
 @measure(empty_is_zero=False)
 def released_doubled_words(text: str) -> Score:
-    """Words that are the next word written twice ("gogo go") / words; a reply that doubles words as
-    asked scores 0.
-    """
+    """Share of words that are the next word written twice; 0 for a reply that does as asked."""
     words = plain_words(text)
     good = sum(a == b + b for a, b in pairwise(words))
     return share(good, len(words), "words are the next one twice")

@@ -110,9 +110,7 @@ def _reply_token_ids(
 def _tokens_after(
     text: str, reply: str, with_reply: Prompt, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[int, ...]:
-    """The reply's tokens within those of the whole text; if a token spans both, those of the reply
-    by itself.
-    """
+    """The tokens of a reply after a text; tokenized alone if a token would span both."""
     first = token_at(with_reply, len(text))
     if first is None:
         (alone,) = tokenize([RenderedText(reply)], tokenizer)
