@@ -16,6 +16,7 @@ from holdfast.errors import (
     option,
 )
 from holdfast.papers.zhang2024.profiling import ProfilingPlan
+from holdfast.validation.schema_words import expected
 
 TALK = chat("always talk about cheese", "the old town")
 SHORT = Sampling(temperature=0, max_new_tokens=6)
@@ -221,3 +222,16 @@ def test_errors_have_their_values_as_fields_and_survive_another_process():
         for name, value in fields.items():
             assert getattr(error, name) == getattr(copied, name) == value
         assert str(copied) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "string", "maxLength": 1}, "a text of at most 1 character"),
+        ({"type": "string", "minLength": 2, "maxLength": 8}, "a text of 2 to 8 characters"),
+        ({"type": "array", "minItems": 1, "maxItems": 1}, "a list of 1 entry"),
+        ({"type": "array", "minItems": 2}, "a list of 2 or more entries"),
+    ],
+)
+def test_a_length_is_said_with_its_noun(schema, words):
+    assert expected(schema, schema) == words

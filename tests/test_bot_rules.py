@@ -63,7 +63,7 @@ def test_most_rules_for_every_reply_of_the_suite_are_drafted():
     wanted = [rule for case in BOTS for rule in case.rules if is_for_every_reply(rule)]
     kept = [rule for case in BOTS for rule in matched(case)[0]]
     assert len(wanted) == 166
-    assert len(kept) / len(wanted) >= 0.8  # a form for a single sentence of the suite is not kept
+    assert len(kept) / len(wanted) >= 0.84  # 141 of them
 
 
 def test_nothing_else_is_drafted_but_names_and_what_is_said_twice():
@@ -161,6 +161,14 @@ RULES = [  # a line, a reply that follows it, one that breaks it
     ),
     ("Introduce yourself as Mira when asked.", "I'm Mira!", "I'm a bot."),
     ("Address users with the formal vous.", "Puis-je vous aider ?", "Je peux t'aider, toi ?"),
+    ('"Over" closes every reply.', "Yes. Over.", "Yes."),
+    ('"Over" ends every message.', "Yes. Over.", "Yes."),
+    ('"Ahoy" opens every reply.', "Ahoy! Yes.", "Yes."),
+    ('Words banned from every reply: "cheap"', "Yes.", "It is cheap."),
+    ("Use entirely lower case.", "yes.", "Yes."),
+    ("There are no capital letters in your replies.", "yes.", "Yes."),
+    ("Antworte ausschließlich auf Deutsch.", "Der Himmel ist blau.", "The sky is blue today."),
+    ("Termina siempre con una pregunta.", "Sí. ¿Por qué?", "Sí."),
 ]
 
 

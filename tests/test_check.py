@@ -522,7 +522,7 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     local = capsys.readouterr()
     assert "PASS  phrase" in local.out and "FAIL  lawyer" in local.out
     *_, advice, last = local.out.splitlines()
-    assert advice.startswith("Next: reword what is below the bar from round 1 on, or try")
+    assert advice.startswith("Next: reword rules that miss the bar even in round 1, or try")
     assert f"holdfast calibrate --suite {prompts} --rounds 2 --max-new-tokens 16" in last
     assert "1 of 2 prompts failed" in local.err and "1 undecided" in local.err
     tests = ElementTree.parse(junit).iter("testcase")

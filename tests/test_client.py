@@ -63,8 +63,9 @@ def test_a_custom_method_is_unknown_to_servers():
     class Louder(Boost):
         name = "louder"
 
-    with pytest.raises(UnknownName, match="'louder'"):
+    with pytest.raises(UnknownName, match=r"^A server has no method 'louder'") as refused:
         client.steer(Louder(2))
+    assert refused.value.option == "method"
 
 
 def test_messages_are_edited_as_the_model_would_see_them():

@@ -72,7 +72,7 @@ def test_the_cost_and_pace_of_an_endpoint_are_estimated(tmp_path):
     # 24 times 8,000 and 400 tokens: 192,000 * 0.5 and 9,600 * 2 millionths
     assert "about 0.1152" in text and "0.5 a million" in text and "2 a million" in text
     # 24 times 20 seconds, but with 8 running side by side instead of 4
-    assert "about 4 minutes" in text and "8 at a time" in text
+    assert "about 4 minutes" in text and "8 conversations at a time" in text
     assert "16 minutes" in text and "60 requests" in text
 
 
@@ -169,7 +169,7 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
     assert told.splitlines()[1].split()[-3:] == ["100", "98", "500"]
     assert "Measured on 2" in told
     # a conversation of 2 rounds has 3 turns and 2 probes; 98 of them are left
-    assert "8 at a time" in told
+    assert "8 conversations at a time" in told
     assert "15,000 read" in told and "2,400 written" in told and "490 requests" in told
     assert "about 0.0196" in told and "1 a million" in told
     assert {record.agent.id for record in read_run(tmp_path / "run").records} == {"a", "b"}

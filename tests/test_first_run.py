@@ -18,7 +18,14 @@ from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.first_suite import draft_prompt, write_suite
 from holdfast.cli.progress import Bar
 from holdfast.cli.reply_timing import time_replies
-from holdfast.cli.time_box import ENOUGH, FEWEST, Group, Pilot, Plan, TimeBox
+from holdfast.cli.time_box import (
+    ENOUGH_CONVERSATIONS,
+    FEWEST_CONVERSATIONS,
+    Group,
+    Pilot,
+    Plan,
+    TimeBox,
+)
 from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
 from holdfast.drafting.suite_text import suite_text
@@ -166,7 +173,7 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
     assert slow.first_group(slow.plan(120, 400), 120, most=40) == 1
     # four of 4 rounds take 118 seconds, or 142
     assert pilot_of(6.4).plan(120, 400) == Plan(4, 200, 4)
-    assert pilot_of(7.7).plan(120, 400) == Plan(4, 200, FEWEST)
+    assert pilot_of(7.7).plan(120, 400) == Plan(4, 200, FEWEST_CONVERSATIONS)
     # a conversation that repeats itself writes to the limit, so half of it is expected of all
     assert pilot_of(6.4).tokens_of(400) == 200 and pilot_of(6.4).tokens_of(100) == 64
 
@@ -174,9 +181,9 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
 def test_replies_that_are_cut_become_shorter_before_conversations_do():
     pilot = pilot_of(10, cut=1.0)
     assert pilot.seconds_of(4, 400) == pytest.approx(pilot.seconds_of(4, 64) * 400 / 2 / 64)
-    assert pilot.plan(120, 400) == Plan(4, 200, FEWEST)
-    assert pilot.plan(120, 400, may_shorten=False) == Plan(2, 400, FEWEST)
-    assert pilot_of(2, cut=1.0).plan(120, 400) == Plan(4, 200, ENOUGH)
+    assert pilot.plan(120, 400) == Plan(4, 200, FEWEST_CONVERSATIONS)
+    assert pilot.plan(120, 400, may_shorten=False) == Plan(2, 400, FEWEST_CONVERSATIONS)
+    assert pilot_of(2, cut=1.0).plan(120, 400) == Plan(4, 200, ENOUGH_CONVERSATIONS)
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.1, 1, 10, 30])

@@ -64,6 +64,29 @@ def test_only_what_is_new_is_read_and_only_new_breaches_are_given(tmp_path, watc
     assert breach.source.endswith("line 5") and parts == [(size, 5)]
 
 
+@pytest.mark.parametrize("polls", [0, 1], ids=["first read", "appended lines"])
+def test_lines_that_are_added_while_a_file_is_read_are_counted_once(
+    tmp_path, watch, monkeypatch, polls
+):
+    path = tmp_path / "logs" / "a.jsonl"
+    _append(path, *chats(3, lambda n: 9))
+    for _ in range(polls):
+        watch.poll()
+    _append(path, _breaking(1))
+    late = [_breaking(2)]
+
+    def scan_late(scan, part):
+        _append(path, *late)
+        late.clear()
+        return scan_part(scan, part)
+
+    scan_part = part_scanning.scan_part
+    monkeypatch.setattr("holdfast.logs.watching.scan_part", scan_late)
+    assert [breach.source[-6:] for breach in watch.poll()] == ["line 4"]
+    assert [breach.source[-6:] for breach in watch.poll()] == ["line 5"]
+    assert len(watch.logs().cases) == 5
+
+
 def test_a_session_is_read_anew_and_its_old_breaches_are_not_repeated(tmp_path, watch):
     path = tmp_path / "logs" / "session.jsonl"
     _append(path, _event("a", "user", "Hi"), _event("b", "assistant", "One. Two. Three.", "a"))

@@ -220,3 +220,18 @@ def test_many_streams_at_once_are_whole(suite):
             elif name.startswith("broken"):
                 assert texts[name] == five + "!"
         assert kept(proxy)["signs", 1] == (8, 8)
+
+
+def test_the_connections_to_the_upstream_are_closed_when_the_proxy_ends(suite, monkeypatch):
+    clients = []
+    close = httpx2.AsyncClient.aclose
+
+    async def note_and_close(self):
+        clients.append(self)
+        await close(self)
+
+    monkeypatch.setattr(httpx2.AsyncClient, "aclose", note_and_close)
+    with through(reply_json(completion()), suite) as (_, proxy):
+        httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": user("Hi.")})
+        assert not clients
+    assert [each.is_closed for each in clients] == [True]

@@ -393,6 +393,23 @@ def with_attachment(rendered: Any = None, **attachment: Any) -> dict:
         claude_says("assistant", "a1", "x1", "A."))}  # fmt: skip
 
 
+def test_calls_and_results_of_claude_code_without_ids_do_not_belong_together(tmp_path):
+    call = {"type": "tool_use", "name": "Bash", "input": {}}
+    result = {"type": "tool_result", "content": "elsewhere"}
+    content = written(lines(
+        claude_says("user", "u1", None, "Hi"),
+        claude("assistant", "a0", "u1", message={"role": "assistant", "content": [call]}),
+        claude("user", "r0", "a0", message={"role": "user", "content": [result]}),
+        claude_says("user", "u2", None, "Hi"),
+        claude("assistant", "a1", "u2", message={"role": "assistant", "content": [call]}),
+        claude_says("assistant", "a2", "a1", "A.")))  # fmt: skip
+    path = tmp_path / "s.jsonl"
+    path.write_text(content)
+    dialogs = read_logs([path]).dialogs
+    last = [event.text for event in dialogs[-1].transcript.path]
+    assert "elsewhere" not in last and last[-1] == "A."
+
+
 REMINDED = "<system-reminder>\nAnswer in German.\n</system-reminder>"
 QUEUED: dict = {"type": "queued_command", "prompt": "More?", "commandMode": "prompt"}
 

@@ -115,7 +115,7 @@ def test_a_template_that_drops_a_users_message_is_refused():
         ("seed", -1, "-1"),
         ("seed", 1.5, "1.5"),
         ("stop", ["a", "b", "c", "d", "e"], "4"),
-        ("stop", [""], "1 to 1000 characters"),
+        ("stop", [""], "1 to 1,000 characters"),
         ("stream", "yes", "'yes'"),
         ("stream_options", {"include_usage": True}, "stream"),
         ("metadata", {"a": 1}, "metadata"),

@@ -4,6 +4,8 @@ Each architecture is compared with an eager reimplementation: plain hooks writte
 cache.
 """
 
+import threading
+
 import pytest
 import torch
 from fitted_files import METHODS, write_for
@@ -11,7 +13,7 @@ from tiny import DEVICE, chat, model
 
 import holdfast
 from holdfast import methods
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import ModelError, Unsteerable, UsageError
 from holdfast.generation.batch import StreamGroup, batch_of
 from holdfast.generation.rows import Stream, StreamState
 from holdfast.generation.sampling import Sampling
@@ -19,7 +21,8 @@ from holdfast.methods import Ability, Boost, Seka, SplitSoftmax, Vector, compile
 from holdfast.methods.kinds import kind_of
 from holdfast.models.event_loop import run_sync
 from holdfast.models.requests import Request
-from holdfast.states import Site, abilities, sites_of
+from holdfast.states import Site, abilities, edited, sites_of, watched
+from holdfast.states.edits import EditGroup
 
 # of logits, relative to the largest: the same float32 products in other shapes
 ROUNDING = 2e-5
@@ -371,3 +374,51 @@ def test_residual_methods_work_without_a_system_prompt_and_others_are_refused(tm
     stream = rendered(local, bare)
     wanted = eager_logits(local, stream, vector)[-1].argmax()
     assert local.generate(bare, [vector], GREEDY).token_ids[:1] == (int(wanted),)
+
+
+def _pass(local, *token_ids):
+    with torch.inference_mode():
+        local.hf_model(input_ids=torch.tensor([token_ids], device=DEVICE), use_cache=False)
+
+
+def test_only_passes_of_the_same_thread_are_watched():
+    local = made("llama")
+    with watched(local.hf_model, [Site.KEYS]) as states:
+        _pass(local, 1, 2, 3)
+        other = threading.Thread(target=_pass, args=(local, 4, 5))
+        other.start()
+        other.join()
+    assert {keys.shape[1] for keys in states[Site.KEYS].values()} == {3}
+
+
+def _key_edits(local, tmp_path, layer=None):
+    method = steerer(local, tmp_path, "seka")
+    if layer is not None:
+        file = tmp_path / "other.safetensors"
+        method = type(method)(write_for(local, file, "seka", 0, layers=(layer,), chosen=(layer,)))
+    return [EditGroup(compile_methods([method]), None, None, None)]
+
+
+@pytest.mark.parametrize("watches", [False, True])
+def test_no_hook_stays_if_one_cannot_be_registered(watches, tmp_path, monkeypatch):
+    local = made("llama")
+    edits = _key_edits(local, tmp_path)
+    points = sites_of(local.hf_model).points[Site.KEYS]
+    last = points[max(points)].module
+
+    def refuse(hook):
+        raise RuntimeError("no hook")
+
+    monkeypatch.setattr(last, "register_forward_hook", refuse)
+    within = watched(local.hf_model, [Site.KEYS]) if watches else edited(local.hf_model, edits)
+    with pytest.raises(RuntimeError, match="no hook"), within:
+        pass
+    assert not any(module._forward_hooks for module in local.hf_model.modules())
+
+
+def test_a_layer_that_cannot_be_edited_is_refused_with_those_that_can(tmp_path):
+    local = made("llama")
+    layers = ", ".join(map(str, sorted(sites_of(local.hf_model).points[Site.KEYS])))
+    edits = _key_edits(local, tmp_path, layer=9)
+    with pytest.raises(Unsteerable, match=f"Layer 9 .*layers {layers}"):
+        edited(local.hf_model, edits).__enter__()

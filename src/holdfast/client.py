@@ -63,7 +63,7 @@ def steer(
         )
     for parsed in compiled.methods:
         if BY_NAME.get(parsed.name) is not type(parsed):
-            raise UnknownName("method that servers know, named", parsed.name, BY_NAME)
+            raise UnknownName("method", parsed.name, BY_NAME, owner="A server")
     check_parts(emphasis)
     return WIRE_FORMATS[server](compiled.spec, emphasis, trace)
 

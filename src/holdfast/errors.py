@@ -132,7 +132,7 @@ class ModelError(HoldfastError):
 
 
 class NoSuchModel(UsageError, ModelError):
-    """A model's name or path at which there is none."""
+    """There is no model with this name or at this path."""
 
 
 class Unsteerable(ModelError):

@@ -56,15 +56,18 @@ def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[s
     """The lines of a user's UTF-8 file, which is unpacked if it is gzipped or of zstandard.
 
     Args:
-        start, end: the bytes between which lines are read, of a file that is not compressed.
+        start: the byte from which lines are read, of a file that is not compressed.
+        end: the byte up to which they are read; None, or if it is compressed: the end of the file.
     """
     with _naming(path), contextlib.ExitStack() as stack:
         file: IO[bytes] | gzip.GzipFile = stack.enter_context(path.open("rb"))
         begins = file.read(len(_ZSTANDARD))
         if begins.startswith(_GZIPPED) or path.suffix == ".gz":
             file = stack.enter_context(gzip.GzipFile(path))
+            end = None
         elif begins == _ZSTANDARD or path.suffix == ".zst":  # read whole, to see that it is
             file = io.BytesIO(unpack_zstandard(path, path.read_bytes()))
+            end = None
         file.seek(start)
         position = start
         while end is None or position < end:

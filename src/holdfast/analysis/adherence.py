@@ -212,8 +212,8 @@ def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
 
 
 def _unjudged(run: Run, judged: Collection[str], by_category: bool) -> list[RuleScores]:
-    """The rules that were judged on no turn, as those that they apply to were cut, or do not show
-    what decides.
+    """The rules that could not be judged on any turn: wherever they apply, the reply was cut, or
+    the log does not show enough.
     """
     turns = run.log_scores.turns
     prompts: dict[str, set[tuple[str, str | None]]] = {}  # by rule; a category has several

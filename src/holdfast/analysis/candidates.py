@@ -128,9 +128,9 @@ class Calibration:
 
     @property
     def drop_limits(self) -> Limits | None:
-        """The points that a conversation beyond those asked may lose or win: those of one of its
-        questions, as each is asked in a fork of its own, so that no conversation loses them all
-        where others lose hardly any. None for a text, whose loss has no limit.
+        """The most points that another conversation may lose or win: those of one question, because
+        each question is asked in a separate fork, so one conversation does not lose them all while
+        the others lose hardly any. None for a text, whose loss has no limit.
         """
         if self.about.is_text:
             return None

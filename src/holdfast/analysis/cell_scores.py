@@ -37,8 +37,8 @@ class CellScores:
 
     @property
     def at_best(self) -> np.ndarray:
-        """The values, and 1 where a reply was lost: the best that it can have been. A verdict
-        against a prompt goes by these, so that no outage can be taken for one.
+        """The values, with the best score, 1, for each reply that was lost. A verdict against a
+        prompt uses these, so that an outage cannot make a prompt fail.
         """
         return np.where(self.lost, 1.0, self.values)
 

@@ -53,13 +53,13 @@ def compare_group(
     """The difference of the two runs over the rounds scored in both, and in the last of them.
 
     Args:
-        error: the probability with which a verdict on all rows together may be wrong.
-        shared_by: how many verdicts share it.
-        prompts: of each pair, the agent's prompt, for an interval that holds for others.
+        error: the probability that any verdict of the comparison is wrong.
+        shared_by: how many verdicts there are; each gets an equal share of `error`.
+        prompts: the agent's prompt of each pair, for an interval that also covers other prompts.
     """
 
     def difference(before: np.ndarray, now: np.ndarray) -> Estimate:
-        """Of one score per conversation, [conversation]; NaN where there is none."""
+        """The mean difference, given each conversation's score, [conversation]; NaN if missing."""
         if group.paired:
             return statistics.paired_difference(
                 now, before, prompts=prompts, error=error / shared_by

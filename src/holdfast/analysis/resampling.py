@@ -44,8 +44,8 @@ def bounds_by_column(
 
 
 def _enough_resamples(units: int) -> int:
-    """How many resamples the ends of a 95% interval take: fewer of so many units that each resample
-    takes long, and the interval is narrow.
+    """The number of resamples for the ends of a 95% interval: fewer if there are many units, as
+    each resample then takes longer, and the interval is narrow anyway.
     """
     return min(RESAMPLES, max(_FEWEST_RESAMPLES, _RESAMPLED_CELLS // units))
 
@@ -84,8 +84,9 @@ def resampled(
 
 @functools.lru_cache(maxsize=4)
 def _weights(units: int) -> tuple[np.ndarray, ...]:
-    """The weight of each unit, and of one that was not seen, in each resample: blocks of
-    [resample, unit + 1]. Exponential weights over their sum are uniform over all weightings.
+    """The weights in each resample of the units, and of one more unit that stands for those not
+    sampled: blocks of [resample, unit + 1]. Exponential draws divided by their sum are distributed
+    uniformly over all weightings.
     """
     return tuple(_blocks(units + 1, RESAMPLES))
 

@@ -121,7 +121,9 @@ def _lowest_means(capitals: np.ndarray) -> np.ndarray:
 
 
 def capital_above(values: np.ndarray, bar: float) -> np.ndarray:
-    """The capital of a bet that a cell's mean lies above the bar; at best fair if it does not."""
+    """The capital of a bet that a cell's mean lies above the bar; if it does not, the capital is
+    not expected to grow.
+    """
     surplus = np.nan_to_num(values - bar)  # where nothing was measured, nothing is won or lost
     growth = np.log1p(surplus[..., None] * (_STAKES / bar))
     return _log_mean(np.cumsum(growth, axis=-3))

@@ -228,8 +228,8 @@ def _series(run: Run, label: str, method: str, rounds: int) -> Series:
 
 
 def look_of(run: Run) -> int:
-    """How often verdicts on a run can have been read: once, and once before each time that it got
-    more conversations, if it already had enough for a verdict.
+    """The number of times that someone can have read verdicts on a run: now, and before each time
+    that conversations were added to it, if it already had enough for a verdict.
     """
     return 1 + sum(size >= MIN_SAMPLES for size in run.manifest.earlier_sizes)
 

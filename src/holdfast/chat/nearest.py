@@ -14,7 +14,7 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+(?:[^\w\s]+\w+)*")
 
 
 def nearest(wanted: str, texts: Sequence[str]) -> str:
-    """The words of the texts that are most like `wanted`, as many as it has; "" if none are."""
+    """The words in the texts most like `wanted`, as many as `wanted` has; "" if none are."""
     wanted = wanted[:_MAX_WANTED]
     folded = wanted.casefold()
     best = ""

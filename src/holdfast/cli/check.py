@@ -292,7 +292,9 @@ def _next_step(
         if arguments.method == "none" and failed:
             fix = f"to find a fix and its cost:\n{_calibration(arguments, data)}"
             if any(checked.low_from_start(terms) for checked in failed):
-                return f"reword what is below the bar from round 1 on, or try another model; {fix}"
+                return (
+                    f"reword rules that miss the bar even in round 1, or try another model; {fix}"
+                )
             return fix
         return f"read the conversations in which a rule was lost: {page}"
     undecided = [checked for checked in checks if checked.verdict == sequential.UNDECIDED]

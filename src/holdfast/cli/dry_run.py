@@ -133,7 +133,7 @@ def _measure(
 
 
 def _late_note(count: int, may_stop: bool) -> str:
-    """Why a dry run of so many conversations goes on."""
+    """Why a dry run does not stop after this many conversations."""
     conversations = count_of(count, "conversation")
     why = f"{conversations} have not ended; it stops with them"
     if may_stop:

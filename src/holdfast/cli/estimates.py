@@ -246,10 +246,11 @@ def _time_line(
         seconds = max(seconds * min(1.0, ran / at_once), measured.seconds_of_all or 0.0)
     if (limit := arguments.requests_per_minute) is None:
         return (
-            f"Time left: about {duration(seconds)}, if {at_once} at a time are each as fast as"
-            " those."
+            f"Time left: about {duration(seconds)}, if {at_once} conversations at a time each"
+            " take as long as those measured."
         )
     return (
-        f"Time left: about {duration(seconds)}, if {at_once} at a time are each as fast as those;"
-        f" at least {duration(60 * requests / limit)} at {limit:g} requests a minute."
+        f"Time left: about {duration(seconds)}, if {at_once} conversations at a time each take"
+        f" as long as those measured; at least {duration(60 * requests / limit)} at {limit:g}"
+        " requests a minute."
     )

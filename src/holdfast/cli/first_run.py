@@ -33,7 +33,15 @@ from holdfast.cli.progress import Bar, duration, note
 from holdfast.cli.progress import pace as pace_of
 from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.run_names import FOLDER, run_folder
-from holdfast.cli.time_box import ENOUGH, FEWEST, LONG, Group, Pilot, Plan, TimeBox
+from holdfast.cli.time_box import (
+    ENOUGH_CONVERSATIONS,
+    FEWEST_CONVERSATIONS,
+    LONG_ENOUGH_ROUNDS,
+    Group,
+    Pilot,
+    Plan,
+    TimeBox,
+)
 from holdfast.cli.user_messages import load_user_turns
 from holdfast.drafting.drafted_files import DraftedFile
 from holdfast.drift import Settings
@@ -54,8 +62,8 @@ MOST = options.CONVERSATIONS  # as many as `holdfast drift` has, and as there ar
 MOST_OF_DEFAULT = 2 * MOST
 DEMO = "luna"  # the suite of real models without --prompt
 _PILOT = 1 / 6  # the share of the time in which the model is timed
-_MOST_TIMES = 2  # as long as asked for, a run may take that should end nothing before
-_MUCH_LONGER = 4  # times as long should a model have that has ended nothing
+_TOO_LONG = 2  # a run whose first conversations would take this many times --minutes is refused
+_MUCH_LONGER = 4  # how many times --minutes to allow a model that ended no conversation in them
 
 
 class TryArguments(options.ModelOptions, options.SeedOptions):
@@ -80,7 +88,8 @@ def run(arguments: TryArguments) -> None:
             option="minutes",
             value=arguments.minutes,
         )
-    began, allowed = time.monotonic(), 60 * arguments.minutes
+    began = time.monotonic()
+    allowed = 60 * arguments.minutes
     drafted = _drafted(arguments.prompt)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     first_suite = _suite_of(arguments, drafted)
@@ -109,15 +118,7 @@ def run(arguments: TryArguments) -> None:
         command_of("drift", planned),
     )
     _converse(conversations, arguments, plan, pilot, seconds)
-    results = results_of(read_run(out))
-    write(out, summary_of(results))
-    page = write_page([results], out / "report.html", "--out").resolve()
-    print(first_table(results))
-    print(f"Page: {page}\n")
-    step = next_step(results)
-    print(step)
-    files = [] if drafted is None else [Path(planned.suite)]
-    write_run_document(out, page, files, step)
+    page = _report(out, suites=[] if drafted is None else [Path(planned.suite)])
     if not arguments.no_open and has_display():
         open_in_browser(page)
 
@@ -133,7 +134,7 @@ def _drafted(prompt: Path | None) -> DraftedFile | None:
 
 
 def _suite_of(arguments: TryArguments, drafted: DraftedFile | None) -> FirstSuite:
-    """The drafted suite, which is written, or the one that suits the model."""
+    """Writes the drafted suite and returns it, or returns the suite that suits the model."""
     if drafted is not None:
         return write_suite(drafted, arguments.out.parent if arguments.out else FOLDER)
     name = "starter" if arguments.model == "default" else DEMO
@@ -171,7 +172,7 @@ def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> P
     if (out / MANIFEST).is_file():
         recorded = read_run(out).identity_as(ConversationsIdentity).settings
         tokens = recorded.sampling.max_new_tokens or arguments.max_new_tokens
-        return Plan(recorded.rounds or Settings.rounds, tokens, FEWEST)
+        return Plan(recorded.rounds or Settings.rounds, tokens, FEWEST_CONVERSATIONS)
     may_shorten = arguments.is_default("max_new_tokens")
     return pilot.plan(seconds, arguments.max_new_tokens, may_shorten=may_shorten)
 
@@ -192,7 +193,7 @@ def _converse(
     given, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
     first = pilot.first_group(plan, seconds, len(missing))
     expected = first * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
-    if pilot.knows_pace and expected > _MOST_TIMES * seconds and len(missing) == most:
+    if pilot.knows_pace and expected > _TOO_LONG * seconds and len(missing) == most:
         raise HoldfastError(
             f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} would take"
             f" about {duration(expected)} here, as the model is slow, and --minutes {minutes:g} is"
@@ -223,6 +224,19 @@ def _converse(
     note(f"{count_of(done, 'conversation')} recorded, of at most {most}, in {run.out}.")
 
 
+def _report(out: Path, suites: list[Path]) -> Path:
+    """Prints how well the rules were kept and what to do next, and writes the page."""
+    results = results_of(read_run(out))
+    write(out, summary_of(results))
+    page = write_page([results], out / "report.html", "--out").resolve()
+    print(first_table(results))
+    print(f"Page: {page}\n")
+    step = next_step(results)
+    print(step)
+    write_run_document(out, page, suites, step)
+    return page
+
+
 def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
     """Says how the conversations suit the model's speed."""
     per_conversation = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
@@ -232,12 +246,13 @@ def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
         f" replies of at most {plan.max_new_tokens} tokens, for about"
         f" {duration(max(seconds, first * per_conversation))}."
     )
-    if plan.rounds < LONG or plan.max_new_tokens < Sampling.max_new_tokens:
-        longer = ENOUGH * pilot.seconds_of(LONG, Sampling.max_new_tokens)
+    if plan.rounds < LONG_ENOUGH_ROUNDS or plan.max_new_tokens < Sampling.max_new_tokens:
+        rounds, tokens = LONG_ENOUGH_ROUNDS, Sampling.max_new_tokens
+        seconds = ENOUGH_CONVERSATIONS * pilot.seconds_of(rounds, tokens)
         note(
             "the model is slow here, so these are short; with --minutes"
-            f" {math.ceil(1.2 * longer / 60)} and another --out, they have {LONG} rounds, and"
-            f" replies of up to {Sampling.max_new_tokens} tokens."
+            f" {math.ceil(1.2 * seconds / 60)} and another --out, they have {rounds} rounds, and"
+            f" replies of up to {tokens} tokens."
         )
 
 

@@ -56,7 +56,7 @@ def load_model(arguments: ModelOptions, name: str | None = None) -> ChatModel:
 
 
 def load_layered_model(arguments: ModelOptions, needed: str, name: str | None = None) -> LocalModel:
-    """As `load_model`; refuses a model that does not show its layers, of which `needed` is read."""
+    """As `load_model`, but refuses a model whose layers, of which `needed` is read, are hidden."""
     model = load_model(arguments, name)
     require_layers(model, needed)
     return cast("LocalModel", model)  # no other kind of model has layers to show

@@ -167,8 +167,9 @@ COMMAND = Command(
         "`init` drafts a suite from AGENTS.md, CLAUDE.md, .cursorrules, .mdc or a prompt: each line"
         " that a measure decides becomes a rule, and every other line a comment with the reason."
         " `test` scores the replies and turns under `follows` and `breaks`, and says how often each"
-        " measure agrees with these labels. No model is needed; with --model, `init` asks one about"
-        " the lines that are left, and keeps what tells apart the examples that it gives."
+        " measure agrees with these labels. No model is needed; with --model, `init` asks one for"
+        " measures of the other lines, and for examples of replies that follow and that break them;"
+        " it keeps the measures that tell these examples apart."
     ),
     examples=(
         "examples:\n  holdfast suite init AGENTS.md --out rules.yaml\n  holdfast suite init"

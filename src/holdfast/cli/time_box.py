@@ -13,14 +13,14 @@ from holdfast.cli.progress import Bar
 from holdfast.drift.progress import GROWTH, cost_share
 from holdfast.generation.sampling import MOST_NEW_TOKENS
 
-LONG = 4  # rounds; shorter conversations are for models that are too slow for these
-FEWEST = 2  # conversations of the first group, unless the model is too slow even for these
-ENOUGH = 8  # conversations, unless the model is too slow for these
-_SHARE = 0.5  # of a group's time, which a smaller one takes too, as its rounds take turns
-_LATE = 1.2  # how much longer than the time left a group may seem to take
-# how many times as long as it should take, a round may take before the group is halved
-_OVERDUE = 2.5
-_OVERTIME = 0.5  # as a share of the time, after which conversations are given up
+# A model that is too slow for these gets shorter conversations, or fewer.
+LONG_ENOUGH_ROUNDS = 4
+ENOUGH_CONVERSATIONS = 8
+FEWEST_CONVERSATIONS = 2
+_SHARE = 0.5  # the part of a group's time that half the group takes too, as its rounds take turns
+_LATE = 1.2  # a group is halved if it seems to need this many times the time that is left,
+_OVERDUE = 2.5  # or if one of its rounds takes this many times as long as expected
+_OVERTIME = 0.5  # conversations may run over by this share of the time, then they are given up
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Plan:
 # replies are shortened before conversations become few; but one that is cut early shows few rules.
 _WHOLE = MOST_NEW_TOKENS  # as long as the run allows
 _PLANS = (
-    Plan(8, _WHOLE, ENOUGH),
-    Plan(6, _WHOLE, ENOUGH),
-    Plan(4, _WHOLE, ENOUGH),
-    Plan(4, 200, ENOUGH),
+    Plan(8, _WHOLE, ENOUGH_CONVERSATIONS),
+    Plan(6, _WHOLE, ENOUGH_CONVERSATIONS),
+    Plan(4, _WHOLE, ENOUGH_CONVERSATIONS),
+    Plan(4, 200, ENOUGH_CONVERSATIONS),
     Plan(4, 200, 4),
-    Plan(4, 200, FEWEST),
-    Plan(3, 200, FEWEST),
-    Plan(2, 200, FEWEST),
+    Plan(4, 200, FEWEST_CONVERSATIONS),
+    Plan(3, 200, FEWEST_CONVERSATIONS),
+    Plan(2, 200, FEWEST_CONVERSATIONS),
     Plan(2, 200, 1),
     Plan(2, 100, 1),
     Plan(2, 60, 1),
@@ -109,7 +109,7 @@ class Pilot:
     def first_group(self, plan: Plan, seconds: float, most: int) -> int:
         """How many conversations to begin with: as many as should fit."""
         fit = int(seconds / self.seconds_of(plan.rounds, plan.max_new_tokens))
-        return max(min(FEWEST, plan.conversations), min(most, fit))
+        return max(min(FEWEST_CONVERSATIONS, plan.conversations), min(most, fit))
 
 
 @dataclass

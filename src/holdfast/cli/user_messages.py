@@ -73,13 +73,13 @@ def load_dialogs(
     count, rounds = len(dialogs.dialogs), dialogs.rounds
     if count > settings.conversations:
         note(
-            f"{dialogs.name} has {count:,} dialogs, of which the first {settings.conversations:,}"
-            f" are replayed; --conversations {count} takes all."
+            f"only the first {settings.conversations:,} of {count:,} dialogs in {dialogs.name} are"
+            f" replayed; --conversations {count} replays all."
         )
     if rounds > settings.rounds:
         note(
-            f"the longest dialog has {rounds:,} rounds, of which the first {settings.rounds:,} are"
-            f" replayed; --rounds {rounds} takes all."
+            f"only the first {settings.rounds:,} of the longest dialog's {rounds:,} rounds are"
+            f" replayed; --rounds {rounds} replays all."
         )
     replayed = dialogs.dialogs[: settings.conversations]
     prompts = [dialog.system for dialog in replayed if dialog.system]

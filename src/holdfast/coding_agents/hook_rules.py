@@ -121,7 +121,7 @@ class _CachedRule:
 
 
 def _read_cache(file: Path) -> tuple[HookRule, ...]:
-    """The rules in a file of the cache; () if there is none, or none that can be read."""
+    """The rules in a file of the cache; () if the file is missing or cannot be read."""
     try:
         return tuple(_CachedRule(**fields).rule() for fields in json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):

@@ -203,7 +203,7 @@ def _digest(text: str) -> str:
 def _next_state(
     rules: HookRules, session: _Session, marks: tuple[Mark, ...], loss: ContextLoss
 ) -> SessionState:
-    """The state from which the next call goes on: at the beginning of the last exchange."""
+    """The state for the next call: at the beginning of the last exchange."""
     part, last = session.part, session.exchanges[-1]
     settled = session.turns[:-1] if session.is_answering else session.turns
     count = session.before.turns + len(settled)

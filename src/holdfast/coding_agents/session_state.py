@@ -129,7 +129,7 @@ class LogDigests(NamedTuple):
 
 
 def digests(transcript: Path, offset: int) -> LogDigests:
-    """The digests by which a log is known again."""
+    """The digests that identify a log."""
     try:
         with transcript.open("rb") as file:
             head = file.read(min(_HEAD, offset))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from holdfast.drafting.drafts import AN_EXCEPTION, ON_OCCASION, Undrafted
 from holdfast.drafting.forms import any_words, one_of, word_pattern
 from holdfast.drafting.rules_file import Statement
+from holdfast.measures.language_names import ANY_NAME
 
 # "each and every reply", "your messages"
 REPLY = (
@@ -20,7 +21,7 @@ REPLY = (
         *"all any every each your the whole entire one of yours? single written text chat".split(),
         "each and every",
     )
-    + r"(?:repl(?:y|ies)|responses?|answers?|messages?)(?: of yours)?"
+    + r"(?:repl(?:y|ies)|responses?|answers?|messages?)(?: of yours| to (?:me|the user|users)\b)?"
 )
 _BEFORE_VERB = one_of(
     *"you and always only please must should ever will shall to assistant bot then".split()
@@ -56,7 +57,11 @@ _CONCESSION = re.compile(
 _CONDITION = word_pattern(
     *"if when whenever while until whether asked depending".split(),
     *("in case", r"(?<!least )once (?!in\b|per\b)", r"should (?:an?|the|some\w*|any\w*)"),
-    *("questions? (?:about|on)", "for (?:questions|requests|example)", "only (?:for|in)"),
+    *("questions? (?:about|on)", "for (?:questions|requests|example)", "only for"),
+    # "only in German" is for all replies
+    rf"only in (?!(?:\w+ ){{0,2}}(?:{ANY_NAME})(?=\W*$|[,.;:!)]| (?:and|with|to|even)\b))",
+    # "if they write in French, reply in it; otherwise reply in English"
+    r"(?:otherwise|else),? (?:always )?(?:reply|respond|answer|write|speak|talk|use|say|stick)",
     r"(?<!nothing )(?:after|during|before) (?!or\b|it\b|and\b)",
     *"wenn falls sobald si quand lorsque cuando se quando".split(),
 )

@@ -87,20 +87,29 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted | None:
 
 # --- The replies of a coding agent
 
+_TO_A_PERSON = r"to (?:me|the user|users)"
 _REPLIES = any_words(*"all your every each any the a an of".split()) + one_of(
-    *("repl(?:y|ies)", "responses?", "answers?", "messages? to (?:me|the user|users)")
+    *("repl(?:y|ies)", "responses?", "answers?", f"messages? {_TO_A_PERSON}")
 )
+# of a program, "responses" are another thing: a rule of replies says whose, or to whom
+_REPLIES_OF_THE_AGENT = any_words(*"all every each any of the".split()) + one_of(
+    r"your (?:chat )?(?:repl(?:y|ies)|responses?|answers?|messages?)",
+    rf"(?:responses?|answers?|messages?) (?:{_TO_A_PERSON}|in (?:the )?chat)",
+    rf"repl(?:y|ies)(?: {_TO_A_PERSON}| in (?:the )?chat)?",
+)
+_MUST_OR_END = r"(?= (?:must|should|shall|will|ha(?:s|ve) to|are|is|always|never|in)\b|:|$)"
 _TO_REPLY = one_of(
     *("reply(?:ing)?", "respond(?:ing)?", "answer(?:ing)?", "communicat(?:e|ing)"),
     *("speak(?:ing)?", "talk(?:ing)?", "chat", "converse", "say(?:ing)?"),
 )
 # verbs whose object is the reply: "limit answers to", "end every response with"
 _TO_WRITE = one_of(
-    *"write use give provide keep limit restrict cap start begin open end finish close".split(),
-    *"add include put avoid refrain".split(),
+    *"write use give provide keep limit restrict confine hold cap start begin open end".split(),
+    *"finish close add include put avoid refrain".split(),
 )
 _WORDS_OR_EMOJIS = one_of(
     r"(?:use|write) (?:the )?(?:words?|phrases?) [\"“]",
+    rf"(?:use|write) [\"“][^\"”]+[\"”] {_TO_A_PERSON}$",
     rf"(?:(?:use|add|include|write|no) )?(?:any )?emojis?(?: in (?:{_REPLIES}|(?:any )?"
     r"(?:output|chat|conversations?))| at all| ever| anywhere)*$",
 )
@@ -108,7 +117,11 @@ _WORDS_OR_EMOJIS = one_of(
 _AGENT_REPLIES = re.compile(
     rf"{ADVERBS}(?:{NEVER} )?(?:only )?"
     + one_of(
-        rf"{_TO_REPLY}\b", rf"{_REPLIES}\b", rf"{_TO_WRITE} .*\b{_REPLIES}\b", _WORDS_OR_EMOJIS
+        rf"{_TO_REPLY}(?![\w-])(?! (?:\w+ ){{1,3}}must\b)",
+        rf"{_REPLIES_OF_THE_AGENT}{_MUST_OR_END}",
+        rf"{_TO_WRITE} .*\b{_REPLIES}\b",
+        r"write in (?:at most|no more than|under|up to) ",
+        _WORDS_OR_EMOJIS,
     ),
     re.I,
 )
@@ -116,14 +129,20 @@ _OF_OTHER_TEXTS = word_pattern(
     *"APIs? HTTP servers? endpoints? logs? errors? commits? PRs? reviews? issues?".split(),
     *"code comments? docstrings? docs? documentation READMEs? files? tests? UI strings?".split(),
     *"prompts? tools? titles? changelogs? branch(?:es)?".split(),
-    "pull requests?",
+    *("pull requests?", "sub-?agents?", "DTOs?", "payloads?", "SSE", "class(?:es)?"),
+    r"(?:reply-to|repl(?:y|ies)|responses?|answers?|messages?) (?:types?|objects?|bod(?:y|ies)"
+    r"|headers?|models?|schemas?|codes?)",
+    r"[\w-]+\.(?:json|ya?ml|toml|md|txt|html?|css|py|[jt]sx?|go|rs|java|rb|sql|xml|csv)",
 )
+_ESCAPED = re.compile(r"\\[nrt0]")  # "\n" ends what a program answers
 
 
 def agent_reply_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Always answer in German; never use emojis; end every reply with "Ciao!"."""
     text = f"never {clause[:1].lower()}{clause[1:]}" if prohibits else clause
     if not (_AGENT_REPLIES.match(text) or code_in_itself(text)):
+        return None
+    if _ESCAPED.search(text):
         return None
     if any(map(_OF_OTHER_TEXTS.search, (text, statement.label, *statement.under[-1:]))):
         return None

@@ -24,9 +24,11 @@ class Clause(NamedTuple):
 
 
 _BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
-# "Use X (not Y)", but not "X (not available)"
-_NOT_IN_BRACKETS = re.compile(
-    r"\((not|never) (?!(?:available|required|recommended|supported|needed|yet)\b)([^()]+)\)", re.I
+# "Use X (not Y)", but not "X (not available)"; "Never push (wait for approval)"
+_ORDER_IN_BRACKETS = re.compile(
+    r"\((not|never|(?:but )?(?:ask(?= (?:first|me|the user))|wait for))"
+    r" (?!(?:available|required|recommended|supported|needed|yet)\b)([^()]+)\)",
+    re.I,
 )
 # "(`x`)", "(e.g. `x`, `y`, etc.)"
 _CODES_IN_BRACKETS = re.compile(
@@ -70,7 +72,7 @@ _IS_ORDER = re.compile(rf"^{NEVER} \S+ \S|\b(?:must|should|always) \S", re.I)  #
 
 def clauses_of(statement: Statement) -> Iterator[Clause]:
     """Each clause of a statement; first the whole of it, or most."""
-    text = _NOT_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
+    text = _ORDER_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
     text = _CALLS_ATTENTION.sub("", text)
     masked = _without_code_and_quotations(text)
     if _IS_ORDER.search(statement.label):  # "**Never amend commits**: make new ones"

@@ -147,7 +147,7 @@ _AGAINST = ("instead of", "in place of", "rather than", "not", "never", "over", 
 def import_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """No jQuery; use dayjs, not moment; never import from `lodash`."""
     instruction = instruction_of(clause, prohibits)
-    if instruction is None or not instruction.does((*_VERBS, "call")) or instruction.does(["call"]):
+    if instruction is None or not _is_about_imports(instruction):
         return None
     objects = _forbidden_modules(instruction)
     files = files_of_places(instruction, statement)
@@ -164,6 +164,13 @@ def import_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draf
         if "import" in instruction.verbs or all(map(_PACKAGE.fullmatch, codes)):
             tokens = all_known([module_token(code) for code in codes])
     return not_written(tokens, files, statement) if tokens else None
+
+
+def _is_about_imports(instruction: Instruction) -> bool:
+    """Whether its verbs are of imports; "import or call" is, and "call" alone is not."""
+    if instruction.does(["call"]):
+        return False
+    return instruction.does((*_VERBS, "call"))
 
 
 def _is_of_the_network(objects: str, instruction: Instruction) -> bool:

@@ -142,7 +142,7 @@ _LEAD = re.compile(
     + ")+",
     re.I,
 )
-_BEFORE_VERB = re.compile(rf"(?:{_LEAD.pattern})?(?:(?:ever|directly|manually) )?", re.I)
+_BEFORE_VERB = re.compile(rf"^(?:{_LEAD.pattern})?(?:(?:ever|directly|manually) )?", re.I)
 _PREFER = re.compile(r"^prefer(?:red)?(?::)? (?:to (?:use |run )|using |running |the )?", re.I)
 # "`any` and `as any` are strictly forbidden"
 _FORBIDDEN = re.compile(

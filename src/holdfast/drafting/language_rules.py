@@ -28,6 +28,7 @@ _BETWEEN = one_of(
     *"back to only ever always everything everybody everyone all of your the users?".split(),
     *"customers? them me us guests? it exclusively solely strictly entirely so with".split(),
     *"messages? replies responses answers immer siempre solo sempre toujours uniquement".split(),
+    *"ausschließlich exclusivamente únicamente exclusivement esclusivamente".split(),
     *"people whole each every reply response message answer text".split(),
 )
 _BEFORE_VERB = one_of(
@@ -51,6 +52,7 @@ _LANGUAGES = forms(
             rf"{_SUBJECT}(?:speak|use) (?:only )?{_LANGUAGE}(?: only)?"
             rf"(?= (?:with|only|to|in|at|for {REPLY})\b|$|,)"
         ),
+        "write German in all replies": rf"{_SUBJECT}write {_LANGUAGE}(?= (?:in|for) {REPLY}\b)",
         "your replies must always be in German": (
             rf"\b{REPLY}(?: {_OF_REPLIES})* in {_LANGUAGE}\b"
         ),
@@ -67,11 +69,15 @@ _NOT_A_RULE = re.compile(
     r"|translat\w+|students? (?:write|speak)\w*)\b[^,:]*$",
     re.I,
 )
+# in front of "reply in French", it permits that: "you can also", but not "you can only"
+_PERMITS = re.compile(
+    r"\b(?:can|could|may|might)(?: (?!only\b)(?:\w+ly|also|even|always))* *$", re.I
+)
 # after a language: the end of its part of the sentence, or words that take nothing back
 _GOES_ON = one_of(
     *("only", "and", "regardless", "no matter", "always", "even", "at all", "with", "for all"),
     *("to", "or", "then", "unless", "never", "without", "also", "language"),
-    *("in (?:every|all|each)", "by", "as"),
+    *("in (?:every|all|each)", f"(?:for|in) {REPLY}", "by", "as"),
     *"mit für avec con y e et und auch aunque".split(),
 )
 _BOUNDARY = re.compile(rf"^ *(?:$|[,.:!/-]| {_GOES_ON}\b)", re.I)
@@ -221,7 +227,8 @@ def _language_in(form: Form, text: str) -> str:
         before, after = text[: match.start()], text[match.end() :]
         is_sole = _BOUNDARY.match(after) and not _SECOND_LANGUAGE.match(after)
         is_negated = _NOT_A_RULE.search(before) or re.search(r"\bnot\b", match[0], re.I)
-        if is_sole and not is_negated:
+        is_permitted = _PERMITS.search(before) and not re.match(r" only\b", after)
+        if is_sole and not is_negated and not is_permitted:
             return match["name"]
     return ""
 

@@ -57,7 +57,7 @@ _LIMITED_TO = one_of(
     rf"\b{_LIMIT} (?:{REPLY}|it|them|everything|yourself) (?:down )?(?:to|at)(?: a)?",
     r"\b(?:limited|restricted|confined|capped) (?:to|at)",
 )
-_IS_BELOW = re.compile(rf"{_BELOW}$", re.I)
+_IS_BELOW = re.compile(rf"(?<!\bat or ){_BELOW}$", re.I)
 _IS_NO_UPPER_LIMIT = re.compile(rf"{_NOT_BEFORE}(?:{_BELOW}|{_LIMITED_TO})$", re.I)
 _IS_UPPER_LIMIT = re.compile(
     one_of(

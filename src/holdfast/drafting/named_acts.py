@@ -116,7 +116,10 @@ ACTS = (
         rf"merg(?:e|ing){_NEW}(?: PRs?| pull requests?| branch(?:es)?)?"
         r" (?:in)?to `?(?:main|master|develop)`?",
         # `git merge main` brings another branch up to date
-        command=rf"(?:gh pr merge|glab mr merge){_ENDS}",
+        command=(
+            rf"(?:git merge(?! (?:origin/)?(?:main|master|develop){_ENDS})|gh pr merge"
+            rf"|glab mr merge){_ENDS}"
+        ),
         word=r"\bmerg",
     ),
     _act(

@@ -5,7 +5,16 @@ import re
 from holdfast.drafting.commit_format_rules import message_shape
 from holdfast.drafting.conventional_commits import CONVENTIONAL, conventional_pattern
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import ADVERBS, CODES, NEVER, any_words, forms, one_of, whole_match
+from holdfast.drafting.forms import (
+    ADVERBS,
+    CODE,
+    CODES,
+    NEVER,
+    any_words,
+    forms,
+    one_of,
+    whole_match,
+)
 from holdfast.drafting.rules_file import Statement
 
 _PRS = r"(?:PRs?|pull[ -]requests?)"
@@ -107,10 +116,10 @@ def pr_title_rule(clause: str, statement: Statement, prohibits: bool) -> list[Dr
 
 def _is_about_titles(statement: Statement) -> bool:
     """Whether the label of a statement, or what it stands under, is about titles of PRs."""
-    above = (statement.label, *statement.under[-2:])
-    if not any(whole_match(_TITLE_LABEL, name) for name in above):
+    under = [name for name in statement.under if not re.fullmatch(CODE, name)]  # a shape alone
+    if not any(whole_match(_TITLE_LABEL, name) for name in (statement.label, *under[-1:])):
         return False
-    return any(map(_ABOUT_PRS.search, above))
+    return any(map(_ABOUT_PRS.search, (statement.label, *under[-2:])))
 
 
 # --- The base branch, and whether it is a draft

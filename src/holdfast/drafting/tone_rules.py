@@ -21,11 +21,9 @@ _NO = (
 _ITEMS = r"(?:(?:[\w-]+(?: \w+)?|⟪\d+⟫),? (?:or |and |nor )?(?:no )?){0,3}"  # others of a list
 _BOUNDARY = rf"(?= *(?:$|[,:.]| (?:in|at all|ever|or|and|nor|because|when|please|as)\b|in {REPLY}))"
 _MANY = one_of("more than", "too many", "multiple", "several", "excessive", "unnecessary", "many")
+_ENTIRELY = r"(?: (?:everything|only|always|all|entirely|exclusively))*(?: in)?(?: all)?"
 # "write everything in all"
-_WRITING = (
-    one_of("write", "type", "reply", "respond", "answer", "speak")
-    + r"(?: (?:everything|only|always|all|entirely|exclusively))*(?: in)?(?: all)?"
-)
+_WRITING = one_of("write", "type", "reply", "respond", "answer", "speak") + _ENTIRELY
 _EXCLAMATION_MARKS = one_of(
     *("exclamation (?:marks?|points?)", "signos de exclamación", "points? d'exclamation"),
     "Ausrufezeichen",
@@ -71,6 +69,7 @@ _TONES = (
                     rf" (?:{REPLY}|ogni \w+|chaque \w+|cada \w+)\b"
                     r"(?!,? (?:at (?:the )?most|max))"
                 ),
+                "no message without an emoji": rf"\bno {REPLY} without an emoji\b",
                 "always include one emoji in each reply": (
                     rf"{LEAD}(?:include|use|add|put) (?:at least )?(?:one|an) emoji"
                     rf" (?:in|into|to) {REPLY}"
@@ -86,6 +85,9 @@ _TONES = (
                 "no slang or exclamation marks": (
                     rf"{_NO} (?!(?:\w+ )?{_MANY}){_ITEMS}{_EXCLAMATION_MARKS}\b"
                     r"(?! (?:excessively|too often|in every|everywhere|a lot))"
+                ),
+                "there is no exclamation mark in any reply": (
+                    rf"\bthere is no {_EXCLAMATION_MARKS} in {REPLY}\b"
                 ),
             }
         ),
@@ -106,10 +108,13 @@ _TONES = (
         forms(
             {
                 "always write everything in lower case": (
-                    rf"{LEAD}(?:{_WRITING}|use(?: only| all)*)(?: only)? lower ?-?case(?: letters)?"
+                    rf"{LEAD}(?:{_WRITING}|use{_ENTIRELY})(?: only)? lower ?-?case(?: letters)?"
                     r"(?= only|$|[,.:])"
                 ),
                 "never use capital letters": (r"\bnever use (?:capital|upper-?case) letters"),
+                "there are no capital letters in your replies": (
+                    rf"\bno capital letters in {REPLY}\b"
+                ),
                 "lower case only": r"\blower ?case only\b",
             }
         ),
@@ -190,6 +195,11 @@ _QUESTION_LAST = forms(
             rf"\b(?:end|finish|close|conclude)s?(?: {REPLY})?(?: always)? with"
             rf" (?:{_KIND_OF_QUESTION} ?)*question\b"
             r"(?!,? or\b|(?:, (?:an? |the |some )?[\w-]+(?: [\w-]+)?)+,? or\b)"
+        ),
+        "termina siempre con una pregunta": (
+            rf"\b(?:termin[ae]s?|terminez|beende|endet)(?: siempre| toujours| immer)?"
+            rf"(?: (?:{REPLY}|cada \w+|chaque \w+|jede \w+))? "
+            r"(?:con una pregunta|par une question|mit einer Frage)\b"
         ),
         "always ask a follow-up question at the end of each reply": (
             rf"\balways ask (?:a|one) (?:follow-?up )?question at the end of {REPLY}"

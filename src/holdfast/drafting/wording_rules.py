@@ -54,6 +54,7 @@ _OPENINGS = forms(
             rf" (?:in front of|before|at the (?:start|beginning) of) {REPLY}"
         ),
         "every reply must begin with ⟪0⟫": rf"\b{REPLY} (?:{_MUST} )*{_BEGIN} {_WITH}{_SOLE}",
+        "⟪0⟫ opens every reply": rf"{_SOLE} (?:opens|begins|starts) {REPLY}",
         "prefix each message with ⟪0⟫": rf"\bprefix {REPLY} with {_SOLE}",
     }
 )
@@ -62,11 +63,15 @@ _CLOSINGS = forms(
         "⟪0⟫ is always your last word": (
             rf"{_SOLE},? (?:is |are )?(?:always )?(?:your|the) {_LAST}(?=$|,| of)"
         ),
+        "⟪0⟫ closes every reply": rf"{_SOLE} (?:closes|ends|finishes|concludes) {REPLY}",
         "it ends with ⟪0⟫": rf"\bit ends with {_SOLE}",
         "end each reply with ⟪0⟫": rf"\b{_END}{_WHOLE}(?: always)? {_WITH}{_SOLE}",
         "the last thing you say is ⟪0⟫": (
             r"\blast (?:\w+ )?(?:words?|sentence|line|thing)"
             rf"(?: you say| that you say| of it| of {REPLY})?(?: is| are|:)(?: always)? ?{_SOLE}"
+        ),
+        "it has ⟪0⟫ as the last line of the reply": (
+            rf"\b(?:has|have) {_SOLE} as (?:the|its|their) {_LAST} of {REPLY}"
         ),
         "every reply must end with ⟪0⟫": rf"\b{REPLY} (?:{_MUST} )*{_END} {_WITH}{_SOLE}",
         "put ⟪0⟫ at the very end of every reply": (
@@ -223,6 +228,9 @@ _FORBIDDEN_WORDS = forms(
             rf"\b(?:avoid|ban|bans|banned|without)(?: (?:saying|using|writing))? {_KIND_OF_WORD}"
             rf"(?P<quotes>{QUOTES})"
         ),
+        "words banned from every reply: ⟪0⟫": (
+            rf"\bbanned (?:from|in) {REPLY}: ?(?P<quotes>{QUOTES})"
+        ),
         "the words ⟪0⟫ and ⟪1⟫ are banned": (
             rf"\bwords? (?P<quotes>{QUOTES})"
             rf" (?:do not exist|does not exist|(?:is|are) {_NOT_ALLOWED})"
@@ -277,7 +285,9 @@ _WITH_SINGULAR = word_pattern(*"coupons discounts fees penalties refunds surchar
 
 
 # after a word: "never say "no" to a customer" forbids something else than the word
-_OF_SOMETHING = re.compile(r" (?:to|about|for|at the|as your|more than)\b", re.I)
+_OF_SOMETHING = re.compile(
+    r" (?:to(?! (?:me|the user)\b)|about|for|at the|as your|more than)\b", re.I
+)
 
 
 def _forbidden(clause: BotClause) -> list[Draft]:

@@ -284,7 +284,7 @@ def _score(distributions: Tensor, token_ids: Sequence[int]) -> _Score:
 
 
 def _scored(replies: Sequence[TokenIds], scores: Sequence[_Score], forwarded: int) -> Scored:
-    """The scores of whole replies, for which the model has read so many tokens."""
+    """The scores of whole replies, and how many tokens the model read for them."""
     return Scored(
         tuple(score.log_probability for score in scores),
         tuple(map(len, replies)),

@@ -21,7 +21,7 @@ class RowSlots(Protocol):
         """Tokens that count as computed, by slot."""
 
     def expect(self, rows: int, columns: int) -> None:
-        """Makes room: there will be so many slots, and joining rows may have so many tokens."""
+        """Makes room for this many slots, whose joining rows may have this many tokens."""
 
     def open(self, computed: Any, reusable_len: int | None = None) -> None:
         """Opens the next slot for a row, after keys and values that `computed` returned (None:
@@ -47,7 +47,7 @@ class RowSlots(Protocol):
 
 
 class RowRunner(Protocol):
-    """The part of a `Runner` by which the scheduler generates rows that share passes."""
+    """What the scheduler needs of a `Runner` to generate rows in shared passes."""
 
     @property
     def name(self) -> str:
@@ -86,7 +86,7 @@ class RowRunner(Protocol):
         """Whether several tokens can be forwarded at once after computed ones."""
 
     def slots(self) -> RowSlots:
-        """Slots for rows, none of which are taken yet."""
+        """Empty slots for rows."""
 
     def forward_slots(
         self, slots: Any, which: Sequence[int], group: StreamGroup, logits: int = 1

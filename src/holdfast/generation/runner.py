@@ -96,7 +96,7 @@ class Runner:
         return self.hf_model.device
 
     def slots(self) -> Slots:
-        """Slots for rows, none of which are taken yet; without layers if rows run one by one."""
+        """Empty slots for rows; without layers if rows run one by one."""
         layers = self._cache().layers if self.batched else []
         return Slots(layers, self.device, self.rotary)
 

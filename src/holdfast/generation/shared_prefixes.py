@@ -157,7 +157,7 @@ def beginning(stream: Stream) -> Hashable:
 
 
 def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
-    """Keys and values of the first `end` tokens, the last of which are in `segment`."""
+    """Keys and values of the first `end` tokens, which end in `segment`."""
     pieces = list[KeysValues]()
     while segment.computed is not None and segment.parent is not None:
         pieces.append(segment.computed.first(end))

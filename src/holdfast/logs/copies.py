@@ -82,7 +82,7 @@ def copies_in(dialogs: Sequence[TurnEvents]) -> Copies:
 
 
 def _other_dialog(counting: Mapping[str, int], event: EventIds, dialog: int) -> int | None:
-    """Another dialog in which an event is counted; None if there is none."""
+    """Another dialog in which an event is counted, or None."""
     return next((counting[name] for name in event if counting.get(name, dialog) != dialog), None)
 
 

@@ -1,4 +1,4 @@
-"""The fingerprint of a set of logs, by which a run of their scores is known again."""
+"""The fingerprint of a set of logs, which identifies a run of their scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads log files into dialogs, of which a turn that several have counts once."""
+"""Reads log files into dialogs; a turn that several dialogs share counts once."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -120,7 +120,7 @@ def no_dialog(paths: Sequence[Path | str], problems: Sequence[str]) -> NoDialog:
 
 
 def turn_events(dialog: LoggedDialog) -> TurnEvents:
-    """The ids by which the copies of a dialog's turns are known."""
+    """The ids that identify copies of a dialog's turns."""
     transcript = dialog.transcript
     histories = history_ids(transcript)
     turns: list[tuple[EventIds, ...]] = []

@@ -268,7 +268,7 @@ async def _answer(engine: Engine, key: _Key, messages: Sequence[Message]) -> Rec
 
 
 def _verdict(fork: _Fork, answer: RecallAnswer) -> bool | None:
-    """Whether an answer states the rule; None if it was cut before it did, or there is none."""
+    """Whether an answer states the rule; None if it is missing, or was cut before it did."""
     recalled = fork.rule.recalled
     text = answer.answer
     if recalled is not None and not recalled.judged:

@@ -92,7 +92,7 @@ def write_scores(
     judging: Judging | None = None,
     command: str = "",
 ) -> Run:
-    """Writes the scores of logs into a run folder, without those that it has."""
+    """Writes the scores of logs into a run folder, except those that are there already."""
     if not logs.cases:
         raise NoDialog(
             f"{_none_of(logs.dialogs)} one of the {len(suite.cases)} system prompts of the"

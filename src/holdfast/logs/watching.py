@@ -39,7 +39,7 @@ class Breach(NamedTuple):
 
 
 class _Stamp(NamedTuple):
-    """By which a change of a file is seen."""
+    """The size and time of a file: if either differs, the file has changed."""
 
     size: int
     changed: int  # in nanoseconds
@@ -67,7 +67,7 @@ class LogWatch:
         changed_logs = [log for log, stamp in stamps.items() if self._stamps.get(log) != stamp]
         removed_logs = self._stamps.keys() - stamps.keys()
         for log in changed_logs:
-            self._files[log] = self._read(log)
+            self._files[log] = self._read(log, stamps[log].size)
         for log in removed_logs:
             del self._files[log]
         self._stamps = stamps
@@ -98,15 +98,16 @@ class LogWatch:
                 if not path.is_dir():  # an empty folder may fill
                     raise
 
-    def _read(self, log: FoundLog) -> ScannedPart:
-        appended = self._appended(log)
+    def _read(self, log: FoundLog, end: int) -> ScannedPart:
+        """Reads a log up to the size that its stamp records, as it may grow meanwhile."""
+        appended = self._appended(log, end)
         if appended is not None:
             file = joined(log, [self._files[log], scan_part(self.scan, appended)])
             if file is not None:
                 return file
-        return scan_part(self.scan, FilePart(log))
+        return scan_part(self.scan, FilePart(log, end=end))
 
-    def _appended(self, log: FoundLog) -> FilePart | None:
+    def _appended(self, log: FoundLog, end: int) -> FilePart | None:
         """The lines that were appended to a file since it was read; None if that is not all."""
         stamp, file = self._stamps.get(log), self._files.get(log)
         if stamp is None or file is None or log.path.suffix not in (".jsonl", ".ndjson"):
@@ -118,7 +119,7 @@ class LogWatch:
         if not FORMATS[name].is_per_value:
             return None
         lines = _lines_before(log.path, stamp.size)
-        return None if lines is None else FilePart(log, stamp.size, None, lines + 1, name)
+        return None if lines is None else FilePart(log, stamp.size, end, lines + 1, name)
 
 
 def _lines_before(path: Path, end: int) -> int | None:

@@ -163,7 +163,7 @@ def _plain_globs(glob: str) -> list[str]:
 
 
 def check_patterns(*patterns: Any) -> None:
-    """Compiles the regular expressions among arguments, of which None is none."""
+    """Compiles regular expressions, to find invalid ones; skips None."""
     for pattern in patterns:
         if pattern is not None:
             compiled(pattern, "")

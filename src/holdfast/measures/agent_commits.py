@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from holdfast.measures.actions import Action, actions_of, calls_since_commit, is_commit
 from holdfast.measures.agent_tools import MESSAGES, fields_of, first_text
-from holdfast.measures.command_options import options_of
+from holdfast.measures.command_options import Options, options_of
 from holdfast.measures.turns import AssistantTurn
 from holdfast.measures.written_texts import WrittenTexts, shown_text, text_of_file
 
@@ -63,8 +63,15 @@ _VALUED = {
     **{"--reuse-message": "C", "--reedit-message": "c", "--fixup": "", "--squash": ""},
     **{"--template": "t", "--cleanup": "", "--pathspec-from-file": ""},
 }
+_OLD_MESSAGES = frozenset(("--reuse-message", "--fixup"))  # which open no editor
 _EVERYTHING = frozenset((".", "*", ":/", "./"))
+_STAGING = {"--all": "A", "--update": "u", "--patch": "p", "--staged": "S"}
 _ALL_CHANGES = frozenset(("--all", "--update", "--patch"))
+_REVISION = re.compile(  # such as HEAD, main, 1f2e3d4 or topic~2; other names may be of files
+    r"(HEAD|ORIG_HEAD|FETCH_HEAD|@|main|master|origin/.+|[0-9a-f]{7,40})([~^@].*)?"
+    r"|.+(~\d*|\^\d*|@\{.+\})"
+)
+_COMMIT_FLAGS = {"--all": "a", "--include": "i", "--no-verify": "n", "--signoff": "s"}
 _KEY_OR_MODE = re.compile(r"^(-[aeinpqsvz]*[Su]).+")  # of `-SKEY` and `-uno`
 
 
@@ -82,18 +89,20 @@ class _Index:
         words = action.command.arguments if action.is_shell else ()
         if words[:1] != ("git",) or len(words) < 2:
             return
-        options = options_of(words[2:], {}, {"--all": "A", "--update": "u", "--patch": "p"})
+        options = options_of(words[2:], {}, _STAGING)
         if words[1] in ("add", "stage", "rm", "mv"):
             if options.flags & _ALL_CHANGES or not _EVERYTHING.isdisjoint(options.rest):
                 self.has_more = True
                 self.staged += self.changed
             else:
                 self.staged += options.rest
+        elif words[1] == "reset" and "--soft" in options.flags:
+            self.has_more = True  # the files of the commits that are undone
         elif words[1] == "reset" or (words[1] == "restore" and "--staged" in options.flags):
             self._unstage(options.rest)
 
     def _unstage(self, paths: Sequence[str]) -> None:
-        names = {path for path in paths if path != "HEAD"}
+        names = {path for path in paths if path in self.staged or not _REVISION.fullmatch(path)}
         if names and names.isdisjoint(_EVERYTHING):
             self.staged = [path for path in self.staged if path not in names]
         else:
@@ -113,7 +122,7 @@ def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
         if is_commit(action):
             if not is_earlier:
                 yield _commit(action, index, texts)
-            index = _Index()
+            index = _after_commit(action, index)
 
 
 def _commit_by_tool(action: Action, index: _Index) -> Commit:
@@ -133,8 +142,7 @@ def _commit_by_tool(action: Action, index: _Index) -> Commit:
 def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
     if not action.is_shell:
         return _commit_by_tool(action, index)
-    words = [_KEY_OR_MODE.sub(r"\1", word) for word in action.command.arguments[2:]]
-    options = options_of(words, _VALUED, {"--all": "a", "--no-verify": "n", "--signoff": "s"})
+    options = _commit_options(action)
     message_options = options.values.get("--message", [])
     file = options.last("--file")
     message: str | None = None
@@ -142,13 +150,16 @@ def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
         message = text_of_file(file, action, texts)
     elif message_options:
         message = _joined([shown_text(text, texts) for text in message_options])
-    paths = [*index.staged, *options.rest]
-    takes_all = "--all" in options.flags
+    takes_all = "--all" in options.flags or not _EVERYTHING.isdisjoint(options.rest)
+    paths = list(options.rest)
+    if takes_all or not _is_partial(options):
+        paths += index.staged
     if takes_all:
         paths += index.changed
     has_message = file is not None or bool(message_options)
     reuses_message = bool(_OLD_MESSAGES & options.values.keys()) or "--no-edit" in options.flags
-    has_more = index.has_more or takes_all or "--amend" in options.flags
+    stages_more = index.has_more and not _is_partial(options)
+    has_more = stages_more or takes_all or "--amend" in options.flags
     return Commit(
         message=message,
         is_worded=has_message or not reuses_message,
@@ -159,7 +170,28 @@ def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
     )
 
 
-_OLD_MESSAGES = frozenset(("--reuse-message", "--fixup", "--squash"))
+def _commit_options(action: Action) -> Options:
+    words = [_KEY_OR_MODE.sub(r"\1", word) for word in action.command.arguments[2:]]
+    return options_of(words, _VALUED, _COMMIT_FLAGS)
+
+
+def _is_partial(options: Options) -> bool:
+    """Whether a commit names its files, and leaves others staged."""
+    return bool(options.rest) and "--include" not in options.flags
+
+
+def _after_commit(action: Action, index: _Index) -> _Index:
+    """The files that are still staged, or changed, after a commit."""
+    if not action.is_shell:
+        return _Index()
+    options = _commit_options(action)
+    if not _is_partial(options) or not _EVERYTHING.isdisjoint(options.rest):
+        return _Index()
+    return _Index(
+        staged=[path for path in index.staged if path not in options.rest],
+        changed=[path for path in index.changed if path not in options.rest],
+        has_more=index.has_more,
+    )
 
 
 def _joined(paragraphs: Sequence[str | None]) -> str | None:

@@ -25,7 +25,7 @@ class Reading:
         return not any(_mentions(pattern, name) for name in self.without)
 
     def taken(self, words: Sequence[str], *names: str) -> "Reading":
-        """The reading with these words, from which the names have been taken away."""
+        """The reading with these words, without the names."""
         return Reading(tuple(words), self.without | frozenset(names))
 
 

@@ -1,4 +1,4 @@
-"""The words by which one asks for a command that a regular expression forbids."""
+"""The words that ask for a command that a regular expression forbids."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -160,7 +160,7 @@ def _commands(command: str) -> list[list[list[str]]]:
 
 
 def _words_of(token: str) -> list[str]:
-    """The words of a group, or the word itself; punctuation alone is none."""
+    """The words of a group, or the word itself; punctuation alone is not a word."""
     return [word for word in re.findall(_WORD, token) if re.search(r"\w", word)]
 
 

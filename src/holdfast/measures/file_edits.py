@@ -68,7 +68,7 @@ def _edit_of_texts(tool: str, fields: Mapping[str, Any], path: str) -> FileEdit:
 
 
 def _unknown_edit(path: str) -> FileEdit:
-    """A change of which the log shows no text."""
+    """A change whose text is not in the log."""
     return FileEdit(path, is_shown=False)
 
 

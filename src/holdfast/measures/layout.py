@@ -114,7 +114,7 @@ def comma_list(text: str, brackets: Flag = False) -> Score:
 
 
 def _json_when_cut(text: str, keys: Sequence[str] | None) -> WhenCut:
-    """Text before or after an object stays there; an object that goes on may still become one."""
+    """Text around an object cannot be undone; an object that is unfinished may still be closed."""
     body = re.sub(r"\A```\w*[ \t]*\n?", "", text.strip())
     if body.startswith("`") or not body:
         return WhenCut.NOT_JUDGED

@@ -305,15 +305,34 @@ _OF_WORDS = {
 
 _LANGUAGE_NAMED = rf"{_IN_REPLIES}|\bonly\b|\balways\b|\blanguage\b|\btalk\b|\bstick\b"
 _HARDLY_MEANT = frozenset({"gun"})  # the name of a language, and an English word
+_SPEAKS = r"\b(?:reply|answer|respond|write|speak|translate|talk|continue|switch|say|chat)\b"
+# what such a verb is said of, before "in English"
+_IT = (
+    r"(?:\s(?:it|that|this|them|me|us|you|to|with|the|your|my|next|reply|replies|answers?|response"
+    r"|text|message|everything|all|only|just|back|now|always|again|please|whole|rest|over))*"
+)
+# behind a language: the end of the clause, or what is said of the whole order
+_ENDS_ORDER = (
+    r"(?=\W*$|\s(?:please|now|today|tonight|from|instead|only|again|this|next|for|too|thanks|then"
+    r"|anyway|if|because|since|as|rather|not|never|once|always)\b)"
+)
 
 
-def _in_a_language(codes: Sequence[str]) -> Cues:
-    """Orders for one of some languages."""
+def _in_a_language(codes: Sequence[str], demanded: str = "") -> Cues:
+    """Orders for one of some languages.
+
+    Args:
+        demanded: the code of another, whose name may have theirs in it: "Egyptian Arabic".
+    """
     names = [name for name in CODES if CODES[name] in codes and name not in _HARDLY_MEANT]
-    named = "|".join(map(re.escape, names))
+    own_names = names_of(demanded) if demanded else ()
+    other = "".join(rf"(?<!\b{re.escape(name)})" for name in own_names)
+    named = rf"(?:{'|'.join(map(re.escape, names))})\b{other}"
+    described = rf"(?:\w+ )?{named}"  # "simple English"
     order = (
-        rf"\b(?:in|into|to|auf|en|speak|use|using|with|try|switch to)\s(?:\w+ )?(?:{named})\b"
-        rf"|^(?:{named}) please|\b(?:{named}) (?:version|translation|only)\b"
+        rf"{_SPEAKS}{_IT}\s(?:in|into|to|auf|en)\s{described}"
+        rf"|\b(?:in|into|to|auf|en|speak|use|using|with|try)\s{described}{_ENDS_ORDER}"
+        rf"|^{named} please|\b{named} (?:version|translation|only)\b"
     )
     return Cues(((order,),))
 
@@ -324,7 +343,8 @@ def _language(arguments: Arguments) -> Sequence[Wording]:
 
 
 def _orders_for_another_language(arguments: Arguments) -> Cues:
-    return _in_a_language([code for code in NAMES if code != arguments["code"]])
+    demanded = arguments["code"]
+    return _in_a_language([code for code in NAMES if code != demanded], demanded)
 
 
 _OTHER_FORM = (

@@ -50,7 +50,7 @@ def choice(text: str, letter: Letter, among: Letters = "ABCDE") -> Score:
 
 
 class Pick(NamedTuple):
-    """The option that a reply picks, None for none, and by which of its words or why not."""
+    """The option that a reply picks, if any, and the words that pick it or why none do."""
 
     letter: str | None
     reason: str

@@ -74,7 +74,7 @@ def count(pattern: str, text: str, flags: str = "") -> int:
 
 
 def _timed(search: Callable[..., Any], pattern: str, text: str) -> Any:
-    """The result of a search within its time limit, or within the one that several share."""
+    """The result of a search, within its own time limit or one shared with other searches."""
     allowed = _search_time.get()
     patience = _PATIENCE if allowed is None else allowed.left
     started = time.process_time()

@@ -69,7 +69,7 @@ def _required(measure: Measure, text: str) -> Iterator[str]:
 
 
 def _sentences_around(phrases: Sequence[str], text: str) -> Iterator[str]:
-    """The sentences of which one of the phrases makes up half or more."""
+    """The sentences of which half or more is one of the phrases."""
     for sentence in sentences_of(text):
         length = len(units_of(sentence))
         for phrase in phrases:

@@ -109,7 +109,7 @@ def _forbidden(what: str, text: str, pattern: str, flags: str) -> str | None:
 
 
 def _strange_character(what: str, text: str, pattern: str, flags: str) -> str | None:
-    r"""Of characters of which none may occur: `\A[^!]*\Z`, `\A\P{Lu}*\Z`."""
+    r"""For patterns that forbid characters: `\A[^!]*\Z`, `\A\P{Lu}*\Z`."""
     parts = _STRANGE.fullmatch(pattern)
     if parts is None:
         return None

@@ -56,7 +56,7 @@ def released_repeated_words(text: str) -> Score:
 
 @measure(empty_is_zero=False)
 def released_doubled_words(text: str) -> Score:
-    """Words equal to the next word written twice / words; 0 for every reply that does as asked."""
+    """Share of words that are the next word written twice; 0 for a reply that does as asked."""
     words = plain_words(text)
     good = sum(a == b + b for a, b in pairwise(words))
     return share(good, len(words), "words are the next one twice")

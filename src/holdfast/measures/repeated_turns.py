@@ -103,7 +103,7 @@ def _positions(units: Sequence[str], phrases: Sequence[str]) -> frozenset[int]:
 
 
 def units_of(text: str) -> list[str]:
-    """The units by which texts are compared, in order."""
+    """The units in which texts are compared, in order."""
     folded = fold(text)
     units: list[str] = _UNIT.findall(folded)
     signs = "".join(folded.split())

@@ -143,7 +143,7 @@ class RuleText:
 
 
 class _RuleSentence:
-    """A sentence of a rule: its signed words, and those that a text may not lack."""
+    """A sentence of a rule: its signed words, and the words that a text must have."""
 
     def __init__(self, sentence: str) -> None:
         plain = _EXAMPLE.sub("", sentence)

@@ -27,7 +27,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Undecided:
-    """The answer of a measure on a turn of which the log shows too little to score it.
+    """The answer of a measure on a turn that cannot be scored, as the log shows too little of it.
 
     Attributes:
         reason: the part that the log does not show, in English.

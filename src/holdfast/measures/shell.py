@@ -136,7 +136,7 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
 
 
 def _first_document(redirects: Sequence["Node"], shell: ShellState) -> str | None:
-    """The first here-document or here-string among redirections; None if there is none."""
+    """The first here-document or here-string among redirections, or None."""
     texts = (document_text(redirect, shell) for redirect in redirects)
     return next((text for text in texts if text is not None), None)
 

@@ -45,7 +45,7 @@ def _not_shown(edits: Sequence[FileEdit]) -> Undecided | None:
 
 
 def _match_in(edit: FileEdit, pattern: str) -> str | None:
-    """The first text that an edit adds and a pattern matches; None if there is none."""
+    """The first text added by an edit that a pattern matches; None if no text does."""
     for piece in edit.added:
         match = find(pattern, piece, _LINES)
         if match is not None:

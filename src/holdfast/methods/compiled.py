@@ -140,7 +140,7 @@ class CompiledMethods:
 
     @cached_property
     def _in_editing_order(self) -> tuple[EditsMessages, ...]:
-        """Those that edit messages: first those that read replies, which no text was added to."""
+        """The methods that edit messages; first those that read replies, before text is added."""
 
         def adds_text(method: EditsMessages) -> bool:
             return not (isinstance(method, NeedsRules) and method.reads_replies)
@@ -225,7 +225,7 @@ class CompiledMethods:
 
     @cached_property
     def without_edits(self) -> CompiledMethods:
-        """Those that act once the chat is rendered: all but those that edit its messages."""
+        """The methods that act on the rendered chat: all that do not edit its messages."""
         return self._without(Kind.MESSAGES)
 
     @cached_property

@@ -207,7 +207,7 @@ def key_heads_parameter() -> Any:
 
 
 def layers_parameter() -> Any:
-    """`layers`: None for those that the fitted file chose."""
+    """The parameter `layers`; None means the layers that the fitted file chose."""
     return parameter(
         "the layers that it touches; those that the file chose without", _LAYERS, default=None
     )

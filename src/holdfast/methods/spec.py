@@ -106,7 +106,7 @@ def _parse_one(text: str, spec: str, files: bool) -> Method:
 
 
 def class_of(name: str, spec: str) -> type[Any]:
-    """The class of a method that a spec string names; a `UsageError` if there is none."""
+    """The class of the method that a spec string names; a `UsageError` for an unknown name."""
     if not name:
         raise UsageError(
             f"An empty method in {spec!r}; write {NONE}, or NAME:PARAMETER=VALUE joined by '+'.",

@@ -265,7 +265,7 @@ def _one_row(
     dtype: torch.dtype | None,
     device: torch.device | None,
 ) -> LayerTable:
-    """The table of a layer for one row, with so many columns."""
+    """The table of a layer for one row, with this many columns."""
     import torch
 
     with torch.inference_mode(False):  # passes with gradients use it too

@@ -74,7 +74,7 @@ class GGUF:
         return f"{self.path.name}: {on_disk}, {megabytes(size)} once dequantised to {name}."
 
     def start_digest(self) -> Future[str]:
-        """Begins to digest every byte of the file, all of which is read anyway, in a thread."""
+        """Begins to digest every byte of the file in a thread; all of them are read anyway."""
         digest = Future[str]()
 
         def run() -> None:

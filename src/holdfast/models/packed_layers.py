@@ -24,7 +24,7 @@ _UNPACKING = threading.Lock()
 
 @dataclass(frozen=True)
 class _WeightState:
-    """The state of a weight, by which a later edit of it is noticed.
+    """The state of a weight, to notice later edits of it.
 
     An edit in place raises the version, but not one through `.data`, which a few values show.
     """

@@ -29,7 +29,7 @@ class ScoringInput:
 
 
 def check_replies(chats: int, replies: Sequence[Sequence[str]]) -> None:
-    """Refuses replies to so many chats.
+    """Refuses replies that do not fit this many chats.
 
     Raises:
         UsageError: not one list of replies for each chat, or an empty list.
@@ -110,7 +110,7 @@ def _reply_token_ids(
 def _tokens_after(
     text: str, reply: str, with_reply: Prompt, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[int, ...]:
-    """The tokens of a reply in those of the text with it; of the reply alone if one spans both."""
+    """The tokens of a reply after a text; tokenized alone if a token would span both."""
     first = token_at(with_reply, len(text))
     if first is None:
         (alone,) = tokenize([RenderedText(reply)], tokenizer)

@@ -57,6 +57,10 @@ class Forwarding:
         if self.open:
             await self._idle.wait()
 
+    async def close_upstream(self) -> None:
+        """Closes the connections to the server."""
+        await self._upstream.aclose()
+
     def close(self) -> None:
         """Waits until the last replies are scored."""
         self._scorer.shutdown()

@@ -100,8 +100,10 @@ class ProxyApp:
         metrics.note_open(lambda: forwarding.open)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self._live_until_shutdown(receive, send)
         if scope["type"] != "http":
-            return  # `uvicorn_config` leaves out WebSockets and the lifespan
+            return  # `uvicorn_config` leaves out WebSockets
         try:
             self._access.check(scope)
         except Refusal as refusal:
@@ -113,6 +115,14 @@ class ProxyApp:
         if response is None:
             return await self._forwarding(scope, receive, send)
         await response(scope, receive, send)
+
+    async def _live_until_shutdown(self, receive: Receive, send: Send) -> None:
+        """Answers the lifespan messages of ASGI, and closes connections at the last of them."""
+        await receive()  # lifespan.startup
+        await send({"type": "lifespan.startup.complete"})
+        await receive()  # lifespan.shutdown
+        await self._forwarding.close_upstream()
+        await send({"type": "lifespan.shutdown.complete"})
 
     def _local_response(self, path: str) -> Response | None:
         """The answer of the proxy itself; None if the upstream is to answer."""
@@ -179,6 +189,6 @@ def uvicorn_config(app: ProxyApp) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         date_header=False,
-        lifespan="off",
+        lifespan="on",
         ws="none",
     )

@@ -91,7 +91,7 @@ class _TallyCollector(Collector):
         counts = self._tally.counts()
         requests = CounterMetricFamily(
             "holdfast_proxy_chat_requests",
-            "Requests of chats, one for each turn or tool call, by what became of them.",
+            "Chat requests, one for each turn or tool call, by outcome.",
             labels=["outcome"],
         )
         for outcome, count in counts.requests.items():

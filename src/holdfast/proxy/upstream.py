@@ -27,7 +27,7 @@ class Upstream:
         silence: seconds to wait for it while it sends nothing.
 
     Raises:
-        UsageError: it is no such URL.
+        UsageError: `url` is not the URL of a server.
     """
 
     def __init__(self, url: str, silence: float):
@@ -74,7 +74,7 @@ class Upstream:
         headers: list[tuple[bytes, bytes]],
         content: bytes | AsyncIterator[bytes] | None,
     ) -> httpx2.Request:
-        """The request to send for one that came; a `Refusal` if its path is none."""
+        """The client's request, addressed to the server; a `Refusal` if its path is invalid."""
         path = scope.get("raw_path") or quote(scope["path"]).encode()
         try:
             url = self._url(path.decode("latin-1"), scope["query_string"])
@@ -93,8 +93,12 @@ class Upstream:
             raise httpx2.RemoteProtocolError(f"the status {response.status_code}")
         return response
 
+    async def aclose(self) -> None:
+        """Closes the connections to it."""
+        await self._client.aclose()
+
     def refusal_of(self, error: httpx2.TransportError) -> Refusal:
-        """The answer to a request that got none, because of `error`."""
+        """The answer to the client when the server gave none, because of `error`."""
         if isinstance(error, httpx2.TimeoutException) and not isinstance(
             error, httpx2.ConnectTimeout
         ):

@@ -119,7 +119,7 @@ def _of_any_machine(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _copy_new(paths: Iterable[Path], to: Path) -> None:
-    """Copies the files that exist into a folder, but for those that it has."""
+    """Copies the files that exist into a folder, unless it has them already."""
     for path in paths:
         if path.is_file() and not (to / path.name).exists():
             write_whole(to / path.name, path.read_bytes())

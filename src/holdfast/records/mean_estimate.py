@@ -67,7 +67,7 @@ class Estimate:
 
     @property
     def deciding(self) -> tuple[float, float] | None:
-        """The interval that verdicts go by; None if there is none."""
+        """The interval that verdicts are based on; None if there is no interval."""
         return self.interval if self.decisive is None else self.decisive
 
     @property

@@ -63,7 +63,7 @@ def resume(
 def unfinished(
     batches: Iterable[PendingBatch], report: Callable[[int, int], None]
 ) -> list[PendingBatch]:
-    """The batches of which anything is left to do.
+    """The batches that are not finished.
 
     Args:
         report: receives the size of each finished batch, and 0.

@@ -120,7 +120,7 @@ class Run:
 
     @property
     def summary(self) -> Summary | None:
-        """The results in `summary.json`, as it is now; None if there is none that can be read."""
+        """The results in `summary.json`, as it is now; None if it is missing or cannot be read."""
         return read_summary(self.folder)
 
     def to_table(self) -> Table:

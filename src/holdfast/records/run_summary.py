@@ -442,7 +442,7 @@ class Summary(RecordModel):
 
 
 def read_summary(folder: Path) -> Summary | None:
-    """The summary in a folder; None if there is none that can be read."""
+    """The summary in a folder; None if it is missing or cannot be read."""
     try:
         return Summary.model_validate(json.loads((folder / NAME).read_text(encoding="utf-8")))
     except (OSError, ValueError):

@@ -34,7 +34,7 @@ def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
     verdicts = {
         MADE_WORSE: "Made worse by the prompt",
         NEVER_FOLLOWED: "Never followed, in any round",
-        UNINFORMATIVE: "Uninformative, as good without the prompt",
+        UNINFORMATIVE: "Uninformative (just as good without the prompt)",
         CANNOT_TELL: "Too uncertain to say whether the prompt makes a difference",
     }
     if baseline.by_rule and not by_case:
@@ -67,10 +67,10 @@ def default_prompt_sentence(default: DefaultPrompt) -> str:
     """Describes the system prompt that the template inserts by itself."""
     if default.can_be_left_out:
         return (
-            f"Without a system prompt this template inserts '{default.text}'; what is asked without"
-            " a prompt is asked under an empty one instead."
+            f"Without a system prompt this template inserts '{default.text}'; to measure without a"
+            " prompt, the questions are asked under an empty one."
         )
     return (
-        f"Without a system prompt this template inserts '{default.text}'; an empty one does not"
-        " replace it, so it is part of what is asked without a prompt."
+        f"Without a system prompt this template inserts '{default.text}'; an empty prompt does"
+        " not replace it, so the scores without a prompt are scores under that text."
     )

@@ -77,8 +77,8 @@ def _health_lines(calibration: Calibration) -> list[str]:
     ]
     if breaking:
         lines.append(
-            f"Not recommended, however stable, as they clearly break over {MOST_BROKEN} points"
-            f" more of the replies than no method: {', '.join(breaking)}."
+            "Not recommended, even if they raise stability, because they clearly break over"
+            f" {MOST_BROKEN} points more replies than no method: {', '.join(breaking)}."
         )
     return lines
 

@@ -11,7 +11,7 @@ from holdfast.report.wording import with_interval
 
 
 def answer(calibration: Calibration, chosen: Pick) -> str:
-    """The recommendation, or why there is none."""
+    """The recommendation, or why none is given."""
     if chosen.method == NO_FIX:
         return _nothing_chosen(calibration, chosen)
     reported, total = int(calibration.report.sum()), len(calibration.report)

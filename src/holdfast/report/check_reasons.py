@@ -70,7 +70,7 @@ def _cell_text(
 
 
 def _low_since(cell: CheckedCell, checked: PromptCheck, terms: Terms) -> int | None:
-    """The round from which the mean was below the bar, if that is before it was certain."""
+    """The round since which the mean was below the bar, if that was before it was certain."""
     if terms.min_stability is None or cell_verdict(cell, terms.min_stability) != FAIL:
         return None
     first = cell.round

@@ -27,7 +27,7 @@ def truncation_lines(series: Sequence[Series]) -> list[str]:
 
 
 def _truncation_sentences(item: Series, cut: Truncation) -> list[str]:
-    """The parts that a server left out, the rounds from which on, and the counts that show it."""
+    """The parts that a server left out, since which rounds, and the counts that show it."""
     first, last = min(cut.cut_from.values()), max(cut.cut_from.values())
     rounds = f"round {first}" if first == last else f"rounds {first} to {last}"
     conversations = count_of(cut.conversations, "conversation")

@@ -8,7 +8,7 @@ _REPETITIONS = "repetition:probability=0.5,1"
 
 
 def first_fix(manifest: Manifest, *, endpoint: bool) -> str | None:
-    """The setting to try first: one that a record shows to help; None if there is none.
+    """The setting to try first: one that a record shows to help, or None.
 
     docs/choosing.md has the records. Retries have been measured on Qwen2.5-Coder 0.5B and 1.5B;
     behind an endpoint there is nothing else but to edit messages.

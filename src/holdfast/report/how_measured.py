@@ -145,7 +145,7 @@ def _cost_of_logs(run: Run) -> list[tuple[str, str]]:
     """The same of logs whose records are not in memory, without comparing the turns' texts."""
     scores = run.log_scores
     rows = [("records", f"{len(run.records):,}")]
-    rows.append(("turns that repeat or loop", "not counted, as there are so many turns"))
+    rows.append(("turns that repeat or loop", "not counted: too many turns to compare"))
     if scores.cut:
         rows.append(cut_line(scores.cut, len(scores.score) + scores.unscored.total()))
     if scores.unanswered:

@@ -22,7 +22,8 @@ def _facts(row: Adherence, bar: float | None) -> list[str]:
         facts = [f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"]
     else:
         facts = [
-            "judged on no turn, as those that it applies to were cut, or do not show what decides"
+            "no turn could be judged: where the rule applies, replies were cut or the log does not"
+            " show enough"
         ]
     if bar is not None:
         low, high = row.bounds

@@ -153,8 +153,8 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
         )
     if hidden := unjudged_rules(run, NOT_SHOWN):
         sentences.append(
-            f"Not judged: {count_of(sum(hidden.values()), 'score')}, as the logs do not show what"
-            f" would decide, such as the text of a file ({listing(list(hidden))})."
+            f"Not judged: {count_of(sum(hidden.values()), 'score')}, as the logs do not show"
+            f" enough, such as the text of a file ({listing(list(hidden))})."
         )
     return sentences
 
@@ -186,7 +186,8 @@ def _left_out(run: Run) -> list[str]:
     if manifest.unmatched:
         dialogs = count_of(manifest.dialogs, "dialog")
         sentences.append(
-            f"Under none of the suite's prompts, and not scored: {manifest.unmatched} of {dialogs}."
+            f"Not scored: {manifest.unmatched} of {dialogs}, whose system prompt is not in the"
+            " suite."
         )
     if manifest.other_prompts:
         sentences.append(
@@ -213,7 +214,7 @@ def _first_breaks(row: Adherence) -> str:
         return f"{broken}; the others had not when they ended."
     if survival.estimated:
         return (
-            f"{broken}; allowing for those that ended before they broke it, half do by turn"
-            f" {survival.median}."
+            f"{broken}; an estimated half break it by turn {survival.median} (some dialogs ended"
+            " before that)."
         )
     return f"{broken}; half of all dialogs have broken it by turn {survival.median}."

@@ -92,10 +92,10 @@ def _average_lines(results: Sequence[Result]) -> list[str]:
     lines = []
     for average in averages(results):
         if average.score is None and average.finished:
-            lines.append(f"{average.variant}: none, for a task of it is excluded")
+            lines.append(f"{average.variant}: no average, because a task is excluded")
             continue
         if average.score is None:
-            lines.append(f"{average.variant}: none, for a task of it is not finished")
+            lines.append(f"{average.variant}: no average, because a task is not finished")
             continue
         score = plain(average.score)
         if average.less_zero_shot is None:

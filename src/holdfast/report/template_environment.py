@@ -109,5 +109,5 @@ def _file(*names: str) -> Markup:
 
 
 def _hash_of(script: str) -> str:
-    """The hash by which a content security policy allows an inline script."""
+    """The hash with which a content security policy allows an inline script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -38,9 +38,9 @@ def _shown_head_line(trace: Trace) -> str:
     layer, head = trace.shown_head
     first, last = trace.head.mass[0].mean, trace.head.mass[-1].mean
     return (
-        f"{trace.model}, head {layer}.{head}, whose mass falls most in half of the dialogs; in the"
-        f" others: mass {first:.3f} in round 1, {last:.3f} in round {trace.rounds}."
-        f" {_log_changes(trace.head)}"
+        f"{trace.model}, head {layer}.{head}, chosen because its mass falls most in one half of the"
+        f" dialogs; in the other half: mass {first:.3f} in round 1, {last:.3f} in round"
+        f" {trace.rounds}. {_log_changes(trace.head)}"
     )
 
 

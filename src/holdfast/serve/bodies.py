@@ -281,7 +281,7 @@ class ChatBody(GeneratingBody, ChatFields):
 
     @property
     def forced_tools(self) -> list[FunctionTool]:
-        """The tools of which a reply has to call one; [] if it need not call any."""
+        """The tools to choose from where a reply has to call one; [] where it need not."""
         if isinstance(self.tool_choice, NamedTool):
             name = self.tool_choice.function.name
             return [tool for tool in self.tools if tool.function.name == name][:1]

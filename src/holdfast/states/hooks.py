@@ -1,13 +1,13 @@
-"""A forward pass with its edits: hooks that are registered only for the duration of the pass.
+"""A forward pass that is edited or watched, by hooks that are registered only meanwhile.
 
-Other threads may run passes of the same model meanwhile. So each hook acts only if its own edits
-are those of the pass under way, which a context variable records.
+Other threads may run passes of the same model at the same time. So a hook acts only if a context
+variable, which each thread has for itself, names the edits or the states that it was made for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +18,16 @@ from holdfast.errors import Unsteerable
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.methods.protocols import EditsStates
 from holdfast.states.edits import EditGroup
-from holdfast.states.sites import HookPoint, Site, hooked, sites_of, through
+from holdfast.states.sites import HookPoint, Site, sites_of, through
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _HAVE_HEADS = (Site.KEYS, Site.VALUES)
 _Edits = Sequence[EditGroup]  # of one pass, a list of its own
+_States = dict[Site, dict[int, Tensor]]  # by site and layer: [row, token, ...]
 _UNDER_WAY: ContextVar[_Edits | None] = ContextVar("holdfast_edits", default=None)
+_WATCHED: ContextVar[_States | None] = ContextVar("holdfast_watched", default=None)
 
 
 @contextmanager
@@ -38,45 +40,37 @@ def edited(model: PreTrainedModel, edits: Sequence[EditGroup]) -> Iterator[None]
     touched = _touched(edits)
     for site, layer in touched:
         if layer not in points[site]:
-            raise Unsteerable(
-                f"Layer {layer} gives no {site.value} here, so they cannot be edited."
-            )
-    handles = [
-        points[site][layer].module.register_forward_hook(
-            _hook(current, site, layer, points[site][layer])
-        )
-        for site, layer in touched
-    ]
-    token = _UNDER_WAY.set(current)
-    try:
+            raise Unsteerable(_no_such_states(site, layer, points[site]))
+    with ExitStack() as stack:
+        for site, layer in touched:
+            point = points[site][layer]
+            hook = _editing_hook(current, site, layer, point)
+            stack.enter_context(point.module.register_forward_hook(hook))
+        stack.callback(_UNDER_WAY.reset, _UNDER_WAY.set(current))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
-        _UNDER_WAY.reset(token)
+
+
+def _no_such_states(site: Site, layer: int, points: Mapping[int, HookPoint]) -> str:
+    sentence = f"Layer {layer} of this model gives no {site.value} that could be edited"
+    if not points:
+        return f"{sentence}, nor does another; use a method of another kind."
+    return f"{sentence}; use a method for the layers {', '.join(map(str, sorted(points)))}."
 
 
 @contextmanager
-def watched(
-    model: PreTrainedModel, wanted: Sequence[Site]
-) -> Iterator[dict[Site, dict[int, Tensor]]]:
-    """Collects the states of the pass inside, by site and layer: [row, token, ...]."""
+def watched(model: PreTrainedModel, wanted: Sequence[Site]) -> Iterator[_States]:
+    """Collects the states of the pass inside, in this thread only, by site and layer: [row, token,
+    ...].
+    """
     points = sites_of(model).points
-    seen: dict[Site, dict[int, Tensor]] = {site: {} for site in wanted}
-
-    def keep(site: Site, layer: int, point: HookPoint) -> Callable[[Tensor], Tensor]:
-        def note(states: Tensor) -> Tensor:
-            seen[site][layer] = point.split_heads(states) if site in _HAVE_HEADS else states
-            return states
-
-        return note
-
-    hooks: list[tuple[torch.nn.Module, Callable[[Tensor], Tensor]]] = []
-    for site in wanted:
-        for layer, point in points[site].items():
-            hooks.append((point.module, keep(site, layer, point)))
-    with hooked(hooks):
-        yield seen
+    states: _States = {site: {} for site in wanted}
+    with ExitStack() as stack:
+        for site in wanted:
+            for layer, point in points[site].items():
+                hook = _watching_hook(states, site, layer, point)
+                stack.enter_context(point.module.register_forward_hook(hook))
+        stack.callback(_WATCHED.reset, _WATCHED.set(states))
+        yield states
 
 
 def _touched(edits: Sequence[EditGroup]) -> list[tuple[Site, int]]:
@@ -98,7 +92,19 @@ def _methods_at(site: Site, compiled: CompiledMethods) -> Sequence[EditsStates]:
     return compiled.keys
 
 
-def _hook(edits: _Edits, site: Site, layer: int, point: HookPoint) -> Callable[..., Any]:
+def _watching_hook(states: _States, site: Site, layer: int, point: HookPoint) -> Callable[..., Any]:
+    def note(output: Tensor) -> Tensor:
+        states[site][layer] = point.split_heads(output) if site in _HAVE_HEADS else output
+        return output
+
+    def hook(module: torch.nn.Module, given: object, output: Any) -> None:
+        if _WATCHED.get() is states:
+            through(note, output)
+
+    return hook
+
+
+def _editing_hook(edits: _Edits, site: Site, layer: int, point: HookPoint) -> Callable[..., Any]:
     def change(states: Tensor) -> Tensor:
         if site not in _HAVE_HEADS:
             return _edit(edits, site, layer, states)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -245,17 +245,13 @@ def _outputs(
 @contextmanager
 def hooked(hooks: list[tuple[torch.nn.Module, Callable[[Tensor], Tensor]]]) -> Iterator[None]:
     """Passes the outputs of modules through functions while inside."""
-    handles = [
-        module.register_forward_hook(
-            lambda _, __, output, function=function: through(function, output)
-        )
-        for module, function in hooks
-    ]
-    try:
+    with ExitStack() as stack:
+        for module, function in hooks:
+            handle = module.register_forward_hook(
+                lambda _, __, output, function=function: through(function, output)
+            )
+            stack.enter_context(handle)
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def through(function: Callable[[Tensor], Tensor], output: Any) -> Any:

@@ -35,16 +35,20 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, struct.error
 class Contents:
     """The values in a log, and what of it cannot be read: read once, as they are iterated over.
 
+    Args:
+        end: the byte up to which uncompressed lines are read; None: the end of the file.
+
     Raises:
         UsageError: while iterating, if it cannot be read, or unpacked.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, end: int | None = None) -> None:
         self._path = path
+        self._end = end
         self._digest = hashlib.sha256()  # of the values, if it is not text
 
     def __iter__(self) -> Iterator[Located | Unread]:
-        for value in _values_in(self._path):
+        for value in _values_in(self._path, self._end):
             if isinstance(value, Located) and not is_text(self._path):
                 self._digest.update(_as_text(value).encode("utf-8", "surrogatepass"))
             yield value
@@ -78,7 +82,7 @@ def files_of(path: Path) -> list[Path]:
     return [path, write_ahead_log]
 
 
-def _values_in(path: Path) -> Iterator[Located | Unread]:
+def _values_in(path: Path, end: int | None) -> Iterator[Located | Unread]:
     name = path.name.lower()
     if path.is_dir():
         return read_session(path)
@@ -92,7 +96,8 @@ def _values_in(path: Path) -> Iterator[Located | Unread]:
     if may_be_document(path):
         text = read_text(path) if utf16_text is None else utf16_text
         return parse(path, text) if text.strip() else iter(())
-    return parse_lines(path, text_lines(path) if utf16_text is None else utf16_text.split("\n"))
+    lines = text_lines(path, end=end) if utf16_text is None else utf16_text.split("\n")
+    return parse_lines(path, lines)
 
 
 def _utf16_text(path: Path) -> str | None:

@@ -126,7 +126,7 @@ def _conversation(
 
 
 def _copy_ids(name: str, event: Event) -> tuple[str, ...]:
-    """The id by which copies of a message in another export are known."""
+    """The id that identifies copies of a message in other exports."""
     if len(name) < _UNIQUE:
         return ()
     return (f"{name} {hashlib.sha256(repr((event.text, event.call)).encode()).hexdigest()[:16]}",)

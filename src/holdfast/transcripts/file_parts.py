@@ -30,7 +30,8 @@ class FilePart:
     """A log file, or some of its lines.
 
     Args:
-        start, end: in bytes; None: the end of the file.
+        start, end: in bytes; None: the end of the file. A file that is not uncompressed lines is
+            read to its end.
         first_line: the number of its first line.
         only: the format that its lines have to be in, as the file was divided for it; "" for a
             whole file.
@@ -81,7 +82,7 @@ def contents_of(part: FilePart) -> Contents | Iterable[Located | Unread]:
     """The values of a part; of a whole file, with its digest."""
     path = part.log.path
     if not part.only:
-        return Contents(path)
+        return Contents(path, part.end)
     return parse_lines(path, text_lines(path, part.start, part.end), part.first_line)
 
 
@@ -105,7 +106,7 @@ def dialogs_before(part: FilePart, count: int) -> tuple[Transcript, ...]:
 
 
 def _lines_before(part: FilePart, size: int) -> FilePart:
-    """The lines that begin in so many bytes before a part, as a part of their own."""
+    """The lines that begin within this many bytes before a part, as a part of their own."""
     start = max(part.start - size, 0)
     with part.log.path.open("rb") as file:
         if start:

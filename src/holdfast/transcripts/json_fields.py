@@ -18,7 +18,7 @@ def list_of(value: Any) -> list[Any]:
 
 
 def at(value: Any, *path: str) -> Any:
-    """The value at a path of names in nested objects; None if there is none."""
+    """The value at a path of names in nested objects; None if it is missing."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value

@@ -32,7 +32,7 @@ def may_be_document(path: Path) -> bool:
 
 
 def _is_json_lines(text: str) -> bool:
-    """Whether a text has several lines of which the first is a value, whatever its file's name."""
+    """Whether a text has several lines, and the first is a value, whatever its file is called."""
     first, _, rest = text.strip().partition("\n")
     try:
         json.loads(first)
@@ -80,7 +80,7 @@ def loaded(source: str, content: str | bytes | None) -> Located | Unread:
 
 
 def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Located | Unread]:
-    """The values in the lines of a file, of which `first` is the number of the first."""
+    """The values in the lines of a file; `first` is the number of the first line."""
     for number, line in enumerate(lines, start=first):
         if not line.strip():
             continue

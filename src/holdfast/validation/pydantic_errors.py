@@ -82,7 +82,7 @@ def problem_of(
 def _without_entries_of_wrong_lists(
     errors: Sequence[Mapping[str, Any]],
 ) -> list[Mapping[str, Any]]:
-    """Leaves out what is wrong inside a list that is too short or too long for its tuple."""
+    """Drops the errors inside a list that is too short or too long: its length is the error."""
     wrong_lists = {
         error["loc"][:-1] if error["type"] == "missing" else error["loc"]
         for error in errors

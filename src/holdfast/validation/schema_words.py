@@ -5,20 +5,22 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast.plurals import count_of, plural_of
+
 Schema = Mapping[str, Any]
 
 _WORDS = {"boolean": "true or false", "object": "an object", "null": "empty"}
 
 
 def resolved(schema: Schema, root: Schema) -> Schema:
-    """The schema itself, or the one in `root` that it refers to."""
+    """A schema, or if it is a `$ref`, the definition in `root` that it names."""
     reference = schema.get("$ref")
     return root["$defs"][reference.rpartition("/")[2]] if reference else schema
 
 
-def expected(schema: Schema, root: Schema | None = None) -> str:
+def expected(schema: Schema, root: Schema) -> str:
     """The values that a schema takes, in words: "a whole number from 1 to 16"."""
-    schema = resolved(schema, root or schema)
+    schema = resolved(schema, root)
     if "expected" in schema:  # a type may bring its own words
         return str(schema["expected"])
     if "anyOf" in schema:
@@ -30,7 +32,7 @@ def expected(schema: Schema, root: Schema | None = None) -> str:
     if kind in ("number", "integer"):
         return ("a whole number" if kind == "integer" else "a number") + _range(schema)
     if kind == "string":
-        return "a text" + _length(schema, "minLength", "maxLength", "characters")
+        return "a text" + _length(schema, "minLength", "maxLength", "character")
     if kind == "array":
         return _list_in_words(schema, root)
     return _WORDS.get(kind, "another value")
@@ -41,15 +43,15 @@ def listed(values: Sequence[Any], separator: str = ", ") -> str:
     return separator.join(v if isinstance(v, str) else json.dumps(v) for v in values)
 
 
-def _list_in_words(schema: Schema, root: Schema | None) -> str:
+def _list_in_words(schema: Schema, root: Schema) -> str:
     if parts := schema.get("prefixItems"):
         if "description" in schema:
             return f"[{schema['description']}]"
         return f"[{', '.join(expected(part, root) for part in parts)}]"
-    item = resolved(schema.get("items", {}), root or schema)
-    plural = {"string": "texts", "integer": "whole numbers", "array": "lists"}
-    entries = plural.get(str(item.get("type")), "entries")
-    return "a list" + _length(schema, "minItems", "maxItems", entries, f" of {entries}")
+    item = resolved(schema.get("items", {}), root)
+    nouns = {"string": "text", "integer": "whole number", "array": "list"}
+    noun = nouns.get(str(item.get("type")), "entry")
+    return "a list" + _length(schema, "minItems", "maxItems", noun, f" of {plural_of(noun)}")
 
 
 def _range(schema: Schema) -> str:
@@ -63,12 +65,20 @@ def _range(schema: Schema) -> str:
     return f"{first} to {high}" if high < math.inf else f"{first} upwards"
 
 
-def _length(schema: Schema, least: str, most: str, unit: str, otherwise: str = "") -> str:
+def _length(schema: Schema, least: str, most: str, noun: str, otherwise: str = "") -> str:
+    """How long a value may be, with a space in front: " of 2 to 8 texts".
+
+    Args:
+        least, most: the schema's keywords for the limits.
+        noun: for the parts that are counted, in the singular.
+        otherwise: the words if there are no limits, or just that it is not empty.
+    """
     low, high = schema.get(least, 0), schema.get(most)
     if low == high:
-        return f" of {low} {unit}"
+        return f" of {count_of(low, noun)}"
     if high is not None:
-        return f" of {low} to {high} {unit}" if low else f" of at most {high} {unit}"
+        most_words = count_of(high, noun)
+        return f" of {low:,} to {most_words}" if low else f" of at most {most_words}"
     if low == 1:
         return f"{otherwise} that is not empty"
-    return f" of {low} or more {unit}" if low else otherwise
+    return f" of {low:,} or more {plural_of(noun)}" if low else otherwise

@@ -36,7 +36,7 @@ def as_text(value: object) -> str:
 
 
 def check_names(kind: str, names: Collection[str], choices: Collection[str]) -> None:
-    """Raises `UnknownName` for a name that is none of the choices."""
+    """Raises `UnknownName` for a name that is not one of the choices."""
     for name in names:
         if name not in choices:
             raise UnknownName(kind, name, choices)

@@ -94,7 +94,7 @@ class Actors:
             self._waiting.remove(changed)
 
     def notify(self) -> None:
-        """Wakes those that wait for a change."""
+        """Wakes the tasks that wait for a change."""
         for changed in self._waiting:
             if not changed.done():
                 changed.set_result(None)

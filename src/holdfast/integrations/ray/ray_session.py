@@ -25,7 +25,7 @@ _MOST_LOSSES = 3  # actors that a call may lose; the last one has no other call
 
 @dataclass
 class _ThreadReplies:
-    """The replies of a thread, with which another actor goes on exactly as the first one."""
+    """The replies of a thread, so that another actor can go on exactly as the first one would."""
 
     conversation: Hashable
     actor: Replica | None = None  # that has the thread

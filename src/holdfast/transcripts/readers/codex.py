@@ -278,7 +278,7 @@ def _compaction(payload: Mapping[str, Any], user_texts: Sequence[str]) -> Event:
 
 
 def _last_texts(user_texts: Sequence[str]) -> list[str]:
-    """The user's last messages, of which a compaction repeats 20,000 tokens."""
+    """The user's last messages, up to the 20,000 tokens that a compaction repeats."""
     count, size = 0, 0
     for text in reversed(user_texts):
         size += len(text)

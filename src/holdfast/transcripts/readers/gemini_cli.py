@@ -219,7 +219,7 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
 
 
 def _copy_ids(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """The id by which copies of a reply are known; its own may be a number."""
+    """The id that identifies copies of a reply; its own may be a number."""
     if not _is_reply(record) or not record.get("timestamp"):
         return ()
     content = json.dumps([record.get("content"), record.get("toolCalls")], sort_keys=True)

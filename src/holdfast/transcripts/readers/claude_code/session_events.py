@@ -195,7 +195,7 @@ def _classified(
         yield event
     elif line.is_summary or text.startswith(_SUMMARY):
         yield Event(Kind.COMPACTION, text)
-    elif "toolUseResult" in line.fields and not line.ids_in("tool_result", "tool_use_id"):
+    elif "toolUseResult" in line.fields and not line.has_block("tool_result"):
         yield Event(Kind.TOOL_RESULT, text)
     else:
         if interruption := _INTERRUPTED.match(text):

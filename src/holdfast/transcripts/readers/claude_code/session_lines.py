@@ -34,7 +34,8 @@ class SessionLine:
 
     @property
     def kind(self) -> str:
-        return str(self.fields.get("type"))
+        """Its type; "" if it has none."""
+        return str(self.fields.get("type") or "")
 
     @property
     def is_message(self) -> bool:
@@ -108,8 +109,13 @@ class SessionLine:
         return self.fields.get(name) is True
 
     def ids_in(self, kind: str, name: str) -> set[str]:
-        """The ids that a field of the blocks of a type has."""
-        return {str(block.get(name)) for block in self.blocks if block.get("type") == kind}
+        """The ids in a field of the blocks of a type; a block without one has none."""
+        blocks = (block for block in self.blocks if block.get("type") == kind)
+        return {str(block[name]) for block in blocks if block.get(name)}
+
+    def has_block(self, kind: str) -> bool:
+        """Whether one of the blocks is of a type."""
+        return any(block.get("type") == kind for block in self.blocks)
 
     @property
     def takes_back(self) -> list[str]:

@@ -1,0 +1,149 @@
+"""Lines of rules files beside the measures that are drafted from them, or none."""
+
+import pytest
+
+from holdfast.drafting.drafts import Undrafted
+from holdfast.drafting.line_rules import draft
+from holdfast.drafting.rules_file import read_statements
+from holdfast.measures import build
+from holdfast.measures.turns import AssistantTurn, ToolCall
+
+
+def measures_of(text: str, of_bot: bool = False) -> list[dict]:
+    """The measures of all rules that a text drafts."""
+    results = [draft(statement, of_bot) for statement in read_statements(text)]
+    return [rule.measure for rules in results if not isinstance(rules, Undrafted) for rule in rules]
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("Never run `forever start app.js`", r"forever start app\.js"),
+        ("Do not use `npm forever list`", "npm forever list"),
+        ("Never run `make manually clean`", "make manually clean"),
+        ("Never run `terraform apply directly to prod`", "terraform apply directly to prod"),
+        ("Never run `clever deploy`", "clever deploy"),
+        ("Never run `forever start`", "forever start"),
+        ("Never manually run `npm version`", "npm version"),
+        ("Never ever directly run `npm version`", "npm version"),
+    ],
+)
+def test_adverbs_are_left_out_only_before_the_verb(line, command):
+    assert measures_of(line) == [
+        {"name": "command_not_run", "command": rf"{command}(?!\S)"},
+    ]
+
+
+def test_an_item_two_levels_below_titles_is_about_something_else():
+    is_about_titles = "## PR titles\n\n- Use Conventional Commits.\n"
+    assert [spec["name"] for spec in measures_of(is_about_titles)] == ["pull_request"]
+    deeper = "## PR titles\n\n### Commits of a branch\n\n- Use Conventional Commits.\n"
+    assert all(spec["name"] != "pull_request" for spec in measures_of(deeper))
+    shape = "### PR Title Format\n\n`<type>: <title>`\n\n- Title must start with lowercase letter\n"
+    assert "pull_request" in [spec["name"] for spec in measures_of(shape)]
+
+
+@pytest.mark.parametrize(
+    ("command", "is_a_merge_into_main"),
+    [
+        ("git checkout main && git merge feature", True),
+        ("gh pr merge 7", True),
+        ("git merge main", False),
+        ("git merge origin/main", False),
+        ("git merge main-menu", True),
+    ],
+)
+def test_a_merge_into_main_needs_the_users_word(command, is_a_merge_into_main):
+    (spec,) = measures_of("Never merge to `main` yourself — wait for approval.")
+    turn = AssistantTurn("", (ToolCall("Bash", {"command": command}),), user="Fix it.")
+    judgement = build(spec).judge_turn(turn)
+    assert (judgement is not None and judgement.value == 0) == is_a_merge_into_main
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Never push yourself — wait for approval.",
+        "Never push yourself (wait for approval).",
+        "Never push yourself; ask.",
+        "Never push (ask first).",
+    ],
+)
+def test_an_approval_that_is_waited_for_is_a_gate_in_any_punctuation(line):
+    (spec,) = measures_of(line)
+    assert spec["name"] == "asks_before"
+
+
+def test_whom_to_ask_for_a_review_is_no_approval():
+    (spec,) = measures_of("Do not use `any` (ask for a review).")
+    assert spec["name"] == "code_not_written"
+
+
+OF_REPLIES = [
+    ("Reply only in German", {"name": "language", "code": "de"}),
+    ("Always respond only in English", {"name": "language", "code": "en"}),
+    ("Respond to me only in German", {"name": "language", "code": "de"}),
+    ("Messages to the user must be in Polish", {"name": "language", "code": "pl"}),
+    ('End messages to the user with "Over"', {"name": "ends_with", "word": "Over"}),
+    ("Keep messages to the user to 50 words", {"name": "at_most_words", "count": 50}),
+    ('Never say "obviously" to me', {"name": "never_contains", "words": ["obviously"]}),
+    ("Never write “obviously” to the user", {"name": "never_contains", "words": ["obviously"]}),
+    ("Confine all replies to 50 words", {"name": "at_most_words", "count": 50}),
+    ("Hold all replies to 50 words", {"name": "at_most_words", "count": 50}),
+    ("Use German for your replies", {"name": "language", "code": "de"}),
+    ("Write German in all replies", {"name": "language", "code": "de"}),
+    ("Keep all replies to me in German", {"name": "language", "code": "de"}),
+    ("Write in at most 3 sentences", {"name": "at_most_sentences", "count": 3}),
+    ("Keep replies at or under 50 words", {"name": "at_most_words", "count": 50}),
+    ("Keep replies at or below 50 words", {"name": "at_most_words", "count": 50}),
+    ("Keep replies under 50 words", {"name": "at_most_words", "count": 49}),
+    ('Your answers must end with "Over"', {"name": "ends_with", "word": "Over"}),
+    ("Responses to the user must be in German", {"name": "language", "code": "de"}),
+]
+
+
+@pytest.mark.parametrize("of_bot", [False, True], ids=["agent", "bot"])
+@pytest.mark.parametrize(("line", "spec"), OF_REPLIES)
+def test_rules_of_replies_are_read_in_agents_files_and_in_bots_prompts(line, spec, of_bot):
+    assert measures_of(line, of_bot) == [spec]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'Response classes must end with "Response"',
+        'Response DTOs must end with "Response"',
+        'Reply-to headers must start with "x-"',
+        'Reply type names must end with "Reply"',
+        'End all response types with "Response"',
+        'Responses must begin with "data:" (SSE)',
+        r'Each response must end with "\n\n"',
+        r'End every response with "\n\n"',
+        'Responses must not include "null"',
+        "All responses must be valid JSON",
+        'Each answer in quiz.json must end with "."',
+        'Answers must end with "?" in the FAQ',
+        "Talk in English with subagents",
+    ],
+)
+def test_rules_of_what_a_program_answers_are_no_rules_of_an_agents_replies(line):
+    assert measures_of(line) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "You can reply in French.",
+        "You may also answer in French.",
+        "If the user writes in French, reply in French; otherwise reply in English.",
+        "Use emojis only in private messages.",
+        "Use emojis only in German replies.",
+    ],
+)
+def test_what_a_bot_may_do_or_does_at_times_is_no_rule(line):
+    assert measures_of(line, of_bot=True) == []
+
+
+def test_what_a_bot_can_do_only_in_one_way_is_a_rule():
+    for line in ("You can only reply in French.", "You know a lot but always reply in French."):
+        assert measures_of(line, of_bot=True) == [{"name": "language", "code": "fr"}]
