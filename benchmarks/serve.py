@@ -147,7 +147,7 @@ def serve_ours(model: str, *, dtype: str, engine: str = "torch") -> Server:
     else:
         command += ["--engine", engine]
     command += ["--queue", "256", "--prefix-memory", str(KEPT)]
-    return start(command, "/ready", model)
+    return start(command, "/ready", model if engine == "torch" else f"{engine}:{model}")
 
 
 def serve_peer(path: str, peer: str, *, dtype: str) -> Server:
