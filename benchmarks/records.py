@@ -258,6 +258,14 @@ RECORDS = (
         False,
         8,
     ),
+    Record(
+        "serve_qwen_llama",
+        "benchmarks/serve.py --model qwen-0.5b --engine llama --requests 0 --per-phase 16"
+        " --repetitions 2 --peers --llama-server {llama_server} --out {out}",
+        False,
+        5,
+        python=".venv-llama/bin/python",
+    ),
     Record("proxy", "benchmarks/proxy.py --out {out}", False, 3),
     Record("remind", "benchmarks/remind.py --out {out}", False, 1),
     Record("causes", "benchmarks/causes.py --out {out}", False, 1),

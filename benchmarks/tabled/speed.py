@@ -348,6 +348,17 @@ def real_serve_line() -> str:
         f" `transformers serve` with continuous batching, and {times('llama_server')} times those"
         " of llama.cpp's own server on the same GGUF file, whose quantised weights are read faster"
         " when there is only one row ([record](../benchmarks/results/serve_qwen.json))."
+        f" With `--engine llama` ([llama.cpp's kernels](llama.md)), {served_by_llama()} times those"
+        " of llama.cpp's own server, in two repetitions"
+        " ([record](../benchmarks/results/serve_qwen_llama.json))."
+    )
+
+
+def served_by_llama() -> str:
+    """Tokens per second of the server on llama.cpp's kernels over llama.cpp's own server."""
+    medians = read("serve_qwen_llama")["speed"]["medians"]
+    return ", ".join(
+        f"{row['tokens_per_second_over_llama_server']:.2f}" for row in medians.values()
     )
 
 
