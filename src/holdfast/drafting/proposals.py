@@ -239,7 +239,7 @@ def _problem_of_scores(draft: Draft) -> str | None:
 
 
 def _wrong_scores(draft: Draft, label: Literal["follows", "breaks"]) -> Iterable[str]:
-    """What the measure does to each example under a label that it scores otherwise."""
+    """The examples that the measure does not score as their label says, each as a clause."""
     measure = build(draft.measure)
     for example in draft.follows if label == "follows" else draft.breaks:
         fields = {"reply": example} if isinstance(example, str) else example

@@ -103,7 +103,7 @@ def read_statements(text: str) -> list[Statement]:
 
 
 class _Above(NamedTuple):
-    """What stands above a block: a heading with its level, or another block with its indent."""
+    """A line above a block: a heading with its level, or another block with its indent."""
 
     depth: int
     text: str

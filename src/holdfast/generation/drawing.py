@@ -181,7 +181,7 @@ def _index_at(mass: Tensor, cumulated: Tensor) -> Tensor:
 def _drawn_from_all(probabilities: Tensor, top_p: float, number: float) -> int:
     """A row's token, however many tokens its nucleus has.
 
-    Sorting a vocabulary of 152,000 tokens would take a fifth as long as the step of a 0.5B model.
+    Sorting a vocabulary of 152,000 tokens would take a good part of a small model's step.
     So tokens are binned by the upper bits of their probability, and only two bins are sorted: the
     one in which the nucleus ends, and the one with the token.
 

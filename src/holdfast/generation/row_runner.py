@@ -47,7 +47,7 @@ class RowSlots(Protocol):
 
 
 class RowRunner(Protocol):
-    """What the scheduler needs of a `Runner` to generate rows in shared passes."""
+    """The part of a `Runner` with which the scheduler generates rows in shared passes."""
 
     @property
     def name(self) -> str:

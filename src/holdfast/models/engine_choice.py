@@ -33,7 +33,7 @@ _BESIDE = 1_500_000_000  # bytes of libraries, and of keys and values
 
 @dataclass(frozen=True)
 class EngineNeeds:
-    """What a command needs of the engine of a model.
+    """The needs that a command has of a model's engine.
 
     Args:
         work: one chat, conversations that run together, or a server's requests.

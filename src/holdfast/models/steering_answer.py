@@ -20,7 +20,7 @@ class OfferedMethod(BaseModel):
 
 
 class ServerLimits(BaseModel):
-    """What a server accepts at most."""
+    """The most that a server accepts."""
 
     model_config = ConfigDict(frozen=True)
 
