@@ -74,7 +74,8 @@ def main() -> None:
         "steps": arguments.steps,
         "models": {},
     }
-    changes, fingerprints = [], {}
+    changes = []
+    fingerprints = {}
     for name, options in MODELS.items():
         folder = arguments.runs / f"model-{name}"
         model = trained(folder, options, arguments.steps, arguments.self_dialogue)

@@ -68,7 +68,7 @@ SHAPES = {
 }
 EXPONENT = 0.5
 EAGER = 2  # repetitions after which the slow variants are skipped
-LONGEST = 20.0  # seconds of a plain pass; a workload that takes longer is skipped
+MAX_PASS_SECONDS = 20.0  # seconds of a plain pass; a workload that takes longer is skipped
 DECODE = [(batch, context) for batch in (1, 8) for context in (512, 2048)]
 PREFILL = [1024, 4096]
 
@@ -82,7 +82,8 @@ def build(shape: str, dtype: torch.dtype) -> LlamaForCausalLM:
 
 def ten_percent(model: LlamaForCausalLM) -> Pasta:
     """PASTA on a tenth of the heads, drawn once."""
-    layers, width = model.config.num_hidden_layers, model.config.num_attention_heads
+    layers = model.config.num_hidden_layers
+    width = model.config.num_attention_heads
     heads = [(layer, head) for layer in range(layers) for head in range(width)]
     return Pasta(0.01, frozenset(random.Random(0).sample(heads, len(heads) // 10)))
 
@@ -97,7 +98,8 @@ def clock() -> float:
 def eager_formula(module, query, key, value, mask, scaling=None, **kwargs):
     """Split-softmax on the attention matrix."""
     repeats = query.shape[1] // key.shape[1]
-    key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
+    key = key.repeat_interleave(repeats, 1)
+    value = value.repeat_interleave(repeats, 1)
     scores = query @ key.mT * scaling
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
@@ -146,7 +148,8 @@ def variants(model, rows: int, prompt: int) -> dict:
         text = "".join(
             "b" if SPAN.start <= index < SPAN.stop else "a" for index in range(prompt)
         )  # one letter per token
-        span_text, offsets = text[SPAN], [(index, index + 1) for index in range(prompt)]
+        span_text = text[SPAN]
+        offsets = [(index, index + 1) for index in range(prompt)]
         inputs = {"input_ids": torch.empty(rows, prompt)}
         ways["pastalib, 10% of heads"] = (
             "eager",
@@ -164,7 +167,8 @@ def decode(model, rows: int, context: int, repetitions: int, burst: int) -> dict
     in a reply: cuDNN, which SDPA may choose there, plans a kernel for every new number of keys.
     """
     model.set_attn_implementation("sdpa")
-    size, groups = model.config.head_dim, model.config.num_key_value_heads
+    size = model.config.head_dim
+    groups = model.config.num_key_value_heads
     ways = variants(model, rows, context)
     if DEVICE.type == "cuda":
         del ways["unsteered"]  # it would find what "plain" has planned
@@ -199,7 +203,8 @@ class _Growing(DynamicCache):
 
     def __init__(self, stored, length: int):
         super().__init__()
-        self.stored, self.length = stored, length
+        self.stored = stored
+        self.length = length
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self.length
@@ -231,7 +236,7 @@ def prefill(model, length: int, repetitions: int) -> dict | None:
     model.set_attn_implementation("sdpa")
     started = clock()
     model(input_ids=ids, use_cache=True, logits_to_keep=1)
-    if clock() - started > LONGEST:
+    if clock() - started > MAX_PASS_SECONDS:
         return None
     for repetition in range(-1, repetitions):
         for name in random.sample(list(ways), len(ways)):
@@ -320,7 +325,8 @@ def _rows(arguments):
             seconds = prefill(model, length, repetitions)
             if seconds is None:
                 print(
-                    f"left out: {name}, prefill {length}, over {LONGEST:.0f} s a pass", flush=True
+                    f"left out: {name}, prefill {length}, over {MAX_PASS_SECONDS:.0f} s a pass",
+                    flush=True,
                 )
                 continue
             yield ratios(f"{name}, prefill {length}", seconds)

@@ -52,7 +52,8 @@ def compared(model: LocalModel, arguments: argparse.Namespace) -> dict:
                 model, arguments.suite, folder, dataclasses.replace(settings, batch=batch)
             )
             runs.append(sorted(run.records, key=lambda record: record.conversation))
-    seen, first_differences = 0, 0
+    seen = 0
+    first_differences = 0
     for conversation, counterpart in zip(*runs, strict=True):
         for mine, theirs in zip(replies(conversation), replies(counterpart), strict=True):
             seen += 1

@@ -44,7 +44,10 @@ from holdfast.models.loading import reuses_cache
 # for float32 logits of a few layers, relative to the largest; a wrong mask or a missing sink
 # changes them by 1e-2 or more
 TOLERANCE = 1e-4
-EXPONENT, TOKENS, SPAN, LARGEST = 0.3, 12, slice(2, 6), 2e7
+EXPONENT = 0.3
+TOKENS = 12
+SPAN = slice(2, 6)
+LARGEST = 2e7
 PROMPTS, REPLY = (12, 7, 10), 6  # tokens of each prompt to the engine, and of each reply
 SMALL = {
     "vocab_size": 99,
@@ -297,7 +300,8 @@ def examine_engine(model) -> dict:
     is whether rows run one by one.
     """
     try:
-        steers, batched = install(model), reuses_cache(model)
+        steers = install(model)
+        batched = reuses_cache(model)
     except HoldfastError as error:
         return {"engine": "refused", "engine_because": str(error)}
     row = {"engine_alone": not batched} | _examine_replies(model, batched, ())
@@ -314,7 +318,8 @@ def _examine_replies(model, batched: bool, methods) -> dict:
     torch.manual_seed(1)
     prompts = [torch.randint(3, 60, (1, count)) for count in PROMPTS]
     spans = [torch.zeros_like(ids, dtype=torch.bool) for ids in prompts]
-    wanted, because = [], ""
+    wanted = []
+    because = ""
     try:
         for ids, span in zip(prompts, spans, strict=True):
             span[:, SPAN] = True
@@ -459,7 +464,8 @@ def _by_door(model, ids, span, got, size) -> dict:
 
     def literal(self, query, key, value, *args, **kwargs):
         _, weights = original(self, query, key, value, *args, **kwargs)
-        weights, in_span = weights.double(), span[:, None, None]
+        weights = weights.double()
+        in_span = span[:, None, None]
         pi = (weights * in_span).sum(-1, keepdim=True)
         rest = (weights * ~in_span).sum(-1, keepdim=True)
         moved = torch.where(
@@ -489,7 +495,8 @@ def _step(model, ids, span, wanted, size) -> dict:
 
     def decode() -> torch.Tensor | None:
         seen.append(TOKENS - 2)
-        done, steps = model(input_ids=ids[:, :-2], use_cache=True), []
+        done = model(input_ids=ids[:, :-2], use_cache=True)
+        steps = []
         for position in (TOKENS - 2, TOKENS - 1):
             cache = getattr(done, "past_key_values", None)
             if cache is None:
@@ -525,7 +532,8 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     transformers.utils.logging.set_verbosity(50)
-    started, rows = time.perf_counter(), []
+    started = time.perf_counter()
+    rows = []
     for kind in arguments.kinds or sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES):
         rows.append(examine(kind))
         engine = rows[-1].get("engine", ""), rows[-1].get("engine_because", "")

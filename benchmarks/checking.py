@@ -18,8 +18,13 @@ from stamp import measured_on
 
 from holdfast.analysis.sequential import holds, is_below
 
-BAR, ERROR, ROUNDS, BUDGET = 0.9, 0.05, 8, 200
-CHECKS, SEED, BLOCK = 4000, 0, 100
+BAR = 0.9
+ERROR = 0.05
+ROUNDS = 8
+BUDGET = 200
+CHECKS = 4000
+SEED = 0
+BLOCK = 100
 MEANS = (1.0, 0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5, 0.2, 0.0)
 
 
@@ -33,7 +38,9 @@ def simulate(means: np.ndarray, error: float, checks: int, seed: int) -> dict:
         seed: of the draws.
     """
     draws = np.random.default_rng(seed)
-    passed, failed, conversations = 0, 0, 0
+    passed = 0
+    failed = 0
+    conversations = 0
     for start in range(0, checks, BLOCK):
         size = (min(BLOCK, checks - start), BUDGET, len(means))
         values = (draws.random(size) < means).astype(float)

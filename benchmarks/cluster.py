@@ -163,7 +163,8 @@ def replies_of(model: holdfast.LocalModel, conversations: int, rounds: int) -> l
 
 def head(conversations: int, rounds: int) -> dict:
     """Measures the command's process: time per conversation, and memory."""
-    model, suite = holdfast.load("default"), drift.load_suite("core")
+    model = holdfast.load("default")
+    suite = drift.load_suite("core")
     recorded = Recorded(model, itertools.cycle(replies_of(model, PLAYED, rounds)))
     settings = drift.Settings(rounds, conversations, batch=SIDE_BY_SIDE[-1])
     with tempfile.TemporaryDirectory() as folder:
@@ -190,7 +191,8 @@ def simulated(conversations: int, tokens: Tokens, rounds: int, per_record: float
         engine = Engine(tokens, rounds, bound)
         clock = end = 0.0
         for now in played(engines, conversations, batch, engine):
-            clock, end = max(clock, now) + per_record, now
+            clock = max(clock, now) + per_record
+            end = now
         row = {"bound": bound.name, "side_by_side": batch, "engines": engines}
         rows.append(row | {"engines_done": end, "head_done": clock})
         print(json.dumps(rows[-1]), flush=True)
@@ -203,7 +205,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     counted = json.loads(TOKENS.read_text())
-    tokens, rounds = Tokens(**counted["tokens"][REPLY_TOKENS]), counted["rounds"]
+    tokens = Tokens(**counted["tokens"][REPLY_TOKENS])
+    rounds = counted["rounds"]
     measured = head(arguments.conversations, rounds)
     print(json.dumps(measured), flush=True)
     record = {

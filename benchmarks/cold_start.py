@@ -38,7 +38,8 @@ QUESTIONS = (
 
 def answer(session, messages, methods) -> tuple[tuple[int, ...], float]:
     """The tokens of a greedy reply, and the seconds to its first token."""
-    started, first = time.perf_counter(), 0.0
+    started = time.perf_counter()
+    first = 0.0
     sampling = Sampling(temperature=0, max_new_tokens=TOKENS)
     row = session.submit(session.render(Request(messages, methods, sampling)))
     while not row.done:

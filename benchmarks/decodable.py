@@ -46,12 +46,17 @@ from holdfast import drift
 from holdfast.generation.prefixes import common_length
 from holdfast.records import Conversation, read_run
 
-SEEDS, CONVERSATIONS = (1, 2), 96
+SEEDS = (1, 2)
+CONVERSATIONS = 96
 FOLDS, REPEATS = 5, 3  # folds per split, and number of random splits
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 UNITS = ("conversation", "family", "category")  # never shared by training and test
-ALL, SAME = "all pairs", "of the same category and round"
-MASS, ROUND, BEFORE, RATES = "mass", "round", "score before", "category and round"
+ALL = "all pairs"
+SAME = "of the same category and round"
+MASS = "mass"
+ROUND = "round"
+BEFORE = "score before"
+RATES = "category and round"
 PEERS = (MASS, ROUND, BEFORE, RATES)  # that every other predictor is compared with
 
 
@@ -80,7 +85,10 @@ def read_states(model, record: Conversation) -> dict[str, np.ndarray]:
         for probe in record.probes
     ]
     encoded = [holdfast.encode_chats([chat], model.tokenizer) for chat in chats]
-    span, cache, seen, states = encoded[0].span_mask, DynamicCache(), [], []
+    span = encoded[0].span_mask
+    cache = DynamicCache()
+    seen = []
+    states = []
     with holdfast.steering(model.hf_model, span, [], trace=True) as steered:
         for ids in (chat.input_ids[0].tolist() for chat in encoded):
             shared = common_length(seen, ids[:-1])
@@ -109,7 +117,8 @@ def table_of(model, folder: Path, family_of: Callable[[str], str]) -> dict[str, 
     if not file.exists():
         parts = []
         for record in sorted(read_run(folder).records, key=lambda r: r.conversation):
-            probes, agent = record.probes, record.agent
+            probes = record.probes
+            agent = record.agent
             mass = {t.round: t.mass for t in record.turns if t.speaker == "agent"}
             scores = {number: [p.score for p in probes if p.round == number] for number in mass}
             count = len(probes)
@@ -136,9 +145,12 @@ def table_of(model, folder: Path, family_of: Callable[[str], str]) -> dict[str, 
 
 def ridge(x: np.ndarray, y: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
     """Predictions for `test` minus the mean of y, for every penalty."""
-    mean, scale = x.mean(0), x.std(0) + 1e-9
-    z, z_test = (x - mean) / scale, (test - mean) / scale
-    gram, moment = z.T @ z / len(z), z.T @ (y - y.mean(0)) / len(z)
+    mean = x.mean(0)
+    scale = x.std(0) + 1e-9
+    z = (x - mean) / scale
+    z_test = (test - mean) / scale
+    gram = z.T @ z / len(z)
+    moment = z.T @ (y - y.mean(0)) / len(z)
     diagonal = np.eye(len(gram))
     return [z_test @ np.linalg.solve(gram + p * diagonal, moment) for p in PENALTIES]
 
@@ -194,13 +206,15 @@ def margin(
 
 def wins(scores: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Pairs [lost, kept]: 1 where the kept probe has the higher score, 0.5 for a tie."""
-    lost, followed = scores[~kept, None], scores[None, kept]
+    lost = scores[~kept, None]
+    followed = scores[None, kept]
     return (followed > lost) + 0.5 * (followed == lost)
 
 
 def predictors(table: dict[str, np.ndarray], folds: np.ndarray) -> dict[str, np.ndarray]:
     """Each predictor's score per probe; a higher score means the probe is more likely kept."""
-    kept, rounds = table["kept"], table["round"].astype(float)
+    kept = table["kept"]
+    rounds = table["round"].astype(float)
     categories = (table["category"][:, None] == np.unique(table["category"])).astype(float)
     outcome = kept[:, None].astype(float)
     states, prompts = (
@@ -255,7 +269,8 @@ def compared(table: dict[str, np.ndarray], unit: str) -> dict:
     alike = cell[~kept, None] == cell[kept]
 
     totals: dict[tuple, np.ndarray] = {}
-    decoded, chance = np.zeros(len(kept)), 0.0
+    decoded = np.zeros(len(kept))
+    chance = 0.0
     for seed in range(REPEATS):
         folds = folds_of(table, unit, seed)
         scores = predictors(table, folds)

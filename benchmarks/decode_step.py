@@ -132,7 +132,8 @@ def weights_of(hf_model) -> list[torch.Tensor]:
 def step(model, rows: int, method: str) -> float:
     """Median seconds of a step in which every row reads one token."""
     scheduler = Scheduler(model.runner, frozenset(), rows)
-    methods, sampling = tuple(parse(method)), Sampling(0.7, max_new_tokens=STEPS + 8)
+    methods = tuple(parse(method))
+    sampling = Sampling(0.7, max_new_tokens=STEPS + 8)
     text = model.tokenizer(TEXT.read_text())["input_ids"]
     for number in range(rows):
         ids = text[number * SPAN :][:PROMPT]
@@ -187,9 +188,11 @@ def share_outside(model) -> dict:
 
     talks(model, 2, 1)
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
-        began, busy = time.perf_counter(), time.process_time()
+        began = time.perf_counter()
+        busy = time.process_time()
         talks(model, 16, 2)
-        seconds, busy = time.perf_counter() - began, time.process_time() - busy
+        seconds = time.perf_counter() - began
+        busy = time.process_time() - busy
     spent = {"products": 0.0, "attention": 0.0}
     for event in profiled.key_averages():
         kind = event.key.removeprefix("aten::").removeprefix("mkldnn::")
@@ -206,10 +209,12 @@ def share_outside(model) -> dict:
 def memory_use(model) -> dict:
     """A drift run's peak memory, and the largest size of the keys and values in use at once."""
     talks(model, 2, 1)
-    before, live = memory("VmRSS"), 0
+    before = memory("VmRSS")
+    live = 0
     slots, kept = 0, 0
     size_of_token = bytes_per_token(model)
-    step_of, keep_of = Decoder.step, ThreadCache.keep
+    step_of = Decoder.step
+    keep_of = ThreadCache.keep
 
     def counted_step(self):
         nonlocal live, slots
@@ -223,7 +228,8 @@ def memory_use(model) -> dict:
         kept = self.size
         live = max(live, slots + kept)
 
-    Decoder.step, ThreadCache.keep = counted_step, counted_keep
+    Decoder.step = counted_step
+    ThreadCache.keep = counted_keep
     talks(model, **TALKS)
     peak = memory("VmHWM") - before
     return {**TALKS, "peak_bytes": peak, "live_bytes": live, "ratio": peak / live}

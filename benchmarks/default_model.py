@@ -33,7 +33,7 @@ from holdfast.analysis.statistics import (
 from holdfast.records import Conversation, Turn
 
 FIX = "split-softmax:exponent=0.5"
-LONGEST = 5  # longest replies to keep in the record
+LONGEST_REPLIES_KEPT = 5  # longest replies to keep in the record
 
 
 def rounded(estimate: Estimate) -> dict:
@@ -85,7 +85,7 @@ def lengths(records: Sequence[Conversation], tokenizer, limit: int) -> dict:
     for reply, tokens in zip(replies, ids, strict=True):
         reply["tokens"] = len(tokens)
     counts = np.array([reply["tokens"] for reply in replies])
-    longest = sorted(replies, key=lambda reply: -reply["tokens"])[:LONGEST]
+    longest = sorted(replies, key=lambda reply: -reply["tokens"])[:LONGEST_REPLIES_KEPT]
     return {
         "replies": len(replies),
         "limit": limit,
@@ -107,7 +107,8 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
 
-    model, suite = holdfast.load(arguments.model), drift.load_suite("starter")
+    model = holdfast.load(arguments.model)
+    suite = drift.load_suite("starter")
     result: dict = {
         "benchmark": "default_model",
         "model": arguments.model,
@@ -121,7 +122,8 @@ def main() -> None:
         settings = drift.Settings(conversations=arguments.conversations, seed=seed)
         control = dataclasses.replace(settings, user_prompt="empty")
         compared = [(), methods.parse(FIX)]
-        folder, running = arguments.runs / f"seed-{seed}", drift.Running(arguments.threads)
+        folder = arguments.runs / f"seed-{seed}"
+        running = drift.Running(arguments.threads)
         main_run = drift.run(model, suite, folder, settings, compared, running=running)
         folder = arguments.runs / f"seed-{seed}-control"
         control_run = drift.run(model, suite, folder, control, running=running)

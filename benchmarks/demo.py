@@ -44,10 +44,12 @@ def main() -> None:
     places = {"--out": arguments.runs, "--report": arguments.runs / "report.html"}
     for option, path in places.items():
         words[words.index(option) + 1] = str(path)
-    began, busy = time.perf_counter(), processor_seconds()
+    began = time.perf_counter()
+    busy = processor_seconds()
     sys.argv = ["holdfast", *demo_words(arguments.target)]  # the page names the command
     status = command_line(words)
-    seconds, busy = time.perf_counter() - began, processor_seconds() - busy
+    seconds = time.perf_counter() - began
+    busy = processor_seconds() - busy
     if status:
         raise SystemExit(status)
 

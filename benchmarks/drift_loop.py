@@ -76,7 +76,8 @@ class Played:
 
 def play(suite, settings, numbers: Sequence[int], answer: AnswerAll, tokenizer) -> Played:
     """Plays the numbered conversations round by round; `answer` takes a step's chats at once."""
-    talks, written = [Dialog(draw_pairing(suite, settings, number)) for number in numbers], []
+    talks = [Dialog(draw_pairing(suite, settings, number)) for number in numbers]
+    written = []
 
     def ask(chats: Sequence[Chat]) -> list[str]:
         texts = answer(chats) if chats else []

@@ -29,7 +29,10 @@ SWEEPS = (
     "reminder:every=1,text=rules,when=broken",
     "check-and-retry:n=2",
 )
-ROUNDS, CONVERSATIONS, QUESTIONS, TOKENS = 3, 24, 672, 120
+ROUNDS = 3
+CONVERSATIONS = 24
+QUESTIONS = 672
+TOKENS = 120
 
 
 def command(model: str, dtype: str, folder: Path) -> list[str]:

@@ -280,7 +280,8 @@ def resampled(values: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
 def over_groups(values: np.ndarray, groups: Sequence[Hashable]) -> dict:
     """The mean of the finite values, one per conversation, with its 95% interval over groups."""
     finite = np.flatnonzero(np.isfinite(values))
-    values, groups = values[finite], [groups[index] for index in finite]
+    values = values[finite]
+    groups = [groups[index] for index in finite]
     low, high = np.quantile(resampled(values[:, None], groups), [0.025, 0.975])
     return {"mean": round(float(values.mean()), 4), "low": round(low, 4), "high": round(high, 4)}
 
@@ -302,7 +303,8 @@ def lead(
     values = np.column_stack(
         [option.stability for option in everyone] + [option.capability for option in everyone]
     )
-    places, start = [], 2
+    places = []
+    start = 2
     for rival in rivals:
         places.append([0, *range(start, start + len(rival))])
         start += len(rival)
@@ -356,7 +358,9 @@ def gains_by(folder: Path, field: str) -> dict[str, dict[str, float]]:
     }
     gains: dict[str, dict[str, list[float]]] = {}
     for record in records:
-        method, number, agent = record.method, record.conversation, record.agent
+        method = record.method
+        number = record.conversation
+        agent = record.agent
         gain = scores[method, number] - scores["none", number]
         gains.setdefault(method, {}).setdefault(getattr(agent, field), []).append(gain)
     return {

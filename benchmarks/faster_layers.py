@@ -115,7 +115,8 @@ def main() -> None:
     shipped = holdfast.load(arguments.model, dtype="bfloat16")
     plain = with_plain_layers(holdfast.load(arguments.model, dtype="bfloat16"))
     torch.set_num_threads(arguments.threads)
-    model, rows = plain.hf_model, []
+    model = plain.hf_model
+    rows = []
     for count in ROWS:
         row = {
             "rows": count,

@@ -38,7 +38,8 @@ SERVE = f"holdfast serve --model smollm2 --default-method {FIX}"
 URL = "http://127.0.0.1:8000"
 # A question, picked, that only the model with the fix answers as its system prompt says.
 PROMPT = "You are a waiter at Chez Marie. The dish of the day is onion soup."
-ASK, DISH = "What is the dish of the day?", "onion soup"
+ASK = "What is the dish of the day?"
+DISH = "onion soup"
 CHAT = [{"role": "system", "content": PROMPT}, {"role": "user", "content": ASK}]
 UNSTEERED = {"steering": "none"}
 # The dialog of the playground's picture: messages of the one that README quotes, and the question
@@ -55,7 +56,7 @@ TALK = [
 SEEDS = range(20)
 WIDTH = 1100
 HEIGHTS = {"page": 1560, "terminal": 930, "playground": 1040}
-MOST_BYTES = 300_000
+MAX_BYTES = 300_000
 SET_DRAWING = """
 for (const label of document.querySelectorAll("#columns label"))
   for (const [name, value] of Object.entries(arguments[0]))
@@ -200,8 +201,8 @@ def save(browser, folder: Path, name: str) -> None:
     time.sleep(1)
     path = folder / f"{name}.png"
     browser.save_screenshot(str(path))
-    if path.stat().st_size > MOST_BYTES:
-        raise SystemExit(f"{path} has {path.stat().st_size} bytes, of at most {MOST_BYTES}.")
+    if path.stat().st_size > MAX_BYTES:
+        raise SystemExit(f"{path} has {path.stat().st_size} bytes, of at most {MAX_BYTES}.")
 
 
 if __name__ == "__main__":

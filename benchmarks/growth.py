@@ -68,12 +68,14 @@ def dialogs(name: str, conversations: int, rounds: int) -> dict:
     from holdfast import drift
 
     small = of_default(name)
-    model, suite = holdfast.load(name), drift.load_suite("starter" if small else "everyday")
+    model = holdfast.load(name)
+    suite = drift.load_suite("starter" if small else "everyday")
     model.generate([{"role": "user", "content": "Hello."}])
     sampling = holdfast.Sampling() if small else holdfast.Sampling(0.7, max_new_tokens=60)
     settings = drift.Settings(rounds, conversations, seed=0, sampling=sampling)
     cast = drift.Cast(user_turns=None if small else "everyday")
-    before, began = settled_memory(), time.perf_counter()
+    before = settled_memory()
+    began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         records = drift.run(model, suite, folder, settings, cast=cast).records
     seconds = time.perf_counter() - began
@@ -119,7 +121,8 @@ def context(name: str, length: int) -> dict:
     span = tuple(5 <= position < 155 for position in range(length))
     stream = Stream(tuple(ids), span, compile_methods(read_methods(STEERING)))
     scheduler = Scheduler(runner, frozenset(), 1)
-    before, began = settled_memory(), time.perf_counter()
+    before = settled_memory()
+    began = time.perf_counter()
     handle = scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 8)))
     scheduler.step()
     prefilled = time.perf_counter()
@@ -198,7 +201,8 @@ def main() -> None:
         return
     import holdfast
 
-    name, table = arguments.model, DEFAULT if of_default(arguments.model) else REAL
+    name = arguments.model
+    table = DEFAULT if of_default(arguments.model) else REAL
     model = holdfast.load(name)
     result = {"benchmark": "growth", "model": name, "measured_on": measured_on(model)}
     kinds = [arguments.only] if arguments.only else list(DEFAULT)

@@ -27,7 +27,9 @@ from holdfast.drift.sys_ifeval import measure_name
 from holdfast.measures import build
 from holdfast.seeds import seed_of
 
-REPLIES, FROM_MODEL, BY_HAND = 1_000, 200, 200
+REPLIES = 1_000
+FROM_MODEL = 200
+BY_HAND = 200
 EXAMPLES, SHOWN = 12, 240
 MADE = {"from_model": FROM_MODEL, "by_hand": BY_HAND, "edited": REPLIES - FROM_MODEL - BY_HAND}
 LANGUAGE_SEEDS = 5
@@ -165,19 +167,20 @@ def theirs(checkers: Any, id: str, arguments: dict[str, Any], reply: str) -> dic
 def ours(id: str, arguments: dict[str, Any], reply: str) -> dict[str, Any]:
     """Holdfast's verdicts, strict and loose, and the reason of the strict one."""
     spec = {"name": measure_name(id), **arguments}
-    strict, loose = (
-        build(spec).score(reply),
-        build({"name": "loosely", "measure": spec}).score(reply),
-    )
+    strict = build(spec).score(reply)
+    loose = build({"name": "loosely", "measure": spec}).score(reply)
     return {"strict": strict.value == 1, "loose": loose.value == 1, "reason": strict.reason}
 
 
 def compare(id: str, replies: Sequence[str], checkers: Any) -> dict[str, Any]:
     """Both verdicts on every reply: how often they agree, and the shortest disagreements."""
-    followed, agreed, examples = 0, {"strict": 0, "loose": 0}, []
+    followed = 0
+    agreed = {"strict": 0, "loose": 0}
+    examples = []
     for number, reply in enumerate(replies):
         arguments = ARGUMENTS[id](reply, random.Random(seed_of(id, number)))
-        mine, other = ours(id, arguments, reply), theirs(checkers, id, arguments, reply)
+        mine = ours(id, arguments, reply)
+        other = theirs(checkers, id, arguments, reply)
         followed += other["strict"]
         for scoring in agreed:
             agreed[scoring] += mine[scoring] == other[scoring]

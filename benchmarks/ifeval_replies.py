@@ -153,7 +153,8 @@ EDITS: tuple[Callable[[str, random.Random], str], ...] = (
 
 def model_replies(count: int) -> list[str]:
     """Replies of the default model to the probes of its own suite, each under its prompt."""
-    model, suite = holdfast.load("default"), load_suite("starter")
+    model = holdfast.load("default")
+    suite = load_suite("starter")
     replies = []
     for number in range(count):
         case = suite.cases[number % len(suite.cases)]

@@ -77,18 +77,23 @@ def suite_file(suite: dict[str, Any], name: str) -> str:
 
 def labels(dialog: dict[str, Any]) -> Iterator[Labelled]:
     """The labelled breaches of a dialog."""
-    record, users, was_user = 0, 0, False
+    record = 0
+    users = 0
+    was_user = False
     for event in dialog["events"]:
         ((kind, value),) = event.items()
         if kind == "user":  # messages that follow each other are one turn
             is_by_user = "<system-reminder>" not in value
-            users, was_user = users + (is_by_user and not was_user), is_by_user
+            users = users + (is_by_user and not was_user)
+            was_user = is_by_user
         elif kind in ("say", "run", "edit", "read"):
             was_user = False
         elif kind == "session":
-            record, users = record + 1, 0
+            record = record + 1
+            users = 0
         elif kind == "drop":  # as many user messages as others are left out
-            record, users = record + 1, users - value // 2
+            record = record + 1
+            users = users - value // 2
         elif kind == "breaks":
             for rule, cause in value.items():
                 yield Labelled(dialog["id"], record, users, rule, cause)
@@ -197,13 +202,15 @@ def as_claude_code(dialog: dict[str, Any]) -> list[Any]:
         elif kind == "say":
             log.add_message("assistant", [{"type": "text", "text": value}])
         elif kind == "compact":
-            before, log.parent = log.parent, None
+            before = log.parent
+            log.parent = None
             log.add("system", subtype="compact_boundary", logicalParentUuid=before)
             log.add_message("user", value, isCompactSummary=True, isVisibleInTranscriptOnly=True)
         elif kind == "resume":
             log.session += 1
         elif kind == "session":
-            log.session, log.parent = log.session + 1, None
+            log.session = log.session + 1
+            log.parent = None
         else:
             name, arguments, result = call_of(kind, value)
             id = f"toolu_{len(log.lines)}"
@@ -240,7 +247,8 @@ def as_codex(dialog: dict[str, Any]) -> list[Any]:
         elif kind in ("run", "edit", "read"):
             name, arguments, result = call_of(kind, value)
             if name == "Bash":
-                name, arguments = "shell", {"command": ["bash", "-lc", arguments["command"]]}
+                name = "shell"
+                arguments = {"command": ["bash", "-lc", arguments["command"]]}
             call = {"name": name, "call_id": f"call_{number}", "arguments": json.dumps(arguments)}
             add("response_item", type="function_call", **call)
             answer = {"call_id": f"call_{number}", "output": result}

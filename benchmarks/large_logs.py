@@ -53,7 +53,9 @@ def resident(process: int) -> int:
 def measured(words: list[str]) -> dict[str, float]:
     """The seconds that a command takes, on the clock and on processors, and its peak of memory."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    start, peak, before = time.perf_counter(), 0, _processor_seconds()
+    start = time.perf_counter()
+    peak = 0
+    before = _processor_seconds()
     process = subprocess.Popen(
         words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -77,7 +79,8 @@ def _processor_seconds() -> float:
 
 def rows_of(name: str, logs: Path, folder: Path, workers: int, repeats: int) -> list[dict]:
     """A row for reading and scoring, and one for the command."""
-    script, suite = folder / "scan.py", folder / "rules.yaml"
+    script = folder / "scan.py"
+    suite = folder / "rules.yaml"
     script.write_text(_SCAN)
     suite.write_text(RULES)
     rows = []

@@ -73,7 +73,8 @@ def run_one(way: str, file: Path, dtype: str) -> None:
     started = time.perf_counter()
     load = load_by_transformers if way == "transformers" else load_by_holdfast
     model, tokenizer = load(file, dtype)
-    loaded, cpu = time.time(), time.process_time()
+    loaded = time.time()
+    cpu = time.process_time()
     seconds = time.perf_counter() - started
     result = {"loaded_at": loaded, "load_s": seconds, "cpu_s": cpu}
     print(json.dumps(result | {"digest": digest_of(model, tokenizer)}))

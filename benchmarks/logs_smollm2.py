@@ -35,7 +35,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        logs, out = Path(folder) / "dialogs.jsonl", Path(folder) / "run"
+        logs = Path(folder) / "dialogs.jsonl"
+        out = Path(folder) / "run"
         sources = []
         with logs.open("w", encoding="utf-8") as lines:
             for side, seed in HELD:

@@ -19,7 +19,10 @@ from stamp import measured_in, write_record
 from holdfast.analysis.loss_results import model_loss
 from holdfast.records import read_run
 
-ROUNDS, PROBE_EVERY, CONVERSATIONS, TOKENS = 16, 3, 96, 160
+ROUNDS = 16
+PROBE_EVERY = 3
+CONVERSATIONS = 96
+TOKENS = 160
 
 
 def command(arguments: Namespace, seed: int, folder: Path) -> list[str]:

@@ -155,7 +155,8 @@ def play(answer: Answer, rounds: int) -> float:
         [{"role": "system", "content": "You hold on to what you were told. " * (1 + number % 3)}]
         for number in range(CONVERSATIONS)
     ]
-    started, tokens = time.perf_counter(), 0
+    started = time.perf_counter()
+    tokens = 0
     for turn in range(rounds):
         users = [TEXT * (1 + (number + turn) % 3) for number in range(CONVERSATIONS)]
         chats = [
@@ -188,7 +189,8 @@ def main() -> None:
     tokenizer = holdfast.load().tokenizer
     tokenizer.padding_side = "left"
     torch.set_num_threads(arguments.threads)
-    sampling, rows = Sampling(1.0, 0.9, arguments.tokens), []
+    sampling = Sampling(1.0, 0.9, arguments.tokens)
+    rows = []
     for kind in arguments.kinds or SHAPES:
         model, stock = build(kind, tokenizer)
         assert model.reuses_cache, kind

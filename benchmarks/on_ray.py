@@ -52,7 +52,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    model, suite = holdfast.load("default"), drift.load_suite("starter")
+    model = holdfast.load("default")
+    suite = drift.load_suite("starter")
     settings = drift.Settings(conversations=arguments.conversations, rounds=arguments.rounds)
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  as of this process; 15 is Ray's own
     began = time.perf_counter()
@@ -67,7 +68,8 @@ def main() -> None:
         starts.append({"actors": count, "seconds": time.perf_counter() - began})
         return started
 
-    one_actor, two_actors = on_ray(1), on_ray(2)
+    one_actor = on_ray(1)
+    two_actors = on_ray(2)
     ways = {
         "here": lambda out: drift.run(model, suite, out, settings),
         "ray, 1 actor": lambda out: drift.run(one_actor, suite, out, settings),
@@ -75,7 +77,8 @@ def main() -> None:
     }
     for play in ways.values():  # warm up
         seconds_of(play)
-    rows, differ = [], 0
+    rows = []
+    differ = 0
     for number in range(arguments.repetitions):
         names = list(ways)[:: 1 if number % 2 == 0 else -1]
         results = {name: seconds_of(ways[name]) for name in names}

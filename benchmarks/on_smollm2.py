@@ -56,7 +56,8 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 SAMPLING = holdfast.Sampling(temperature=0.7, top_p=0.9, max_new_tokens=60)
 ROUNDS, ASK_AT = 8, 4
-DRIFT_SEEDS, DRIFT_TALKS = (1, 2), 96
+DRIFT_SEEDS = (1, 2)
+DRIFT_TALKS = 96
 # Who plays the user in `drift`.
 SIDES = ("scripted", "suite", "persona", "empty")
 EXPLORED = (  # of the 30 layers, 20 to 29 gain most, and 0 to 19 lose stability
@@ -160,7 +161,9 @@ def recall(model, records, names: Sequence[str], seed: int, file: Path) -> np.nd
         fix = () if method == "none" else tuple(holdfast.methods.parse(method))
         rng = random.Random(f"recall {seed}")
         session = model.session()
-        requests, replies, answers = [], [], []
+        requests = []
+        replies = []
+        answers = []
         for number, record in enumerate(records):
             turns = [
                 {"role": "user" if t.speaker == "user" else "assistant", "content": t.text}
@@ -233,7 +236,8 @@ def drift_row(series, groups_by: dict[int, str]) -> dict:
 
 def drift_of(model, runs: Path, seed: int, side: str) -> dict:
     """Runs one part of `drift`; returns it for the record."""
-    suite, folder = prompts(None), runs / f"drift-{side}-{seed}"
+    suite = prompts(None)
+    folder = runs / f"drift-{side}-{seed}"
     if side == "persona":
         suite = dataclasses.replace(suite, personas=drift.load_suite("bot").personas)
     settings = drift.Settings(
@@ -276,7 +280,8 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
 def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[dict]:
     """A row per setting of `explore` or `confirm`, each paired with no fix."""
     half, _, talks, per_talk, sweeps = STAGES[stage]
-    suite, folder = prompts(half), runs / f"{stage}-{seed}"
+    suite = prompts(half)
+    folder = runs / f"{stage}-{seed}"
     plan = Plan(seed=seed, rounds=ROUNDS, ask_at=ASK_AT, conversations=talks, sampling=SAMPLING)
     turns = read_user_turns("everyday")
     plan = dataclasses.replace(plan, sweeps=sweeps, user_turns=turns)

@@ -20,7 +20,9 @@ from stamp import measured_on
 
 from holdfast.analysis.statistics import DIFFERENCES, MIN_PROMPTS, estimate, over_prompts
 
-CONVERSATIONS, RUNS, SEED = 100, 1000, 0
+CONVERSATIONS = 100
+RUNS = 1000
+SEED = 0
 PROMPTS = (5, 10, 20, 30, 50, 100)
 CONCENTRATIONS = {"unlike": 1.0, "alike": 10.0}
 TRUTHS = {"no change": (0.8, 0.8), "a fall": (0.9, 0.6)}  # means of the first and the last round

@@ -86,7 +86,8 @@ def messages(
 ) -> tuple[tuple[dict[str, str], ...], tuple[str, ...]]:
     """A chat of 110 to 160 tokens, with the emphasised instruction after this share of the text."""
     rng = random.Random(number)
-    wanted, text = rng.randint(110, 160), []
+    wanted = rng.randint(110, 160)
+    text = []
     while len(model.tokenizer(" ".join(text))["input_ids"]) < wanted - 20:
         text.append(rng.choice(WORDS))
     position = round(share * len(text))
@@ -97,7 +98,8 @@ def messages(
 def measure(ours: Callable[[], None], plain: Callable[[], None], scale: float) -> dict[str, float]:
     seconds = []
     for work in (ours, plain):
-        wall, used = time.perf_counter(), time.process_time()
+        wall = time.perf_counter()
+        used = time.process_time()
         work()
         seconds.append((time.perf_counter() - wall, time.process_time() - used))
     (wall, used), (plain_wall, plain_used) = seconds

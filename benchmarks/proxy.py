@@ -155,7 +155,10 @@ def request(number: int, fault: str) -> bytes:
 async def stream(port: int, number: int, fault: str, wait: float) -> Stream:
     """One client's stream."""
     await asyncio.sleep(wait)
-    first, status, text, ended = None, 0, "", False
+    first = None
+    status = 0
+    text = ""
+    ended = False
     sent = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -218,7 +221,8 @@ def process(words: list[str], port: int) -> Iterator[subprocess.Popen]:
 
 def measure(streams: int, repeats: int) -> dict:
     """The record's numbers."""
-    upstream, proxy = free_port(), free_port()
+    upstream = free_port()
+    proxy = free_port()
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         suite = Path(folder) / "suite.yaml"
         suite.write_text(SUITE)

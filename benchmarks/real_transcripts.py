@@ -27,7 +27,7 @@ ARRANGEMENTS = ("whole", "ordered", "compacted", "cut", "other-prompt", "no-prom
 FORMATS = {"compacted": "claude-code", "cut": "litellm", "codex": "codex"}
 DIALOGS = 21
 ROUNDS = 4
-_LONGEST = 300  # characters of a user's message
+_MAX_CHARACTERS = 300  # characters of a user's message
 _OTHER_PROMPT = "You are a helpful assistant. Answer the questions of the user."
 
 Event = dict[str, Any]
@@ -61,7 +61,11 @@ def _rounds(record: Any) -> Iterator[tuple[str, str]]:
     """The messages of the user and the model in the rounds whose user's message is short."""
     users = {turn.round: turn.text for turn in record.turns if turn.speaker == "user"}
     for turn in record.turns:
-        if turn.speaker == "agent" and len(users[turn.round]) <= _LONGEST and turn.text.strip():
+        if (
+            turn.speaker == "agent"
+            and len(users[turn.round]) <= _MAX_CHARACTERS
+            and turn.text.strip()
+        ):
             yield users[turn.round], turn.text
 
 

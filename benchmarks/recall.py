@@ -26,7 +26,9 @@ LETTERS = "ABCD"
 
 def recall_question(record: Conversation, rng: random.Random) -> tuple[list[dict], list[str], int]:
     """A chat that mentions and asks, the replies to choose from, and the index of the right one."""
-    names, pet, answer = rng.sample(NAMES, len(LETTERS)), rng.choice(PETS), rng.randrange(4)
+    names = rng.sample(NAMES, len(LETTERS))
+    pet = rng.choice(PETS)
+    answer = rng.randrange(4)
     system, *turns = history(record, ASK_AT)
     at = 2 * rng.randrange(len(turns) // 2 + 1)
     choices = ", ".join(f"{letter}) {name}" for letter, name in zip(LETTERS, names, strict=True))

@@ -472,7 +472,8 @@ def verdicts(record: dict | list) -> Iterator[tuple[str, str]]:
 
 def changes(old: dict | list, new: dict | list) -> list[str]:
     """One line per number that left its interval, and per verdict that differs."""
-    before, after = dict(numbers(old)), dict(numbers(new))
+    before = dict(numbers(old))
+    after = dict(numbers(new))
     lines = [
         f"| {path} | {before[path]} | {number} |"
         for path, number in after.items()
@@ -489,7 +490,8 @@ def changes(old: dict | list, new: dict | list) -> list[str]:
 
 def comparison_of(record: Record, old: dict | list, new: dict | list) -> list[str]:
     """A record's section of the page of changes."""
-    before, old_verdicts = dict(numbers(old)), dict(verdicts(old))
+    before = dict(numbers(old))
+    old_verdicts = dict(verdicts(old))
     compared = sum(path in before for path, _ in numbers(new))
     compared += sum(claim in old_verdicts for claim, _ in verdicts(new))
     lines = changes(old, new)
@@ -551,7 +553,8 @@ def is_measured(record: Record, runs: Path) -> bool:
 
 def replace(record: Record, runs: Path, data: dict[str, Path]) -> None:
     """Measures a record and replaces the old one with it."""
-    measured, old = measure(record, runs, data), RESULTS / f"{record.name}.json"
+    measured = measure(record, runs, data)
+    old = RESULTS / f"{record.name}.json"
     for name in record.beside:
         if (runs / "records" / name).exists():
             shutil.rmtree(RESULTS / name, ignore_errors=True)

@@ -109,7 +109,8 @@ def specs_by_name() -> dict[str, str]:
 
 def chat(number: int, *more: str) -> list[dict[str, str]]:
     """One of the chats; `more` are further turns."""
-    system, question = PROMPTS[number % 3], QUESTIONS[number // 3 % 3]
+    system = PROMPTS[number % 3]
+    question = QUESTIONS[number // 3 % 3]
     turns = zip(itertools.cycle(("user", "assistant")), (question, *more), strict=False)
     return [
         {"role": "system", "content": system},
@@ -157,7 +158,8 @@ def answers_of(name: str, model, specs: dict[str, str]) -> Iterator[tuple[str, d
 def forks_of(model, request) -> Iterator[tuple[str, dict]]:
     """A dialog of two turns and its forks, under its own method and another."""
     for method, other in (("none", "boost"), ("split-softmax", "none"), ("boost", "guidance")):
-        session, name = model.session(), f"forks/{method}"
+        session = model.session()
+        name = f"forks/{method}"
         (first,) = session.generate_batch([request(0, method, thread="talk", keep=True)])
         yield f"{name}/first", as_data(first)
         following = (first.text, "And the river?")
@@ -216,7 +218,8 @@ def differences(recorded: dict[str, dict], now: dict[str, dict]) -> list[str]:
     lines = [f"{name}: only in the fixture" for name in recorded.keys() - now.keys()]
     lines += [f"{name}: not in the fixture" for name in now.keys() - recorded.keys()]
     for name in recorded.keys() & now.keys():
-        before, after = recorded[name], now[name]
+        before = recorded[name]
+        after = now[name]
         for part in ("tokens", "stop"):
             if before.get(part) != after.get(part):
                 lines.append(f"{name}: {part} were {before.get(part)}, are {after.get(part)}")
@@ -268,7 +271,8 @@ def main() -> int:
     parser.add_argument("--model", choices=NEW_TOKENS, action="append", help="default: all")
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # a different number would change the order of summation
-    fixture, differing = read(), 0
+    fixture = read()
+    differing = 0
     for name in arguments.model or NEW_TOKENS:
         start = time.perf_counter()
         try:

@@ -126,7 +126,10 @@ class SameLength:
     """An engine whose replies all have one length; it takes chats of any length."""
 
     def __init__(self, tokenizer, words: list[int], length: int, number: int):
-        self.tokenizer, self.words, self.length, self.number = tokenizer, words, length, number
+        self.tokenizer = tokenizer
+        self.words = words
+        self.length = length
+        self.number = number
         self.prompts: list[int] = []  # tokens of each
 
     async def generate(self, request: holdfast.Request) -> holdfast.Reply:
@@ -153,7 +156,8 @@ def counted(model, suite, settings: drift.Settings, length: int) -> Tokens:
         dialog = Dialog(draw_pairing(suite, settings, number))
         engine = SameLength(model.tokenizer, words, length, number)
         asyncio.run(converse_once(engine, dialog, (), settings))
-        prompts, drawn = engine.prompts, len(engine.prompts)
+        prompts = engine.prompts
+        drawn = len(engine.prompts)
         rows.append(
             Tokens(
                 drawn,
@@ -192,7 +196,8 @@ def gpu_hours(tokens: Tokens, model: Model, gpu: Gpu, bound: Bound, *, reuse: bo
     and values. Prompts are limited only by operations.
     """
     together = model.gpus * (bound.parallel if model.gpus > 1 else 1)
-    flops, bandwidth = gpu.flops * bound.flops, gpu.bandwidth * bound.bandwidth
+    flops = gpu.flops * bound.flops
+    bandwidth = gpu.bandwidth * bound.bandwidth
     row_bytes = model.token_bytes * tokens.context
     rows = (MEMORY_USED * gpu.memory * model.gpus - model.weight_bytes) / row_bytes
     prefill = (tokens.prefilled if reuse else tokens.read) * model.flops(tokens.context / 2) / flops
@@ -220,7 +225,8 @@ def estimates(counts: dict[int, Tokens], conversations: int) -> Iterable[dict]:
 
 def measure() -> dict:
     """Measures what the estimates are based on."""
-    model, suite = holdfast.load("default"), drift.load_suite("core")
+    model = holdfast.load("default")
+    suite = drift.load_suite("core")
     settings = drift.Settings(conversations=COUNTED)
     texts = [case.system_prompt for case in suite.cases]
     written = sum(len(model.tokenizer(text)["input_ids"]) for text in texts)

@@ -77,7 +77,8 @@ def asks(count: int, *, steered: bool, leaving: float = 0.0, seed: int = 0) -> l
         leaving: the share of clients that disconnect mid-reply.
         seed: of all random choices.
     """
-    suite, draw = drift.load_suite("starter"), random.Random(seed)
+    suite = drift.load_suite("starter")
+    draw = random.Random(seed)
     chosen = []
     for number in range(count):
         case = draw.choice(suite.cases)

@@ -77,11 +77,13 @@ class Writer:
 
 def claude_code(draw: Writer, turns: int) -> Iterator[dict[str, Any]]:
     """A session: questions, commands with their output, and answers, an event per block."""
-    session, parent = draw.id(), None
+    session = draw.id()
+    parent = None
 
     def event(kind: str, content: Any, **fields: Any) -> dict[str, Any]:
         nonlocal parent
-        name, before = draw.id(), parent
+        name = draw.id()
+        before = parent
         parent = name
         message = {"role": kind, "content": content}
         if kind == "assistant":
@@ -120,7 +122,8 @@ def codex(draw: Writer, turns: int) -> Iterator[dict[str, Any]]:
         yield line("response_item", type="message", role="user", content=content)
         yield line("event_msg", type="user_message", message=question, kind="plain")
         for _ in range(draw.random.randint(1, 8)):
-            call, shell = f"call_{draw.id()}", ["bash", "-lc", draw.command()]
+            call = f"call_{draw.id()}"
+            shell = ["bash", "-lc", draw.command()]
             arguments = json.dumps({"command": shell})
             item = {"type": "function_call", "name": "shell", "call_id": call}
             yield line("response_item", **item, arguments=arguments)
@@ -143,7 +146,8 @@ def openai(draw: Writer, turns: int) -> Iterator[dict[str, Any]]:
 
 def otel(draw: Writer, turns: int) -> Iterator[dict[str, Any]]:
     """A span for each call of a model, each with the whole dialog so far."""
-    session, messages = draw.id(), list[dict[str, Any]]()
+    session = draw.id()
+    messages = list[dict[str, Any]]()
     for turn in range(turns):
         parts = [{"type": "text", "content": draw.question()}]
         messages.append({"role": "user", "parts": parts})
@@ -174,7 +178,9 @@ def write_file(path: Path, form: str, size: float, seed: int, sessions: int | No
 
     A session of a coding agent that would end before the file does goes on until then.
     """
-    draw, written, count = Writer(seed), 0, 0
+    draw = Writer(seed)
+    written = 0
+    count = 0
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         while written < size and (sessions is None or count < sessions):
@@ -207,5 +213,6 @@ def write_mixed(folder: Path, size: float, seed: int = 0) -> int:
 if __name__ == "__main__":
     import sys
 
-    where, megabytes = Path(sys.argv[1]), float(sys.argv[2])
+    where = Path(sys.argv[1])
+    megabytes = float(sys.argv[2])
     print(f"{write_mixed(where, megabytes * 1e6):,} bytes")

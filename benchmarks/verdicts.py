@@ -23,9 +23,12 @@ from holdfast.analysis.statistics import DIFFERENCES, ERROR, estimate, estimate_
 from holdfast.analysis.verdicts import error_at, verdict_on, within
 
 Draw = Callable[[np.random.Generator, "int | tuple[int, int]"], np.ndarray]
-SEED, RUNS, FOLLOWED = 0, 1000, 400
+SEED = 0
+RUNS = 1000
+FOLLOWED = 400
 SIZES = (20, 24, 48, 100, 200)
-FIRST, MOST = 20, 1200  # conversations at the first look, and the most that a user waits for
+FIRST_LOOK = 20  # conversations
+MAX_CONVERSATIONS = 1200  # the most that a user waits for
 
 
 def passes(share: float) -> Draw:
@@ -79,20 +82,24 @@ def one_look(draw: Draw, n: int, runs: int) -> dict[str, float]:
 
 def followed(draw: Draw, runs: int) -> dict[str, float]:
     """The shares of runs that ever get a verdict if they are extended as the next step says."""
-    rng = np.random.default_rng([SEED, MOST])
+    rng = np.random.default_rng([SEED, MAX_CONVERSATIONS])
     lower = higher = looks = 0
     for _ in range(runs):
-        values = draw(rng, MOST).astype(float)
-        n, look = FIRST, 1
+        values = draw(rng, MAX_CONVERSATIONS).astype(float)
+        n = FIRST_LOOK
+        look = 1
         while True:
             change = estimate(values[:n], DIFFERENCES, error=error_at(look))
             sign = verdict_on(change).sign
             holds = within(change, -MATTERS, 1) == "supported"
             needed = conversations_needed(change, -MATTERS, look)
-            if sign or holds or needed is None or needed > MOST:
+            if sign or holds or needed is None or needed > MAX_CONVERSATIONS:
                 break
-            n, look = needed, look + 1
-        lower, higher, looks = lower + (sign < 0), higher + (sign > 0), looks + look
+            n = needed
+            look = look + 1
+        lower = lower + (sign < 0)
+        higher = higher + (sign > 0)
+        looks = looks + look
     return {"drifts": lower / runs, "improves": higher / runs, "mean_looks": looks / runs}
 
 
@@ -109,8 +116,8 @@ def main() -> None:
             "followed": arguments.followed,
             "seed": SEED,
             "error": ERROR,
-            "first_look": FIRST,
-            "most": MOST,
+            "first_look": FIRST_LOOK,
+            "most": MAX_CONVERSATIONS,
         },
         "one_look": [
             {"differences": name, "n": n} | one_look(draw, n, arguments.runs)

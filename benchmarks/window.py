@@ -85,7 +85,8 @@ def masses(model, records) -> list[list[dict]]:
     """Per dialog and round, at the last token of the agent's turn: its distance from the prompt in
     tokens, and the mass on the prompt and that of uniform attention, by kind of layer.
     """
-    local, window = np.array(windowed(model)), window_of(model)
+    local = np.array(windowed(model))
+    window = window_of(model)
     rows = []
     for record in records:
         row = []
@@ -94,7 +95,8 @@ def masses(model, records) -> list[list[dict]]:
             with holdfast.steering(model.hf_model, chats.span_mask, [], trace=True) as steered:
                 model.hf_model(**chats.inputs, logits_to_keep=1)
             mass = steered.traces[0].mass[:, :, -1].mean(1).numpy()
-            span, length = chats.span_mask[0], chats.input_ids.shape[1]
+            span = chats.span_mask[0]
+            length = chats.input_ids.shape[1]
             seen = span[-window:]
             row.append(
                 {
@@ -114,7 +116,9 @@ def preferences(model, records) -> np.ndarray:
     cases = {case.id: case for case in prompts(None).cases}
     values = np.full((len(records), len(READ)), np.nan)
     for row, record in enumerate(records):
-        requests, replies, rounds = [], [], []
+        requests = []
+        replies = []
+        rounds = []
         for at, number in enumerate(READ):
             for rule in cases[record.agent.id].rules:
                 probe = {"role": "user", "content": rule.probes[0]}
@@ -135,7 +139,8 @@ def measure(name: str, records) -> dict:
     if model.tokenizer.chat_template is None:
         model.tokenizer.chat_template = TRANSCRIPT
     groups = [family_of(record.agent.id) for record in records]
-    traced, kept = masses(model, records), preferences(model, records)
+    traced = masses(model, records)
+    kept = preferences(model, records)
     rounds = []
     for at, number in enumerate(READ):
         cells = [row[at] for row in traced]

@@ -52,7 +52,7 @@ def suite(tmp_path):
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
-    monkeypatch.setattr("holdfast.models.endpoint_server._LONGEST_WAIT", 0.01)
+    monkeypatch.setattr("holdfast.models.endpoint_server._MAX_WAIT", 0.01)
 
 
 def run(answer, suite, tmp_path, *more):

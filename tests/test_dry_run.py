@@ -186,7 +186,7 @@ class Slow(Scripted):
 def test_a_dry_run_ends_in_time_and_estimates_from_the_rounds_that_ended(
     tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(dry_run, "ENOUGH_SECONDS", 1.0)
+    monkeypatch.setattr(dry_run, "MIN_SECONDS", 1.0)
     settings = drift.Settings(rounds=8, conversations=40)
     plan = DriftRun(Slow(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
     began = time.monotonic()
@@ -203,7 +203,7 @@ def test_a_dry_run_ends_in_time_and_estimates_from_the_rounds_that_ended(
 
 
 def test_conversations_that_have_ended_are_kept_though_time_is_up(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(dry_run, "ENOUGH_SECONDS", 0.02)
+    monkeypatch.setattr(dry_run, "MIN_SECONDS", 0.02)
     settings = drift.Settings(rounds=2, conversations=40)
     plan = DriftRun(Slow(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
     estimate_run(asked(), plan)
@@ -223,7 +223,7 @@ def test_a_baseline_that_was_asked_is_not_estimated_again(tmp_path, capsys):
 
 
 def test_a_dry_run_says_why_it_does_not_end(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(dry_run, "ENOUGH_SECONDS", 0.1)
+    monkeypatch.setattr(dry_run, "MIN_SECONDS", 0.1)
     monkeypatch.setattr(dry_run, "LATE_SECONDS", 0.1)
     settings = drift.Settings(rounds=1, conversations=40)
     plan = DriftRun(Slow(), SUITE, tmp_path / "run", settings, [()], drift.Cast())

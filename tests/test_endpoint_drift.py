@@ -117,7 +117,7 @@ def test_a_filter_that_always_refuses_one_prompt_lets_the_run_finish(serve, tmp_
 
 
 def test_malformed_answers_are_retried(serve, tmp_path, monkeypatch):
-    monkeypatch.setattr("holdfast.models.endpoint_server._LONGEST_WAIT", 0.01)
+    monkeypatch.setattr("holdfast.models.endpoint_server._MAX_WAIT", 0.01)
     seen, broken = set(), (200, {}, completion()[2][:40])
 
     def answer(body, number):  # the second attempt at each request succeeds
@@ -132,7 +132,7 @@ def test_malformed_answers_are_retried(serve, tmp_path, monkeypatch):
 
 
 def test_malformed_answers_are_retried_a_bounded_number_of_times(serve, monkeypatch):
-    monkeypatch.setattr("holdfast.models.endpoint_server._LONGEST_WAIT", 0.01)
+    monkeypatch.setattr("holdfast.models.endpoint_server._MAX_WAIT", 0.01)
     model, server = serve(lambda body, number: (200, {}, "<html>"), max_retries=2)
     with pytest.raises(ModelError, match="no chat completion"):
         model.generate([{"role": "user", "content": "Hello."}])

@@ -19,8 +19,8 @@ from holdfast.cli.first_suite import draft_prompt, write_suite
 from holdfast.cli.progress import Bar
 from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.time_box import (
-    ENOUGH_CONVERSATIONS,
-    FEWEST_CONVERSATIONS,
+    MIN_CONVERSATIONS,
+    SUFFICIENT_CONVERSATIONS,
     Group,
     Pilot,
     Plan,
@@ -173,7 +173,7 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
     assert slow.first_group(slow.plan(120, 400), 120, most=40) == 1
     # four of 4 rounds take 118 seconds, or 142
     assert pilot_of(6.4).plan(120, 400) == Plan(4, 200, 4)
-    assert pilot_of(7.7).plan(120, 400) == Plan(4, 200, FEWEST_CONVERSATIONS)
+    assert pilot_of(7.7).plan(120, 400) == Plan(4, 200, MIN_CONVERSATIONS)
     # a conversation that repeats itself writes to the limit, so half of it is expected of all
     assert pilot_of(6.4).tokens_of(400) == 200 and pilot_of(6.4).tokens_of(100) == 64
 
@@ -181,9 +181,9 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
 def test_replies_that_are_cut_become_shorter_before_conversations_do():
     pilot = pilot_of(10, cut=1.0)
     assert pilot.seconds_of(4, 400) == pytest.approx(pilot.seconds_of(4, 64) * 400 / 2 / 64)
-    assert pilot.plan(120, 400) == Plan(4, 200, FEWEST_CONVERSATIONS)
-    assert pilot.plan(120, 400, may_shorten=False) == Plan(2, 400, FEWEST_CONVERSATIONS)
-    assert pilot_of(2, cut=1.0).plan(120, 400) == Plan(4, 200, ENOUGH_CONVERSATIONS)
+    assert pilot.plan(120, 400) == Plan(4, 200, MIN_CONVERSATIONS)
+    assert pilot.plan(120, 400, may_shorten=False) == Plan(2, 400, MIN_CONVERSATIONS)
+    assert pilot_of(2, cut=1.0).plan(120, 400) == Plan(4, 200, SUFFICIENT_CONVERSATIONS)
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.1, 1, 10, 30])
@@ -300,7 +300,7 @@ class FirstGroup(TimeBox):
 def bot(tmp_path, monkeypatch, folder):
     """A working folder with a prompt, and the words that try it on a tiny model."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(first_run, "MOST", 3)
+    monkeypatch.setattr(first_run, "MAX_CONVERSATIONS", 3)
     monkeypatch.setattr(first_run, "has_display", lambda: False)
     (tmp_path / "bot.txt").write_text(PROMPT)
     slow = pilot_of(488)  # the shortest conversations, one at first

@@ -35,7 +35,7 @@ def scored(tmp_path):
 
 
 def _stored(run, monkeypatch):
-    monkeypatch.setattr(run_reading, "MANY", 1)
+    monkeypatch.setattr(run_reading, "LARGE_RUN_BYTES", 1)
     return read_run(run.folder)
 
 

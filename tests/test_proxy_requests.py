@@ -41,7 +41,7 @@ def test_a_chat_is_edited_and_its_reply_scored(suite):
 
 
 def test_a_chat_that_is_too_long_to_read_goes_up_as_it_comes(suite, monkeypatch):
-    monkeypatch.setattr(forwarding, "_LONGEST_CHAT", 1000)
+    monkeypatch.setattr(forwarding, "_MAX_CHAT_BYTES", 1000)
     body = json.dumps({"model": "m", "messages": user("word " * 50_000)}).encode()
     with through(reply_json(completion("Fine.")), suite, EVERY) as (upstream, proxy):
         answer = httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)

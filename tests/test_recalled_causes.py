@@ -95,7 +95,7 @@ def test_records_on_the_disk_get_the_same_causes_from_logs_that_are_read_again(
 ):
     run, logs, suite = scored
     first, asked = ask_recall(run, logs, suite, Recalls(), limit=4)
-    monkeypatch.setattr(run_reading, "MANY", 1)
+    monkeypatch.setattr(run_reading, "LARGE_RUN_BYTES", 1)
     stored = read_run(run.folder)
     again = LogSource([tmp_path / "july.jsonl"])
     second, asked_again = ask_recall(stored, again, suite, Recalls(), limit=4)

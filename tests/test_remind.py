@@ -665,7 +665,7 @@ def test_searches_have_a_limit_together():
 
 
 def test_what_takes_too_long_otherwise_is_given_up(rules, session, monkeypatch):
-    monkeypatch.setattr("holdfast.coding_agents.hook_command._LONGEST", 0.5)
+    monkeypatch.setattr("holdfast.coding_agents.hook_command._MAX_SECONDS", 0.5)
     rules.write_text("cases: [{id: a, system_prompt: Go., measure: {python: my_loop.loop}}]")
     (rules.parent / "my_loop.py").write_text("def loop(text):\n    while True:\n        pass\n")
     session.append(*claude_turn(1, LONG))

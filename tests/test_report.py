@@ -18,7 +18,7 @@ from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.estimates import LEAST_DRAWN, category_rows, row_of
+from holdfast.analysis.estimates import MIN_UNITS, category_rows, row_of
 from holdfast.analysis.method_differences import compare
 from holdfast.analysis.prompt_rows import by_prompt
 from holdfast.analysis.series import label_runs, read_series
@@ -320,7 +320,7 @@ def test_a_figure_shows_each_rule_of_a_bot_if_they_are_few(tmp_path, count, is_d
 
 def test_prompts_are_ranked_only_if_drawn_often_enough(tmp_path):
     few = [record(i, [1.0, i / 9], agent=f"p{i}") for i in range(8)]
-    often = [record(i, [1.0, float(i % 2)], agent=f"p{i % 2}") for i in range(2 * LEAST_DRAWN)]
+    often = [record(i, [1.0, float(i % 2)], agent=f"p{i % 2}") for i in range(2 * MIN_UNITS)]
     alone = [record(i, [1.0, i / 9]) for i in range(8)]
     pages = []
     for name, records in (("few", few), ("often", often), ("alone", alone)):

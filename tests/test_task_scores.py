@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from holdfast.analysis.task_results import LEAST_FLUENCY
+from holdfast.analysis.task_results import MIN_FLUENCY
 from holdfast.papers.zhang2024 import catalogue, data
 from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUNS
 
@@ -131,7 +131,7 @@ def test_fluency_is_the_weighted_entropy_of_n_grams():
     ten = catalogue.fluency("one two three four five six seven eight nine ten")
     # all different: log2 of 9 bigrams and of 8 trigrams
     assert ten == pytest.approx((2 / 3 * math.log2(9) + 4 / 3 * 3) / 2, abs=EXACT)
-    assert ten > LEAST_FLUENCY
+    assert ten > MIN_FLUENCY
 
 
 def test_choices_scored_by_hand():

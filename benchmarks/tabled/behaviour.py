@@ -125,7 +125,8 @@ def following_line() -> str:
 def ablation_table() -> str:
     """The two models that differ in only one ingredient."""
     record = read("ablation")
-    models, difference = record["models"], record["second_minus_first"]
+    models = record["models"]
+    difference = record["second_minus_first"]
     count = next(iter(models.values()))["conversations"]
 
     def row(name: str, cell) -> str:
@@ -174,7 +175,8 @@ def ifeval_table() -> str:
 def checking_table() -> str:
     """How often `holdfast check` errs, and how long it takes."""
     record = read("checking")
-    errors, settings = record["wrong"], record["settings"]
+    errors = record["wrong"]
+    settings = record["settings"]
     wrong = "; ".join(f"{name}: {100 * share:.1f}%" for name, share in errors.items())
     lines = [
         f"`python benchmarks/checking.py`: simulated, {settings['rounds']} rounds whose scores are"
@@ -204,8 +206,10 @@ def checking_table() -> str:
 def coverage_table() -> str:
     """How often each interval covers the mean change of prompts that a run did not draw."""
     record = read("other_prompts")
-    settings, rows = record["settings"], record["rows"]
-    kinds, names = tuple(settings["concentrations"]), ("over_conversations", "over_prompts")
+    settings = record["settings"]
+    rows = record["rows"]
+    kinds = tuple(settings["concentrations"])
+    names = ("over_conversations", "over_prompts")
     lines = [
         "`python benchmarks/other_prompts.py`: simulated, "
         f"{settings['conversations']} conversations"
@@ -237,7 +241,8 @@ def coverage_table() -> str:
 def verdicts_table() -> str:
     """How often a verdict is wrong where there is no difference."""
     record = read("verdicts")
-    settings, rows = record["settings"], record["one_look"]
+    settings = record["settings"]
+    rows = record["one_look"]
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     lines = [
         f"`python benchmarks/verdicts.py`: simulated differences whose true mean is 0,"
@@ -315,7 +320,7 @@ def demo_real_caption() -> str:
     )
 
 
-_MOST_QUOTED = 80  # characters of a reply in a caption
+_MAX_QUOTED_CHARACTERS = 80  # characters of a reply in a caption
 
 
 def _seen(quoted: dict | None) -> str:
@@ -324,7 +329,7 @@ def _seen(quoted: dict | None) -> str:
         return ""
     plain = next(iter(quoted["replies"].values()))
     first, last = (" ".join(reply.split()) for reply in (plain[0], plain[-1]))
-    if max(len(first), len(last)) > _MOST_QUOTED:
+    if max(len(first), len(last)) > _MAX_QUOTED_CHARACTERS:
         return ""
     stop = "" if last.endswith((".", "!", "?")) else "."
     return (

@@ -44,7 +44,8 @@ def chosen_rows(record: dict) -> dict[str, str]:
 def chosen_table() -> list[str]:
     """These rows, after an introduction."""
     record = read("chosen_heads")
-    none, rows = record["settings"][0], chosen_rows(record)
+    none = record["settings"][0]
+    rows = chosen_rows(record)
     return [
         (
             f"`python benchmarks/chosen_heads.py`: {record['conversations']} conversations per"
@@ -115,7 +116,8 @@ def equal_cost_rows(record: dict) -> list[str]:
             ]
         return f"| {' | '.join(cells)} |"
 
-    lines, turns = [], record["turns"]
+    lines = []
+    turns = record["turns"]
     beside = "fixed_histories_gain" in record["seeds"][0]["settings"][0]
     head = [
         "setting",
@@ -153,7 +155,8 @@ def by_prompt_rows(record: dict) -> list[str]:
     lines = []
     for seed in record["seeds"]:
         what = "category" if "gain_by_category" in seed["settings"][0] else "prompt"
-        names, agents = list(seed["settings"][0][f"gain_by_{what}"]), seed.get("agents")
+        names = list(seed["settings"][0][f"gain_by_{what}"])
+        agents = seed.get("agents")
 
         def head(name: str, agents: dict[str, int] | None = agents) -> str:
             return name if agents is None else f"{name} (n = {agents[name]})"
@@ -176,7 +179,8 @@ def by_prompt_rows(record: dict) -> list[str]:
 
 def equal_cost_head(record: dict) -> str:
     """One paragraph about what was measured."""
-    prompts, families = ", ".join(record["prompts"]), record.get("families")
+    prompts = ", ".join(record["prompts"])
+    families = record.get("families")
     drawn = (
         f"prompts {prompts}"
         if families is None

@@ -22,7 +22,8 @@ def edits_table() -> str:
         none, *_ = record["rows"]
         for row in record["rows"]:
             is_none = row["method"] == "none"
-            kept, read = row["kept"], row["read_per_conversation"]
+            kept = row["kept"]
+            read = row["read_per_conversation"]
             more = "" if is_none else f" ({read / none['read_per_conversation'] - 1:+.0%})"
             rows.append(
                 [

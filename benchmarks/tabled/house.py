@@ -116,7 +116,9 @@ def box(name: str, x: float, y: float) -> str:
 
 def arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
     """From the bottom of one box to the top of another."""
-    x1, y1 = round(start[0] + SIZE[0] / 2, 1), start[1] + SIZE[1]
-    x2, y2 = round(end[0] + SIZE[0] / 2, 1), end[1] - 2
+    x1 = round(start[0] + SIZE[0] / 2, 1)
+    y1 = start[1] + SIZE[1]
+    x2 = round(end[0] + SIZE[0] / 2, 1)
+    y2 = end[1] - 2
     bend = round((y2 - y1) / 2, 1)
     return f'<path d="M{x1} {y1}C{x1} {y1 + bend} {x2} {y2 - bend} {x2} {y2}"/>'

@@ -12,8 +12,8 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.measures.rule_kinds import KINDS
 
 FOLDER = RESULTS / "loss"
-_FEWEST = 10  # conversations of a change that a table shows
-_FEWEST_ON_FRONT_PAGE = 48  # conversations of a model that the README mentions
+_MIN_CONVERSATIONS = 10  # conversations of a change that a table shows
+_MIN_FRONT_PAGE_CONVERSATIONS = 48  # conversations of a model that the README mentions
 
 
 def models() -> dict[str, ModelLoss]:
@@ -72,7 +72,7 @@ def lost_sentences() -> str:
     paragraphs = []
     for name, model in models().items():
         dialogs = sum(run.conversations for run in model.runs)
-        if dialogs < _FEWEST_ON_FRONT_PAGE:
+        if dialogs < _MIN_FRONT_PAGE_CONVERSATIONS:
             continue
         every = _group(model, Grouping.ALL, "")
         assert every is not None
@@ -87,7 +87,8 @@ def lost_sentences() -> str:
         ]
         recall = next((row for row in model.recall if not row.kind), None)
         if recall is not None:
-            first, last = recall.stated_first, recall.stated_last
+            first = recall.stated_first
+            last = recall.stated_last
             sentences.append(
                 f"Asked for its rules, it states {first.mean:.2f} of them in the first round and"
                 f" {last.mean:.2f} in the last."
@@ -125,7 +126,7 @@ def _group(model: ModelLoss, grouping: Grouping, group: str) -> LossRow | None:
 def _cell(row: LossRow | None) -> str:
     if row is None or row.change.mean is None or row.first.mean is None or row.last.mean is None:
         return ""
-    if row.change.n < _FEWEST:
+    if row.change.n < _MIN_CONVERSATIONS:
         return "too few"
     change = f"{row.change.mean:+.2f} [{row.change.low:+.2f}, {row.change.high:+.2f}]"
     return f"{row.first.mean:.2f} → {row.last.mean:.2f}, {change}, {row.verdict}"

@@ -12,7 +12,7 @@ from tabled.reading import interval, markdown, points, read
 from holdfast import methods
 from holdfast.analysis.verdicts import MIN_SAMPLES
 
-FEW = 10  # minimum conversations for a category to be shown with an interval
+MIN_CONVERSATIONS_SHOWN = 10  # minimum conversations for a category to be shown with an interval
 SIDES = {
     "scripted": "scripted messages",
     "suite": "a user model under another prompt",
@@ -70,7 +70,8 @@ def real_drift_table() -> str:
                 f"{100 * run['cut']:.0f}%",
             ]
         )
-    count, sides = record["runs"][0]["conversations"], {run["user"] for run in record["runs"]}
+    count = record["runs"][0]["conversations"]
+    sides = {run["user"] for run in record["runs"]}
     only = f" --side {record['runs'][0]['user']}" if len(sides) == 1 else ""
     adopted = [
         f"{interval(run['adoption_change'])} (seed {run['seed']})"
@@ -103,7 +104,8 @@ def real_decay_table() -> str:
             ("the average over heads", decay["average"]),
             (f"head {layer}.{head}, chosen on the same dialogs", decay["head"]),
         ):
-            within, between = changes["within_turns"], changes["between_turns"]
+            within = changes["within_turns"]
+            between = changes["between_turns"]
             even = f"{within['uniform']['mean']:+.2f} and {between['uniform']['mean']:+.2f}"
             cells = [interval(within["real"]), interval(between["real"]), even]
             rows.append([SIDES[run["user"]], name, *cells])
@@ -146,16 +148,20 @@ def by_category(record: dict) -> list[str]:
     head = [f"seed {run['seed']}: rounds 1 / 4 / 8, change (n)" for run in runs]
     rows = [["category", *head]]
     categories = runs[0]["categories"]
-    shown = [name for name in categories if categories[name]["conversations"] >= FEW]
+    shown = [
+        name for name in categories if categories[name]["conversations"] >= MIN_CONVERSATIONS_SHOWN
+    ]
     for category in shown:
         cells = []
         for run in runs:
-            cell, count = run["categories"][category], run["categories"][category]["conversations"]
-            change = f", {interval(cell['change'])}" if count >= FEW else ""
+            cell = run["categories"][category]
+            count = run["categories"][category]["conversations"]
+            change = f", {interval(cell['change'])}" if count >= MIN_CONVERSATIONS_SHOWN else ""
             cells.append(f"{fall(cell['stability'])}{change} ({count})")
         rows.append([category, *cells])
     head = (
-        f"With scripted messages, by category, of those with at least {FEW} conversations"
+        "With scripted messages, by category, of those with at least"
+        f" {MIN_CONVERSATIONS_SHOWN} conversations"
         " ([all](RESULTS/smollm2_drift.json)):"
     )
     return [head, "", *markdown(rows)]
@@ -324,7 +330,8 @@ def front_door(way: str) -> str:
 def front_serve() -> str:
     """The README's server, with a request and its reply, and its playground."""
     record = read("front_door")
-    served, kept = record["serve"], record["playground"]["kept"]
+    served = record["serve"]
+    kept = record["playground"]["kept"]
     address = "http://127.0.0.1:8000/v1/chat/completions"
     body = json.dumps(served["request"], ensure_ascii=False).replace("'", "\\u0027")
     request = f"curl {address} -H 'Content-Type: application/json' -d '{body}'"

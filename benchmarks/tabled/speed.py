@@ -27,7 +27,8 @@ UNITS = {
 }
 VLLM_PROMPT = "4 sentences"
 VLLM_WORK = "a decoding step"  # first tokens vary widely
-SCALING_GPU, SCALING_LENGTH = "H100 80 GB SXM", 150
+SCALING_GPU = "H100 80 GB SXM"
+SCALING_LENGTH = 150
 ASSUMED = "\n".join(
     (
         "- **Tokens** counted conversation by conversation. The default model's small "
@@ -201,7 +202,8 @@ def _step_lines(record: dict, model: str, processor: str) -> list[str]:
 
 def gpu_table() -> str:
     """A decode step, and a pass over a prompt, on a GPU."""
-    step, record = read("gpu/decode_step"), read("gpu/attention_8b")
+    step = read("gpu/decode_step")
+    record = read("gpu/attention_8b")
     rows = {row["work"].removeprefix("bfloat16, "): row for row in record["rows"]}
     lines = ["| what | unsteered | split-softmax | boost |", "| --- | --- | --- | --- |"]
     for row in step["steps"]:
@@ -253,7 +255,8 @@ def layers_line() -> str:
 def cluster_table() -> str:
     """How a simulated cluster scales with its number of engines."""
     record = read("cluster")
-    head, rows = record["head"], record["simulated"]
+    head = record["head"]
+    rows = record["simulated"]
     lines = [
         f"`python benchmarks/cluster.py`: {head['conversations']:,} conversations,"
         f" {record['model']} on {record['gpus']} per engine, replies of {record['reply_tokens']}"
@@ -367,13 +370,15 @@ def scaling_table(gpu: str | None = None) -> str:
     one kind of GPU with replies of one length.
     """
     record = read("scaling")
-    count, lengths = record["conversations"], record["tokens"]
+    count = record["conversations"]
+    lengths = record["tokens"]
 
     def millions(length: str, name: str) -> str:
         return f"{lengths[length][name] * count / 1e6:,.0f} M"
 
     def hours(row: dict, name: str) -> str:
-        best, worst = row[name]["best"], row[name]["worst"]
+        best = row[name]["best"]
+        worst = row[name]["worst"]
         return f"{best:,.1f} to {worst:,.1f}"
 
     lines = [
@@ -542,7 +547,8 @@ def profiling_table() -> str:
 def census_page() -> str:
     """The classes of transformers, and which of them can be steered."""
     record = read("census")
-    counts, in_engine = record["counts"], record["engine_counts"]
+    counts = record["counts"]
+    in_engine = record["engine_counts"]
     alone = sum(row["engine"] != "not run" for row in record["rows"] if row.get("engine_alone"))
     return "\n".join(
         [
@@ -604,7 +610,8 @@ def _census_row(row: dict) -> str:
 def census_line() -> str:
     """How many classes of transformers can be steered."""
     record = read("census")
-    counts, in_engine = record["counts"], record["engine_counts"]
+    counts = record["counts"]
+    in_engine = record["engine_counts"]
     return (
         f"Of the {counts['exact'] + counts['refused']} causal classes in transformers that can be"
         f" built small, {counts['exact']} can be steered in a block, each checked against the"
@@ -721,7 +728,8 @@ def vllm_table() -> str:
 def proxy_line() -> str:
     """The time that the proxy adds to a stream, and the streams that it lost."""
     record = read("proxy")
-    added, late = record["added_ms"], record["added_p95_ms"]
+    added = record["added_ms"]
+    late = record["added_p95_ms"]
     faults = record["faults"]["proxied"]
     failed = [kind for kind in faults if kind != "healthy"]
     as_direct = sum(faults[kind]["as_direct"] for kind in failed)

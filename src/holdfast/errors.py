@@ -34,7 +34,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 # around the name and the JSON value of an option in a message; no text contains noncharacters
-_OPENS, _CLOSES = "\ufdd0", "\ufdd1"
+_OPENS = "\ufdd0"
+_CLOSES = "\ufdd1"
 _OPTION = re.compile(f"{_OPENS}([a-z_]+)=(.*?){_CLOSES}", re.DOTALL)
 
 # words an option, given its neutral name and its value, which is None if the message has none
@@ -78,7 +79,9 @@ class HoldfastError(Exception):
         self, message: str, *, option: str = "", value: object = None, allowed: object = None
     ) -> None:
         super().__init__(message)
-        self.option, self.value, self.allowed = option, value, allowed
+        self.option = option
+        self.value = value
+        self.allowed = allowed
 
     def __str__(self) -> str:
         return self.worded(as_argument)
@@ -109,7 +112,10 @@ class UnknownName(UsageError):
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], owner: str = ""):
-        self.kind, self.name, self.known, self.owner = kind, name, sorted(known), owner
+        self.kind = kind
+        self.name = name
+        self.known = sorted(known)
+        self.owner = owner
         near = difflib.get_close_matches(name, self.known, n=1, cutoff=0.55)
         self.suggestion = near[0] if near else None
         choices = f"choose from: {', '.join(self.known)}."

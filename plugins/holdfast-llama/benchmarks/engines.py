@@ -35,7 +35,9 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as the command line does, before torch
 
 ROOT = Path(__file__).parents[3]
-OURS, PLUGIN, SERVER = "torch", "llama", "llama-server"
+OURS = "torch"
+PLUGIN = "llama"
+SERVER = "llama-server"
 SLOTS, SLOT_TOKENS = 16, 4096
 CHAT = [
     {"role": "system", "content": "You are a helpful assistant. Answer in three sentences."},
@@ -81,16 +83,20 @@ def play(arguments: argparse.Namespace) -> dict[str, Any]:
     )
     suite = drift.load_suite(arguments.suite)
     with tempfile.TemporaryDirectory() as folder:
-        wall, cpu = time.perf_counter(), cpu_of(arguments.pid)
+        wall = time.perf_counter()
+        cpu = cpu_of(arguments.pid)
         records = drift.run(model, suite, folder, settings).records
-        wall, cpu = time.perf_counter() - wall, cpu_of(arguments.pid) - cpu
+        wall = time.perf_counter() - wall
+        cpu = cpu_of(arguments.pid) - cpu
     texts = [turn.text for record in records for turn in record.turns[1:]]
     texts += [probe.reply for record in records for probe in record.probes]
     tokens = count(texts, arguments.model)
     greedy = holdfast.Sampling(0, max_new_tokens=arguments.max_new_tokens)
-    chat_wall, chat_cpu = time.perf_counter(), cpu_of(arguments.pid)
+    chat_wall = time.perf_counter()
+    chat_cpu = cpu_of(arguments.pid)
     (reply,) = model.generate_batch([Request(CHAT, sampling=greedy)])
-    chat_wall, chat_cpu = time.perf_counter() - chat_wall, cpu_of(arguments.pid) - chat_cpu
+    chat_wall = time.perf_counter() - chat_wall
+    chat_cpu = cpu_of(arguments.pid) - chat_cpu
     return {
         "engine": arguments.only,
         "seconds_to_load": round(loaded, 2),

@@ -41,7 +41,8 @@ WAYS = {
     "boost, 10 heads": (True, False, "boost:factor=4,heads={heads}", False),
 }
 OURS = "holdfast, bfloat16"
-MEMORY, MEMORY_ROWS = ("llama.cpp, flash attention", "boost, traced", OURS), 8
+MEMORY = ("llama.cpp, flash attention", "boost, traced", OURS)
+MEMORY_ROWS = 8
 
 
 def file_of(kind: str, folder: Path) -> Path:
@@ -85,7 +86,9 @@ class Way:
 
         steers, flash, spec, trace = WAYS[name]
         heads = "/".join(f"{layer}.{layer % 9}" for layer in range(0, 30, 3))
-        self.methods, self.trace, self.rows = parse(spec.format(heads=heads)), trace, rows
+        self.methods = parse(spec.format(heads=heads))
+        self.trace = trace
+        self.rows = rows
         columns = PROMPT + STEPS + 4
         self.context = NativeContext(model, rows, columns, threads, steers=steers, flash=flash)
 
@@ -116,7 +119,9 @@ class OurEngine:
     def __init__(self, model: Any, rows: int, spec: str = "boost:factor=4"):
         from holdfast.methods import parse
 
-        self.model, self.rows, self.methods = model, rows, parse(spec)
+        self.model = model
+        self.rows = rows
+        self.methods = parse(spec)
 
     def prefill(self) -> int:
         from holdfast.generation.rows import Row, Stream
@@ -222,7 +227,8 @@ def main() -> None:
 
     llama_cpp._logger.set_verbose(False)
     args.folder.mkdir(parents=True, exist_ok=True)
-    kinds, many = args.kind or KINDS, args.rows or ROWS
+    kinds = args.kind or KINDS
+    many = args.rows or ROWS
     if args.memory_of:
         print(memory(kinds[0], many[0], args.memory_of, args.threads, args.folder))
         return

@@ -26,7 +26,8 @@ def context_of(model, rows=4, **options):
 
 def forward(context, stream, prompt, spec="none", trace=False, follow=()):
     """The logits after a prompt, and after each token of `follow`."""
-    methods, logits = parse(spec), []
+    methods = parse(spec)
+    logits = []
     row = SteeredRow(stream, 0, prompt.span_mask, methods, trace)
     count = len(prompt.token_ids)  # all of them: rounding depends on the rows of the product
     logits.append(context.decode([row], [prompt.token_ids], count).logits[0, -1])
@@ -51,7 +52,9 @@ def stock(path, prompt, follow, flash):
 @pytest.mark.parametrize("kind", ("Q8_0", "Q4_1", "BF16"))
 def test_neutral_methods_are_bit_identical_to_stock(in_llama, file_of, prompts, kind):
     """With and without a trace; and, in a context that does not steer, with flash attention."""
-    model, prompt, follow = in_llama(kind), prompts[2], (70, 80, 90)
+    model = in_llama(kind)
+    prompt = prompts[2]
+    follow = (70, 80, 90)
     want = stock(file_of(kind), prompt, follow, flash=False)
     context = context_of(model)
     for spec, trace in (("none", False), ("none", True), ("boost:factor=1", True)):
@@ -64,7 +67,8 @@ def test_neutral_methods_are_bit_identical_to_stock(in_llama, file_of, prompts, 
 
 
 def test_a_row_is_bit_identical_alone_and_in_a_batch(in_llama, prompts):
-    context, follow = context_of(in_llama("Q8_0"), 3), (70, 80, 90, 100)
+    context = context_of(in_llama("Q8_0"), 3)
+    follow = (70, 80, 90, 100)
     specs = ("boost:factor=4", "none", "split-softmax:exponent=0.5,heads=1.2")
     alone = []
     for prompt, spec in zip(prompts, specs, strict=True):
@@ -82,7 +86,9 @@ def test_a_row_is_bit_identical_alone_and_in_a_batch(in_llama, prompts):
 
 
 def test_a_restored_stream_continues_bit_for_bit(in_llama, prompts):
-    context, prompt, follow = context_of(in_llama("Q8_0")), prompts[1], (70, 80, 90)
+    context = context_of(in_llama("Q8_0"))
+    prompt = prompts[1]
+    follow = (70, 80, 90)
     want = forward(context, 0, prompt, "boost:factor=4", follow=follow)
     context.crop(0, len(prompt.token_ids))
     saved = context.save(0)
@@ -98,7 +104,8 @@ def test_a_restored_stream_continues_bit_for_bit(in_llama, prompts):
 
 def test_copied_weights_give_bit_identical_results(in_llama, prompts):
     """As they are on a GPU."""
-    context, copied = context_of(in_llama("Q8_0")), context_of(in_llama("Q8_0"))
+    context = context_of(in_llama("Q8_0"))
+    copied = context_of(in_llama("Q8_0"))
     copied.weights.on_host = False
     found = [
         forward(each, 0, prompts[0], "boost:factor=4", True, (70,)) for each in (context, copied)
@@ -110,7 +117,8 @@ def test_copied_weights_give_bit_identical_results(in_llama, prompts):
 def test_an_error_in_the_callback_reaches_the_caller_and_the_context_survives(
     in_llama, prompts, monkeypatch
 ):
-    context, prompt = context_of(in_llama("Q8_0")), prompts[0]
+    context = context_of(in_llama("Q8_0"))
+    prompt = prompts[0]
     want = forward(context, 0, prompt, "boost:factor=4", follow=(70, 80))
     context.crop(0, 0)
     forward(context, 0, prompt, "boost:factor=4", follow=(70,))

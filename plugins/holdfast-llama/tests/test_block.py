@@ -78,7 +78,8 @@ def test_a_second_reply_in_a_block_reuses_the_prefix_and_is_unchanged(llama, mon
 def test_the_span_can_be_given_in_tokens(llama, here):
     messages = CHATS[0]
     mask = render(messages, here.tokenizer).span_mask
-    first, last = mask.index(True), len(mask) - mask[::-1].index(True)
+    first = mask.index(True)
+    last = len(mask) - mask[::-1].index(True)
     replies = []
     for hold in (messages, [(first, last)]):
         with holdfast_llama.steering(llama, hold, "split-softmax:exponent=0.3"):

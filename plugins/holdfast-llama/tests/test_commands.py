@@ -141,7 +141,8 @@ def test_a_server_gives_each_of_many_mixed_requests_its_own_reply(file_of, in_ll
         }
         for number, request in enumerate(requests)
     ]
-    file, options = file_of("F32"), ("--engine", "context=1024", "--engine", "cache=f32")
+    file = file_of("F32")
+    options = ("--engine", "context=1024", "--engine", "cache=f32")
     order = [(7 * number) % 60 for number in range(REQUESTS)]
     server = served("--model", f"llama:{file}", "--default-method", "boost:factor=2", *options)
     with server as url, ThreadPoolExecutor(24) as pool:

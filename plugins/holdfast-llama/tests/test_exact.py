@@ -21,7 +21,8 @@ def logits_of(model, request, reply, count):
     """The last logits of a chat followed by tokens of a reply, as the engine computes them."""
     (given,) = run_sync(model.session().score_inputs([request], [["x"]]))
     reading = StreamState(given.stream, list(reply))
-    slots, group = model.runner.slots(), StreamGroup([reading], model.runner.device)
+    slots = model.runner.slots()
+    group = StreamGroup([reading], model.runner.device)
     slots.open(None)
     with torch.inference_mode():
         return model.runner.forward_slots(slots, range(1), group, count).logits[0]
@@ -38,7 +39,8 @@ def test_logits_masses_and_replies_match_holdfast(in_llama, here, method):
         assert got.trace.mass.shape == want.trace.mass.shape
         assert (got.trace.mass - want.trace.mass).abs().max() < MASS
         assert torch.allclose(got.trace.uniform, want.trace.uniform)
-    request, reply = requests[0], wanted[0].token_ids
+    request = requests[0]
+    reply = wanted[0].token_ids
     count = len(wanted[0].prompt_ids) + len(reply)
     ours, theirs = (logits_of(model, request, reply, count) for model in (here, in_llama()))
     assert (ours - theirs).abs().max() < LOGITS
@@ -68,7 +70,9 @@ def test_dialogs_continue_and_fork_as_they_do_in_holdfast(in_llama, here, method
     for messages in CHATS[:2]:
         replies = []
         for model in (here, in_llama()):
-            session, dialog, said = model.session(), list(messages), []
+            session = model.session()
+            dialog = list(messages)
+            said = []
             for turn in range(3):
                 sampling = Sampling(temperature=0.8, max_new_tokens=16)
                 keep = Request(dialog, method, sampling, turn, thread="a", keep=True, trace=True)

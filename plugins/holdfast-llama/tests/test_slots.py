@@ -26,7 +26,8 @@ def model(file_of):
 @pytest.fixture
 def passes(monkeypatch):
     """The rows and the longest new tokens of each pass."""
-    made, decode = [], NativeContext.decode
+    made = []
+    decode = NativeContext.decode
 
     def counted(self, rows, tokens, logits=1):
         made.append((len(rows), max(map(len, tokens))))
@@ -112,7 +113,8 @@ def test_a_context_grows_and_keeps_its_rows(model):
     first = pool.take(True, 100)
     assert first.context.columns == 512 and first.context.rows == 8
     first.context.decode([SteeredRow(first.stream, 0, (True,) * 9)], [list(range(10, 19))])
-    before, saved = first.context, first.context.save(first.stream)
+    before = first.context
+    saved = first.context.save(first.stream)
     second = pool.take(True, 700)
     assert second.context is first.context is not before and second.context.columns == 1024
     assert bits(first.context.save(first.stream)) == bits(saved)

@@ -115,14 +115,18 @@ def run(llm: Any, case: Case, spec: str | None) -> dict[str, float]:
         prompt = [(row * 7919 + place * 104729) % words for place in range(case.context)]
         engine.add_request(str(row), tokens_input(prompt), sampling)
     start = before = time.perf_counter()
-    first, full, drew = 0.0, list[float](), 0
+    first = 0.0
+    full = list[float]()
+    drew = 0
     while engine.has_unfinished_requests():
-        outputs, now = engine.step(), time.perf_counter()
+        outputs = engine.step()
+        now = time.perf_counter()
         if len(outputs) == case.rows:
             first = first or now - start
             if drew == case.rows:  # no prompt was read in this step
                 full.append(now - before)
-        before, drew = now, len(outputs)
+        before = now
+        drew = len(outputs)
     return {"first_seconds": first, "step_seconds": statistics.median(full)}
 
 

@@ -114,7 +114,9 @@ def reference(
     for first, last in ranges:
         mask[0, first:last] = True
     steering = BatchSteering(mask, [compile_methods(parse(spec))], trace=True)
-    cached, logits, masses = None, [], []
+    cached = None
+    logits = []
+    masses = []
     for piece in [list(ids[:prompt]), *([token] for token in ids[prompt:])]:
         with steered(steering) if ranges else nullcontext() as state:
             passed = model().hf_model(

@@ -18,8 +18,12 @@ from holdfast_vllm.wire import Admitted
 
 from holdfast.methods import compile_methods, parse
 
-HEADS, GROUPS, SIZE, PAGE = 4, 2, 32, 16
-CONTEXTS, QUERIES = [40, 21, 33, 18], [1, 21, 1, 5]
+HEADS = 4
+GROUPS = 2
+SIZE = 32
+PAGE = 16
+CONTEXTS = [40, 21, 33, 18]
+QUERIES = [1, 21, 1, 5]
 SLOTS = [7, 2, 11, 0]  # of the new runner, for the rows of the batch
 SCALE = SIZE**-0.5
 
@@ -40,7 +44,8 @@ def flash(q, k, v, out, cu_seqlens_q, seqused_k, softmax_scale, block_table, **o
     assert options["causal"] and options["return_softmax_lse"]
     lse = torch.zeros(q.shape[1], len(q))
     for row in range(len(seqused_k)):
-        first, end = cu_seqlens_q[row].item(), cu_seqlens_q[row + 1].item()
+        first = cu_seqlens_q[row].item()
+        end = cu_seqlens_q[row + 1].item()
         scores, values = scores_of(q[first:end], k, v, block_table[row], seqused_k[row].item())
         out[first:end] = (scores.softmax(-1) @ values).transpose(0, 1)
         lse[:, first:end] = scores.logsumexp(-1)
@@ -79,14 +84,16 @@ def literal(query, cache, pages, length, row, layer):
     """The outputs [query, head, size] of one row from its scores, and its mass [head, query]."""
     keys, values = cache.transpose(1, 2).split(SIZE, dim=-1)
     scores, value = scores_of(query, keys, values, pages, length)
-    weights, mass = scores.softmax(-1), None
+    weights = scores.softmax(-1)
+    mass = None
     if row is not None:
         three = needs_three(row)
         positions = length - len(query) + torch.arange(len(query))
         seen = Sight(members([row], length, three), positions[None])
         shift = shift_of((row.methods,), layer, HEADS, three)
         moved, masses = move_weights(scores.nan_to_num(neginf=0)[None], seen, shift, True)
-        weights, mass = moved[0], masses[0]
+        weights = moved[0]
+        mass = masses[0]
     return (weights @ value).transpose(0, 1), mass
 
 
@@ -122,7 +129,8 @@ def test_rows_of_the_new_runner_are_steered(monkeypatch, layer):
     IMPL.forward(named, query, None, None, cache, metadata, output)
     for number, slot in enumerate(SLOTS):
         own = slice(starts[number], starts[number + 1])
-        row, length = ROWS.get(slot), CONTEXTS[number]
+        row = ROWS.get(slot)
+        length = CONTEXTS[number]
         want, mass = literal(query[own], cache, pages[number], length, row, layer)
         torch.testing.assert_close(output[own], want, rtol=0, atol=1e-5)
         if row is not None and row.trace:
@@ -133,7 +141,10 @@ def test_rows_of_the_new_runner_are_steered(monkeypatch, layer):
 def test_a_replayed_step_steers_the_current_rows(monkeypatch):
     """The captured plan serves all steps, as in a CUDA graph: only its buffers are rewritten."""
     monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash, raising=False)
-    draw, engine, rows, layer = torch.Generator().manual_seed(0), Engine(), 4, 3
+    draw = torch.Generator().manual_seed(0)
+    engine = Engine()
+    rows = 4
+    layer = 3
     builder = builder_of(engine, Buffers.of(6, [0, 1, 2, 3], HEADS, torch.device("cpu")))
     starts = torch.arange(rows + 1, dtype=torch.int32)
     pages = torch.randperm(16, generator=draw)[: rows * 3].reshape(rows, 3).int()
@@ -170,7 +181,8 @@ def test_a_replayed_step_steers_the_current_rows(monkeypatch):
         output = torch.full_like(query, torch.nan)
         IMPL.forward(named, query, None, None, cache, metadata, output)
         for number, slot in enumerate(SLOTS):
-            row, length = there.get(slot), int(lengths[number])
+            row = there.get(slot)
+            length = int(lengths[number])
             want, mass = literal(
                 query[number : number + 1], cache, pages[number], length, row, layer
             )

@@ -47,7 +47,8 @@ def attended(query, keys, values, pages, length, scaling):
     """Scores [head, key] of one query and its values, in float64."""
     places = torch.arange(length)
     chosen = pages[places // PAGE].long(), places % PAGE
-    key, value = keys[chosen].double().cpu(), values[chosen].double().cpu()
+    key = keys[chosen].double().cpu()
+    value = values[chosen].double().cpu()
     repeats = query.shape[0] // key.shape[1]
     key, value = (part.repeat_interleave(repeats, 1) for part in (key, value))
     return torch.einsum("hd,khd->hk", query.double().cpu(), key) * scaling, value
@@ -89,17 +90,21 @@ def test_outputs_match_the_formula(heads, groups, size, dtype):
     keys, values, pages = paged(contexts, groups, size, dtype, draw)
     total = sum(count for _, count, *_ in RUNS) + 2  # two queries of unsteered rows
     query = torch.randn(total, heads, size, generator=draw).to(dtype).to(DEVICE)
-    scaling, starts, first = size**-0.5, [], 1
+    scaling = size**-0.5
+    starts = []
+    first = 1
     for _, count, *_ in RUNS:
         starts.append(first)
         first += count
     output = torch.zeros_like(query)
     lse = torch.zeros(heads, total, device=DEVICE)
-    want, masses = {}, {}
+    want = {}
+    masses = {}
     table = entries(len(RUNS), heads)
     for number, (context, count, ranges, generated) in enumerate(RUNS):
         for index in range(count):
-            at, length = starts[number] + index, context - count + index + 1
+            at = starts[number] + index
+            length = context - count + index + 1
             scores, value = attended(query[at], keys, values, pages[number], length, scaling)
             lse[:, at] = scores.logsumexp(-1).float()
             output[at] = torch.einsum("hk,khd->hd", scores.softmax(-1), value).to(dtype)

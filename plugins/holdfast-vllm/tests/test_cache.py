@@ -4,7 +4,8 @@ import pytest
 from conftest import CHATS, FLOAT32, compare, engine, finish, sampling, span_of, submit
 from holdfast_vllm.wire import Admitted
 
-BOOST, POWER = "boost:factor=4", "split-softmax:exponent=0.3"
+BOOST = "boost:factor=4"
+POWER = "split-softmax:exponent=0.3"
 
 
 @pytest.fixture
@@ -22,7 +23,8 @@ def run(llm, spec, **extra):
 
 def test_the_cache_is_shared_only_under_the_same_setting(llm):
     span = span_of(CHATS[2])
-    first, again = run(llm, BOOST), run(llm, BOOST)
+    first = run(llm, BOOST)
+    again = run(llm, BOOST)
     assert first.num_cached_tokens == 0
     assert again.num_cached_tokens >= 64
     assert compare(again, span, BOOST)[0] < FLOAT32

@@ -37,7 +37,8 @@ def free_port():
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    port, log = free_port(), tmp_path_factory.mktemp("server") / "log"
+    port = free_port()
+    log = tmp_path_factory.mktemp("server") / "log"
     with log.open("w") as output:
         server = subprocess.Popen(
             [*SERVER, *OPTIONS, "--host", "127.0.0.1", "--port", str(port)],
@@ -238,7 +239,8 @@ def test_requests_over_the_wire_are_answered_as_locally(url):
         Request(CHATS[1][1:], (), short, 9),
     ]
     remote = holdfast.connect(f"{url}/v1")
-    replies, wanted = remote.generate_batch(requests), model().generate_batch(requests)
+    replies = remote.generate_batch(requests)
+    wanted = model().generate_batch(requests)
     for reply, want in zip(replies, wanted, strict=True):
         assert (reply.text, reply.stop_reason) == (want.text, want.stop_reason)
         assert reply.token_masses == pytest.approx(want.token_masses, abs=1e-5)

@@ -11,9 +11,11 @@ from holdfast_vllm.wire import Admitted
 
 def test_rows_come_and_go_and_each_keeps_its_own_tokens():
     """Every slot holds the tokens of its row, or says that it holds none."""
-    draw, pool = random.Random(0), SlotPool(tokens=4)
+    draw = random.Random(0)
+    pool = SlotPool(tokens=4)
     cache = torch.zeros(64, 1, 16, 4)
-    marks, running = {}, []
+    marks = {}
+    running = []
     for _ in range(200):
         running = [row for row in running if draw.random() < 0.8]
         running += [Admitted((), ((0, 1),), 1) for _ in range(draw.randrange(3))]
@@ -34,7 +36,8 @@ def test_rows_come_and_go_and_each_keeps_its_own_tokens():
 
 
 def test_slots_of_remaining_rows_stay_filled():
-    pool, cache = SlotPool(tokens=4), torch.zeros(64, 1, 16, 4)
+    pool = SlotPool(tokens=4)
+    cache = torch.zeros(64, 1, 16, 4)
     rows = [Admitted((), ((0, 1),), 1) for _ in range(4)]
     pool.assign(rows)
     pool.copies(0, cache, room=1e9).filled[:] = [4, 4, 4, 4]

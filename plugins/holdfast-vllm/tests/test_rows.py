@@ -22,7 +22,9 @@ def test_two_hundred_requests_of_random_lengths_with_aborts():
     draw = random.Random(0)
     llm = engine(max_num_seqs=16)
     core = llm.llm_engine
-    waiting, finished, aborted = list(range(REQUESTS)), {}, set()
+    waiting = list(range(REQUESTS))
+    finished = {}
+    aborted = set()
     specs = {number: draw.choice(SPECS) for number in waiting}
     names = {}
     chosen = {number: draw.randrange(2) for number in waiting}
@@ -45,13 +47,15 @@ def test_two_hundred_requests_of_random_lengths_with_aborts():
     assert len(aborted) > 10
     assert len(finished) + len(aborted - finished.keys()) == REQUESTS
     for number, output in finished.items():
-        span, spec = span_of(CHATS[chosen[number]]), specs[number]
+        span = span_of(CHATS[chosen[number]])
+        spec = specs[number]
         off, _ = compare(output, span if spec else (), spec or "none")
         assert off < FLOAT32, (number, spec)
 
 
 def test_two_engines_in_one_process_are_independent():
-    steered, plain = engine(), engine(max_num_seqs=4)
+    steered = engine()
+    plain = engine(max_num_seqs=4)
     submit(steered, "a", CHATS[0], sampling({"holdfast": "boost:factor=4"}))
     submit(plain, "b", CHATS[0], sampling(None))
     outputs = {}

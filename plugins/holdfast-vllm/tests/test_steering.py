@@ -112,7 +112,8 @@ def test_bfloat16(answer):
 
 @pytest.mark.parametrize("spec", ["none", "split-softmax:exponent=0.5", "pasta:alpha=0.05"])
 def test_mass_matches_holdfast(spec):
-    llm, name = engine(), f"traced {spec}"
+    llm = engine()
+    name = f"traced {spec}"
     submit(llm, name, CHATS[0], sampling({"holdfast": spec, "holdfast_trace": 1}))
     output = finish(llm)[name]
     kept = llm.collective_rpc("holdfast_mass", args=(name,))[0]

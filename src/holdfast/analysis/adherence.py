@@ -308,7 +308,8 @@ def _survival(scores: RuleScores) -> Survival:
     shares = curve.probabilities[events]
     numbers = curve.quantiles[events].astype(int)
     half = np.flatnonzero(shares <= 0.5)
-    low, high = interval.low.probabilities[events], interval.high.probabilities[events]
+    low = interval.low.probabilities[events]
+    high = interval.high.probabilities[events]
     undefined = np.isnan(high)  # once no dialog is left; the last bound still holds
     high[undefined] = high[~undefined][-1] if not undefined.all() else 1.0
     median = int(numbers[half[0]]) if len(half) else None

@@ -12,10 +12,11 @@ from holdfast.measures.text import fold, words_of
 from holdfast.records import Conversation
 from holdfast.records.conversation import GIVEN, NO_NEWS_FROM
 
-_MANY_NON_WORDS = 1 / 3  # their share from which a reply is broken
+_BROKEN_NON_WORD_SHARE = 1 / 3  # their share from which a reply is broken
 # languages whose words are accepted besides English: so many of the likeliest, if at least as
 # probable as this
-_LIKELIEST, _POSSIBLE = 3, 0.01
+_LIKELIEST = 3
+_POSSIBLE = 0.01
 # a reply that is so certainly in a language without a word list is not judged by its words
 _CERTAIN_LANGUAGE = 0.9
 _SPELLED_OUT = re.compile(r"(?<![^\W_])[^\W\d_](?:[-‐‑][^\W\d_]){3,}(?![^\W_])")  # "s-p-e-l-t"
@@ -35,7 +36,9 @@ def broken_share(record: Conversation) -> float:
 def is_broken(text: str) -> bool:
     """Whether a reply is empty, loops, or consists largely of non-words."""
     return (
-        not text.strip() or loops(text) >= NO_NEWS_FROM or non_word_share(text) >= _MANY_NON_WORDS
+        not text.strip()
+        or loops(text) >= NO_NEWS_FROM
+        or non_word_share(text) >= _BROKEN_NON_WORD_SHARE
     )
 
 

@@ -19,7 +19,7 @@ from holdfast.records import CapabilityConversation, Run, read_run
 from holdfast.records.identity import CalibrationIdentity
 
 LETTERS = "ABCD"  # label the choices of a question that is answered in writing
-MOST_BROKEN = 5  # percentage points of additional broken replies that a method may cause
+MAX_ADDED_BROKEN = 5  # percentage points of additional broken replies that a method may cause
 FOLDERS = ("stability", "capability")  # the two runs of a calibration
 
 
@@ -102,9 +102,9 @@ class Calibration:
         )
 
     def breaks_replies(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> bool:
-        """Whether broken replies clearly increase by more than `MOST_BROKEN` points."""
+        """Whether broken replies clearly increase by more than `MAX_ADDED_BROKEN` points."""
         more = self.breaks(candidate, keep)
-        return within(more, -math.inf, MOST_BROKEN) == CONTRADICTED
+        return within(more, -math.inf, MAX_ADDED_BROKEN) == CONTRADICTED
 
     def mean_drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
         """The mean points lost, 0 for "none"; NaN if nothing was asked."""

@@ -7,12 +7,13 @@ from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import PromptCheck
 from holdfast.analysis.sequential import UNDECIDED, conversations_needed
 
-MOST_NEEDED = 2000  # conversations; nobody waits longer for a verdict
+MAX_CONVERSATIONS_FORECAST = 2000  # conversations; nobody waits longer for a verdict
 
 
 def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
     """Conversations per prompt that would decide if scores continued as so far; None: too many."""
-    bar, needed = terms.min_stability, 0
+    bar = terms.min_stability
+    needed = 0
     for checked in checks:
         rules: list[str | None] = [*checked.undecided_rules(terms)]
         if bar is None or (checked.verdict != UNDECIDED and not rules):
@@ -20,7 +21,7 @@ def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
         scores = cell_scores(checked.records, max(cell.round for cell in checked.cells))
         for rule in rules or [None]:
             values = scores.values if rule is None else scores.of_rule(rule).values
-            count = conversations_needed(values, bar, checked.error, MOST_NEEDED)
+            count = conversations_needed(values, bar, checked.error, MAX_CONVERSATIONS_FORECAST)
             if count is None:
                 return None
             needed = max(needed, count)

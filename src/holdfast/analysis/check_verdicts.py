@@ -26,7 +26,9 @@ from holdfast.analysis.sequential import (
 from holdfast.records import Conversation
 from holdfast.records.run_summary import CheckedCell, PromptComparison, RuleComparison
 
-MOST_LOST = 0.1  # the share of replies that may be lost before an open verdict is put down to it
+MAX_LOST_SHARE = (
+    0.1  # the share of replies that may be lost before an open verdict is put down to it
+)
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,8 @@ def _check(
     error: float,
     comparison: PromptComparison | None,
 ) -> PromptCheck:
-    scores, bar = cell_scores(records, rounds), terms.min_stability
+    scores = cell_scores(records, rounds)
+    bar = terms.min_stability
     rules = [rule for rule in scores.rules if rule is not None]
     decision: Decision | None = None
     by_rule: dict[str, Decision] = {}
@@ -222,7 +225,7 @@ def _is_measured(scores: CellScores) -> bool:
 
 
 def _too_many_lost(lost: int, asked: int) -> bool:
-    return lost > MOST_LOST * asked
+    return lost > MAX_LOST_SHARE * asked
 
 
 def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float) -> CheckedCell:
@@ -253,7 +256,8 @@ def _check_rule(
         is_measured: whether the rule has scores, and few were lost.
     """
     cells = [cell for cell in checked.cells if cell.rule == rule]
-    lowest, comparison = _lowest(cells), checked.comparison
+    lowest = _lowest(cells)
+    comparison = checked.comparison
     compared = comparison.rules if comparison else ()
     of_rule = next((item for item in compared if item.rule == rule), None)
     verdicts = [] if bar is None else [cell_verdict(cell, bar) for cell in cells]

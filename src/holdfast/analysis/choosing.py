@@ -78,8 +78,10 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     recommended.
     """
     budget = ranges.Range(0).check("calibrate", "budget", budget)
-    choosing, reporting = ~calibration.report, calibration.report
-    none, others = calibration.none, calibration.candidates[1:]
+    choosing = ~calibration.report
+    reporting = calibration.report
+    none = calibration.none
+    others = calibration.candidates[1:]
     if any(np.isnan(none.capability[half]).all() for half in (choosing, reporting)):
         raise UsageError(
             "One half of the conversations has no question, so no cost can be read there; ask more"
@@ -135,7 +137,8 @@ def _margin(
     calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray, spread: float
 ) -> float:
     """Standard errors by which the gain exceeds 0 or the cost stays within budget: the smaller."""
-    gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
+    gain = calibration.gain(candidate, keep)
+    drop = calibration.drop(candidate, keep)
     room = budget - (drop.mean or 0.0)
     return min(
         _standard_errors(gain.mean or 0.0, gain.sd or 0.0, gain.n),
@@ -166,7 +169,8 @@ def _near(
 
 def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray) -> str:
     """Why these conversations do not show a gain within the budget; "" if they do."""
-    gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
+    gain = calibration.gain(candidate, keep)
+    drop = calibration.drop(candidate, keep)
     if few := verdicts.too_few(gain) or verdicts.too_few(drop):
         return few
     if calibration.at_chance:

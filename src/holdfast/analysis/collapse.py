@@ -14,8 +14,8 @@ from holdfast.records.conversation import GIVEN, NO_NEWS_FROM
 Dialog = Conversation | LogDialog
 
 COUNTED = ("cut", "own", "other", "loops", "broken")
-MANY_CUT = 0.25  # share of turns from which a run reports it
-MANY_BROKEN = 0.2
+CUT_SHARE_WARNING = 0.25  # share of turns from which a run reports it
+BROKEN_SHARE_WARNING = 0.2
 COLLAPSED_TURNS = 3  # the fewest broken turns that make a collapse
 
 
@@ -44,7 +44,9 @@ class Collapse:
     @property
     def notable(self) -> bool:
         """Whether enough turns are cut or broken for the run to report it."""
-        return self.share("cut") >= MANY_CUT or self.share("broken") >= MANY_BROKEN
+        return (
+            self.share("cut") >= CUT_SHARE_WARNING or self.share("broken") >= BROKEN_SHARE_WARNING
+        )
 
 
 def count_turns(records: Sequence[Dialog]) -> Collapse:

@@ -34,7 +34,8 @@ class GroupScores:
         """How many conversations the comparison rests on: the pairs that have a score in the same
         round of both runs; if the runs are two samples, those with any score in the smaller one.
         """
-        has_before, has_now = ~np.isnan(self.before), ~np.isnan(self.now)
+        has_before = ~np.isnan(self.before)
+        has_now = ~np.isnan(self.now)
         if self.paired:
             return int((has_before & has_now).any(axis=1).sum())
         return min(int(has_before.any(axis=1).sum()), int(has_now.any(axis=1).sum()))
@@ -64,7 +65,8 @@ def compare_group(
             return statistics.paired_difference(
                 now, before, prompts=prompts, error=error / shared_by
             )
-        before, now = before[~np.isnan(before)], now[~np.isnan(now)]
+        before = before[~np.isnan(before)]
+        now = now[~np.isnan(now)]
         if not len(before) or not len(now):
             return NOTHING
         return statistics.unpaired_difference(now, before, error=error / shared_by)
@@ -79,11 +81,14 @@ def compare_group(
             over_rounds=judged(NOTHING),
             last_round=judged(NOTHING),
         )
-    before, now = group.before[:, rounds], group.now[:, rounds]
+    before = group.before[:, rounds]
+    now = group.now[:, rounds]
     if group.paired:
         missing = np.isnan(before) | np.isnan(now)
-        before, now = np.where(missing, np.nan, before), np.where(missing, np.nan, now)
-    mean_before, mean_now = statistics.row_means(before), statistics.row_means(now)
+        before = np.where(missing, np.nan, before)
+        now = np.where(missing, np.nan, now)
+    mean_before = statistics.row_means(before)
+    mean_now = statistics.row_means(now)
     return ComparedRow(
         grouping=group.grouping,
         group=group.group,

@@ -10,7 +10,7 @@ from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.plurals import count_of, listing
 from holdfast.records.identity import ConversationsIdentity
 
-_MOST_RULES = 8  # named in a sentence
+_MAX_RULES_NAMED = 8  # named in a sentence
 
 
 def state_caveats(compared: ComparedRun) -> list[str]:
@@ -66,7 +66,8 @@ def other_method(before: Series, now: Series) -> list[str]:
 
 def rules_left_out(before: Series, now: Series) -> list[str]:
     """Rules that either run has alone, or in another form, and those that were asked otherwise."""
-    questions_before, questions_now = rules_of(before), rules_of(now)
+    questions_before = rules_of(before)
+    questions_now = rules_of(now)
     shared = [rule for rule in questions_before if rule in questions_now]
     ids_before = {rule.id for rule in questions_before}
     ids_now = {rule.id for rule in questions_now}
@@ -94,8 +95,8 @@ def rules_left_out(before: Series, now: Series) -> list[str]:
 
 def _first_rules(names: Sequence[str]) -> str:
     """'a; b and 3 more rules', if there are too many; their names have commas."""
-    more = len(names) - _MOST_RULES
-    text = "; ".join(names[:_MOST_RULES])
+    more = len(names) - _MAX_RULES_NAMED
+    text = "; ".join(names[:_MAX_RULES_NAMED])
     return f"{text} and {more} more rules" if more > 0 else text
 
 

@@ -218,7 +218,8 @@ def _changes(dialog: Dialog, rounds: int, level: _Level) -> _Changes:
     for number in range(1, rounds + 1):
         masses = level(dialog[number])
         masses = np.log(np.maximum(masses[1:] if len(masses) > 1 else masses, _MIN_MASS))
-        slope, start = 0.0, masses[0]
+        slope = 0.0
+        start = masses[0]
         if len(masses) > 1:
             slope, start = np.polyfit(np.arange(len(masses)), masses, 1)
             slopes.append(slope)

@@ -14,7 +14,7 @@ from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Conversation, Probe
 
 LOW = 0.2  # a rule that certainly scores less counts as never followed
-LEAST_DRAWN = 5  # fewest conversations for a group to have intervals, or a prompt a rank
+MIN_UNITS = 5  # fewest conversations for a group to have intervals, or a prompt a rank
 PROMPTS_APART = 6  # with more prompts, rules are identified only by their ids, over all prompts
 
 
@@ -49,8 +49,8 @@ class EstimateRow:
 
     @property
     def drawn(self) -> list[statistics.Estimate]:
-        """The points; without intervals if there are fewer than `LEAST_DRAWN` conversations."""
-        if self.n >= LEAST_DRAWN:
+        """The points; without intervals if there are fewer than `MIN_UNITS` conversations."""
+        if self.n >= MIN_UNITS:
             return self.points
         return [replace(point, low=None, high=None, decisive=None) for point in self.points]
 
@@ -88,7 +88,8 @@ class EstimateRow:
 
     @functools.cached_property
     def _changes(self) -> list[statistics.Estimate]:
-        values, error = self.values[self.members], self.series.error
+        values = self.values[self.members]
+        error = self.series.error
         return [
             statistics.change(values, 0, last, error=error) for last in range(self.series.rounds)
         ]

@@ -8,7 +8,7 @@ from holdfast.analysis.choosing import Pick
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES
 
-_MOST = 100  # times as much work; larger factors are not reported
+_MAX_FACTOR = 100  # times as much work; larger factors are not reported
 
 
 class TimesNeeded(NamedTuple):
@@ -75,12 +75,13 @@ class LargerSizes(NamedTuple):
 
 def sizes_needed(calibration: Calibration, chosen: Pick) -> LargerSizes | None:
     """Sizes large enough to decide if the means hold; None if none are within reach."""
-    plan, count = calibration.about.plan, len(calibration.none.stability)
+    plan = calibration.about.plan
+    count = len(calibration.none.stability)
     questions = calibration.questions
     times = times_needed(calibration, chosen) or TimesNeeded(1.0, 1.0)
     times_conversations = max(times.conversations, 2 * MIN_SAMPLES / count)
     times_questions = max(times.questions, 2 * MIN_SAMPLES / questions)
-    if not 1 < max(times_conversations, times_questions) <= _MOST:
+    if not 1 < max(times_conversations, times_questions) <= _MAX_FACTOR:
         return None
     option = "draws" if plan.conversations is None else "conversations"
     size = plan.conversations or plan.draws or 1

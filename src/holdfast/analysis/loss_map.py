@@ -227,7 +227,8 @@ def _by_size(series: Series) -> Iterable[LossRow]:
 
 def _by_rounds(series: Series) -> Iterable[LossRow]:
     """The first round, beside each quarter of the others."""
-    values, rules = series.stability, _count_rules(series)
+    values = series.stability
+    rules = _count_rules(series)
     for rounds in np.array_split(np.arange(2, series.rounds + 1), 4):
         if len(rounds):
             name = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else str(rounds[0])
@@ -256,7 +257,8 @@ def _by_length(series: Series, in_place: bool) -> Iterable[LossRow]:
                 if number > 1
             }
         )
-    first, rules = series.stability[:, 0], _count_rules(series)
+    first = series.stability[:, 0]
+    rules = _count_rules(series)
     for name in _LENGTH_NAMES:
         later = _means_in(series, names, name)
         if not np.isnan(later).all():

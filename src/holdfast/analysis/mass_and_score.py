@@ -95,7 +95,8 @@ def _r(sums: np.ndarray) -> np.ndarray:
     rounding, of the values or of their sums.
     """
     n, x, y, xx, yy, xy = sums.T
-    spread_x, spread_y = n * xx - x**2, n * yy - y**2
+    spread_x = n * xx - x**2
+    spread_y = n * yy - y**2
     varies = (spread_x > n * (1e-12 * xx + 1e-20 * n)) & (spread_y > n * (1e-12 * yy + 1e-20 * n))
     root = np.sqrt(np.where(varies, spread_x * spread_y, np.nan))
     r: np.ndarray = np.clip((n * xy - x * y) / root, -1, 1)

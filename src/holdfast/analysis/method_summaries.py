@@ -30,7 +30,8 @@ from holdfast.records.run_summary import (
 
 def method_summaries(results: DriftResults) -> Iterator[MethodSummary]:
     """The results by method."""
-    series, whole = results.series, until_prompt_lost(results.series)
+    series = results.series
+    whole = until_prompt_lost(results.series)
     rules = estimates.rule_rows(series)
     against = {pair.row: pair for pair in rule_differences(series, rules)}
     counted = [count_turns(item.records) for item in series]

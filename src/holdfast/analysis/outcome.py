@@ -12,7 +12,12 @@ from statistics import NormalDist
 
 import numpy as np
 
-from holdfast.analysis.collapse import MANY_BROKEN, Collapse, count_turns, without_collapsed
+from holdfast.analysis.collapse import (
+    BROKEN_SHARE_WARNING,
+    Collapse,
+    count_turns,
+    without_collapsed,
+)
 from holdfast.analysis.estimates import EstimateRow, row_of, rule_rows
 from holdfast.analysis.prompt_effect import UNINFORMATIVE, Baseline
 from holdfast.analysis.series import Series, leaving_out
@@ -22,8 +27,8 @@ from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, error_at, verdict
 from holdfast.records.run_summary import BaselineScores
 
 MATTERS = 0.1  # smaller changes do not count as drift
-_FEWEST_TIMES = 1.5  # as many conversations at the next look, as every look costs some certainty
-_MOST_TIMES = 10  # larger needs are not reported
+_MIN_GROWTH = 1.5  # as many conversations at the next look, as every look costs some certainty
+_MAX_GROWTH = 10  # larger needs are not reported
 
 
 class Outcome(StrEnum):
@@ -78,7 +83,7 @@ def findings_of(first: Series, baseline: Baseline | None = None) -> Findings:
     collapse = count_turns(first.records)
     findings = _despite_breakdown(first, baseline, collapse)
     if (
-        collapse.share("broken") < MANY_BROKEN
+        collapse.share("broken") < BROKEN_SHARE_WARNING
         or not findings.outcome.counts_after_breakdown
         or _unbroken_agree(first, baseline, findings)
     ):
@@ -172,8 +177,8 @@ def conversations_needed(value: Estimate, other: float, look: int) -> int | None
         return None
     apart = max(abs(value.mean), abs(value.mean - other))
     deviations = -NormalDist().inv_cdf(error_at(look + 1) / 2)
-    fewest = 10 * math.ceil(_FEWEST_TIMES * value.n / 10)
-    for count in range(fewest, _MOST_TIMES * value.n + 10, 10):
+    fewest = 10 * math.ceil(_MIN_GROWTH * value.n / 10)
+    for count in range(fewest, _MAX_GROWTH * value.n + 10, 10):
         unseen = (1 + abs(value.mean)) / (count + 1)  # what the unseen conversation may change
         if deviations * value.sd / math.sqrt(count) + unseen <= apart:
             return count

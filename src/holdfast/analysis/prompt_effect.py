@@ -16,7 +16,8 @@ from holdfast.records import Conversation, Probe, Run
 from holdfast.records.identity import DefaultPrompt
 from holdfast.records.run_summary import BaselineScores
 
-DISCRIMINATES, UNINFORMATIVE = "discriminates", "uninformative"
+DISCRIMINATES = "discriminates"
+UNINFORMATIVE = "uninformative"
 MADE_WORSE = "made worse"  # clearly lower with the prompt, by more than `_SAME_WITHIN`
 NEVER_FOLLOWED = "never followed"  # in any round, as `estimates.is_never_followed` defines it
 _HIGH_UNPROMPTED = 0.75  # a score that is certainly above this leaves no room for the prompt

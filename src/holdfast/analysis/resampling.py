@@ -19,10 +19,10 @@ Limits = tuple[float, float]  # the lowest and the highest value of a unit
 
 SEED = 0
 RESAMPLES = 10_000
-_FEWEST_RESAMPLES = 1_000
+_MIN_RESAMPLES = 1_000
 _RESAMPLED_CELLS = 40_000_000  # units times resamples, from which there are fewer resamples
 _CELLS = 2_000_000  # resampling weights per block
-_MOST_KEPT = 1_000  # units whose weights are kept for the next estimate
+_MAX_CACHED_UNITS = 1_000  # units whose weights are kept for the next estimate
 
 
 def bounds_by_column(
@@ -47,7 +47,7 @@ def _enough_resamples(units: int) -> int:
     """The number of resamples for the ends of a 95% interval: fewer if there are many units, as
     each resample then takes longer, and the interval is narrow anyway.
     """
-    return min(RESAMPLES, max(_FEWEST_RESAMPLES, _RESAMPLED_CELLS // units))
+    return min(RESAMPLES, max(_MIN_RESAMPLES, _RESAMPLED_CELLS // units))
 
 
 def resampled(
@@ -66,17 +66,24 @@ def resampled(
     present = sizes > 0
     values = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=present)
     unseen = sizes.sum(axis=0) / present.sum(axis=0)  # as large as those seen are on average
-    lowest, highest = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+    lowest = np.nanmin(values, axis=0)
+    highest = np.nanmax(values, axis=0)
     if limits is None:
         unseen = np.zeros(len(unseen))
     else:
-        lowest, highest = np.minimum(lowest, limits[0]), np.maximum(highest, limits[1])
-    low, high = [], []
+        lowest = np.minimum(lowest, limits[0])
+        highest = np.maximum(highest, limits[1])
+    low = []
+    high = []
     # those of many units take more memory than time
-    blocks = _weights(len(sums)) if len(sums) <= _MOST_KEPT else _blocks(len(sums) + 1, resamples)
+    blocks = (
+        _weights(len(sums)) if len(sums) <= _MAX_CACHED_UNITS else _blocks(len(sums) + 1, resamples)
+    )
     for weights in blocks:
-        seen, extra = weights[:, :-1], weights[:, -1:] * unseen
-        total, size = seen @ sums, seen @ sizes + extra
+        seen = weights[:, :-1]
+        extra = weights[:, -1:] * unseen
+        total = seen @ sums
+        size = seen @ sizes + extra
         low.append((total + extra * lowest) / size)
         high.append((total + extra * highest) / size)
     return np.concatenate(low), np.concatenate(high)

@@ -89,7 +89,8 @@ class _Columns:
 
 
 def _columns(run: Run) -> _Columns:
-    scores, for_probes = run.log_scores, set(run.manifest.probe_rules)
+    scores = run.log_scores
+    for_probes = set(run.manifest.probe_rules)
     shown = np.array([label_of(rule) not in for_probes for rule in scores.rules], dtype=bool)
     rule = np.asarray(scores.rule)
     is_shown = shown[rule] if len(rule) else np.zeros(0, dtype=bool)
@@ -128,7 +129,8 @@ def _cells(
     run: Run, columns: _Columns, has_value: np.ndarray, column: np.ndarray, count: int
 ) -> np.ndarray:
     """The mean of the scores that have a value, [dialog, column]; NaN where there are none."""
-    rows, scores = columns.dialog[has_value], columns.score[has_value]
+    rows = columns.dialog[has_value]
+    scores = columns.score[has_value]
     return statistics.means_by_cell(rows, column, scores, (len(run.dialogs), count))
 
 
@@ -139,17 +141,20 @@ def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
     scores = run.log_scores
     if not scores.compacted:
         return None
-    before, after = [], []
+    before = []
+    after = []
     for row in scores.compacted:
         ends = np.searchsorted(columns.dialog, (row, row + 1))  # its scores follow each other
-        counts, values = columns.compactions[slice(*ends)], columns.score[slice(*ends)]
+        counts = columns.compactions[slice(*ends)]
+        values = columns.score[slice(*ends)]
         counts, values = counts[counts != NONE], values[counts != NONE]
         means = {int(n): values[counts == n].mean() for n in np.unique(counts)}
         pairs = [(n - 1, n) for n in means if n - 1 in means]
         if pairs:
             before.append(np.mean([means[left] for left, _ in pairs]))
             after.append(np.mean([means[right] for _, right in pairs]))
-    left, right = np.array(before, dtype=float), np.array(after, dtype=float)
+    left = np.array(before, dtype=float)
+    right = np.array(after, dtype=float)
     return CompactionEffect(
         dialogs=len(scores.compacted),
         compactions=sum(scores.compacted.values()),

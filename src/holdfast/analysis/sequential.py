@@ -18,10 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
+PASS = "pass"
+FAIL = "fail"
+UNDECIDED = "undecided"
 _GAMBLERS = 16
 _STAKES = np.sin(np.pi * (2 * np.arange(_GAMBLERS) + 1) / (4 * _GAMBLERS)) ** 2
-_MOST = 600.0  # cap on a capital's logarithm, so that sums of capitals stay finite
+_MAX_LOG_CAPITAL = 600.0  # cap on a capital's logarithm, so that sums of capitals stay finite
 _STEPS = 30  # bisection steps on the way to a bound
 _ROUNDING = 1e-8  # the precision to which a bound is known
 
@@ -104,7 +106,7 @@ def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray
         Whether the prompt fell, [conversation], and whether each rule did, [rule, conversation].
     """
     by_round = capital_below((now - before + 1) / 2, 0.5)
-    by_rule = np.exp(np.minimum(_log_mean(by_round), _MOST))
+    by_rule = np.exp(np.minimum(_log_mean(by_round), _MAX_LOG_CAPITAL))
     prompt: np.ndarray = by_rule.mean(axis=0) >= 1 / error
     return prompt, _lowest_means(by_rule) >= 1 / error
 
@@ -144,7 +146,8 @@ def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
         values: [conversation], NaN where nothing was measured.
         error: upper bound, for each end, on the probability that the mean is ever beyond it.
     """
-    low, high = _lower(values, error), 1 - _lower(1 - values, error)
+    low = _lower(values, error)
+    high = 1 - _lower(1 - values, error)
     return min(low, high), max(low, high)
 
 

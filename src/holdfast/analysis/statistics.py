@@ -139,8 +139,10 @@ def unpaired_difference(
     # both are resampled in the same order; permuting one keeps the resamples from being paired
     order = np.random.default_rng(SEED).permutation(len(low))
     other_low, other_high = resampled(other, np.ones_like(other), limits)
-    other_low, other_high = other_low[order], other_high[order]
-    least, most = (low - other_high)[:, 0], (high - other_low)[:, 0]
+    other_low = other_low[order]
+    other_high = other_high[order]
+    least = (low - other_high)[:, 0]
+    most = (high - other_low)[:, 0]
 
     def interval(error: float) -> tuple[float, float]:
         ends = np.percentile(least, 50 * error), np.percentile(most, 100 - 50 * error)
@@ -155,7 +157,8 @@ def share(followed: np.ndarray, given: np.ndarray) -> list[Estimate]:
     where nothing was. It has no standard deviation, as conversations differ in what they are given.
     """
     measured = ~np.isnan(given)
-    sums, sizes = np.where(measured, followed, 0.0), np.where(measured, given, 0.0)
+    sums = np.where(measured, followed, 0.0)
+    sizes = np.where(measured, given, 0.0)
     shares = []
     for column, bounds in enumerate(bounds_by_column(sums, sizes, SCORES, (ERROR,))):
         count = int(measured[:, column].sum())
@@ -191,6 +194,7 @@ def means_by_cell(
     """
     size = shape[0] * shape[1]
     cells = np.ravel_multi_index((rows.astype(np.intp), columns.astype(np.intp)), shape)
-    counts, sums = np.bincount(cells, minlength=size), np.bincount(cells, values, minlength=size)
+    counts = np.bincount(cells, minlength=size)
+    sums = np.bincount(cells, values, minlength=size)
     means: np.ndarray = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
     return means.reshape(shape)

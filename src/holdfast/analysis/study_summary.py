@@ -31,7 +31,8 @@ def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
 
 
 def _setting(calibration: Calibration, candidate: Candidate, on_front: bool) -> CalibratedSetting:
-    broken, nats = candidate.broken, candidate.nats
+    broken = candidate.broken
+    nats = candidate.nats
     return CalibratedSetting(
         method=candidate.method,
         front=on_front,

@@ -54,7 +54,8 @@ def summarised_rounds_of(series: Series) -> tuple[ScoresAroundSummary, ...]:
 
 
 def _row(rule: str | None, means: _Means, error: float) -> ScoresAroundSummary:
-    before, after = np.array(means.before), np.array(means.after)
+    before = np.array(means.before)
+    after = np.array(means.after)
     return ScoresAroundSummary(
         rule=rule,
         before=estimate(before, SCORES, error=error),

@@ -14,7 +14,7 @@ from holdfast.records import Run, TaskSample
 from holdfast.records.identity import TasksIdentity
 
 ZERO_SHOT = "zero-shot"
-LEAST_FLUENCY = 3.0  # results below this are excluded, as in the paper
+MIN_FLUENCY = 3.0  # results below this are excluded, as in the paper
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Result:
         The paper excludes results below 3.0; since its tables show means of 3.00 and 3.03, a result
         is taken to mean a row of a table.
         """
-        is_low = self.fluency is not None and self.fluency < LEAST_FLUENCY
+        is_low = self.fluency is not None and self.fluency < MIN_FLUENCY
         return is_low and 2 * self.short <= self.replies
 
     @property
@@ -167,7 +167,7 @@ def _result(task: str, variant: str, records: Sequence[TaskSample]) -> Result:
         fluency=float(np.mean(fluencies)) if fluencies else None,
         replies=len(judged),
         short=len(judged) - len(fluencies),
-        low=sum(value < LEAST_FLUENCY for value in fluencies),
+        low=sum(value < MIN_FLUENCY for value in fluencies),
     )
 
 

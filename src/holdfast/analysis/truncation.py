@@ -12,7 +12,8 @@ from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import CANNOT_TELL
 from holdfast.records import Conversation, Probe, Turn
 
-PROMPT_LOST, PROMPT_KEPT = "prompt lost", "prompt kept"
+PROMPT_LOST = "prompt lost"
+PROMPT_KEPT = "prompt kept"
 # a canary is known or not, and a lost prompt turns all conversations at once, so few of them decide
 MAX_KNOWN_IF_LOST = 0.1  # the largest share of canaries that may be known without the prompt
 MIN_KNOWN_IF_KEPT = 0.5  # the lower end of the interval of that share exceeds it, if it was read

@@ -17,7 +17,9 @@ MIN_SAMPLES = 20
 _FIRST_LOOK = 0.8  # its share of the error; every later look gets half of what is left
 CANNOT_TELL = "cannot tell"
 INCLUDES_ZERO = "its interval includes 0"
-SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
+SUPPORTED = "supported"
+CONTRADICTED = "contradicted"
+UNDECIDED = "undecided"
 NOT_JUDGED = "not judged"  # nothing was measured, or the model scores 0 however it is asked
 
 

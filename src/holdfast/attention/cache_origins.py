@@ -53,7 +53,8 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
     recorded = cache.__dict__.get(_ORIGIN)
     if recorded is origin:
         return origin is not None
-    old, new = _if_steered(recorded), _if_steered(origin)
+    old = _if_steered(recorded)
+    new = _if_steered(origin)
     is_same = old is new or (old is not None and new is not None and old.equals(new))
     if not is_same and cached_tokens(cache):
         old_spec = "no steering" if old is None else old.spec

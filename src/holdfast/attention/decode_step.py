@@ -87,7 +87,8 @@ def _step_in_one(
     kernel: StepKernel, state: PassState, table: LayerTable | None, inputs: LayerInputs
 ) -> Tensor:
     """Attention of one query per row on a GPU, in one kernel; without a table, only traced."""
-    rows, keys = inputs.query.shape[0], inputs.key.shape[2]
+    rows = inputs.query.shape[0]
+    keys = inputs.key.shape[2]
     columns = state.plans.get(
         "columns", inputs.size, None, lambda: state.columns.for_kernel(rows, keys)
     )
@@ -142,8 +143,11 @@ def _plan(state: PassState, inputs: LayerInputs) -> StepPlan:
 
 
 def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
-    rows, keys, dtype = inputs.query.shape[0], inputs.key.shape[2], inputs.query.dtype
-    groups, mask = state.columns.groups(keys), inputs.mask
+    rows = inputs.query.shape[0]
+    keys = inputs.key.shape[2]
+    dtype = inputs.query.dtype
+    groups = state.columns.groups(keys)
+    mask = inputs.mask
     ranges = groups.span, groups.rest, groups.prompt_span
     plain = all(part is None or part.pure for part in ranges)
     members = None if plain else state.columns.members(rows, keys)
@@ -152,7 +156,8 @@ def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
         None if part is None else masked_part(part, over(mask, part), members_of_part, dtype)
         for part, members_of_part in ((groups.span, members), (groups.rest, others))
     )
-    part, prompt_span = groups.prompt_span, span
+    part = groups.prompt_span
+    prompt_span = span
     if part is None:
         prompt_span = None
     elif part is not groups.span:
@@ -177,7 +182,8 @@ def _unseen(span: KeyGroup, rest: KeyGroup) -> Tensor | None:
 
 def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> Tensor:
     """One attention call, with the methods' bias added to the scores of the group's keys."""
-    rows, keys = inputs.query.shape[0], inputs.key.shape[2]
+    rows = inputs.query.shape[0]
+    keys = inputs.key.shape[2]
     wide = table.numbers.dtype
     members = state.plans.get(
         "members", inputs.size, None, lambda: state.columns.members(rows, keys).to(wide)[:, None]
@@ -218,7 +224,8 @@ def _share(inputs: LayerInputs, prompt_span: KeyGroup | None, lse: Tensor) -> Te
 
 def _attend_part(inputs: LayerInputs, part: KeyGroup) -> Attended:
     """Attention to one group: output [B, G, H/G, D] and log-sum-exp [B, H, 1]."""
-    key, value = part.of(inputs.key), part.of(inputs.value)
+    key = part.of(inputs.key)
+    value = part.of(inputs.value)
     output, lse = attend(inputs.packed, key, value, part.mask, False, inputs.scaling)
     return Attended(output, lse.reshape(inputs.query.shape[0], -1, 1))
 

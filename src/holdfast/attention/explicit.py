@@ -46,7 +46,9 @@ def attend_explicitly(
     Returns:
         The output, [B, H, Q, D of the values].
     """
-    query, key, value = inputs.query, inputs.key, inputs.value
+    query = inputs.query
+    key = inputs.key
+    value = inputs.value
     block = max(1, _SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
     groups = None if state is None else _Groups.of(state, query, key)
     outputs = []
@@ -67,7 +69,8 @@ def attend_explicitly(
 
 def _scores(inputs: LayerInputs, extras: ScoreExtras, start: int, stop: int) -> Tensor:
     """Masked scores of the queries `start` to `stop`, float32 or wider, [B, H, q, K]."""
-    key, mask = inputs.key, inputs.mask
+    key = inputs.key
+    mask = inputs.mask
     query = inputs.query[:, :, start:stop].unflatten(1, (key.shape[1], -1))  # [B, G, H/G, q, D]
     count = query.shape[3]
     wide = torch.promote_types(key.dtype, torch.float32)
@@ -100,8 +103,10 @@ class _Groups:
     @classmethod
     def of(cls, state: PassState, query: Tensor, key: Tensor) -> _Groups:
         """The groups of a layer's keys."""
-        rows, keys = query.shape[0], key.shape[2]
-        span, generated = state.columns.span(rows, keys), state.columns.generated(rows, keys)
+        rows = query.shape[0]
+        keys = key.shape[2]
+        span = state.columns.span(rows, keys)
+        generated = state.columns.generated(rows, keys)
         generated = torch.zeros_like(span) if generated is None else generated
         return cls(span[:, None, None], generated[:, None, None])
 
@@ -110,7 +115,8 @@ def _change(
     state: PassState, layer: int, scores: Tensor, groups: _Groups, sink: Tensor | None
 ) -> Tensor:
     """The change to the scores, [B, H, q, K], that gives the masses the methods ask for."""
-    span, generated = _log_mass(scores, groups.span), _log_mass(scores, groups.generated)
+    span = _log_mass(scores, groups.span)
+    generated = _log_mass(scores, groups.generated)
     rest = _log_mass(scores, ~groups.span & ~groups.generated)
     if sink is not None:
         rest = torch.logaddexp(rest, sink.to(scores.dtype))
@@ -138,7 +144,9 @@ def note_trace(
     state: PassState, layer: int, inputs: LayerInputs, extras: ScoreExtras = NO_EXTRAS
 ) -> None:
     """Records the mass on the span, unless it already is, and that of uniform attention."""
-    query, keys, mask = inputs.query, inputs.key.shape[2], inputs.mask
+    query = inputs.query
+    keys = inputs.key.shape[2]
+    mask = inputs.mask
     if state.last is not None:
         queries = state.last.to(query.device)
     else:
@@ -155,7 +163,9 @@ def _mass_at(
     state: PassState, layer: int, inputs: LayerInputs, extras: ScoreExtras, queries: Tensor
 ) -> Tensor:
     """The mass on the span, [B, H], at one query of each row, `queries` [B], after steering."""
-    query, key, mask = inputs.query, inputs.key, inputs.mask
+    query = inputs.query
+    key = inputs.key
+    mask = inputs.mask
     rows = torch.arange(query.shape[0], device=query.device)
 
     def chosen(states: Tensor | None) -> Tensor | None:

@@ -68,7 +68,8 @@ class Extent:
         columns = span.any(0).nonzero()[:, 0].tolist()
         start = stop = 0
         if columns:
-            start, stop = columns[0], columns[-1] + 1
+            start = columns[0]
+            stop = columns[-1] + 1
         pure = bool(span[:, start:stop].all())
         in_every_row = start < stop and (pure or bool(span.any(1).all()))
         return cls(
@@ -91,7 +92,8 @@ class Extent:
         """The groups among this many keys, which start at a different column in each row."""
         prompt_span = None
         if self.stop:
-            start, stop = max(0, self.start - max(firsts)), min(keys, self.stop - min(firsts))
+            start = max(0, self.start - max(firsts))
+            stop = min(keys, self.stop - min(firsts))
             prompt_span = _range(start, stop, False)
         rows = zip(firsts, self.first_generated, self.includes_generated, strict=True)
         sees_reply = any(includes and first + keys > start for first, start, includes in rows)
@@ -119,12 +121,14 @@ class Extent:
 
     def _prompt_span(self, first: int, last: int) -> KeyRange | None:
         """The range of the span without generated tokens."""
-        start, stop = max(self.start, first), min(self.stop, last)
+        start = max(self.start, first)
+        stop = min(self.stop, last)
         return _range(start - first, stop - first, self.pure)
 
     def _never_empty(self, first: int, last: int) -> bool:
         """Whether the columns alone show that every row has keys of both groups."""
-        rest_before, behind = self.start > first, last > self.stop
+        rest_before = self.start > first
+        behind = last > self.stop
         rest_between = not any(self.includes_generated) or min(self.first_generated) > self.stop
         has_rest = rest_before or (behind and rest_between)
         return self.in_every_row and self.start >= first and has_rest

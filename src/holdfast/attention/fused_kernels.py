@@ -47,7 +47,8 @@ def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
     if torch.is_grad_enabled() and any(part.requires_grad for part in (query, key, value)):
         return False
     if query.device.type == "cuda":
-        size, narrow = query.shape[-1], query.dtype != torch.float64
+        size = query.shape[-1]
+        narrow = query.dtype != torch.float64
         return size <= 256 and size % 8 == 0 and narrow
     return query.device.type == "cpu"
 

@@ -35,7 +35,8 @@ class GPTJPatch:
     def __call__(
         self, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None = None
     ) -> Any:
-        module, layer = self.module, self.module.layer_idx
+        module = self.module
+        layer = self.module.layer_idx
         state = state_in(pass_in(module), module)
         if state is not None:
             state.enter(layer)

@@ -56,7 +56,10 @@ def attend_step(
     Returns:
         The output [B, H, 1, D], and the mass on the span without generated tokens, float32 [B, H].
     """
-    query, key, value, mask = inputs.query.contiguous(), inputs.key, inputs.value, inputs.mask
+    query = inputs.query.contiguous()
+    key = inputs.key
+    value = inputs.value
+    mask = inputs.mask
     key, value = (part if part.stride(3) == 1 else part.contiguous() for part in (key, value))
     rows, heads, _, size = query.shape
     groups, keys = key.shape[1:3]
@@ -74,9 +77,11 @@ def attend_step(
     if parts > 1:
         shape = rows, heads, parts, _NUMBERS.value + 2 * block_size
         partial = torch.empty(shape, device=query.device)
-    numbers, each_head = None, False
+    numbers = None
+    each_head = False
     if table is not None:
-        numbers, each_head = table.numbers, table.numbers.shape[2] > 1
+        numbers = table.numbers
+        each_head = table.numbers.shape[2] > 1
     entries = 0 if numbers is None else numbers[0].numel()
     shared = (numbers, output, mass, partial, parts, entries, each_head, heads, size, block_size)
     with torch.cuda.device_of(query):  # Triton launches on the current device

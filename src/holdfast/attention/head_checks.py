@@ -32,7 +32,8 @@ def check_heads(
 
 def _check_shape(model: PreTrainedModel, method: str, heads: object, source: str) -> None:
     """Refuses heads of a file that was made for a model of another shape."""
-    config, shape = model.config.get_text_config(), getattr(heads, "made_for", None)
+    config = model.config.get_text_config()
+    shape = getattr(heads, "made_for", None)
     num_layers = getattr(config, "num_hidden_layers", None)
     num_heads = getattr(config, "num_attention_heads", None)
     if not shape or not isinstance(num_layers, int) or not isinstance(num_heads, int):

@@ -89,9 +89,11 @@ class MethodSequence:
         A method whose span includes generated tokens moves the two against the rest; any other
         method moves the span against both.
         """
-        shifted_span, shifted_generated = span.clone(), generated.clone()
+        shifted_span = span.clone()
+        shifted_generated = generated.clone()
         for group in self.groups:
-            group_span, group_generated = span[group.rows], generated[group.rows]
+            group_span = span[group.rows]
+            group_generated = generated[group.rows]
             for method in group.methods:
                 group_span, group_generated = _shift_one(
                     method, self.layer, group_span, group_generated, rest[group.rows]

@@ -26,7 +26,7 @@ from holdfast.attention.explicit import (
 )
 from holdfast.attention.fused_kernels import LayerInputs, attend, is_fused
 from holdfast.attention.group_masks import additive
-from holdfast.attention.merge import LARGEST_MASK, move_several
+from holdfast.attention.merge import MAX_MASK_ELEMENTS, move_several
 from holdfast.attention.open_model import pass_in
 from holdfast.attention.passes import Pass, PassState
 from holdfast.attention.plain_attention import IMPLEMENTATION, plain_attention, plain_name
@@ -153,7 +153,8 @@ def _inputs_of(
     causal = getattr(module, "is_causal", True) if causal is None else causal
     causal = causal and mask is None and query.shape[2] > 1
     if causal and key.shape[2] > query.shape[2]:  # the first pass of a static cache
-        key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]
+        key = key[:, :, : query.shape[2]]
+        value = value[:, :, : query.shape[2]]
     # sliced only if needed, since plans are looked up by the tensor itself
     if mask is not None and mask.shape[-1] > key.shape[2]:
         mask = mask[..., : key.shape[2]]
@@ -204,11 +205,12 @@ def _attends_faster(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | No
     repeats for every head; on a GPU, in steps, since it repeats them there under a mask, and
     otherwise may plan a kernel anew for each number of keys.
     """
-    step, on_cpu = query.shape[2] == 1, query.device.type == "cpu"
+    step = query.shape[2] == 1
+    on_cpu = query.device.type == "cpu"
     if on_cpu and query.shape[1] == key.shape[1]:
         return False
     if isinstance(mask, Tensor):
-        small = step or (on_cpu and mask.numel() <= LARGEST_MASK)
+        small = step or (on_cpu and mask.numel() <= MAX_MASK_ELEMENTS)
         if mask.ndim != 4 or mask.shape[1] != 1 or not small:
             return False
     elif mask is not None or not step:
@@ -218,7 +220,8 @@ def _attends_faster(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | No
 
 def _attend_plainly(inputs: LayerInputs) -> Tensor:
     """Unsteered attention by our kernels, [B, H, Q, D]."""
-    query, mask = inputs.query, inputs.mask
+    query = inputs.query
+    mask = inputs.mask
     if (kernel := step_kernel(query)) is not None:
         return kernel(inputs, None, None, False)[0]
     bias = None if mask is None else additive(mask, query.dtype)

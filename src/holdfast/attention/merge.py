@@ -31,7 +31,7 @@ from holdfast.attention.passes import PassState
 # Queries per block when outputs are merged, so that a block stays in the processor's caches.
 _BLOCK_QUERIES = 1024
 # Elements of an additive mask kept for a whole pass; larger ones are made per block and layer.
-LARGEST_MASK = 2**24
+MAX_MASK_ELEMENTS = 2**24
 _BLOCK_ELEMENTS = 2**22  # elements of the mask of one block
 # Log of the largest mass distinguished from 1; beyond it, out_span equals out.
 _MAX_LOG_MASS = -1e-7
@@ -66,13 +66,15 @@ def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | 
 
 def _attend_all(state: PassState, inputs: LayerInputs) -> Attended:
     """Unsteered attention; a large mask is made in pieces."""
-    query, mask, dtype = inputs.query, inputs.mask, inputs.query.dtype
+    query = inputs.query
+    mask = inputs.mask
+    dtype = inputs.query.dtype
     if mask is None:
         return attend(query, inputs.key, inputs.value, None, inputs.causal, inputs.scaling)
-    if mask.numel() <= LARGEST_MASK:
+    if mask.numel() <= MAX_MASK_ELEMENTS:
         bias = whole_mask(state, inputs, dtype)
         return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling)
-    size = max(1, LARGEST_MASK // (mask.shape[0] * mask.shape[3]))
+    size = max(1, MAX_MASK_ELEMENTS // (mask.shape[0] * mask.shape[3]))
     pieces = [
         attend(queries, inputs.key, inputs.value, additive(part, dtype), False, inputs.scaling)
         for queries, part in zip(query.split(size, 2), mask.split(size, 2), strict=True)
@@ -94,9 +96,11 @@ def _move(
     """
     for moved_heads, key_heads in _by_key_heads(heads, inputs):
         group_shift = shift.for_heads(moved_heads)
-        key, value = inputs.key[:, key_heads], inputs.value[:, key_heads]
+        key = inputs.key[:, key_heads]
+        value = inputs.value[:, key_heads]
         which = slice(None) if moved_heads is None else moved_heads
-        query, part_lse = inputs.query[:, which], lse[:, which]
+        query = inputs.query[:, which]
+        part_lse = lse[:, which]
         for block in blocks:
             between = slice(block.first, block.last)
             attended, span_lse = attend(
@@ -144,7 +148,8 @@ def _apart(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Tensor:
     Queries after the span attend to span and rest separately. The call without the span includes as
     many extra queries as there are keys before the span, and ignores them, so that causality holds.
     """
-    start, stop = span.start, span.stop
+    start = span.start
+    stop = span.stop
     part = KeyGroup(start, stop)
     first = replace(
         inputs,
@@ -178,7 +183,7 @@ def _blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[B
         return shared_blocks
     blocks = list(_make_blocks(state, inputs, span))
     masks = [block.part.mask for block in blocks]
-    if sum(mask.numel() for mask in masks if mask is not None) <= LARGEST_MASK:
+    if sum(mask.numel() for mask in masks if mask is not None) <= MAX_MASK_ELEMENTS:
         shared_blocks.extend(blocks)
     return blocks
 
@@ -187,7 +192,9 @@ def _make_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[
     """The queries of the span itself, if they are causal and share it, and blocks of the others
     whose masks stay small.
     """
-    rows, queries, keys = inputs.query.shape[0], inputs.query.shape[2], inputs.key.shape[2]
+    rows = inputs.query.shape[0]
+    queries = inputs.query.shape[2]
+    keys = inputs.key.shape[2]
     members = None if span.pure else state.columns.members(rows, keys)
     causal = inputs.causal and inputs.mask is None
     blocks = list[Block]()

@@ -104,7 +104,9 @@ class OpenModel:
         if self._is_of_decode_loop():
             return plain(*args, **kwargs)
         arguments = {**dict(zip(names, args, strict=False)), **kwargs}
-        begun, model, cache = self._next_pass(), self._running_model(), cache_of(arguments)
+        begun = self._next_pass()
+        model = self._running_model()
+        cache = cache_of(arguments)
         edits = self._checked(begun, arguments, model)
         token = PASS.set(begun.current)
         self._count(begun.block, 1)
@@ -140,7 +142,8 @@ class OpenModel:
 
     def _finish(self, begun: _BlockPass, cache: Any) -> None:
         """Checks and records a pass that ended without an error."""
-        block, state = begun.block, begun.state
+        block = begun.block
+        state = begun.state
         if block is None or state is None:
             return
         check_reached(self._running_model(), state, self.implementation)
@@ -163,7 +166,8 @@ class OpenModel:
 
     def _next_pass(self) -> _BlockPass:
         """The pass that begins: the one that `generate` has prepared, or a new one."""
-        prepared, block = _PREPARED.get(), self.current_block()
+        prepared = _PREPARED.get()
+        block = self.current_block()
         _PREPARED.set(None)
         if block is not None:
             block.used = True
@@ -217,7 +221,8 @@ def _last_queries(given: Mapping[str, Any]) -> Tensor | None:
 
     In a step of one token, no row is padded behind it.
     """
-    ids, mask = tokens_in(given), given.get("attention_mask")
+    ids = tokens_in(given)
+    mask = given.get("attention_mask")
     if ids is None or not isinstance(mask, Tensor) or mask.ndim != 2:
         return None
     queries = ids.shape[1]

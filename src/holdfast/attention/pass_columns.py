@@ -93,7 +93,8 @@ class PassColumns:
 
     def has_generated(self, keys: int) -> bool:
         """Whether a key was generated that some method counts as the span."""
-        first, generated = self.first(keys), self.steering.first_generated
+        first = self.first(keys)
+        generated = self.steering.first_generated
         firsts = first.columns if isinstance(first, Starts) else [first] * len(generated)
         rows = zip(firsts, self.steering.includes_generated, generated, strict=True)
         return any(included and first + keys > start for first, included, start in rows)
@@ -104,14 +105,16 @@ class PassColumns:
 
     def groups(self, keys: int) -> Groups:
         """The ranges of keys that contain the two groups; reads nothing from the device."""
-        first, extent = self.first(keys), self.steering.extent
+        first = self.first(keys)
+        extent = self.steering.extent
         if isinstance(first, Starts):
             return extent.groups_by_row(first.columns, keys)
         return extent.groups(first, first + keys)
 
     def span(self, rows: int, keys: int) -> Tensor:
         """The keys of the span itself, bool [row, key]."""
-        first, span = self.first(keys), self.steering.span
+        first = self.first(keys)
+        span = self.steering.span
         width = span.shape[1]
         if isinstance(first, Starts):
             columns = first.on_device + torch.arange(keys, device=span.device)
@@ -142,13 +145,15 @@ class PassColumns:
 
     def for_kernel(self, rows: int, keys: int) -> SpanColumns:
         """The same groups, for a kernel that finds each key's group itself."""
-        steering, copies = self.steering, self.steering.copies_of(rows)
+        steering = self.steering
+        copies = self.steering.copies_of(rows)
         span = steering.span.contiguous()
         return SpanColumns(span, steering.included_from, self.first(keys), copies)
 
     def _from(self, columns: Tensor, keys: int) -> Tensor:
         """The keys from a column [row] on, bool [row of the span, key]."""
-        first, offsets = self.first(keys), torch.arange(keys, device=columns.device)
+        first = self.first(keys)
+        offsets = torch.arange(keys, device=columns.device)
         key_columns = offsets + (first.on_device if isinstance(first, Starts) else first)
         return key_columns >= columns[:, None]
 

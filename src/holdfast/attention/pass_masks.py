@@ -20,14 +20,16 @@ def holdfast_mask(**kwargs: Any) -> Tensor | None:
     """Implements transformers' mask interface: SDPA's mask in a steered pass, and otherwise that of
     the model's own attention. Reports the columns of the keys to a steered pass.
     """
-    current, config = PASS.get(), kwargs.get("config")
+    current = PASS.get()
+    config = kwargs.get("config")
     if current is not None and current.model is not None and not current.model.has_config(config):
         current = None  # the mask is another model's, which runs in the middle of that pass
     name = plain_name(config)
     if current is not None and current.state is not None:
         name = "sdpa"
         if "allow_is_bidirectional_skip" not in kwargs:  # otherwise the keys are an encoder's
-            q_length, kv_length = int(kwargs.get("q_length", 0)), int(kwargs.get("kv_length", 0))
+            q_length = int(kwargs.get("q_length", 0))
+            kv_length = int(kwargs.get("kv_length", 0))
             first = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
             current.state.report_keys(kwargs.get("q_offset", 0), q_length, first, kv_length)
     if current is not None and current.positions is not None:
@@ -53,7 +55,8 @@ def _mask_by_positions(
     """The mask of a model's own rule, [row, 1, query, key], in the format of `plain`; queries are
     identified by position, keys by column.
     """
-    positions, starts = current.positions, _starts_of(current, kv_length)
+    positions = current.positions
+    starts = _starts_of(current, kv_length)
     assert positions is not None
     rows = torch.arange(len(positions), device=positions.device)[:, None, None, None]
     first = kv_offset if starts is None else starts.on_device[:, :, None, None]

@@ -40,7 +40,8 @@ def check_prompt(
     """
     if (ids := tokens_in(given)) is None:
         return
-    width, caches = state.steering.span.shape[1], given.get("use_cache")
+    width = state.steering.span.shape[1]
+    caches = given.get("use_cache")
     caches = getattr(config, "use_cache", True) if caches is None else caches
     _check_width(width, ids.shape[1], before, bool(caches), first)
     _check_copies(state, ids[:, :width])

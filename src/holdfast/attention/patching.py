@@ -71,7 +71,8 @@ def open_block(model: PreTrainedModel, block: Steered) -> Iterator[None]:
             yield
     finally:
         with LOCK:
-            opened.block, block.is_open = None, False
+            opened.block = None
+            block.is_open = False
             opened.restore_if_unused(block)
 
 
@@ -194,7 +195,8 @@ def _restore(
 
 def install(model: PreTrainedModel) -> bool:
     """Gives a model this package's attention permanently; False if it cannot, leaving the model."""
-    before, patched = _prior_attention(model), list[torch.nn.Module]()
+    before = _prior_attention(model)
+    patched = list[torch.nn.Module]()
     try:
         check_reachable(model)
         plain = logits_of(model)

@@ -176,7 +176,8 @@ def check_reached(model: PreTrainedModel, state: PassState, implementation: str 
     missed = [layer for layer in missed if count is None or layer < count]
     if state.entered and not missed:
         return
-    name, current = type(model).__name__, config._attn_implementation
+    name = type(model).__name__
+    current = config._attn_implementation
     if current != implementation:
         raise Unsteerable(
             f"{name} was set to the attention implementation {current!r} inside a block of "

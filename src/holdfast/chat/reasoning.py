@@ -172,7 +172,8 @@ def _split_at_closing(text: str) -> SplitReply:
                 continue
             if marker["opening"]:
                 break
-            before, after = text[: marker.start()], text[marker.end() :]
+            before = text[: marker.start()]
+            after = text[marker.end() :]
             return SplitReply(before.strip(), _without_response_tokens(after))
     is_wrapped = text.lstrip().startswith(_RESPONSE_START)
     return SplitReply("", _without_response_tokens(text) if is_wrapped else text)
@@ -182,7 +183,8 @@ class _Mentions:
     """Tells markers that a text mentions from those that it uses; `start` is where it begins."""
 
     def __init__(self, text: str, start: int):
-        self._text, self._start = text, start
+        self._text = text
+        self._start = start
         self._starts = dict[str, list[int]]()  # of strings, in ascending order
 
     def is_mention(self, begin: int, end: int) -> bool:

@@ -285,7 +285,8 @@ def _parsers(name: str | None = None) -> tuple[OneSentenceParser, dict[str, OneS
         epilog=None if name else f"{_listed_commands()}\n\n{_EPILOG}",
         formatter_class=HelpFormatter,
     )
-    version, text = f"holdfast {__version__}", "print the version and exit"
+    version = f"holdfast {__version__}"
+    text = "print the version and exit"
     main_parser.add_argument("--version", action="version", version=version, help=text)
     commands = main_parser.add_subparsers(
         dest="command",

@@ -220,7 +220,8 @@ def _print_result(
 ) -> None:
     out = _folder(arguments)
     file = out / "method.json"
-    chosen, stability = pick(calibration, budget), read_run(out / "stability")
+    chosen = pick(calibration, budget)
+    stability = read_run(out / "stability")
     write_calibration_figures(calibration, budget, out)
     study_summary.write_calibration_summaries(calibration, out)
     print(report.table(calibration))
@@ -266,7 +267,8 @@ def _larger_calibration(
     arguments: CalibrateArguments, calibration: Calibration, chosen: Pick, sizes: LargerSizes
 ) -> str:
     """The size that a calibration needs to recommend a steering, and its command."""
-    spec, count = _capability_spec(arguments), sizes.conversations
+    spec = _capability_spec(arguments)
+    count = sizes.conversations
     available = len(load_capability(spec, sizes.questions, arguments.seed).items)
     questions = min(available, sizes.questions)
     has_too_few = available < sizes.questions

@@ -125,7 +125,10 @@ class Chat:
     """A chat in the terminal; the commands of `COMMANDS` are its methods."""
 
     def __init__(self, model: Any, sampling: Sampling, seed: int = 0, system_as: str = "role"):
-        self.model, self.sampling, self.seed, self.system_as = model, sampling, seed, system_as
+        self.model = model
+        self.sampling = sampling
+        self.seed = seed
+        self.system_as = system_as
         self.stream = functools.partial(stream_text, model)
         if supports(model, Ability.LAYERS):  # one session, so that nothing is computed twice
             self.stream = functools.partial(stream_reply, model.session(), model.tokenizer)
@@ -144,7 +147,8 @@ class Chat:
             name, _, rest = typed[1:].partition(" ")
             if name not in COMMANDS:
                 raise UnknownName("command", f"/{name}", [f"/{command}" for command in COMMANDS])
-            run_command, argument = getattr(self, name), rest.strip()
+            run_command = getattr(self, name)
+            argument = rest.strip()
             if COMMANDS[name].argument:
                 run_command(argument)
             elif argument:
@@ -160,7 +164,8 @@ class Chat:
         if not self.comparing:
             self._reply(messages, parts)
             return
-        steerings, self.comparing = self.comparing, []
+        steerings = self.comparing
+        self.comparing = []
         for number, methods in enumerate(steerings, 1):
             show(f"{number} {spec_of(methods)}", BOLD)
             self._ask(messages, methods, parts)
@@ -229,7 +234,8 @@ class Chat:
     def method(self, spec: str) -> None:
         self.methods = self._parse(spec) if spec else self.methods
         notice(f"method: {spec_of(self.methods)}")
-        prompted, emphasised = has_prompt(self.messages), bool(self.emphasized)
+        prompted = has_prompt(self.messages)
+        emphasised = bool(self.emphasized)
         compiled = compile_methods(self.methods)
         if compiled.lacking_target(prompted=prompted, emphasised=emphasised):
             notice("There is nothing to steer towards yet; give /system or /emphasis.")
@@ -320,7 +326,8 @@ class Chat:
             )
         emphasis = dialog.get("emphasis", ())
         parts = [part if isinstance(part, str) else tuple(part) for part in emphasis]
-        self.messages, self.emphasized = messages, resolve(messages, parts)
+        self.messages = messages
+        self.emphasized = resolve(messages, parts)
         self.methods = self._parse(dialog.get("method", "none"))
         notice(f"loaded: {len(messages)} messages, method {spec_of(self.methods)}")
 

@@ -199,7 +199,8 @@ def _note_other_conversations(
     """Says how the conversations of --against were held, where it is not as those of this check."""
     assert arguments.against is not None
     earlier = read_run(arguments.against).identity_as(ConversationsIdentity)
-    there, here = earlier.settings.sampling, settings.sampling
+    there = earlier.settings.sampling
+    here = settings.sampling
     options_there = {
         "--temperature": there.temperature,
         "--top-p": there.top_p,
@@ -258,7 +259,8 @@ def _converse(run: DriftRun, terms: Terms, before: Earlier | None) -> Run:
 def _print_result(
     arguments: CheckArguments, results: DriftResults, verdicts: Check, seconds: float
 ) -> None:
-    data, page = results.run, page_path(arguments, results.run.folder)
+    data = results.run
+    page = page_path(arguments, results.run.folder)
     lines = lines_of(verdicts.prompts, verdicts.terms)
     print("\n".join([*lines, *truncation_lines(results.series)]))
     print_replies(data)
@@ -308,7 +310,8 @@ def _next_step(
     if (needed := check_outlook.budget_needed(undecided, terms)) is None:
         return (
             f"give a --min-stability further from {closest:.2f}, the mean of a round: if scores"
-            f" stay so close to it, {check_outlook.MOST_NEEDED:,} conversations will not decide."
+            f" stay so close to it, {check_outlook.MAX_CONVERSATIONS_FORECAST:,} conversations will"
+            " not decide."
         )
     budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
     return (

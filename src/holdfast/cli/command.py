@@ -84,7 +84,8 @@ class Arg:
         option: str = "",
         **more: Any,
     ):
-        self.positional, self.option = positional, option
+        self.positional = positional
+        self.option = option
         self.more = {"metavar": metavar, **more} if metavar else more
 
 

@@ -92,7 +92,9 @@ def _show(picture: Token, folder: Path, pictures: list[str]) -> None:
     if not source.startswith("../") and (folder / source).is_file():
         pictures.append(source)
         return
-    picture.type, picture.tag, picture.attrs = "text", "", {}
+    picture.type = "text"
+    picture.tag = ""
+    picture.attrs = {}
     picture.content = f"[Picture, in the repository: {picture.content}]"
 
 
@@ -107,6 +109,7 @@ def _relink(parts: list[Token], titles: Mapping[str, str]) -> None:
                 part.attrs["href"] = f"{name}.html{mark}{anchor}"
             elif not _ELSEWHERE.match(target + mark):
                 file = target.removeprefix("../")
-                part.tag, part.attrs = "span", {"title": f"{file}, in the repository"}
+                part.tag = "span"
+                part.attrs = {"title": f"{file}, in the repository"}
         elif part.type == "link_close":
             part.tag = opened.pop().tag

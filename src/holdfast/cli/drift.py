@@ -176,7 +176,8 @@ def _shard_of(arguments: DriftArguments) -> Shard:
 
 def _title(run: DriftRun, replies: int) -> str:
     """The work of a run in a line."""
-    settings, count = run.settings, len(run.numbers)
+    settings = run.settings
+    count = len(run.numbers)
     rounds = count_of(settings.rounds, "round")
     if run.cast.dialogs is not None:
         work = f"{count_of(count, 'dialog')} replayed, up to {rounds}"

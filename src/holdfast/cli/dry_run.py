@@ -22,9 +22,9 @@ from holdfast.plurals import count_of
 from holdfast.records import Conversation, read_run
 
 # the most conversations to run, and at most a quarter of those left
-MOST_IN_PROCESS = 8
-MOST_ON_ENDPOINT = 2
-ENOUGH_SECONDS = 45.0  # after which it ends, once there is a reply of each conversation
+MAX_LOCAL_CONVERSATIONS = 8
+MAX_ENDPOINT_CONVERSATIONS = 2
+MIN_SECONDS = 45.0  # after which it ends, once there is a reply of each conversation
 LATE_SECONDS = 60.0  # after which it says why it has not
 
 
@@ -45,7 +45,7 @@ class _Pace:
         if not done or self.is_over:
             return
         self.done, self.seconds = self.done + done, time.monotonic() - self.began
-        self.is_over = self.fewest <= self.done < self.most and self.seconds > ENOUGH_SECONDS
+        self.is_over = self.fewest <= self.done < self.most and self.seconds > MIN_SECONDS
 
 
 def estimate_run(
@@ -59,7 +59,8 @@ def estimate_run(
         more: work of the command beside the conversations.
         baseline: whether the probes are asked without a system prompt too.
     """
-    users, rounds = run.cast.read(), run.settings.rounds
+    users = run.cast.read()
+    rounds = run.settings.rounds
     all_numbers = run.numbers
     by_name = {methods.spec_of(steering): steering for steering in run.methods}
     missing = missing_numbers(run.out, list(by_name), all_numbers)
@@ -94,7 +95,9 @@ def estimate_run(
 
 def how_many(model: str, left: int, batch: int) -> int:
     """How many conversations a dry run has, of those left."""
-    side_by_side = MOST_ON_ENDPOINT if is_url(model) else min(MOST_IN_PROCESS, batch)
+    side_by_side = (
+        MAX_ENDPOINT_CONVERSATIONS if is_url(model) else min(MAX_LOCAL_CONVERSATIONS, batch)
+    )
     return min(side_by_side, math.ceil(left / 4))
 
 
@@ -102,7 +105,8 @@ def _measure(
     run: DriftRun, name: str, steering: Sequence[Method], numbers: Sequence[int]
 ) -> tuple[list[Conversation], Measured]:
     """Runs the conversations of these numbers, as far as there is time."""
-    rounds, count = run.settings.rounds, len(numbers)
+    rounds = run.settings.rounds
+    count = len(numbers)
     if not numbers:
         return [], Measured([], 0, 0, 0, 0.0)
     replies = count_replies(run.suite, run.settings, run.cast.read(), numbers)

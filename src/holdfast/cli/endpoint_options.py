@@ -17,7 +17,8 @@ def check_endpoint_options(arguments: EndpointOptions) -> None:
             roles.append("user_model")
         if values[name] == option.default or any(is_url(values.get(role)) for role in roles):
             continue
-        typed, model = f"{option_of(name)} {values[name]}", values["model"]
+        typed = f"{option_of(name)} {values[name]}"
+        model = values["model"]
         if is_url(values.get("user_model")):
             raise UsageError(
                 f"{typed} is for a model behind a URL, which {model} is not; write"

@@ -19,7 +19,7 @@ from holdfast.plurals import count_of
 from holdfast.records import Tokens
 from holdfast.report.wording import aligned
 
-LEAST_COST = 0.0001  # that is shown as a number
+MIN_SHOWN_COST = 0.0001  # that is shown as a number
 
 
 def check_prices(arguments: DryRunOptions) -> None:
@@ -126,7 +126,8 @@ def print_estimate(
     parts = [replace(first, units_left=first.units_left - measured.ended), *others]
     rest = _remaining(parts, measured)
     print(*_lines(arguments, parts, measured, rest, out), sep="\n")
-    price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
+    price_in = arguments.price_in or 0.0
+    price_out = arguments.price_out or 0.0
     write_document(
         EstimateDocument(
             folder=out.resolve(),
@@ -181,7 +182,8 @@ def _lines(
     rows: list[tuple[str, ...]] = [("part", "at most", "left", "requests")]
     for part in parts:
         rows.append((part.name, f"{part.units:,}", f"{part.units_left:,}", f"{part.requests:,}"))
-    table, ended = aligned(rows), measured.ended
+    table = aligned(rows)
+    ended = measured.ended
     if not measured.count:
         return [*table, f"The {parts[0].name} are recorded in {out}: nothing was measured."]
     if rest.seconds is None:
@@ -208,17 +210,19 @@ def _token_lines(arguments: PricedOptions, rest: _Remaining, *, any_ended: bool)
         return ["Tokens left: unknown, as no conversation has ended."]
     if rest.read is None or rest.written is None:
         return ["Tokens left: unknown, as not every reply came with its tokens."]
-    read, written = _two_digits(rest.read), _two_digits(rest.written)
+    read = _two_digits(rest.read)
+    written = _two_digits(rest.written)
     lines = [
         f"Tokens left: about {read} read and {written} written, in at most {rest.requests:,.0f}"
         " requests."
     ]
-    price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
+    price_in = arguments.price_in or 0.0
+    price_out = arguments.price_out or 0.0
     if cost := rest.cost(price_in, price_out):
         decimals = 2 if cost >= 1 else 4
         amount = f"about {cost:,.{decimals}f}"
-        if cost < LEAST_COST:
-            amount = f"less than {LEAST_COST}"
+        if cost < MIN_SHOWN_COST:
+            amount = f"less than {MIN_SHOWN_COST}"
         lines.append(
             f"Cost of these: {amount}, at {price_in:g} a million read and {price_out:g} a million"
             " written, with none of them cached."

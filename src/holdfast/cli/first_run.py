@@ -34,9 +34,9 @@ from holdfast.cli.progress import pace as pace_of
 from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.run_names import FOLDER, run_folder
 from holdfast.cli.time_box import (
-    ENOUGH_CONVERSATIONS,
-    FEWEST_CONVERSATIONS,
-    LONG_ENOUGH_ROUNDS,
+    MIN_CONVERSATIONS,
+    SUFFICIENT_CONVERSATIONS,
+    SUFFICIENT_ROUNDS,
     Group,
     Pilot,
     Plan,
@@ -57,9 +57,11 @@ from holdfast.report import write_page
 from holdfast.report.first_table import first_table
 from holdfast.report.next_step import next_step
 
-MOST = options.CONVERSATIONS  # as many as `holdfast drift` has, and as there are scripted dialogs
+MAX_CONVERSATIONS = (
+    options.CONVERSATIONS
+)  # as many as `holdfast drift` has, and as there are scripted dialogs
 # The default model talks with itself, and quickly: enough conversations for a clear result.
-MOST_OF_DEFAULT = 2 * MOST
+MAX_CONVERSATIONS_ON_DEFAULT_MODEL = 2 * MAX_CONVERSATIONS
 DEMO = "luna"  # the suite of real models without --prompt
 _PILOT = 1 / 6  # the share of the time in which the model is timed
 _TOO_LONG = 2  # a run whose first conversations would take this many times --minutes is refused
@@ -153,7 +155,9 @@ def _drift_arguments(arguments: TryArguments, suite: str, out: Path) -> DriftArg
         **{name: getattr(arguments, name) for name in names},
         suite=suite,
         user_turns=None if talks_with_itself else "everyday",
-        conversations=MOST_OF_DEFAULT if talks_with_itself else MOST,
+        conversations=MAX_CONVERSATIONS_ON_DEFAULT_MODEL
+        if talks_with_itself
+        else MAX_CONVERSATIONS,
         out=out,
     )
 
@@ -172,7 +176,7 @@ def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> P
     if (out / MANIFEST).is_file():
         recorded = read_run(out).identity_as(ConversationsIdentity).settings
         tokens = recorded.sampling.max_new_tokens or arguments.max_new_tokens
-        return Plan(recorded.rounds or Settings.rounds, tokens, FEWEST_CONVERSATIONS)
+        return Plan(recorded.rounds or Settings.rounds, tokens, MIN_CONVERSATIONS)
     may_shorten = arguments.is_default("max_new_tokens")
     return pilot.plan(seconds, arguments.max_new_tokens, may_shorten=may_shorten)
 
@@ -185,7 +189,8 @@ def _converse(
     Raises:
         HoldfastError: there is no time for any, or none has ended.
     """
-    minutes, most = arguments.minutes, run.settings.conversations
+    minutes = arguments.minutes
+    most = run.settings.conversations
     missing = missing_numbers(run.out, ["none"], range(most))["none"]
     if not missing:
         note(f"{run.out} has all {most} conversations; `holdfast drift` adds more.")
@@ -246,9 +251,10 @@ def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
         f" replies of at most {plan.max_new_tokens} tokens, for about"
         f" {duration(max(seconds, first * per_conversation))}."
     )
-    if plan.rounds < LONG_ENOUGH_ROUNDS or plan.max_new_tokens < Sampling.max_new_tokens:
-        rounds, tokens = LONG_ENOUGH_ROUNDS, Sampling.max_new_tokens
-        seconds = ENOUGH_CONVERSATIONS * pilot.seconds_of(rounds, tokens)
+    if plan.rounds < SUFFICIENT_ROUNDS or plan.max_new_tokens < Sampling.max_new_tokens:
+        rounds = SUFFICIENT_ROUNDS
+        tokens = Sampling.max_new_tokens
+        seconds = SUFFICIENT_CONVERSATIONS * pilot.seconds_of(rounds, tokens)
         note(
             "the model is slow here, so these are short; with --minutes"
             f" {math.ceil(1.2 * seconds / 60)} and another --out, they have {rounds} rounds, and"

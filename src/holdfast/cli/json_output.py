@@ -56,7 +56,8 @@ class JsonOutput:
     """Standard output as it was, and whether the document is on it."""
 
     def __init__(self, stream: TextIO):
-        self._stream, self._is_written = stream, False
+        self._stream = stream
+        self._is_written = False
 
     def write(self, document: object) -> None:
         """Writes the results of a command."""

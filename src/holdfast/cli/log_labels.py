@@ -22,7 +22,7 @@ _KEYS = "y follows, n breaks, s skip the turn, r skip the rule, b back, q quit"
 _COMMANDS = frozenset("command first then run after use rather_than".split())  # are patterns
 _REGEX = re.compile(r"\\\\|[*+?^$|\\[({]")
 _LABELS: dict[str, Label] = {"y": "follows", "n": "breaks"}
-_MOST_SHOWN = 4_000  # characters of a message that the terminal shows
+_MAX_CHARACTERS_SHOWN = 4_000  # characters of a message that the terminal shows
 
 
 def require_terminal() -> None:
@@ -125,9 +125,9 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
 def _part(name: str, text: str) -> str:
     if not text.strip():
         return ""
-    more = len(text) - _MOST_SHOWN
+    more = len(text) - _MAX_CHARACTERS_SHOWN
     rest = f" [and {more:,} more characters]" if more > 0 else ""
-    return f"[{name}] {printable(text[:_MOST_SHOWN])}{rest}"
+    return f"[{name}] {printable(text[:_MAX_CHARACTERS_SHOWN])}{rest}"
 
 
 @contextlib.contextmanager

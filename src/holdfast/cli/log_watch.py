@@ -21,8 +21,10 @@ def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
         rewrite: writes the results. It is called once the logs have been read, again after they
             changed, at most every few seconds, and once more at the end.
     """
-    is_first, is_new = True, False
-    last_written, seconds_to_write = -REWRITE, 0.0
+    is_first = True
+    is_new = False
+    last_written = -REWRITE
+    seconds_to_write = 0.0
     try:
         while True:
             breaches = watch.poll()
@@ -34,7 +36,8 @@ def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
             # results that take long to write are written less often
             if is_new and now - last_written >= max(REWRITE, 4 * seconds_to_write):
                 rewrite()
-                is_new, last_written = False, time.monotonic()
+                is_new = False
+                last_written = time.monotonic()
                 seconds_to_write = last_written - now
             if is_first:
                 note("Following the logs; Ctrl-C ends it.")

@@ -135,7 +135,8 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
 
 
 def run(arguments: LogsArguments) -> int:
-    started, out = time.monotonic(), _folder(arguments)
+    started = time.monotonic()
+    out = _folder(arguments)
     _check(arguments, out)
     page = page_path(arguments, out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
@@ -271,7 +272,8 @@ def _report(
     started: float,
 ) -> int:
     """Writes and prints the results; returns the exit code."""
-    rows, bar = _rows(arguments, scored, before), arguments.min_adherence
+    rows = _rows(arguments, scored, before)
+    bar = arguments.min_adherence
     print(logs_table(scored, rows.rules, rows.shown, bar))
     if why := why_table(scored):
         print(why)

@@ -320,7 +320,8 @@ def _warn_of_short_context(arguments: Options, model: ChatModel) -> None:
     """Warns if replies cannot become as long as the command asks for."""
     if not isinstance(arguments, DrawOptions):
         return
-    most, context = arguments.max_new_tokens, getattr(model, "context", None)
+    most = arguments.max_new_tokens
+    context = getattr(model, "context", None)
     if context and most > context and most != Sampling.max_new_tokens:
         note(
             f"--max-new-tokens {most} exceeds {model.name}'s context of {context:,} tokens; replies"

@@ -109,7 +109,8 @@ class PrecedentRun:
 
 def _estimate(arguments: PrecedentArguments, study: PrecedentRun) -> None:
     """Makes the first missing pairs of histories without a method, and estimates the rest."""
-    settings, pairs = study.settings, study.settings.conversations
+    settings = study.settings
+    pairs = study.settings.conversations
     missing = missing_numbers(study.out, list(map(spec_of, study.steerings)), range(pairs))
     left = missing[spec_of(())]
     count = how_many(arguments.model, len(left), settings.batch)

@@ -87,7 +87,8 @@ def run(arguments: ProfileArguments) -> None:
         ranges.whole_number("profile", "top", arguments.top, 1)
     out = arguments.out or run_folder("profile", model_of(arguments), seed=arguments.seed)
     page = page_path(arguments, out)
-    plan, samples = _plan(arguments), _samples(arguments)
+    plan = _plan(arguments)
+    samples = _samples(arguments)
     refuse_other_command(out, "profile")
     for name, samples_of_task in samples.items():
         check_folder(out / name, samples_of_task, plan, command_line())

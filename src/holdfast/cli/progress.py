@@ -17,11 +17,13 @@ from holdfast.drift.progress import GROWTH, Watch, seconds_left
 from holdfast.plurals import count_of, plural_of
 
 # seconds until the title (and between updates of a bar), until the first plain line, between later
-BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0
+BEGINS = 1.0
+FIRST = 10.0
+EVERY = 30.0
 _SAME_SIGNAL = 1.0  # seconds: `timeout` sends SIGTERM to a command, and again to its group
 _IDLE = 10.0  # seconds without anything new, in which an estimate is not doubted
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
-_LONG = 50_000  # bytes of a rules file, which take some seconds
+_SLOW_FILE_BYTES = 50_000  # bytes of a rules file, which take some seconds
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -35,7 +37,7 @@ def note_if_long(path: Path) -> None:
     """Says that reading the rules of a file takes a while, if it does."""
     with contextlib.suppress(OSError):
         size = path.stat().st_size
-        if size > _LONG:
+        if size > _SLOW_FILE_BYTES:
             note(f"{path} has {size // 1000:,} kB; reading its rules takes a while.")
 
 
@@ -61,7 +63,9 @@ class Bar:
     def __init__(self, total: int, unit: str = "reply", title: str = "", waves: int = 0):
         from tqdm import tqdm
 
-        self.total, self.unit, self.waves = total, unit, waves
+        self.total = total
+        self.unit = unit
+        self.waves = waves
         self.advances: list[tuple[float, int]] = []  # seconds and new units, from the start
         self.terminal = sys.stderr.isatty()
         self.title = title
@@ -70,7 +74,8 @@ class Bar:
         self.done = self.tokens = self.recorded = 0
         self.has_reported = not title
         self.started = time.monotonic()
-        self.over, self.lock = threading.Event(), threading.Lock()
+        self.over = threading.Event()
+        self.lock = threading.Lock()
 
     @classmethod
     def of(cls, unit: str) -> Watch:
@@ -144,7 +149,8 @@ class Bar:
 
     def _begin(self) -> None:
         with self.lock:
-            title, self.title = self.title, ""
+            title = self.title
+            self.title = ""
         if title:
             self.note(title)
 
@@ -184,11 +190,14 @@ def pace(per_second: float, unit: str) -> str:
     >>> pace(12.3, "reply"), pace(1.5, "reply"), pace(0.2, "reply"), pace(0.001, "reply")
     ('12 replies a second', '1.5 replies a second', '12 replies a minute', '3.6 replies an hour')
     """
-    count, time_unit = per_second, "a second"
+    count = per_second
+    time_unit = "a second"
     if count < 1:
-        count, time_unit = 60 * per_second, "a minute"
+        count = 60 * per_second
+        time_unit = "a minute"
     if count < 1:
-        count, time_unit = 3600 * per_second, "an hour"
+        count = 3600 * per_second
+        time_unit = "an hour"
     return f"{count:,.{0 if count >= 10 else 1}f} {plural_of(unit)} {time_unit}"
 
 

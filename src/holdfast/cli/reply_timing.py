@@ -23,8 +23,8 @@ from holdfast.seeds import seed_of
 # a model answers many in little more time than a few, and a run gives it many; but the prompts of
 # many take a slow one long to read.
 _TRIALS = ((1, 1), (4, 1), (4, 4), (16, 1), (16, 4), (16, 16), (16, 64))
-_LEAST_GROWTH = 2  # of the time from one trial to the next
-_MOST_OF_ENDPOINT = 4  # replies side by side, as requests to it cost money
+_MIN_GROWTH = 2  # of the time from one trial to the next
+_MAX_ENDPOINT_REPLIES = 4  # replies side by side, as requests to it cost money
 
 
 def time_replies(
@@ -41,7 +41,7 @@ def time_replies(
     """
     note(f"timing the model, for at most {duration(seconds)} ...")
     users, settings = prepare(model, suite, settings, user_turns)
-    most = _MOST_OF_ENDPOINT if model.independent else max(count for count, _ in _TRIALS)
+    most = _MAX_ENDPOINT_REPLIES if model.independent else max(count for count, _ in _TRIALS)
     trials = list(dict.fromkeys((min(count, most), length) for count, length in _TRIALS))
     numbers = range(most)
     per_round = count_replies(suite, settings, users, numbers) / (len(numbers) * settings.rounds)
@@ -59,7 +59,7 @@ def time_replies(
                 finished.append(trial)
                 ends = ends or time.monotonic() + seconds
                 left = ends - time.monotonic()
-                if len(finished) > 1 and left < _LEAST_GROWTH * trial.seconds:
+                if len(finished) > 1 and left < _MIN_GROWTH * trial.seconds:
                     break  # a step of a slow model, once begun, may go on beyond the limit
         return finished
 

@@ -72,7 +72,8 @@ _LAYERS = "attention and embeddings"  # what the papers' figures need of a model
 
 
 def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
-    scale, suite = scale_of(arguments.scale, li2024.SCALES), drift.load_suite(arguments.suite)
+    scale = scale_of(arguments.scale, li2024.SCALES)
+    suite = drift.load_suite(arguments.suite)
     model = load_layered_model(arguments, _LAYERS)
     other = None if arguments.endpoint is None else load_model(arguments, arguments.endpoint)
     base = None

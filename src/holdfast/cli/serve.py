@@ -24,7 +24,7 @@ from holdfast.cli.progress import exiting_on_sigterm, note
 from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
 from holdfast.extras import check_extra
-from holdfast.generation.sampling import MOST_NEW_TOKENS
+from holdfast.generation.sampling import MAX_NEW_TOKENS_ALLOWED
 from holdfast.methods import parse, spec_of
 from holdfast.methods.fitted import read_any_fitted
 from holdfast.models.engine_choice import read_engine
@@ -157,7 +157,7 @@ def _service(arguments: ServeArguments) -> Service:
     suite = arguments.suite or ("" if arguments.model == "default" else "bots")
     prompts = playground_prompts(suite) if suite else ()
     limits = Limits(
-        whole_number("serve", "max_tokens", arguments.max_tokens, 1, MOST_NEW_TOKENS),
+        whole_number("serve", "max_tokens", arguments.max_tokens, 1, MAX_NEW_TOKENS_ALLOWED),
         Range(0, above_low=True).check("serve", "timeout", arguments.timeout),
     )
     queue = whole_number("serve", "queue", arguments.queue, 0)

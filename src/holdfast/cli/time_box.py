@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.cli.progress import Bar
 from holdfast.drift.progress import GROWTH, cost_share
-from holdfast.generation.sampling import MOST_NEW_TOKENS
+from holdfast.generation.sampling import MAX_NEW_TOKENS_ALLOWED
 
 # A model that is too slow for these gets shorter conversations, or fewer.
-LONG_ENOUGH_ROUNDS = 4
-ENOUGH_CONVERSATIONS = 8
-FEWEST_CONVERSATIONS = 2
+SUFFICIENT_ROUNDS = 4
+SUFFICIENT_CONVERSATIONS = 8
+MIN_CONVERSATIONS = 2
 _SHARE = 0.5  # the part of a group's time that half the group takes too, as its rounds take turns
 _LATE = 1.2  # a group is halved if it seems to need this many times the time that is left,
 _OVERDUE = 2.5  # or if one of its rounds takes this many times as long as expected
@@ -34,16 +34,16 @@ class Plan:
 
 # What to choose from, best first: the first that fits is taken. Two conversations say little, so
 # replies are shortened before conversations become few; but one that is cut early shows few rules.
-_WHOLE = MOST_NEW_TOKENS  # as long as the run allows
+_WHOLE = MAX_NEW_TOKENS_ALLOWED  # as long as the run allows
 _PLANS = (
-    Plan(8, _WHOLE, ENOUGH_CONVERSATIONS),
-    Plan(6, _WHOLE, ENOUGH_CONVERSATIONS),
-    Plan(4, _WHOLE, ENOUGH_CONVERSATIONS),
-    Plan(4, 200, ENOUGH_CONVERSATIONS),
+    Plan(8, _WHOLE, SUFFICIENT_CONVERSATIONS),
+    Plan(6, _WHOLE, SUFFICIENT_CONVERSATIONS),
+    Plan(4, _WHOLE, SUFFICIENT_CONVERSATIONS),
+    Plan(4, 200, SUFFICIENT_CONVERSATIONS),
     Plan(4, 200, 4),
-    Plan(4, 200, FEWEST_CONVERSATIONS),
-    Plan(3, 200, FEWEST_CONVERSATIONS),
-    Plan(2, 200, FEWEST_CONVERSATIONS),
+    Plan(4, 200, MIN_CONVERSATIONS),
+    Plan(3, 200, MIN_CONVERSATIONS),
+    Plan(2, 200, MIN_CONVERSATIONS),
     Plan(2, 200, 1),
     Plan(2, 100, 1),
     Plan(2, 60, 1),
@@ -109,7 +109,7 @@ class Pilot:
     def first_group(self, plan: Plan, seconds: float, most: int) -> int:
         """How many conversations to begin with: as many as should fit."""
         fit = int(seconds / self.seconds_of(plan.rounds, plan.max_new_tokens))
-        return max(min(FEWEST_CONVERSATIONS, plan.conversations), min(most, fit))
+        return max(min(MIN_CONVERSATIONS, plan.conversations), min(most, fit))
 
 
 @dataclass
@@ -158,7 +158,9 @@ class Group:
         return number > self.numbers[self.size - 1] or self.clock() > self.stops
 
     def _begin_round_after(self, finished: int) -> None:
-        now, before, share = self.clock(), self._share(self._round), self._share(finished)
+        now = self.clock()
+        before = self._share(self._round)
+        share = self._share(finished)
         rest = (now - self._round_ended) * (1 - share) / (share - before)
         left = max(self.ends - now, 0.0)
         self._note_round(finished, now)
@@ -167,8 +169,10 @@ class Group:
 
     def _note_round(self, finished: int, now: float) -> None:
         """Notes the last round that all have finished, and when the next one is overdue."""
-        self._round, self._round_ended = finished, now
-        before, after = self._share(finished), self._share(finished + 1)
+        self._round = finished
+        self._round_ended = now
+        before = self._share(finished)
+        after = self._share(finished + 1)
         expected = max(self.ends - now, 0.0) * (after - before) / (1 - before)
         self._overdue = now + _OVERDUE * expected
 
@@ -187,7 +191,8 @@ class Group:
         replies = self._replies * size / self.size
         undone = (self.size - size) * self._replies_each - (self._replies - replies)
         self.bar.leave_out(round(undone))
-        self.size, self._replies = size, replies
+        self.size = size
+        self._replies = replies
 
 
 class TimeBox:
@@ -207,13 +212,15 @@ class TimeBox:
         expected: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self.first, self.clock = first, clock
+        self.first = first
+        self.clock = clock
         self.ends = clock() + max(seconds, expected)
         self.stops = self.ends + _OVERTIME * seconds  # when conversations are given up
 
     def groups(self, missing: Sequence[int]) -> Iterator[Sequence[int]]:
         """The numbers of each group; the next is requested once the previous one is recorded."""
-        start, size = 0, self.first
+        start = 0
+        size = self.first
         while numbers := missing[start : start + size]:
             began = self.clock()
             start += len(numbers)

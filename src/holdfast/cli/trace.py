@@ -146,7 +146,8 @@ def run_geometry(arguments: GeometryArguments) -> None:
         sampling=arguments.sampling_for(arguments.model),
         adoption=False,
     )
-    suite, folder = drift.load_suite(arguments.suite), out / study_summary.DIALOGS
+    suite = drift.load_suite(arguments.suite)
+    folder = out / study_summary.DIALOGS
     refuse_other_command(out, "geometry")
     check_before_loading(suite, folder, settings, [()], command=command_line())
     model = load_layered_model(arguments, "hidden states")

@@ -70,7 +70,8 @@ def load_dialogs(
         return None
     _refuse_users(arguments, "dialogs", ("persona", "user_model"))
     dialogs = read_dialogs(path)
-    count, rounds = len(dialogs.dialogs), dialogs.rounds
+    count = len(dialogs.dialogs)
+    rounds = dialogs.rounds
     if count > settings.conversations:
         note(
             f"only the first {settings.conversations:,} of {count:,} dialogs in {dialogs.name} are"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.coding_agents.hook_rules import HookRule
 
-_LONGEST = 9000  # characters of a reminder: agents cut what is longer than 10,000
+_MAX_REMINDER_CHARACTERS = 9000  # characters of a reminder: agents cut what is longer than 10,000
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,6 @@ def _lines_that_fit(lines: Sequence[str]) -> list[str]:
     size = 0
     for number, line in enumerate(lines):
         size += len(line) + 1
-        if size > _LONGEST:
+        if size > _MAX_REMINDER_CHARACTERS:
             return [*lines[:number], f"(and {len(lines) - number} more lines, left out)"]
     return [*lines]

@@ -18,7 +18,7 @@ from holdfast.coding_agents.reminding import answer_hook
 from holdfast.coding_agents.session_state import state_file, states_folder
 from holdfast.errors import HoldfastError
 
-_LONGEST = 2.0  # seconds of computing, after which it gives up
+_MAX_SECONDS = 2.0  # seconds of computing, after which it gives up
 
 
 class _TooLong(BaseException):
@@ -38,7 +38,8 @@ class HookCall:
 
 def hook_call(words: Sequence[str]) -> HookCall | None:
     """The call, if these are the words of a hook as `--install` writes them; else None."""
-    suite, flags = words[2:3], {*words[3:]}
+    suite = words[2:3]
+    flags = {*words[3:]}
     as_written = [*words[:2]] == ["remind", "--suite"] and flags <= {"--allow-code", "--strict"}
     if not as_written or not suite or suite[0].startswith("-") or len(flags) < len(words[3:]):
         return None
@@ -58,7 +59,7 @@ def answer_on_stdin(call: HookCall) -> int:
         )
         return 1
     try:
-        with _giving_up_after(_LONGEST):
+        with _giving_up_after(_MAX_SECONDS):
             answer = _answer(call)
         if answer.output:
             print(answer.output, flush=True)

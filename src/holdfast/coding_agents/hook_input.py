@@ -122,7 +122,8 @@ def _unusable(path: str, obstacle: str) -> UsageError:
 
 
 def _call_of(payload: Mapping[str, Any]) -> ToolCall | None:
-    name, arguments = payload.get("tool_name"), payload.get("tool_input")
+    name = payload.get("tool_name")
+    arguments = payload.get("tool_input")
     if not isinstance(name, str):
         return None
     if not isinstance(arguments, Mapping):

@@ -14,7 +14,8 @@ from holdfast.measures.patterns import searches_end_within
 from holdfast.measures.scores import FOLLOWED, Score
 
 # seconds of computing that regular expressions may take: those of one rule, and all together
-_SECONDS_PER_RULE, _SECONDS = 0.05, 0.15
+_SECONDS_PER_RULE = 0.05
+_SECONDS = 0.15
 
 
 class HookJudge:

@@ -204,7 +204,8 @@ def _next_state(
     rules: HookRules, session: _Session, marks: tuple[Mark, ...], loss: ContextLoss
 ) -> SessionState:
     """The state for the next call: at the beginning of the last exchange."""
-    part, last = session.part, session.exchanges[-1]
+    part = session.part
+    last = session.exchanges[-1]
     settled = session.turns[:-1] if session.is_answering else session.turns
     count = session.before.turns + len(settled)
     log_digests = digests(session.transcript, part.end)

@@ -23,7 +23,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
-from holdfast.drafting.order_rules import MOST_COMMANDS, OPTIONAL, joined_by_or
+from holdfast.drafting.order_rules import MAX_STEP_COMMANDS, OPTIONAL, joined_by_or
 from holdfast.drafting.path_globs import glob_argument
 from holdfast.drafting.rules_file import Statement
 
@@ -196,7 +196,7 @@ def _changed(match: re.Match[str]) -> list[str] | None:
 def _runs_after(commands: Sequence[str], globs: Sequence[str] | None) -> list[Draft] | None:
     parts = [part for command in commands for part in parts_of(without_placeholder(command))]
     parts = [part for part in parts if not re.match(r"(?:cd|source|export) ", part)]
-    if not globs or not 1 <= len(parts) <= MOST_COMMANDS or not all(map(_is_command, parts)):
+    if not globs or not 1 <= len(parts) <= MAX_STEP_COMMANDS or not all(map(_is_command, parts)):
         return None
     changed = glob_argument(globs)
     return [

@@ -111,7 +111,7 @@ _OF_CODING = word_pattern(
     *("lint(?:er|ing)?", "unit tests?", r"refactor\w*", "source code", "imports?", "docstrings?"),
     *(r"compil\w+", "CI"),
 )
-_MOST_OF_CODING = 3  # different such words in the prompt of a bot
+_MAX_CODING_WORDS = 3  # different such words in the prompt of a bot
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class BotClause:
 def is_of_a_bot(text: str) -> bool:
     """Whether a file is the prompt of a chat bot rather than the rules of a coding agent."""
     words = {word.lower() for word in _OF_CODING.findall(text)}
-    return len(words) < _MOST_OF_CODING
+    return len(words) < _MAX_CODING_WORDS
 
 
 def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:

@@ -66,7 +66,7 @@ _CUTS_AND_COMMAS = re.compile(
 _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
 _MARKS = " .!,:"
-_MOST_CUTS = 50  # of a statement, so that a long one takes time in proportion to its length
+_MAX_CUTS = 50  # of a statement, so that a long one takes time in proportion to its length
 _IS_ORDER = re.compile(rf"^{NEVER} \S+ \S|\b(?:must|should|always) \S", re.I)  # of a label
 
 
@@ -82,7 +82,7 @@ def clauses_of(statement: Statement) -> Iterator[Clause]:
     if reason := _REASON_OR_CURE.search(masked):
         yield Clause(text[: reason.start()].strip(_MARKS), [text[reason.start() :]])
     pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
-    cuts = list(islice(pattern.finditer(masked), _MOST_CUTS))
+    cuts = list(islice(pattern.finditer(masked), _MAX_CUTS))
     starts = [0, *(cut.end() for cut in cuts)]
     ends = [*(cut.start() for cut in cuts), len(text)]
     pieces = [text[start:end].strip(_MARKS) for start, end in zip(starts, ends, strict=True)]

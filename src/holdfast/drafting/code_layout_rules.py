@@ -95,13 +95,13 @@ def indentation_rule(clause: str, statement: Statement, prohibits: bool) -> list
     return [code_draft("code_not_written", token.pattern, files)]
 
 
-_LONGEST_PART = 5  # words of a part of a list of styles
+_MAX_PART_WORDS = 5  # words of a part of a list of styles
 
 
 def style_list_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """No semicolons, single quotes, 2-space indent, print width 80."""
     parts = re.split(r"[,;] (?:and )?", re.sub(r"\s*[—–].*$", "", clause))
-    if prohibits or len(parts) == 1 or len(parts[0].split()) > _LONGEST_PART:
+    if prohibits or len(parts) == 1 or len(parts[0].split()) > _MAX_PART_WORDS:
         return None
     if is_about_commit_style(statement):
         return None

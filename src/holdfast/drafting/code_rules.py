@@ -267,7 +267,7 @@ _OF_TESTS = forms(
 _IN_COMPONENTS = forms({"UI components": r"(?:the |any |all |your |UI |Vue |React )*components?"})
 _COMPONENTS = "*.{tsx,jsx,vue,svelte}"
 _CONFIG = forms({"config files": r"(?:of )?(?:the )?config(?:uration)?(?: files?)?"})
-_MOST_WORDS = 3  # of a place that is a language: "in TypeScript files"
+_MAX_LANGUAGE_WORDS = 3  # of a place that is a language: "in TypeScript files"
 
 
 def files_of_places(instruction: Instruction, statement: Statement) -> list[str] | None:
@@ -275,7 +275,8 @@ def files_of_places(instruction: Instruction, statement: Statement) -> list[str]
     globs: list[str] = []
     before = ""
     for word, place in instruction.circumstances:
-        is_exception, before = before == "except", word
+        is_exception = before == "except"
+        before = word
         if is_exception and whole_match(_IN_TESTS, place):
             globs += [f"!{glob}" for glob in TESTS]
         elif (is_exception or word == "except") and place:
@@ -312,7 +313,7 @@ def _files_in(place: str) -> list[str] | None:
     if whole_match(_IN_E2E_TESTS, place):
         return _E2E_TESTS
     named = files_of_language(place)
-    if named and len(place.split()) <= _MOST_WORDS:
+    if named and len(place.split()) <= _MAX_LANGUAGE_WORDS:
         return named
     parts = re.split(r",? or |,? and |, ", place)  # "CSS rules or HTML attributes"
     if len(parts) == 1:

@@ -257,7 +257,7 @@ def token_of_kind(word: str, kind: str) -> CodeToken | None:
     return CodeToken(look.format(word)) if look else None
 
 
-_LONGEST = 48  # characters; a longer code span is an example
+_MAX_CHARACTERS = 48  # characters; a longer code span is an example
 _CALL = re.compile(r"(?P<name>.*\w)\((?P<arguments>[^()]*)\)")
 _CONSTANT = re.compile(r"null|None|nil|true|false|True|False|undefined|-?\d+")
 _METAVARIABLE = re.compile(r"(?<![\w$])(?:[A-Z]|Foo|Bar|Baz|My[A-Z]\w*|foo|bar|baz)(?![\w$])")
@@ -280,7 +280,12 @@ def code_token(text: str) -> CodeToken | None:
         return None
     is_code = re.search(r"[a-z][A-Z]|[.(\[<!@#:=_]|^(?:as|new) \w", text)
     files = next((globs for shape, globs in _TOKEN_LANGUAGES if re.fullmatch(shape, text)), ())
-    if len(text) > _LONGEST or not (is_code or files) or is_command(text) or _NO_CODE.search(text):
+    if (
+        len(text) > _MAX_CHARACTERS
+        or not (is_code or files)
+        or is_command(text)
+        or _NO_CODE.search(text)
+    ):
         return None
     is_path = path_glob(text) is not None and re.search(r"/|\.[a-z]{2,4}$", text)
     if is_path and not re.match(r"(?:os|console|process|fmt|err|log)\.", text):

@@ -66,7 +66,7 @@ def without_placeholder(text: str) -> str:
     return re.sub(r"(?: (?:<[^<>]*>|\.\.\.|…|\[[^\[\]]*\]))+$", "", text)
 
 
-_FEWEST_WORDS = 3  # of a command that is told without its arguments
+_MIN_WORDS = 3  # of a command that is told without its arguments
 
 
 def without_arguments(text: str) -> str:
@@ -80,7 +80,7 @@ def without_arguments(text: str) -> str:
         if word.startswith("-") or _PLACEHOLDER.search(word) or re.fullmatch(r"[A-Z]+-\d+", word):
             break
         kept.append(word)
-    return " ".join(kept) if len(kept) >= _FEWEST_WORDS else text
+    return " ".join(kept) if len(kept) >= _MIN_WORDS else text
 
 
 def is_tool(word: str) -> bool:

@@ -83,7 +83,7 @@ _LENGTH_ALONE = forms(  # behind such a label, or below "Commit messages"
         )
     }
 )
-_LEAST_LIMIT = 10  # characters; a smaller number is no limit of a subject
+_MIN_LIMIT = 10  # characters; a smaller number is no limit of a subject
 
 
 def _length(clause: str, statement: Statement) -> list[Draft]:
@@ -93,7 +93,7 @@ def _length(clause: str, statement: Statement) -> list[Draft]:
     if match is None or match["how"].lower() in _ROUGHLY:
         return []
     most = int(match["count"]) - (match["how"].lower() in _BELOW)
-    if most < _LEAST_LIMIT:
+    if most < _MIN_LIMIT:
         return []
     return commit_rule(rf"\A.{{1,{most}}}(?:\n|\Z)", "requirement")
 

@@ -20,7 +20,7 @@ from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
 from holdfast.files import read_text
 
-MOST_CHARACTERS = 500_000  # of a rules file, which takes half a minute
+MAX_RULES_FILE_CHARACTERS = 500_000  # of a rules file, which takes half a minute
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def draft_lines(path: Path | str) -> DraftedFile:
     """As `draft_file`, for a file that may have no rules.
 
     Raises:
-        UsageError: the file is missing, empty, no text, longer than `MOST_CHARACTERS`, or a suite
-            already.
+        UsageError: the file is missing, empty, not text, longer than
+            `MAX_RULES_FILE_CHARACTERS`, or already a suite.
     """
     path = Path(path)
     text = read_text(path)
@@ -105,10 +105,10 @@ def draft_lines(path: Path | str) -> DraftedFile:
         raise UsageError(f"{path} is a binary file; give a rules file as text.", value=str(path))
     if not text.strip():
         raise UsageError(f"{path} is empty; give a file with rules or a prompt.", value=str(path))
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_RULES_FILE_CHARACTERS:
         raise UsageError(
             f"{path} has {len(text):,} characters; a rules file or a prompt may have"
-            f" {MOST_CHARACTERS:,}, so give the part with the rules.",
+            f" {MAX_RULES_FILE_CHARACTERS:,}, so give the part with the rules.",
             value=str(path),
         )
     if _is_suite(text):

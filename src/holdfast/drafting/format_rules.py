@@ -139,7 +139,8 @@ def _list(clause: BotClause) -> Spec | None:
     match = first_match(_LIST, clause.text)
     if match is None:
         return None
-    after, kind = clause.text[match.end() :], match["kind"].lower()
+    after = clause.text[match.end() :]
+    kind = match["kind"].lower()
     if re.match(r" (?:or|and|for|where|of (?:the|key)|at|to|with)\b", after, re.I):
         return None
     spec = next(spec for name, spec in _LISTS.items() if name in kind)

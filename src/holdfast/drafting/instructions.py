@@ -193,7 +193,8 @@ def instruction_of(clause: str, prohibits: bool = False) -> Instruction | None:
     text = _LEAD.sub("", text)
     modality = Modality.NEVER if prohibits else Modality.MUST
     if match := re.match(rf"(?:only )?{NEVER} ", text, re.I):
-        modality, text = Modality.NEVER, _BEFORE_VERB.sub("", text[match.end() :])
+        modality = Modality.NEVER
+        text = _BEFORE_VERB.sub("", text[match.end() :])
     elif match := re.match(r"no (?:more )?(?=[`a-z])", text, re.I):
         return _parts(Modality.NEVER, ("use",), text[match.end() :])
     elif match := _PREFER.match(text):

@@ -88,7 +88,8 @@ def joint_change_rule(clause: str, statement: Statement, prohibits: bool) -> lis
     match = whole_match(_IN_SYNC, clause)
     if match is None or not re.search("sync|lockstep|aligned", clause):
         return None
-    first, second = globs_of_change(match[1]), globs_of_change(match[2])
+    first = globs_of_change(match[1])
+    second = globs_of_change(match[2])
     if not first or not second:
         return None
     if " with " in clause:

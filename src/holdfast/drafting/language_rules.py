@@ -224,7 +224,8 @@ def _language(clause: BotClause) -> list[Draft]:
 def _language_in(form: Form, text: str) -> str:
     """The language of the first match that is a rule for all replies; "" if none is."""
     for match in form.pattern.finditer(text):
-        before, after = text[: match.start()], text[match.end() :]
+        before = text[: match.start()]
+        after = text[match.end() :]
         is_sole = _BOUNDARY.match(after) and not _SECOND_LANGUAGE.match(after)
         is_negated = _NOT_A_RULE.search(before) or re.search(r"\bnot\b", match[0], re.I)
         is_permitted = _PERMITS.search(before) and not re.match(r" only\b", after)

@@ -146,7 +146,7 @@ _OF_OTHER_TEXTS_AFTER = re.compile(
 )
 _ANSWER_QUESTIONS = re.compile(r"\banswers?\b[^,:]{0,30}\bquestions?\b", re.I)
 
-_LONGEST_TITLE = 4  # words before a colon that say what has the length: "Docstrings: at most ..."
+_MAX_TITLE_WORDS = 4  # words before a colon that say what has the length: "Docstrings: at most ..."
 
 _EXACT_MEASURES = {
     "sentence": "sentence_count",
@@ -159,7 +159,8 @@ def length_rules(clause: BotClause) -> list[Draft]:
     """The most words, sentences, characters, bullets, lines or paragraphs."""
     drafts = []
     for match in _AMOUNTS.finditer(clause.text):
-        before, after = clause.text[: match.start()].rstrip(), clause.text[match.end() :]
+        before = clause.text[: match.start()].rstrip()
+        after = clause.text[match.end() :]
         if (measure := _measure_of(match, before, after)) is not None:
             drafts.append(Draft("length", "requirement", measure))
     return drafts
@@ -172,7 +173,8 @@ def number_value(text: str) -> int:
     thousands = value = 0
     for word in re.split(r"[-, ]+", text.lower()):
         if word == "thousand":
-            thousands, value = (value or 1) * _SCALES[word], 0
+            thousands = (value or 1) * _SCALES[word]
+            value = 0
         elif word == "hundred":
             value = (value or 1) * _SCALES[word]
         elif word != "and":
@@ -210,7 +212,7 @@ def _is_of_another_text(before: str, after: str) -> bool:
     if earlier and not nearest.strip():  # "a summary, 1-2 sentences"
         nearest = earlier[-1]
     title, colon, rest = nearest.rpartition(":")
-    if colon and len(title.split()) > _LONGEST_TITLE:
+    if colon and len(title.split()) > _MAX_TITLE_WORDS:
         nearest = rest
     nearest = _ANSWER_QUESTIONS.sub("answer", nearest)
     return bool(_OF_OTHER_TEXTS.search(nearest) or _OF_OTHER_TEXTS_AFTER.match(after))
@@ -233,7 +235,8 @@ def _at_most(amount: re.Match[str], is_below: bool) -> Spec | None:
     if unit == "paragraph":
         return {"name": "paragraph_count", "count": 1} if count == 1 else None
     if unit == "bullet":  # each line is a bullet or none, so that the pattern is linear
-        bullet, other = r"^[ \t]*[-*•][ \t].*", r"^(?![ \t]*[-*•][ \t]).*"
+        bullet = r"^[ \t]*[-*•][ \t].*"
+        other = r"^(?![ \t]*[-*•][ \t]).*"
         bullets = rf"(?:(?:{other}\n)*{bullet}(?:\n|\Z)){{0,{count}}}"
         return {"name": "regex", "regex": rf"(?m)\A{bullets}(?:{other}(?:\n|\Z))*\Z"}
     return {"name": "regex", "regex": rf"\A\s*\S[^\n]*(?:\n\s*\S[^\n]*){{0,{count - 1}}}\s*\Z"}

@@ -324,7 +324,7 @@ def _below_before(clause: str, statement: Statement) -> list[Draft] | None:
 
 
 _HEADING_OF_BLOCK = re.compile(rf"#*\s*\**before {_EVENT}[\s:*]*", re.I)
-MOST_COMMANDS = 8  # of a block that is a list of steps, and no script
+MAX_STEP_COMMANDS = 8  # of a block that is a list of steps, and no script
 
 
 def heading_before(statement: Statement) -> list[Draft] | None:
@@ -362,7 +362,7 @@ def _steps(block: Sequence[str], event: re.Match[str]) -> list[Draft] | None:
         if re.match(r"\s*git (?:add|commit|push)\b", line):
             break
         commands += parts_of(line)
-    if not 1 <= len(commands) <= MOST_COMMANDS:
+    if not 1 <= len(commands) <= MAX_STEP_COMMANDS:
         return None
     return gates(commands, _command_of(event["event"]))
 

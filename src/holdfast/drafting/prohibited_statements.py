@@ -75,7 +75,8 @@ def as_said(statement: Statement) -> Statement:
     prohibition = with_prohibition(statement)
     if prohibition == statement:
         return statement
-    text, under = prohibition.text, prohibition.under
+    text = prohibition.text
+    under = prohibition.under
     if _IS_NO_VERB.match(text):
         text = text.replace("Never", "Avoid", 1)
     if any(map(prohibits, under[-1:])):
@@ -85,7 +86,8 @@ def as_said(statement: Statement) -> Statement:
 
 def with_prohibition(statement: Statement) -> Statement:
     """A statement with the "never" of what it stands below."""
-    text, label = statement.text, statement.label
+    text = statement.text
+    label = statement.label
     if label and not prohibits(label):
         text = f"{label}: {text}"
     if not is_prohibited(statement) or _NO_FIRST.match(text):

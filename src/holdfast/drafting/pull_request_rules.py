@@ -228,7 +228,7 @@ _SECTIONS_INCLUDED = forms(
 _SECTION_NAME = re.compile(r"[\"“`]#*\s*([^\"”“`]+)[\"”`]")  # "## Summary" without its marks
 _BODY_LABEL = re.compile(rf"^(?:{_BODY}|PR body|PR description)", re.I)
 _NO_HEADING = re.compile(r"<|\{|#?\d|#N\b|#X")  # where the text of an example begins
-_SHORTEST = 3  # characters of a text that is worth finding
+_MIN_CHARACTERS = 3  # characters of a text that is worth finding
 
 
 def pr_body_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -242,7 +242,7 @@ def pr_body_rule(clause: str, statement: Statement, prohibits: bool) -> list[Dra
         return _required(body=rf"(?m)^\W*{re.escape(match['code'])}")
     if match := whole_match(_TEXT_ADDED, clause):
         text = _NO_HEADING.split(match["code"] or match["quoted"])[0].strip()
-        return _required(body=re.escape(text)) if len(text) >= _SHORTEST else None
+        return _required(body=re.escape(text)) if len(text) >= _MIN_CHARACTERS else None
     match = whole_match(_SECTIONS_INCLUDED, clause)
     is_labelled = any(map(_BODY_LABEL.search, (statement.label, *statement.under[-1:])))
     if match and (is_labelled or "section" in clause.lower() or "#" in clause):

@@ -8,8 +8,8 @@ from itertools import chain, count, groupby
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.rules_file import Statement
 
-_MOST_WORDS = 4
-_MOST_SIGNS = 40
+_MAX_WORDS = 4
+_MAX_CHARACTERS = 40
 # words that carry little of the sense
 _SMALL = frozenset(
     "a an the and of to for on at by is are be do does it its this that these those you your we our"
@@ -73,7 +73,7 @@ def _name_by_measure(rule: Draft) -> str:
     if value is None:
         return ""
     text = " or ".join(value) if isinstance(value, list) else str(value)
-    words = _plain_words(text)[:_MOST_WORDS]
+    words = _plain_words(text)[:_MAX_WORDS]
     if value == 1:
         after = after.removesuffix("s")
     return _joined([part for part in (before, *words, after) if part]) if words else ""
@@ -87,7 +87,7 @@ def _name_by_words(statement: Statement) -> str:
     for part in re.split(r"(`[^`]*`)", text):
         is_code = part.startswith("`")
         words += [word for word in _plain_words(part) if is_code or word not in _SMALL]
-    first = [word for word, _ in groupby(words)][:_MOST_WORDS]  # of a word twice in a row, one
+    first = [word for word, _ in groupby(words)][:_MAX_WORDS]  # of a word twice in a row, one
     while first and first[-1] in _LINKS:
         first.pop()
     return _joined(first) or f"line-{statement.line}"
@@ -101,9 +101,9 @@ def _plain_words(text: str) -> list[str]:
 
 def _joined(words: list[str]) -> str:
     """The words with hyphens; as many as fit, and at least a part of the first."""
-    name = words[0][:_MOST_SIGNS] if words else ""
+    name = words[0][:_MAX_CHARACTERS] if words else ""
     for word in words[1:]:
-        if len(name) + 1 + len(word) > _MOST_SIGNS:
+        if len(name) + 1 + len(word) > _MAX_CHARACTERS:
             break
         name = f"{name}-{word}"
     return name

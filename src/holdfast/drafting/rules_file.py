@@ -137,7 +137,8 @@ def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[
             code = tuple(block.code) if block.part is Part.HEADING else ()
             yield Statement(number, source.strip(), block.part, under=under, block=code)
         return
-    joined, starts = "", list[int]()
+    joined = ""
+    starts = list[int]()
     for _, source in block.lines:
         starts.append(len(joined))
         joined += source.strip() + " "
@@ -160,7 +161,7 @@ def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[
 
 _BREAK = re.compile(r"(?<=[.!?])[\"'”’)*_]*\s+(?=[^\sa-z»])")
 _ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|incl)\.|\.\.\.)$", re.IGNORECASE)
-_LONGEST_ABBREVIATION = 12  # characters, with those before it that tell a word apart
+_MAX_ABBREVIATION_CHARACTERS = 12  # characters, with those before it that tell a word apart
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
@@ -168,7 +169,7 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
     hidden = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "X" * len(match[0]), text)
     start = 0
     for match in _BREAK.finditer(hidden):
-        before = hidden[max(start, match.start() - _LONGEST_ABBREVIATION) : match.start()]
+        before = hidden[max(start, match.start() - _MAX_ABBREVIATION_CHARACTERS) : match.start()]
         if not _ABBREVIATED.search(before) and match.start() > start:
             yield start, text[start : match.end()].strip()
             start = match.end()
@@ -271,13 +272,16 @@ class _Reader:
             return True
         tag = _TAG.match(line)
         if number == 1 and line.strip() == "---":
-            self.until, self.part = "---", Part.METADATA
+            self.until = "---"
+            self.part = Part.METADATA
         elif line.lstrip().startswith("<!--"):
             self._add(number, line, Part.COMMENT)
-            self.until, self.part = ("" if "-->" in line else "-->"), Part.COMMENT
+            self.until = "" if "-->" in line else "-->"
+            self.part = Part.COMMENT
         elif tag and not tag[1] and re.search("example|bad|wrong|incorrect", tag[2], re.I):
             self._add(number, line, Part.EXAMPLE)
-            self.until, self.part = f"</{tag[2]}>", Part.EXAMPLE
+            self.until = f"</{tag[2]}>"
+            self.part = Part.EXAMPLE
         elif tag:
             self._add(number, line, Part.COMMENT)
         elif line.lstrip().startswith("|"):

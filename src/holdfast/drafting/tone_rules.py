@@ -152,7 +152,7 @@ _OF_A_PART = word_pattern(
     *"sentences? paragraphs? lines? bullets? items? headings? titles? sections? steps?".split(),
     *"conversations? chats? sessions? days? hours? types? kinds? words? topics? points?".split(),
 )
-_MOST_EMOJIS = forms(
+_EMOJI_LIMIT = forms(
     {
         "use at most two emojis per message": (
             rf"\b(?:at most|(?:no|never|not) (?:\w+ )?more than|max(?:imum)?(?: of)?|up to)"
@@ -215,7 +215,7 @@ def tone_rules(clause: BotClause) -> list[Draft]:
         if first_match(tone.ways, clause.text):
             spec = {"name": "regex", "regex": tone.regex}
             drafts.append(Draft("tone", tone.polarity, spec))
-    match = first_match(_MOST_EMOJIS, clause.text)
+    match = first_match(_EMOJI_LIMIT, clause.text)
     if match and not _OF_A_PART.search(clause.text):
         count = number_value(match["count"])
         other = rf"(?:(?!{EMOJI_START}).)*+"

@@ -103,7 +103,8 @@ def wording_rules(clause: BotClause) -> list[Draft]:
 
 
 def _edges(clause: BotClause) -> list[Draft]:
-    opening, closing = _edge(_OPENINGS, clause), _edge(_CLOSINGS, clause)
+    opening = _edge(_OPENINGS, clause)
+    closing = _edge(_CLOSINGS, clause)
     drafts = []
     # "Start with "Hello, how can I help?"" is for the first reply
     if opening and (opening.names_reply or not _GREETING.match(opening.quote)):

@@ -133,7 +133,8 @@ class DialogRequests:
             if is_too_long:
                 shorter = await self._shorter(view, last_round, rounds, room)
                 if shorter is not None:
-                    rounds, room = shorter.rounds, shorter.room
+                    rounds = shorter.rounds
+                    room = shorter.room
                     continue
             if failure is not None:
                 self.watch.failed(self.dialog.pairing.number, failure)
@@ -223,7 +224,8 @@ class DialogRequests:
 
     async def _summary(self, key: SummaryKey, rounds: ShownRounds, compacts: bool) -> str:
         """A summary of the rounds before `key.before`; "" if even they leave no room for one."""
-        settings, dialog = self.settings, self.dialog
+        settings = self.settings
+        dialog = self.dialog
         number = dialog.pairing.number
         system = system_of(dialog.pairing) if compacts else ""
         prompt = str(settings.summary_prompt)

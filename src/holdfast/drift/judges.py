@@ -29,7 +29,7 @@ from holdfast.models.requests import Request
 from holdfast.records import Probe, Unanswered
 from holdfast.records.judge_records import AGREEMENTS, Agreement, VerdictCounts
 
-LEAST_KAPPA = 0.6
+MIN_KAPPA = 0.6
 AGAIN = "Answer with the single word yes or no."
 _SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=64)
 
@@ -93,7 +93,7 @@ class Judges:
         for agreement in agreements:
             judging.on_agreement(agreement)
         for agreement in agreements:
-            if agreement.kappa < LEAST_KAPPA and not judging.force:
+            if agreement.kappa < MIN_KAPPA and not judging.force:
                 raise _disagreement(agreement)
         rows = [agreement.to_json() for agreement in agreements]
         text = json.dumps(rows, ensure_ascii=False, indent=1)
@@ -133,7 +133,7 @@ class Judges:
             follows=_count_verdicts(follows),
             breaks=_count_verdicts(breaks),
             kappa=kappa,
-            forced=force and kappa < LEAST_KAPPA,
+            forced=force and kappa < MIN_KAPPA,
         )
 
     def _verdicts(self, rule: Rule, replies: Iterable[str]) -> list[bool | None]:
@@ -178,7 +178,7 @@ def _disagreement(agreement: Agreement) -> ModelError:
     return ModelError(
         f"The judge {agreement.model!r} of the case {agreement.case}{rule} agrees with"
         f" {agreement.agreed} of {agreement.labels} labelled replies (Cohen's kappa"
-        f" {agreement.kappa:.2f}; at least {LEAST_KAPPA} is required): reword its question"
+        f" {agreement.kappa:.2f}; at least {MIN_KAPPA} is required): reword its question"
         f" {agreement.question!r}, correct the labels, use another model, or pass --force-judge."
     )
 

@@ -121,7 +121,8 @@ def text_of(node: ast.expr) -> str | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = text_of(node.left), text_of(node.right)
+        left = text_of(node.left)
+        right = text_of(node.right)
         return None if left is None or right is None else left + right
     if isinstance(node, ast.JoinedStr) and all(
         isinstance(part, ast.Constant) for part in node.values

@@ -19,7 +19,7 @@ _NO_TEXT = {
     "tool_calls": "a tool call without text",
     "empty": "the reply is empty",
 }
-_LONGEST_REASON = 500  # characters
+_MAX_REASON_CHARACTERS = 500  # characters
 
 
 @dataclass(frozen=True)
@@ -79,4 +79,4 @@ def outcome_of(
     if is_cut and probe.kind == "recall" and score.value < FOLLOWED:
         return probe.unscored("cut", _RECALL_CUT)
     reason = score.reason + (" (the reply was cut off)" if is_cut else "")
-    return probe.scored(score.value, cut(reason, _LONGEST_REASON))
+    return probe.scored(score.value, cut(reason, _MAX_REASON_CHARACTERS))

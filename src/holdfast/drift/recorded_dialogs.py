@@ -185,7 +185,8 @@ def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
     """
     exchanges: list[list[Message]] = []
     for message in messages:
-        role, text = message["role"], message["content"]
+        role = message["role"]
+        text = message["content"]
         calls = message.get("tool_calls", [])
         if role == "system" or not (text.strip() or calls or role == "tool"):
             continue

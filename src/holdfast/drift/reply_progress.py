@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from holdfast.drift.progress import Progress
 from holdfast.plurals import count_of
 
-_ENOUGH_REPLIES = 4  # to say that most are cut
+_MIN_REPLIES = 4  # to say that most are cut
 
 
 @dataclass
@@ -46,7 +46,7 @@ class CutWatch:
         self.replies += 1
         self.cut += stop_reason == "length"
         self.latest_cut = max(self.latest_cut, cut_at or 0)
-        if self.has_warned or self.replies < _ENOUGH_REPLIES or 2 * self.cut <= self.replies:
+        if self.has_warned or self.replies < _MIN_REPLIES or 2 * self.cut <= self.replies:
             return
         self.has_warned = True
         where = count_of(self.limit, "token")

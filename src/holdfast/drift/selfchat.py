@@ -289,7 +289,8 @@ async def replay(requests: DialogRequests, recorded: RecordedDialog) -> None:
     Raises:
         PromptTooLong: not even the first question fits into the context.
     """
-    dialog, settings = requests.dialog, requests.settings
+    dialog = requests.dialog
+    settings = requests.settings
     add_recorded_turns(dialog, recorded, settings)
 
     def fork_of(number: int) -> int:

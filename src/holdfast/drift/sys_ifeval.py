@@ -57,7 +57,8 @@ class Row(StrictModel):
 
     @model_validator(mode="after")
     def _has_arguments_for_each(self) -> Self:
-        ids, arguments = len(self.instruction_id_list), len(self.kwargs)
+        ids = len(self.instruction_id_list)
+        arguments = len(self.kwargs)
         if ids != arguments:
             raise ValueError(
                 f"instruction_id_list and kwargs have {ids} and {arguments} entries, not as many"

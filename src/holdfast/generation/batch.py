@@ -68,7 +68,8 @@ def batch_of(
         cache: what is already computed; None: the model makes a cache.
         logits: of how many last tokens they are wanted.
     """
-    states, device = group.streams, group.device
+    states = group.streams
+    device = group.device
     new_tokens = [state.tokens_from(start) for state, start in zip(states, computed, strict=True)]
     width = max(map(len, new_tokens))
     level = len(set(computed)) == 1 and all(len(tokens) == width for tokens in new_tokens)
@@ -94,7 +95,8 @@ def _edits_of(
     rows = []
     if any(state.stream.compiled.states for state in states):
         for state, start in zip(states, computed, strict=True):
-            stream, new = state.stream, len(state) - start
+            stream = state.stream
+            new = len(state) - start
             prompt = len(stream.token_ids)
             rows.append(EditedRow(stream.compiled, start, new, width - new, state.span, prompt))
     return edits_of(rows, width, device)

@@ -64,7 +64,8 @@ def constrain(rows: Sequence[DrawsTokens], logits: Tensor) -> EditedLogits:
     errors = dict[int, Exception]()
     masks = list[Tensor]()
     for number in matched:
-        state, width = rows[number], logits.shape[-1]
+        state = rows[number]
+        width = logits.shape[-1]
         forbidden = torch.ones(width, dtype=torch.bool)
         try:
             assert state.matcher is not None
@@ -86,7 +87,9 @@ def _penalise(rows: Sequence[tuple[int, DrawsTokens]], logits: Tensor) -> None:
 
     `frequency * count + presence`, for each token that the row has drawn `count` > 0 times.
     """
-    numbers, ids, amounts = list[int](), list[int](), list[Tensor]()
+    numbers = list[int]()
+    ids = list[int]()
+    amounts = list[Tensor]()
     for number, state in rows:
         frequency, presence = state.penalties
         counts = torch.tensor([*state.token_counts.values()], dtype=torch.float64)

@@ -63,8 +63,10 @@ class _SlotGroup:
 
     def by_row(self, output: Output) -> StepOutputs:
         """The outputs of the slots, by row."""
-        rows, logits = list(self._indices), output.logits[:, -1]
-        mass, uniform = output.mass, output.uniform
+        rows = list(self._indices)
+        logits = output.logits[:, -1]
+        mass = output.mass
+        uniform = output.uniform
         if len(rows) == len(self.slots):  # one slot per row, in order
             return StepOutputs(rows, logits, logits[:0], mass, uniform)
         first = [indices[0] for indices in self._indices.values()]
@@ -89,7 +91,9 @@ class Decoder:
     def __init__(
         self, runner: RowRunner, stop_ids: frozenset[int], shared: SharedPrefixes | None = None
     ):
-        self.runner, self.stop_ids, self.shared = runner, stop_ids, shared
+        self.runner = runner
+        self.stop_ids = stop_ids
+        self.shared = shared
         self.slots = runner.slots()
         self._owners: list[_Owner] = []  # by slot
         self._step_group: _SlotGroup | None = None  # all slots; None after rows joined or left
@@ -155,7 +159,8 @@ class Decoder:
         """
         if self.shared is None or not self.runner.splits_prompts:
             return
-        slots, beginnings = [], []
+        slots = []
+        beginnings = []
         for slot, (state, number) in enumerate(self._owners[first:], first):
             beginning = state.streams[number].without_last()
             if state.row.shares and len(beginning) > self.slots.lengths[slot]:
@@ -180,7 +185,8 @@ class Decoder:
             count = state.row.reusable_len(number) or self.slots.lengths[slot]
             copy_from = partial(self.slots.computed, slot, count)
             length = self.slots.lengths[slot]
-            stream, generated = state.row.streams[number], tuple(state.token_ids)
+            stream = state.row.streams[number]
+            generated = tuple(state.token_ids)
             self.shared.keep(stream, generated, count, copy_from, length)
 
     def _group(self, slots: Sequence[int]) -> _SlotGroup:
@@ -286,7 +292,8 @@ class Decoder:
 
     def _advance_unbatched(self, unbatched: _UnbatchedRow) -> list[RowState]:
         """Draws a token for the row; each stream uses the cache that the model makes, if any."""
-        state, outputs = unbatched.row, list[Output]()
+        state = unbatched.row
+        outputs = list[Output]()
         try:
             for number, stream in enumerate(state.streams):
                 output = unbatched.runner.forward_next(stream, unbatched.caches[number])
@@ -307,7 +314,9 @@ def _note_log_probabilities(
     rows: Sequence[RowState], tokens: Sequence[DrawnToken], logits: Tensor
 ) -> None:
     """Records the log-probabilities of drawn tokens, for the rows that want them."""
-    indices, token_ids, counts = list[int](), list[int](), list[int]()
+    indices = list[int]()
+    token_ids = list[int]()
+    counts = list[int]()
     for index, (state, token) in enumerate(zip(rows, tokens, strict=True)):
         if state.row.top_logprobs is not None and not isinstance(token, Exception):
             indices.append(index)

@@ -66,7 +66,8 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
         ],
         dtype=torch.float64,
     ).to(logits.device)
-    blocks, size = _in_blocks(logits), logits.shape[-1]
+    blocks = _in_blocks(logits)
+    size = logits.shape[-1]
     highest = blocks.amax(-1)
     ids = _likeliest(blocks, highest, min(_LIKELIEST, size))
     # in place, as the passes over a large vocabulary are what takes time
@@ -145,10 +146,12 @@ def _drawn(likeliest: Tensor, ids: Tensor, parameters: Tensor, size: int) -> Ten
         parameters: temperature, nucleus and random number of each row, float64 [row, 3].
         size: of the vocabulary.
     """
-    top_p, number = parameters[:, 1:2], parameters[:, 2:]
+    top_p = parameters[:, 1:2]
+    number = parameters[:, 2:]
     # by probability and then by id; positive floats sort like their bits
     order = ((likeliest.view(torch.int32).long() << 32) - ids).argsort(-1, descending=True)
-    likeliest, ids = likeliest.gather(-1, order), ids.gather(-1, order)
+    likeliest = likeliest.gather(-1, order)
+    ids = ids.gather(-1, order)
     cumulated = likeliest.cumsum(-1, dtype=torch.float64)
     kept = likeliest.double().masked_fill(cumulated - likeliest >= top_p, 0.0).cumsum(-1)
     index = _index_at(number * kept[:, -1:], kept)

@@ -145,7 +145,8 @@ class Reuse:
 
 def common_length(first: ArrayLike, second: ArrayLike) -> int:
     """The length of the common prefix."""
-    left, right = np.asarray(first), np.asarray(second)
+    left = np.asarray(first)
+    right = np.asarray(second)
     shortest = min(len(left), len(right))
     differ = left[:shortest] != right[:shortest]
     return int(differ.argmax()) if differ.any() else shortest

@@ -29,7 +29,8 @@ def process(step: StepOutputs) -> EditedLogits:
     """The logits as the processors of each row edit them; a row whose processor fails has an
     error.
     """
-    logits, errors = step.logits, dict[int, Exception]()
+    logits = step.logits
+    errors = dict[int, Exception]()
     paired = [number for number, state in enumerate(step.rows) if len(state.streams) > 1]
     second_of = {number: index for index, number in enumerate(paired)}
     for turn in range(max(len(state.row.processors) for state in step.rows)):

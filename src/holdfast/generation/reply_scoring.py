@@ -139,7 +139,8 @@ class _ForwardedRow:
             passes: the later passes of each reply.
             forwarded: these passes, in order; as many as there are taken from it.
         """
-        start, scores = distribution([prompt.logits for prompt in self.prompts], self.row), []
+        start = distribution([prompt.logits for prompt in self.prompts], self.row)
+        scores = []
         for reply, of_reply in zip(self.replies, passes, strict=True):
             score = _score(start, reply[:1])
             if of_reply:
@@ -181,8 +182,10 @@ def _passes(rotary: RotaryLengths, stream: Stream, reply: TokenIds, first: int) 
     last token of the chat). There is one, unless the reply crosses a length at which the rotary
     factors change: then each pass reads the logits that have its factors.
     """
-    chat, passes = len(stream.token_ids), list[_ReplyPass]()
-    start, last = chat + first, chat + len(reply) - 1
+    chat = len(stream.token_ids)
+    passes = list[_ReplyPass]()
+    start = chat + first
+    last = chat + len(reply) - 1
     while start <= last:
         end = min(last, rotary.like(start)[-1])
         cached = stream.cached if end in rotary.like(chat) else 0
@@ -199,7 +202,8 @@ def _joined(logits: Sequence[Tensor]) -> Tensor:
 
 def _score_alone(runner: Runner, row: Row, replies: Sequence[TokenIds]) -> ScoredRow:
     """Scores a row whose model cannot continue after computed tokens: each reply with its chat."""
-    scores, forwarded = list[_Score](), 0
+    scores = list[_Score]()
+    forwarded = 0
     for reply in replies:
         passes = [_passes(runner.rotary, stream, reply, 0) for stream in row.streams]
         logits = [
@@ -225,7 +229,8 @@ def _forward_all(
         slots = runner.slots()
         for state in group:
             slots.open(state.stream.cached_keys_values)
-        slot_numbers, starts = range(len(group)), list(slots.lengths)
+        slot_numbers = range(len(group))
+        starts = list(slots.lengths)
         ends = [len(state) for state in group]
         num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
         num_logits = 1 if keep else max(num_new_tokens)
@@ -250,7 +255,8 @@ def _groups(
         longest = max(longest, new)
         if group and (len(group) >= batch_size or longest * (len(group) + 1) > limit):
             yield group
-            group, longest = [], new
+            group = []
+            longest = new
         group.append(state)
     if group:
         yield group

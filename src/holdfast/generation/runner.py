@@ -68,7 +68,9 @@ class Runner:
 
     def __init__(self, hf_model: PreTrainedModel, *, batched: bool = True, name: str = ""):
         config = hf_model.config.get_text_config()
-        self.hf_model, self.batched, self.name = hf_model, batched, name
+        self.hf_model = hf_model
+        self.batched = batched
+        self.name = name
         self.layers: int = config.num_hidden_layers
         self.heads: int = getattr(config, "num_attention_heads", 0)
         self.context: int | None = getattr(config, "max_position_embeddings", None)
@@ -250,12 +252,14 @@ class Runner:
         """
         slots.drop()
         ends = [len(state) for state in group.streams]
-        passes, outputs = self._sharing_passes(slots, which, ends), list[Output]()
+        passes = self._sharing_passes(slots, which, ends)
+        outputs = list[Output]()
         starts = [slots.lengths[slot] for slot in which]
         for indices in passes:
             pass_starts = [starts[index] for index in indices]
             pass_ends = [ends[index] for index in indices]
-            pass_slots, pass_group = which, group
+            pass_slots = which
+            pass_group = group
             if len(passes) > 1:
                 pass_slots = [which[index] for index in indices]
                 streams = [group.streams[index] for index in indices]

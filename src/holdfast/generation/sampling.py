@@ -8,7 +8,7 @@ from holdfast.validation.ranges import Range, whole_number
 TEMPERATURES = Range(0, 2)
 TOP_P = Range(0, 1, above_low=True, share=True)
 PENALTIES = Range(-2, 2)
-MOST_NEW_TOKENS = 2**20  # more than the context of almost any model
+MAX_NEW_TOKENS_ALLOWED = 2**20  # more than the context of almost any model
 NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of replies without text
 
 
@@ -32,7 +32,7 @@ class Sampling:
     def __post_init__(self) -> None:
         temperature = TEMPERATURES.check("sampling", "temperature", self.temperature)
         top_p = TOP_P.check("sampling", "top_p", self.top_p)
-        whole_number("sampling", "max_new_tokens", self.max_new_tokens, 1, MOST_NEW_TOKENS)
+        whole_number("sampling", "max_new_tokens", self.max_new_tokens, 1, MAX_NEW_TOKENS_ALLOWED)
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "top_p", top_p)
 

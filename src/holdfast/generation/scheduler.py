@@ -60,7 +60,9 @@ class Scheduler:
         batch_size: int,
         serving: Serving | None = None,
     ):
-        self.runner, self.stop_ids, self.batch_size = runner, stop_ids, batch_size
+        self.runner = runner
+        self.stop_ids = stop_ids
+        self.batch_size = batch_size
         self.serving = serving
         self.shared = None if serving is None else serving.shared
         self.limit = batch_size if runner.batched else 1
@@ -84,7 +86,8 @@ class Scheduler:
 
     def submit(self, row: Row) -> RowState:
         """Queues a row; its reply is limited to the room in the model's context."""
-        context, most = self.runner.context, row.sampling.max_new_tokens
+        context = self.runner.context
+        most = row.sampling.max_new_tokens
         room = context - row.longest if context else most
         if context and room < max(1, min(row.room, context // 4)):
             ended = RowState(row, continuation=Continuation((), "context"))
@@ -110,7 +113,8 @@ class Scheduler:
 
     def step(self) -> list[RowState]:
         """Makes a pass, of joining rows or of all running ones; returns the rows that ended."""
-        ended_before, self._ended = self._ended, []
+        ended_before = self._ended
+        self._ended = []
         self._steps += 1
         joining = self._joining()
         try:
@@ -132,7 +136,9 @@ class Scheduler:
 
     def _joining(self) -> list[RowState]:
         """The rows to admit now: first those that others wait for, each kind in order."""
-        running, joining, streams = len(self._decoder), list[RowState](), 0
+        running = len(self._decoder)
+        joining = list[RowState]()
+        streams = 0
         for state in chain(self._urgent, self._waiting):
             streams += len(state.row.streams)
             if running + streams > self.limit and (running or joining):
@@ -181,7 +187,8 @@ class Scheduler:
 
     def _make_room(self) -> list[RowState]:
         """Starts over after memory ran out: without shared prefixes, or with half the rows."""
-        rows, self._running = self._running, []
+        rows = self._running
+        self._running = []
         for state in rows:
             state.rewind()
         self._decoder = Decoder(self.runner, self.stop_ids, self.shared)
@@ -218,9 +225,13 @@ def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
     """
     ordered = sorted(rows, key=lambda state: state.num_new_tokens, reverse=True)
     # for the first n rows: their least cost, and where their last group starts
-    least, start_of = [0.0], [0]
+    least = [0.0]
+    start_of = [0]
     for stop in range(1, len(ordered) + 1):
-        costs, count, longest, tokens = [math.inf] * stop, 0, 0, 0
+        costs = [math.inf] * stop
+        count = 0
+        longest = 0
+        tokens = 0
         for start in reversed(range(stop)):
             reused_lengths = ordered[start].reused_lengths
             count += len(reused_lengths)
@@ -234,7 +245,8 @@ def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
                 costs[start] = least[start] + _TOKENS_PER_PASS + padded
         least.append(min(costs))
         start_of.append(costs.index(least[-1]))
-    groups, stop = [], len(ordered)
+    groups = []
+    stop = len(ordered)
     while stop:
         groups.append(ordered[start_of[stop] : stop])
         stop = start_of[stop]

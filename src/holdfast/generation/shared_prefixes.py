@@ -50,7 +50,9 @@ class SharedPrefixes:
     """Keys and values of prompts within `limit` bytes; evicts the least recently used first."""
 
     def __init__(self, limit: int, *, pieces: bool, rotary: RotaryLengths = SAME_FACTORS):
-        self.limit, self.pieces, self.size = limit, pieces, 0
+        self.limit = limit
+        self.pieces = pieces
+        self.size = 0
         self._rotary = rotary
         self._roots: dict[Hashable, _Segment] = {}
         self._used: OrderedDict[_Segment, None] = OrderedDict()  # by last use, oldest first
@@ -126,7 +128,8 @@ class SharedPrefixes:
     def _evict(self, segment: _Segment) -> None:
         """Drops the end of a segment, after the part that children build on; or all of it."""
         del self._used[segment]
-        computed, pinned_len = segment.computed, segment.pinned_len
+        computed = segment.computed
+        pinned_len = segment.pinned_len
         if computed is None or pinned_len == computed.tokens:
             return
         self.size -= computed.size
@@ -170,7 +173,9 @@ def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
 
 def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
     """The segments along the first tokens, each with how many tokens match up to its end."""
-    path, depth, segment = list[tuple[_Segment, int]](), 0, root
+    path = list[tuple[_Segment, int]]()
+    depth = 0
+    segment = root
     while depth < len(tokens):
         child = segment.children.get((depth, int(tokens[depth])))
         if child is None:

@@ -83,12 +83,14 @@ class Window:
 
     def next_first(self, slot: int, end: int) -> int:
         """The first token to keep of a slot with `end`; its last one may be forwarded again."""
-        first, needed_from = self.firsts[slot], min(end, self.reusable_lens[slot]) - self.width
+        first = self.firsts[slot]
+        needed_from = min(end, self.reusable_lens[slot]) - self.width
         return needed_from if needed_from - first > self.spare else first
 
     def cut(self, slot: int, end: int) -> int | None:
         """The first token to copy for reusing the first `end` ones; None if too few are left."""
-        first, visible_from = self.firsts[slot], max(0, end + 1 - self.width)
+        first = self.firsts[slot]
+        visible_from = max(0, end + 1 - self.width)
         return None if first > visible_from else max(first, visible_from - self.spare)
 
     def least(self, cut: int) -> int:
@@ -166,7 +168,8 @@ class KeyLayer(DynamicLayer):
             empty = [s.new_zeros(0, s.shape[-3], 0, s.shape[-1]) for s in like]
             rows = max(rows, self.shared.most_rows)
             self._resize(rows, self._with_spare(columns, 0), empty)
-            self.dtype, self.device = like[0].dtype, like[0].device
+            self.dtype = like[0].dtype
+            self.device = like[0].device
             self.is_initialized = True
             return
         had_rows, _, had_columns, _ = self.store[0].shape
@@ -197,7 +200,8 @@ class KeyLayer(DynamicLayer):
         resized = []
         for part in old:
             other = part.new_zeros(rows, part.shape[1], columns, part.shape[3])
-            copied_rows, copied_columns = min(rows, part.shape[0]), min(columns, part.shape[2])
+            copied_rows = min(rows, part.shape[0])
+            copied_columns = min(columns, part.shape[2])
             other[:copied_rows, :, :copied_columns] = part[:copied_rows, :, :copied_columns]
             resized.append(other)
             self.shared.replaced |= part.numel() > 0
@@ -207,7 +211,8 @@ class KeyLayer(DynamicLayer):
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
         """Writes the tokens of the pass, [row, head, query, size]; returns what its rows read."""
-        current, columns = self.shared.under_way, self.columns
+        current = self.shared.under_way
+        columns = self.columns
         current.has_written = True
         self.reserve(len(self.shared.lengths), columns.count, (key_states, value_states))
         for store, new in zip(self.store, (key_states, value_states), strict=True):
@@ -240,7 +245,8 @@ class WindowLayer(KeyLayer):
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         """Copies of those keys and values of a row's first tokens that later tokens may need."""
-        first, cut = self.shared.window.firsts[slot], self.shared.window.cut(slot, length)
+        first = self.shared.window.firsts[slot]
+        cut = self.shared.window.cut(slot, length)
         assert cut is not None
         return tuple(store[slot, :, cut - first : length - first].clone() for store in self.store)
 

@@ -80,7 +80,8 @@ class Slots(Cache):
         self._recurrent = [layer for layer in self._layers if isinstance(layer, StateLayer)]
         self._windowed = [layer for layer in self._layers if isinstance(layer, WindowLayer)]
         super().__init__(layers=list(self._layers))
-        self.device, self._rotary = device, rotary
+        self.device = device
+        self._rotary = rotary
         self.lengths = self._shared.lengths
         self.rotary_lengths: list[range] = []
         self.seq_length_read = False
@@ -96,7 +97,8 @@ class Slots(Cache):
 
     def open(self, computed: LayerKeysValues | None, reusable_len: int | None = None) -> None:
         """Opens the next slot for a row; `reusable_len` first tokens may be requested later."""
-        slot, nothing = len(self.lengths), ((),) * len(self._layers)
+        slot = len(self.lengths)
+        nothing = ((),) * len(self._layers)
         tensors = nothing if computed is None else computed.layers
         states = ({},) * len(self._layers) if computed is None else computed.states
         for layer, tensor_pair, state in zip(self._layers, tensors, states, strict=True):
@@ -209,7 +211,8 @@ class Slots(Cache):
         if max(num_new_tokens) == 1:
             placed = torch.tensor([slots, lengths, firsts]).to(self.device)
             return _Written(placed[0], placed[1], placed[1] - placed[2], None)
-        counts, widest = torch.tensor(num_new_tokens), max(num_new_tokens)
+        counts = torch.tensor(num_new_tokens)
+        widest = max(num_new_tokens)
         rows = torch.arange(len(slots)).repeat_interleave(counts)
         behind = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
         queries = behind + (widest - counts)[rows]

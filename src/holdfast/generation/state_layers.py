@@ -32,7 +32,8 @@ from holdfast.generation.slot_layers import (
     WindowLayer,
 )
 
-_CONV, _RECURRENT = "conv", "recurrent"
+_CONV = "conv"
+_RECURRENT = "recurrent"
 
 
 class StateLayer(LinearAttentionLayer):
@@ -91,7 +92,8 @@ class StateLayer(LinearAttentionLayer):
         self.shared.under_way.has_written = True
         states: dict[tuple[str, int], Tensor] = {}
         for number in range(self.number_of_states):
-            conv, recurrent = self.conv_states[number], self.recurrent_states[number]
+            conv = self.conv_states[number]
+            recurrent = self.recurrent_states[number]
             if conv is not None:
                 states[_CONV, number] = conv
             if recurrent is not None:

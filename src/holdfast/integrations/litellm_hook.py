@@ -32,7 +32,7 @@ from holdfast.proxy.relay import OnReply, RelayedRequest, chat_relay
 from holdfast.proxy.request_edits import Edit, Outcome
 from holdfast.proxy.tally import Tally
 
-_MOST_OPEN = 10_000  # calls whose end has not been heard of
+_MAX_OPEN_CALLS = 10_000  # calls whose end has not been heard of
 _JSON = httpx2.Headers({"content-type": "application/json"})
 
 
@@ -92,7 +92,7 @@ class SuiteHook(CustomLogger):
         call_id = _call_id(kwargs)
         if relayed.chat is not None and call_id is not None:
             self._open[call_id] = relayed
-            if len(self._open) > _MOST_OPEN:
+            if len(self._open) > _MAX_OPEN_CALLS:
                 self._open.popitem(last=False)
         if relayed.content == body:
             return None

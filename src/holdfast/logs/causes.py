@@ -114,7 +114,8 @@ class _RuleInDialog:
 
     def compacted(self, position: int) -> CompactedRule | None:
         """A compaction's effect on the rule; None if the rule was not in the context before."""
-        path, contexts = self._searched.path, self._searched.contexts
+        path = self._searched.path
+        contexts = self._searched.contexts
         if not self._sightings_in(contexts.before(position)):
             return None
         end = position

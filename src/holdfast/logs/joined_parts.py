@@ -72,7 +72,8 @@ class _RecordStore:
         if self._file is None or dialog.records != self._path:
             if self._file is not None:
                 self._file.close()
-            self._path, self._file = dialog.records, dialog.records.open("rb")
+            self._path = dialog.records
+            self._file = dialog.records.open("rb")
         self._file.seek(dialog.start)
         return self._file.read(dialog.size)
 

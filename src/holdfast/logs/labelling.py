@@ -225,7 +225,8 @@ def agreements(run: Run, labels: LabelFile) -> list[Agreement]:
     scores: dict[LabelKey, bool] = {}  # whether the turn is scored as kept
     for record in run.dialogs:
         for probe in record.probes:
-            rule, source = label_of(rule_of(record, probe)), source_of(record, probe.round)
+            rule = label_of(rule_of(record, probe))
+            source = source_of(record, probe.round)
             key = LabelKey(rule, source, probe.question, probe.reply)
             if key in labelled:
                 scores[key] = probe.score >= FOLLOWED

@@ -12,7 +12,7 @@ from holdfast.logs.dialogs import LoggedDialog, dialog_of
 from holdfast.logs.log_fingerprint import digest, log_fingerprint
 from holdfast.transcripts.transcript import Transcript
 
-MOST_BEFORE = 20  # transcripts before a dialog that may be the same one, with more of it
+MAX_CANDIDATES = 20  # transcripts before a dialog that may be the same one, with more of it
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class DialogsBefore:
     """
 
     def __init__(self, earlier: Callable[[int], Sequence[Transcript]] = lambda count: ()) -> None:
-        self._recent: deque[Transcript] = deque(maxlen=MOST_BEFORE)
+        self._recent: deque[Transcript] = deque(maxlen=MAX_CANDIDATES)
         self._earlier = cache(earlier)
 
     def add(self, transcript: Transcript) -> None:
@@ -91,9 +91,9 @@ class DialogsBefore:
     def of_next(self) -> Callable[[], Sequence[Transcript]]:
         """A function that reads the transcripts before the next one."""
         recent = tuple(self._recent)
-        if len(recent) == MOST_BEFORE:
+        if len(recent) == MAX_CANDIDATES:
             return lambda: recent
-        return lambda: (*self._earlier(MOST_BEFORE), *recent)[-MOST_BEFORE:]
+        return lambda: (*self._earlier(MAX_CANDIDATES), *recent)[-MAX_CANDIDATES:]
 
 
 def dialog_digest(dialog: LoggedDialog) -> bytes:

@@ -174,7 +174,8 @@ def messages_of(events: Iterable[Event]) -> list[Message]:
         message = _message_of(event)
         if message is None:
             continue
-        role, text = message["role"], message["content"]
+        role = message["role"]
+        text = message["content"]
         if role == "system":
             prompts.append(text)
         elif spoken and spoken[-1]["role"] == role:
@@ -215,7 +216,8 @@ class _Answers:
     @classmethod
     def opened(cls, folder: Path) -> _Answers:
         """Reads the answers that are there; a torn last line is cut off."""
-        path, answers = folder / ANSWERS_FILE, cls(folder)
+        path = folder / ANSWERS_FILE
+        answers = cls(folder)
         if path.is_file():
             cut_torn_line(path)
             for answer in read_notes(path.read_bytes(), path, RecallAnswer):
@@ -257,11 +259,13 @@ async def _answer(engine: Engine, key: _Key, messages: Sequence[Message]) -> Rec
     request = Request(tuple(messages), sampling=_SAMPLING, name="The question for the rules")
     try:
         reply = (await engine.generate(request)).without_reasoning()
-        text, stop_reason = reply.text, reply.stop_reason
+        text = reply.text
+        stop_reason = reply.stop_reason
     except RequestFailed as error:
         if error.why == "failure":
             raise
-        text, stop_reason = "", error.why
+        text = ""
+        stop_reason = error.why
     return RecallAnswer(
         form=FORM, model=key.model, digest=key.digest, answer=text, stop_reason=stop_reason
     )

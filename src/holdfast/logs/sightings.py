@@ -56,7 +56,8 @@ class SearchedTranscript:
     def files(self) -> list[str]:
         """The arguments of the call whose result each event is; "" for other events."""
         calls: dict[str, str] = {}
-        last, files = "", []
+        last = ""
+        files = []
         for event in self.path:
             if event.call is not None:
                 last = " ".join(map(str, event.call.arguments.values()))

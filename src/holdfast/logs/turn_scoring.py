@@ -132,7 +132,8 @@ def _with_cause(probe: Probe, score_cause: ScoreCause) -> LogProbe:
 
 def _scores(turn: LoggedTurn, case: Case, causes: DialogCauses) -> Iterator[ProbeOutcome]:
     """The scores of a turn by the rules that apply to it."""
-    question, reply = cut(turn.user, SHOWN), cut(turn.done.text, SHOWN)
+    question = cut(turn.user, SHOWN)
+    reply = cut(turn.done.text, SHOWN)
     for rule in case.rules:
         measure = rule.measure
         if not rule.when.applies(turn.done, turn.user, turn.role):

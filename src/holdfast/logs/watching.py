@@ -109,7 +109,8 @@ class LogWatch:
 
     def _appended(self, log: FoundLog, end: int) -> FilePart | None:
         """The lines that were appended to a file since it was read; None if that is not all."""
-        stamp, file = self._stamps.get(log), self._files.get(log)
+        stamp = self._stamps.get(log)
+        file = self._files.get(log)
         if stamp is None or file is None or log.path.suffix not in (".jsonl", ".ndjson"):
             return None
         formats = {dialog.format for dialog in file.dialogs}
@@ -153,7 +154,8 @@ def _breaches(dialog: ScannedDialog) -> Iterator[Breach]:
         content = file.read(dialog.size)
     if dialog.awaits_judge:
         scored = pickle.loads(content)  # which this command wrote
-        record, outcomes = scored.record, scored.outcomes
+        record = scored.record
+        outcomes = scored.outcomes
     else:
         record = LogDialog.model_validate_json(content)
         outcomes = record.probes

@@ -114,7 +114,9 @@ def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
     """The commits of a turn, with what was staged in earlier turns."""
     if not any(map(is_commit, actions_of(turn.calls))):
         return
-    before, texts, index = calls_since_commit(turn.earlier), WrittenTexts(turn.earlier), _Index()
+    before = calls_since_commit(turn.earlier)
+    texts = WrittenTexts(turn.earlier)
+    index = _Index()
     for action in actions_of([*before, *turn.calls]):
         is_earlier = action.position < len(before)
         index.apply(action)

@@ -81,7 +81,8 @@ def takes(words: str, example: Any, **limits: Any) -> Takes:
 
 def for_pydantic(hint: Any) -> Any:
     """A type with what `takes` and `Has` say in Pydantic's own terms."""
-    origin, parts = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    parts = get_args(hint)
     if origin is Annotated:
         notes = [
             note.for_pydantic() if isinstance(note, Takes | Has) else note for note in parts[1:]
@@ -107,7 +108,7 @@ def _is_language(code: str) -> bool:
     return code in NAMES
 
 
-_MOST = 10**18 - 1  # a larger number is no plausible count or fact, and breaks arithmetic
+_MAX_NUMBER = 10**18 - 1  # a larger number is no plausible count or fact, and breaks arithmetic
 _COUNT = "a whole number of at least {}, with at most 18 digits"
 
 Text = Annotated[str, takes("a text (in quotes if it looks like a number)", "Tony", pattern=r"\S")]
@@ -125,8 +126,8 @@ Letters = Annotated[
 ]
 Sign = Annotated[str, takes("one character, in quotes", "!", pattern=r"^\S$")]
 Flags = Annotated[str, takes("letters of 'aimsux'", "i", pattern="^[aimsux]*$")]
-Count = Annotated[int, takes(_COUNT.format(1), 3, ge=1, le=_MOST)]
-Number = Annotated[int, takes(_COUNT.format(0), 2, ge=0, le=_MOST)]
+Count = Annotated[int, takes(_COUNT.format(1), 3, ge=1, le=_MAX_NUMBER)]
+Number = Annotated[int, takes(_COUNT.format(0), 2, ge=0, le=_MAX_NUMBER)]
 Counts = Annotated[
     Sequence[Count], takes("a list of whole numbers of at least 1", [3, 5, 7], min_length=1)
 ]

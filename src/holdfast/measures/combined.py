@@ -46,7 +46,8 @@ def every(text: str, measures: Specs) -> Score:
 def _never_when_cut(text: str, measure: Spec) -> WhenCut:
     """A score of the forbidden measure stands if nothing that follows can change it."""
     inner = build(measure)
-    when_cut, value = inner.when_cut, inner.score(text).value
+    when_cut = inner.when_cut
+    value = inner.score(text).value
     if not isinstance(when_cut, WhenCut):
         when_cut = when_cut(text, **inner.arguments)
     stands = {
@@ -58,7 +59,7 @@ def _never_when_cut(text: str, measure: Spec) -> WhenCut:
     return WhenCut.JUDGED if stands else WhenCut.NOT_JUDGED
 
 
-_FEW_WORDS = 3
+_MAX_UNSURE_WORDS = 3
 _SURE = 0.99  # probability of a language
 
 
@@ -74,7 +75,7 @@ def never(text: str, measure: Spec) -> Score:
     """
     inner = build(measure)
     forbidden = inner.score(text)
-    is_unsure = 1 - FOLLOWED < forbidden.value < _SURE and len(words_of(text)) < _FEW_WORDS
+    is_unsure = 1 - FOLLOWED < forbidden.value < _SURE and len(words_of(text)) < _MAX_UNSURE_WORDS
     if inner.name == "language" and is_unsure:
         return Score(1.0, f"too few words to tell a language by ({forbidden.reason})")
     is_broken = forbidden.value > 1 - FOLLOWED

@@ -106,7 +106,8 @@ def command_cues(command: str) -> Iterator[tuple[str, ...]]:
         first = words[0]
         rest = words[1:]
         if rest and set(first) & _OF_TOOLS and not rest[0][0].startswith("-"):
-            first, rest = rest[0], rest[1:]
+            first = rest[0]
+            rest = rest[1:]
         patterns = [_any_of(word for name in first for word in _verbs(name))]
         patterns += [_any_of(map(_named, names)) for names in rest if _is_told_apart(names)]
         yield tuple(patterns)

@@ -75,10 +75,12 @@ def _share(
     if not commits:
         return None
     if paths is not None:
-        part, thing = "files", " or ".join([paths] if isinstance(paths, str) else paths)
+        part = "files"
+        thing = " or ".join([paths] if isinstance(paths, str) else paths)
         includes = [_has_path(commit, paths) for commit in commits]
     else:
-        part, thing = "message", "a line of the form that the rule names"
+        part = "message"
+        thing = "a line of the form that the rule names"
         includes = [_has_trailer(commit, trailer or "") for commit in commits]
     if None in includes:
         return Undecided(f"the log does not show the {part} of a commit")

@@ -15,7 +15,8 @@ _THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)
 
 def _occurs(phrase: str, text: str, whole: bool) -> bool:
     """Whether a phrase occurs, as whole words or anywhere; runs of spaces count as one."""
-    phrase, text = " ".join(phrase.split()), " ".join(text.split())
+    phrase = " ".join(phrase.split())
+    text = " ".join(text.split())
     if not whole:
         return phrase in text
     return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None

@@ -41,13 +41,16 @@ def replaced(path: str, old: str, new: str) -> FileEdit:
     """A text in place of another: the lines that both have are neither added nor removed."""
     if not old:
         return FileEdit(path, (new,) if new else ())
-    before, after = old.splitlines(), new.splitlines()
+    before = old.splitlines()
+    after = new.splitlines()
     return FileEdit(path, _pieces(after, before), _pieces(before, after))
 
 
 def _pieces(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     """The lines that are not among others, where consecutive ones are one text."""
-    left, pieces, is_new = Counter(others), list[list[str]](), False
+    left = Counter(others)
+    pieces = list[list[str]]()
+    is_new = False
     for line in lines:
         if left[line]:
             left[line] -= 1
@@ -82,10 +85,13 @@ def edits_by_patch(text: str, path: str = "") -> list[FileEdit]:
 
 def _search_blocks(text: str) -> Iterator[tuple[str, str]]:
     """The texts of SEARCH and REPLACE in each whole block."""
-    old, new, part = list[str](), list[str](), list[str]()
+    old = list[str]()
+    new = list[str]()
+    part = list[str]()
     for line in text.splitlines(keepends=True):
         if re.match(r"[-<]{5,} *SEARCH", line):
-            old, new = [], []
+            old = []
+            new = []
             part = old
         elif part is old and re.match(r"={5,}\s*\Z", line):
             part = new
@@ -106,7 +112,8 @@ def _by_codex_patch(text: str) -> Iterator[FileEdit]:
             continue
         if edit is not None:
             yield _with_lines(edit, lines)
-        edit, lines = None, []
+        edit = None
+        lines = []
         if header is not None:
             edit = FileEdit(header[2] or header[3], is_whole=header[1] == "Add")
 
@@ -118,7 +125,8 @@ def _with_lines(edit: FileEdit, lines: Sequence[str]) -> FileEdit:
 
 def _marked(lines: Sequence[str], sign: str) -> tuple[str, ...]:
     other = "-" if sign == "+" else "+"
-    pieces, follows = list[list[str]](), False
+    pieces = list[list[str]]()
+    follows = False
     for line in lines:
         if line.startswith(sign):
             if not follows:
@@ -135,19 +143,24 @@ _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
 def _by_unified_diff(text: str, path: str) -> Iterator[FileEdit]:
     """The files of a unified diff; a hunk is as long as its header says, whatever its lines are."""
-    edit, lines, old, new = FileEdit(path), list[str](), 0, 0
+    edit = FileEdit(path)
+    lines = list[str]()
+    old = 0
+    new = 0
     for line in text.split("\n"):
         if old > 0 or new > 0:
             lines.append(line)
             old -= not line.startswith(("+", "\\"))
             new -= not line.startswith(("-", "\\"))
         elif header := _HUNK.match(line):
-            old, new = int(header[1] or 1), int(header[2] or 1)
+            old = int(header[1] or 1)
+            new = int(header[2] or 1)
             lines.append("")  # between hunks
         elif named := re.match(r"(---|\+\+\+) (\S[^\t]*)", line):
             if named[1] == "---" and (lines or edit.path != path):
                 yield _with_lines(edit, lines)
-                edit, lines = FileEdit(path), []
+                edit = FileEdit(path)
+                lines = []
             if (name := _without_prefix(named[2].strip())) != "/dev/null":
                 edit = replace(edit, path=name)
             elif named[1] == "---":

@@ -155,7 +155,8 @@ def _changed_in_place(words: Sequence[str]) -> list[str]:
     has_script = is_script = False
     for word in words[1:]:
         if is_script:
-            has_script, is_script = True, False
+            has_script = True
+            is_script = False
         elif word.startswith("-"):
             is_script = re.fullmatch(r"-[a-zA-Z0-9]*[ef]|--expression|--file", word) is not None
         elif word:

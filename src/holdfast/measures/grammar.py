@@ -85,7 +85,8 @@ def tense(tokens: list[str], i: int) -> str:
     "have" have no tense of their own. A form that can also be a noun or an adjective is a verb only
     after a subject, before an object or, in the base form, at the start.
     """
-    word, before = tokens[i], previous(tokens, i)
+    word = tokens[i]
+    before = previous(tokens, i)
     if word in PAST:
         return "past"
     if word in PRESENT:

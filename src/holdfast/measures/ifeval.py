@@ -111,7 +111,8 @@ def ifeval_detectable_format_title(text: str) -> Score:
 
 def inside_brackets(line: str) -> str:
     """The text between the first << and the last >> of a line; '' if there is nothing."""
-    start, end = line.find("<<"), line.rfind(">>")
+    start = line.find("<<")
+    end = line.rfind(">>")
     return line[start:end].lstrip("<").rstrip(">").strip() if -1 < start < end - 1 else ""
 
 
@@ -322,5 +323,6 @@ def _repeated_when_cut(text: str, prompt_to_repeat: str) -> WhenCut:
 @measure(when_cut=_repeated_when_cut)
 def ifeval_combination_repeat_prompt(text: str, prompt_to_repeat: Text) -> Score:
     """1 if the reply begins with the request, word for word; case is ignored."""
-    body, request = text.strip().lower(), prompt_to_repeat.strip().lower()
+    body = text.strip().lower()
+    request = prompt_to_repeat.strip().lower()
     return verdict(body.startswith(request), f"begins with {body[:40]!r}")

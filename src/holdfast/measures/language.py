@@ -142,7 +142,8 @@ def language(text: str, code: LanguageCode) -> Score:
         chance = probability(sentence, code)
         if chance is not None:
             words = len(words_of(sentence))
-            total, weight = total + words * chance, weight + words
+            total = total + words * chance
+            weight = weight + words
             read.append(chance > 0.5)
     if not read:
         return Score(0.0, "there is no word to tell a language by")

@@ -48,7 +48,8 @@ def _words(text: str, case: bool) -> list[str]:
 def wrapped_in(text: str, open: Text, close: Text) -> Score:
     """0.5 for starting with `open` and 0.5 for ending with `close`, spaces aside."""
     body = text.strip()
-    starts, ends = body.startswith(open), body.endswith(close)
+    starts = body.startswith(open)
+    ends = body.endswith(close)
     if len(body) < len(open) + len(close):
         return Score(0.0, f"the reply is too short to hold {open!r} and {close!r}")
     return Score((starts + ends) / 2, f"starts with {body[:12]!r}, ends with {body[-12:]!r}")
@@ -181,10 +182,12 @@ def dashed_characters(text: str) -> Score:
 
 def _phrase_when_cut(text: str, phrase: str) -> WhenCut:
     """More text helps only as long as the reply so far is the beginning of the phrase."""
-    so_far, whole = fold(text).strip(), fold(phrase).strip()
+    so_far = fold(text).strip()
+    whole = fold(phrase).strip()
     if words_of(phrase):
         # the last word may be incomplete
-        so_far, whole = " ".join(folded_words(text)), " ".join(folded_words(phrase))
+        so_far = " ".join(folded_words(text))
+        whole = " ".join(folded_words(phrase))
     return WhenCut.NOT_JUDGED if whole.startswith(so_far) else WhenCut.JUDGED
 
 

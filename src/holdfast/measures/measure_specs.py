@@ -53,7 +53,8 @@ class Measure:
 
     def score_cut(self, text: str) -> Score | None:
         """Scores a reply that was cut off; None if the text that is missing could decide."""
-        when_cut, score = self.when_cut, self.score(text)
+        when_cut = self.when_cut
+        score = self.score(text)
         if not isinstance(when_cut, WhenCut):
             when_cut = when_cut(_readable(text), **self.arguments)
         return score if when_cut.lets_stand(score) else None
@@ -168,7 +169,8 @@ def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def inner_specs(arguments: Mapping[str, Any]) -> list[Any]:
     """The specs of the measures that a measure with these arguments combines."""
-    several, single = arguments.get("measures"), arguments.get("measure")
+    several = arguments.get("measures")
+    single = arguments.get("measure")
     return [*(several or ()), *([single] if single is not None else [])]
 
 

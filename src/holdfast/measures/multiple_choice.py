@@ -108,7 +108,8 @@ def letters(pattern: re.Pattern[str], body: str) -> set[str]:
 
 def is_word(match: re.Match[str]) -> bool:
     """Whether a letter is the word 'a' or 'I' here: a word follows, or for 'I' a comma."""
-    letter, end = match.group(match.lastindex or 1), match.end(match.lastindex or 1)
+    letter = match.group(match.lastindex or 1)
+    end = match.end(match.lastindex or 1)
     after = match.string[end : end + 2]
     if letter in "aA":
         return after[:1] == " " and after[1:].isalnum() and not REASON.match(match.string, end)
@@ -152,7 +153,9 @@ class _Patterns:
 @cache
 def patterns(among: str) -> _Patterns:
     """The patterns for one set of letters."""
-    upper, lower, either = f"[{among}]", f"[{among.lower()}]", f"[{among}{among.lower()}]"
+    upper = f"[{among}]"
+    lower = f"[{among.lower()}]"
+    either = f"[{among}{among.lower()}]"
     return _Patterns(
         negated=re.compile(
             r"\b(?:not|never|neither|nor|so is|instead of|rather than|than|isn['’]t)\s+"

@@ -94,7 +94,8 @@ def runs_after(
             is_due = is_hidden = False
             continue
         if event := _event(action, after, changed):
-            cause, is_due = event, True
+            cause = event
+            is_due = True
         elif changed is not None:
             is_hidden = is_hidden or any(not edit.path for edit in action.edits)
     if is_hidden and not is_due:

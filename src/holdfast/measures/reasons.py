@@ -42,7 +42,8 @@ def mismatch(what: str, text: str, pattern: str, flags: str = "") -> str:
     """
     inline = _INLINE_FLAGS.match(pattern)
     if inline:
-        pattern, flags = pattern[inline.end() :], flags + inline[1]
+        pattern = pattern[inline.end() :]
+        flags = flags + inline[1]
     for reason_of in (_literal, _forbidden, _strange_character, _too_long):
         reason = reason_of(what, text, pattern, flags)
         if reason is not None:
@@ -124,7 +125,8 @@ def _too_long(what: str, text: str, pattern: str, flags: str) -> str | None:
     if parts is None:
         return None
     if parts["of_line"]:
-        what, text = f"the first line of {what}", text.partition("\n")[0]
+        what = f"the first line of {what}"
+        text = text.partition("\n")[0]
     if len(text) <= int(parts["most"]):
         return None
     return f"{what} has {count_of(len(text), 'character')}, at most {parts['most']} asked for"

@@ -13,7 +13,7 @@ from holdfast.measures.text import sentences_of
 from holdfast.plurals import count_of
 
 _FULL = 0.5  # the compound of one clear word ("I love London": 0.64) is full marks for a sentence
-_LONGEST = 5_000  # characters that are read
+_MAX_CHARACTERS = 5_000  # characters that are read
 # symbols that are read, such as emojis: VADER spells each out, in time quadratic in the words
 _SYMBOLS = 100
 
@@ -30,7 +30,7 @@ def vader(text: str) -> dict[str, float]:
     """VADER's shares `pos`, `neg`, `neu` and its `compound` from -1 to 1."""
     characters: list[str] = []
     symbols = 0
-    for character in text[:_LONGEST]:
+    for character in text[:_MAX_CHARACTERS]:
         if ord(character) > 0x2100 and not character.isalnum():
             symbols += 1
         if symbols <= _SYMBOLS or character.isalnum() or character.isspace():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 8  # scripts within scripts, as in bash -c "bash -c ..."
 # more are no script; the parser goes over all of them again for each, if the last has no command
-_MOST_PIPES = 10_000
+_MAX_PIPES = 10_000
 _COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
 _GROUPS = ("compound_statement", "subshell", "for_statement", "while_statement", "if_statement")
 # options whose argument is a file with a text, such as a commit's message or a pull request's body
@@ -35,7 +35,7 @@ def read_script(script: str) -> list[Command]:
 def _read(script: str, depth: int) -> list[Command]:
     script = script.replace("\0", "")  # as Bash does
     source = script.encode("utf-8", "replace")
-    if source.count(b"|") > _MOST_PIPES:
+    if source.count(b"|") > _MAX_PIPES:
         return list(_roughly(script))
     root = _parser().parse(source).root_node
     shell = ShellState(source, depth)
@@ -150,7 +150,8 @@ def _with_documents(
         option, equals, value = word.partition("=")
         name = start = ""
         if equals and option in _TEXT_FILES:
-            name, start = value, f"{option}="
+            name = value
+            start = f"{option}="
         elif before in _TEXT_FILES:
             name = word
         text = from_input if name in ("-", "/dev/stdin") else documents.get(name)

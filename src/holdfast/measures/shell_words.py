@@ -23,16 +23,17 @@ class ShellState:
         return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
-_LONGEST_VALUE = 100_000  # characters: A=$A$A, again and again, doubles it
+_MAX_VALUE_CHARACTERS = 100_000  # characters: A=$A$A, again and again, doubles it
 
 
 def assign(node: "Node", shell: ShellState) -> None:
     """Gives a variable the value of an assignment."""
-    name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    name = node.child_by_field_name("name")
+    value = node.child_by_field_name("value")
     if name is not None and value is not None:
         text = value_of(value, shell)
         shell.variables.pop(shell.text(name), None)
-        if len(text) <= _LONGEST_VALUE:
+        if len(text) <= _MAX_VALUE_CHARACTERS:
             shell.variables[shell.text(name)] = text
 
 
@@ -75,7 +76,8 @@ def _unescaped(match: re.Match[str]) -> str:
 
 def _joined(node: "Node", shell: ShellState, quotes: int, plain: Callable[[str], str]) -> str:
     """The values of a node's parts, with the text between them; `quotes` at its ends are cut."""
-    parts, position = [], node.start_byte + quotes
+    parts = []
+    position = node.start_byte + quotes
     for child in node.named_children:
         if child.type == "string_content":
             continue

@@ -158,7 +158,8 @@ def text_kept(
     """
     lost = Counter[str]()
     hidden: Undecided | None = None
-    calls, texts = [*turn.earlier, *turn.calls], WrittenTexts(turn.earlier)
+    calls = [*turn.earlier, *turn.calls]
+    texts = WrittenTexts(turn.earlier)
     for action in actions_of(turn.calls):
         before = calls[: len(turn.earlier) + action.position]
         for edit in action.edits:

@@ -15,7 +15,7 @@ from holdfast.files import write_whole
 from holdfast.methods.heads import Head, HeadSet, LayerSet, Shape, checked_heads, counts_from_0
 
 MADE_FOR = "made_for"  # the one key of a head file that is not a layer
-_MOST_HEADS = 100_000  # in a list; no model has that many
+_MAX_HEADS = 100_000  # in a list; no model has that many
 
 
 def read_layers(spec: str) -> LayerSet:
@@ -55,13 +55,13 @@ def read_heads(spec: str, *, files: bool = True) -> HeadSet:
         )
     rectangles = [_Rectangle.of(match) for match in matches if match]
     sizes = [rectangle.size for rectangle in rectangles]
-    if not all(sizes) or sum(sizes) > _MOST_HEADS:
+    if not all(sizes) or sum(sizes) > _MAX_HEADS:
         raise UsageError(
-            f"A range of heads goes from the lower number to the higher one, and {_MOST_HEADS:,}"
+            f"A range of heads goes from the lower number to the higher one, and {_MAX_HEADS:,}"
             f" heads are the most, not {spec!r}.",
             option="heads",
             value=spec,
-            allowed=_MOST_HEADS,
+            allowed=_MAX_HEADS,
         )
     return HeadSet(itertools.chain(*(rectangle.heads for rectangle in rectangles)))
 
@@ -143,7 +143,8 @@ def _parse(text: str, path: Path) -> _ListedHeads:
             )
         return dict(pairs)
 
-    listed, made_for = json.loads(text, object_pairs_hook=once), None
+    listed = json.loads(text, object_pairs_hook=once)
+    made_for = None
     if isinstance(listed, dict):
         if (shape := listed.pop(MADE_FOR, None)) is not None:
             made_for = _read_shape(shape)

@@ -40,7 +40,8 @@ class HeadSet(frozenset[Head]):
         cls, pairs: Iterable[Head] = (), made_for: Shape | None = None, file: str = ""
     ) -> HeadSet:
         head_set = super().__new__(cls, pairs)
-        head_set.made_for, head_set.file = made_for, file
+        head_set.made_for = made_for
+        head_set.file = file
         return head_set
 
     def __repr__(self) -> str:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 # so that a floor's log-odds are finite; no reply of a real model puts less or more on its prompt
-_MIN_MASS, _MAX_MASS = 1e-9, 1 - 1e-6
+_MIN_MASS = 1e-9
+_MAX_MASS = 1 - 1e-6
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,8 @@ def _seka_matrices(method: Seka, layer: int, device: torch.device) -> Tensor:
     """(g+ P+ + g- P-) / 2 of each head, [head, size, size]; 0 on heads that are not chosen."""
     import torch
 
-    file, index = method.file, method.file.index_of(layer)
+    file = method.file
+    index = method.file.index_of(layer)
     with torch.inference_mode(False):  # passes with gradients use it too
         vectors = file.tensor("positive.vectors", device)[index]
         values = file.tensor("positive.values", device)[index]
@@ -209,7 +210,8 @@ def _prism_matrices(method: Prism, part: str, layer: int, device: torch.device) 
     """g w P of each head, [head, size, size]; 0 on heads that are not chosen."""
     import torch
 
-    file, index = method.file, method.file.index_of(layer)
+    file = method.file
+    index = method.file.index_of(layer)
     gain = method.gain if part == "keys" else method.value_gain
     distances = DISTANCE if part == "keys" else VALUE_DISTANCE
     with torch.inference_mode(False):  # passes with gradients use it too

@@ -157,7 +157,8 @@ def checked_method(method: Any) -> Method:
 
 
 def _checked_kind(method: object) -> Kind:
-    kinds, made_by = _kinds_of(method), type(method).__name__
+    kinds = _kinds_of(method)
+    made_by = type(method).__name__
     if not kinds:
         raise UsageError(
             f"{shortened(method)} is no method; give objects of holdfast.methods, or spec strings"

@@ -21,7 +21,8 @@ from holdfast.methods.protocols import PromptRules
 
 PROMPT = "prompt"  # stands for the text of the system prompt
 RULES = "rules"  # stands for the rules of a suite's prompt
-ALWAYS, BROKEN = "always", "broken"
+ALWAYS = "always"
+BROKEN = "broken"
 
 
 @method

@@ -37,7 +37,8 @@ class Repetition:
             raise PromptError(
                 "repetition has no system message to repeat in this chat; put one at its start."
             )
-        edited, number = [], 0
+        edited = []
+        number = 0
         for message in messages:
             if message["role"] == "user":
                 draw = random.Random(f"{self.name} {seed} {number}").random()

@@ -144,7 +144,9 @@ def _check_parameters(method: type[Any], texts: Mapping[str, str]) -> None:
 
 def split_spec(text: str, separator: str) -> list[str]:
     """Splits a spec string, or a part of it, at separators outside double quotes."""
-    parts, quoted, escaped = [""], False, False
+    parts = [""]
+    quoted = False
+    escaped = False
     for character in text:
         quoted ^= character == '"' and not escaped
         escaped = quoted and character == "\\" and not escaped

@@ -48,7 +48,8 @@ def read_reply(answer: Mapping[str, Any]) -> Reply:
     message.add(choice["message"])
     reply = _reply_of(message, ending, _read_masses(choice))
     usage = fields_of(answer.get("usage"))
-    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    read = usage.get("prompt_tokens")
+    written = usage.get("completion_tokens")
     if not isinstance(read, int) or not isinstance(written, int):
         return reply
     cached = fields_of(usage.get("prompt_tokens_details")).get("cached_tokens")

@@ -138,7 +138,8 @@ def connect_all(
             option="urls",
             value=list(urls),
         )
-    servers, silent = list[Server](), list[Unreachable]()
+    servers = list[Server]()
+    silent = list[Unreachable]()
     for url in addresses:
         try:
             (server,) = connect(url, model, api_key_env, **options).servers
@@ -158,7 +159,8 @@ def connect_all(
 def _check_same(first: Server, other: Server) -> None:
     """Refuses a server whose model or steering differs from that of the first."""
     urls = f"{first.endpoint.url} and {other.endpoint.url}"
-    model, other_model = first.endpoint.model, other.endpoint.model
+    model = first.endpoint.model
+    other_model = other.endpoint.model
     if model != other_model:
         raise ModelError(
             f"{urls} serve different models ({model} and {other_model}); spread a run only over"
@@ -167,7 +169,8 @@ def _check_same(first: Server, other: Server) -> None:
             value=other_model,
             allowed=model,
         )
-    fingerprint, other_fingerprint = first.offered.fingerprint, other.offered.fingerprint
+    fingerprint = first.offered.fingerprint
+    other_fingerprint = other.offered.fingerprint
     if fingerprint != other_fingerprint:
         raise ModelError(
             f"{urls} report different fingerprints of their models ({fingerprint or 'none'} and"
@@ -269,7 +272,8 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
     import openai
 
     ask: Any = client.models.with_raw_response.list
-    says, names = "lists no model", list[str]()
+    says = "lists no model"
+    names = list[str]()
     try:
         names = read_models(str(ask().http_response.text))
     except openai.NotFoundError:

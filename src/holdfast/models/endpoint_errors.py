@@ -20,7 +20,7 @@ _REFUSES = re.compile(
     re.I,
 )
 # of any vendor; what stands in for a key at a server that needs none is shorter: "x", "none"
-_SHORTEST_KEY = 12
+_MIN_KEY_CHARACTERS = 12
 _SETTINGS = ("steering", "system_as")  # of a whole run: once refused, always refused
 _FILTERED = ("content_filter", "content_policy_violation")
 _FILTERS = re.compile(r"content.?filter|content (management )?policy|flagged by|moderation", re.I)
@@ -225,7 +225,7 @@ def _message_of(error: APIStatusError) -> str:
 
 def _cut(text: str, endpoint: Endpoint) -> str:
     """At most 300 printable characters on one line, without the key."""
-    if len(endpoint.key) >= _SHORTEST_KEY:
+    if len(endpoint.key) >= _MIN_KEY_CHARACTERS:
         text = text.replace(endpoint.key, "***")
     text = "".join(ch if ch.isprintable() else " " for ch in text)
     return cut(" ".join(text.split()).rstrip("."), 300)

@@ -91,11 +91,13 @@ def check_applied(answer: Mapping[str, Any], body: Mapping[str, Any], url: str) 
     """Refuses an answer that was not steered as requested, with a `ModelError`."""
     requested = body.get("extra_body", {}).get("steering")
     reported = fields_of(answer.get("holdfast"))
-    applied, why = reported.get("steering"), reported.get("why")
+    applied = reported.get("steering")
+    why = reported.get("why")
     if not isinstance(applied, str):
         if requested in (None, NONE):
             return
-        applied, why = NONE, "it says nothing of its steering"
+        applied = NONE
+        why = "it says nothing of its steering"
     elif not reported.get("applied"):
         applied = NONE
     if requested is None:

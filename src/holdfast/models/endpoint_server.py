@@ -34,7 +34,7 @@ from holdfast.models.requests import Reply, Request
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
-_LONGEST_WAIT = 8.0  # seconds before a malformed answer is asked for again
+_MAX_WAIT = 8.0  # seconds before a malformed answer is asked for again
 
 
 @dataclass(eq=False)
@@ -54,7 +54,8 @@ class Server:
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that it cannot serve, with an `Unsteerable` naming the first of them."""
-        offered, url = self.offered, self.endpoint.url
+        offered = self.offered
+        url = self.endpoint.url
         described = f"the endpoint {url}"
         if offered.obstacle is not None:
             described += f" ({offered.obstacle})"
@@ -138,7 +139,7 @@ class Server:
             except MalformedResponse as error:
                 if attempt >= self.endpoint.max_retries:
                     raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
-            await asyncio.sleep(min(0.5 * 2**attempt, _LONGEST_WAIT))
+            await asyncio.sleep(min(0.5 * 2**attempt, _MAX_WAIT))
         raise AssertionError
 
     async def stream(self, client: AsyncOpenAI, request: Request) -> AsyncGenerator[str | Reply]:

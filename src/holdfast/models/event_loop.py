@@ -66,7 +66,8 @@ async def _cancelled_by_interrupts(
     A progress callback, say, may raise one. asyncio lets it leave the loop at once, and once more
     from every task group around it, so that the tasks outside would never end.
     """
-    loop, outermost = asyncio.get_running_loop(), asyncio.current_task()
+    loop = asyncio.get_running_loop()
+    outermost = asyncio.current_task()
     assert outermost is not None
 
     async def caught(inner: Awaitable[Any]) -> Any:
@@ -97,7 +98,8 @@ def _cancelled_by_sigterm(interrupts: list[BaseException]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
     assert task is not None
     has_raised = False
 

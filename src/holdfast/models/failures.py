@@ -12,7 +12,7 @@ from holdfast.models.event_loop import task_group
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 
-MOST_IN_A_ROW = 5  # conversations or samples
+MAX_FAILURES_IN_A_ROW = 5  # conversations or samples
 _NO_ROOM = "The chat leaves no room for a reply in the model's context; use a shorter one."
 Name = tuple[str, int]  # of a request: a method or a task, and a number
 
@@ -55,7 +55,7 @@ class OutageWatch:
             return
         self._failed.add(unit)
         self._last = error
-        if len(self._failed) >= MOST_IN_A_ROW:
+        if len(self._failed) >= MAX_FAILURES_IN_A_ROW:
             raise self._outage(error)
 
     def over(self, unit: Hashable, outcome: Any) -> None:

@@ -32,7 +32,8 @@ class Fingerprint:
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, loaded: str | None = None
     ):
-        self._model, self._tokenizer = model, tokenizer
+        self._model = model
+        self._tokenizer = tokenizer
         self._digest = loaded or fingerprint_of(model, tokenizer)
         self._state = self._read_state()
 

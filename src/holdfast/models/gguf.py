@@ -70,7 +70,8 @@ class GGUF:
     def size_line(self, dtype: torch.dtype) -> str:
         """A line on the size of the file, and of the weights once dequantised to `dtype`."""
         size = dtype.itemsize * sum(int(tensor.n_elements) for tensor in self.header.tensors)
-        on_disk, name = megabytes(self.path.stat().st_size), str(dtype).removeprefix("torch.")
+        on_disk = megabytes(self.path.stat().st_size)
+        name = str(dtype).removeprefix("torch.")
         return f"{self.path.name}: {on_disk}, {megabytes(size)} once dequantised to {name}."
 
     def start_digest(self) -> Future[str]:
@@ -154,7 +155,8 @@ def read_gguf(source: str) -> GGUF:
 
 
 def _checked(gguf: GGUF) -> GGUF:
-    source, parts = str(gguf.path), gguf.value("split.count", 1)
+    source = str(gguf.path)
+    parts = gguf.value("split.count", 1)
     if parts > 1:
         raise ModelError(
             f"{source!r} is one of {parts} files of a split GGUF, which transformers cannot read;"

@@ -161,5 +161,6 @@ def _scale_and_minimum(blocks: Tensor) -> tuple[Tensor, Tensor]:
     scales, minima, high = blocks[:, 4:16].view(-1, 3, 4).unbind(1)
     scales = torch.cat([scales & 63, high & 15 | scales >> 2 & 48], 1)
     minima = torch.cat([minima & 63, high >> 4 | minima >> 2 & 48], 1)
-    scale, minimum = _half(blocks, 0) * scales, _half(blocks, 2) * minima
+    scale = _half(blocks, 0) * scales
+    minimum = _half(blocks, 2) * minima
     return scale[..., None], -minimum[..., None]

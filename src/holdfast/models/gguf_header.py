@@ -137,7 +137,8 @@ def read_header(path: Path) -> Header:
         version, num_tensors, num_keys = struct.unpack_from("<IQQ", content, 4)
         if version not in _VERSIONS:
             raise ValueError(f"it has version {version}, and versions 2 and 3 can be read")
-        position, values = 24, {}
+        position = 24
+        values = {}
         for _ in range(num_keys):
             key, position = _read_string(content, position)
             (kind,) = struct.unpack_from("<I", content, position)
@@ -162,7 +163,8 @@ def read_header(path: Path) -> Header:
 
 def _read_string(content: mmap.mmap, position: int) -> tuple[bytes, int]:
     (length,) = _COUNT.unpack_from(content, position)
-    start, end = position + 8, position + 8 + length
+    start = position + 8
+    end = position + 8 + length
     if end > len(content):
         raise ValueError(f"a text of {length} bytes at byte {position} ends after the file")
     return content[start:end], end

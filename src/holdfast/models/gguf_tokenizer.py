@@ -124,7 +124,8 @@ def cache_file(header: Header) -> Path:
 
 def _keep(path: Path, converted: ConvertedTokenizer) -> None:
     """Writes a tokenizer into the cache; raises a `RecordsError` if that is impossible."""
-    content, options = converted.tokenizer.to_str().encode(), converted.options
+    content = converted.tokenizer.to_str().encode()
+    options = converted.options
     record = _Record(digest=_digest_of(content, options), options=options)
     write_whole(path, content)
     write_whole(_record_file(path), record.model_dump_json())

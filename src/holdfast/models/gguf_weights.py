@@ -42,7 +42,8 @@ def read_weights(
     make_processor: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
     processor = make_processor(config=config_fields)
     names = names_of(model, processor, [tensor.name for tensor in header.tensors])
-    unchanged, changed = [], []
+    unchanged = []
+    changed = []
     for tensor in header.tensors:
         if not _is_unchanged(tensor.name, tensor.shape, processor, names):
             changed.append(tensor)
@@ -111,7 +112,8 @@ def read_tensor(tensor: TensorInfo, dtype: torch.dtype | None = None) -> torch.T
     """A tensor of a GGUF file, dequantised to `dtype`, or to float32."""
     import gguf
 
-    dtype, kind = dtype or torch.float32, tensor.tensor_type
+    dtype = dtype or torch.float32
+    kind = tensor.tensor_type
     if kind.name in UNPACK:
         return dequantise(torch.from_numpy(tensor.data), kind.name, dtype)
     if kind.name in ("F16", "F32"):

@@ -35,7 +35,8 @@ class _Matcher:
     """Follows one reply; each mask is computed once, in a thread."""
 
     def __init__(self, matcher: Any, about: str):
-        self._matcher, self._about = matcher, about
+        self._matcher = matcher
+        self._about = about
         self._consumed: list[int] = []
         self._mask_after: list[int] = []  # the tokens that the latest mask comes after
         self._mask: Future[Tensor] | None = None

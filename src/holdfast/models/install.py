@@ -110,7 +110,8 @@ def main() -> None:
     folder = real_models_folder()
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
-        path, download = folder / REAL_MODELS[name], DOWNLOADS[name]
+        path = folder / REAL_MODELS[name]
+        download = DOWNLOADS[name]
         if not is_whole(path, download.digest):
             install(name, path, download)
         print(f"--model {name:<14} {path} ({download.licence})")

@@ -91,7 +91,8 @@ def load(
     digest = gguf.start_digest() if gguf else None
     model, tokenizer = _read(source, placement, template, trust_remote_code)
     with explained(source, "model"):
-        steerable, usual_batch_size = install(model.eval()), _usual_batch_size(model)
+        steerable = install(model.eval())
+        usual_batch_size = _usual_batch_size(model)
         loaded = gguf.fingerprint(model.dtype, digest) if gguf else None
         if multiplies_bfloat16() and not is_split(model):
             pack_layers(model)

@@ -28,7 +28,8 @@ def explained(source: Source, part: str, silence: str = "") -> Iterator[None]:
 
 
 def _loading_failed(source: Source, part: str, error: Exception, silence: str) -> ModelError:
-    reason, name = str(error), source.name
+    reason = str(error)
+    name = source.name
     if kind := re.search(r"has model type `([^`]*)`", reason):
         return ModelError(
             f"{name!r} is of the type {kind[1]!r}, which this version of transformers does not"

@@ -175,7 +175,8 @@ def is_as_packed(module: nn.Module) -> bool:
     """Whether a module has the weight that it was packed with, whatever its form is now."""
     if isinstance(module, PackedLinear):
         return module._packing.is_current
-    state, weight = vars(module).get("_state_as_packed"), module._parameters.get("weight")
+    state = vars(module).get("_state_as_packed")
+    weight = module._parameters.get("weight")
     return state is not None and weight is not None and _WeightState.of(weight) == state
 
 

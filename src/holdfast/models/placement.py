@@ -61,9 +61,11 @@ class Placement:
             return replace(self, dtype=torch.float32)
         if not self.on_cpu:
             return replace(self, dtype="auto")
-        dtype, why = torch.float32, "has no bfloat16 instructions, so that would be slower"
+        dtype = torch.float32
+        why = "has no bfloat16 instructions, so that would be slower"
         if multiplies_bfloat16():
-            dtype, why = torch.bfloat16, "has bfloat16 instructions; --dtype float32 is more exact"
+            dtype = torch.bfloat16
+            why = "has bfloat16 instructions; --dtype float32 is more exact"
         dtype_name = str(dtype).removeprefix("torch.")
         size = f"{parameters / 1e6:,.0f} million parameters"
         warnings.warn(f"{name} ({size}) runs in {dtype_name}: this processor {why}.", stacklevel=5)

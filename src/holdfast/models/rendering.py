@@ -146,9 +146,11 @@ def _text_of(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) 
     """The text of a chat, up to where the model's reply continues it."""
     if request.plain:
         return _plain(chat.messages[0]["content"], chat.emphasis, tokenizer)
-    answered, reply_start = chat.messages, ""
+    answered = chat.messages
+    reply_start = ""
     if request.continue_final_message:  # as if the model had written the beginning of its reply
-        answered, reply_start = chat.messages[:-1], chat.messages[-1]["content"]
+        answered = chat.messages[:-1]
+        reply_start = chat.messages[-1]["content"]
     emphasis = chat.emphasis and [part for part in chat.emphasis if part.message < len(answered)]
     text, spans = render_with_spans(
         answered,
@@ -218,7 +220,8 @@ def _stream(
     mask: int | None = None,
 ) -> Stream:
     """The stream of a prompt, after the part already computed; `mask` replaces each span token."""
-    token_ids, span = prompt.token_ids, prompt.span_mask
+    token_ids = prompt.token_ids
+    span = prompt.span_mask
     if dialog is not None and (continued := _continue(dialog, prompt)):
         token_ids, span = continued
     if mask is not None:

@@ -276,7 +276,8 @@ def encode_chats(
     length = max(len(prompt.token_ids) for prompt in prompts)
     padding = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
     ids = torch.full((len(prompts), length), padding or 0)
-    mask, span = torch.zeros_like(ids), torch.zeros_like(ids, dtype=torch.bool)
+    mask = torch.zeros_like(ids)
+    span = torch.zeros_like(ids, dtype=torch.bool)
     for row, prompt in enumerate(prompts):
         first = length - len(prompt.token_ids)
         ids[row, first:], mask[row, first:] = torch.tensor(prompt.token_ids), 1

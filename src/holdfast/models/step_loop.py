@@ -82,7 +82,8 @@ class StepLoop(Generic[RowT]):
     """
 
     def __init__(self, engine: Stepped[RowT], executor: Executor | None = None):
-        self._engine, self._executor = engine, executor
+        self._engine = engine
+        self._executor = executor
         self._waiters: set[_Waiter[RowT]] = set()
         self._stepping: asyncio.Task[None] | None = None
         # passed on to where the engine computes
@@ -216,7 +217,8 @@ class StepLoop(Generic[RowT]):
         try:
             changed = self._engine.step()
         except Exception as error:  # of the engine, which ends all that is under way
-            ended, self._rows = self._rows, {}
+            ended = self._rows
+            self._rows = {}
             return {waiter: RowUpdate(outcome=error) for waiter in ended.values()}
         updates = {self._rows[row]: update for row, update in changed.items() if row in self._rows}
         for row, update in changed.items():

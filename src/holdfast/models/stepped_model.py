@@ -51,8 +51,10 @@ class SteppedModel:
         worker: StepWorker | None = None,
     ):
         self.rows_at_most: int | None = None
-        self._model, self._threads = model, threads
-        self._long_lived, self._worker = long_lived, worker
+        self._model = model
+        self._threads = threads
+        self._long_lived = long_lived
+        self._worker = worker
         # a small model leaves the other processors to the clients of its server
         self._one_processor = worker is not None and model.runner.small
         self._scheduler = self._new_scheduler()

@@ -72,7 +72,8 @@ class PieceWriter:
     """Passes the text of a reply on piece by piece, never part of a character."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, write: Callable[[str], None]):
-        self.tokenizer, self.write = tokenizer, write
+        self.tokenizer = tokenizer
+        self.write = write
         self.token_ids: list[int] = []
         self.written = ""
 

@@ -22,7 +22,8 @@ class ThreadCache:
     """
 
     def __init__(self, limit: int):
-        self.limit, self.size = limit, 0
+        self.limit = limit
+        self.size = 0
         self._dialogs = OrderedDict[Hashable, _Dialog]()  # the least recently used first
 
     def __len__(self) -> int:

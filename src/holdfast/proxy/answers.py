@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import httpx2
 
-LONGEST_REPLY = 8 * 2**20  # bytes of a reply that are kept until it is scored
+MAX_SCORED_REPLY_BYTES = 8 * 2**20  # bytes of a reply that are kept until it is scored
 
 
 @dataclass
@@ -43,8 +43,8 @@ class Answer:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the body has more than `LONGEST_REPLY` bytes."""
-        return self._size > LONGEST_REPLY
+        """Whether the body has more than `MAX_SCORED_REPLY_BYTES` bytes."""
+        return self._size > MAX_SCORED_REPLY_BYTES
 
     @property
     def body(self) -> bytes:

@@ -25,7 +25,8 @@ class CheckedAnswers:
     """
 
     def __init__(self, relay: ChatRelay, relayed: RelayedRequest):
-        self._relay, self._sent = relay, relayed
+        self._relay = relay
+        self._sent = relayed
         self._retries_left = relayed.retries
         self._fewest: float = math.inf  # broken rules
         self.request = relayed
@@ -35,7 +36,8 @@ class CheckedAnswers:
         """Takes the answer to the request sent last; returns the one to send then, if any."""
         broken = self._relay.broken_rules(self._sent, answer)
         if self.best is None or (broken is not None and len(broken) < self._fewest):
-            self.request, self.best = self._sent, answer
+            self.request = self._sent
+            self.best = answer
         if broken is None:
             return None
         self._fewest = min(self._fewest, len(broken))

@@ -34,7 +34,7 @@ from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, send_json
 
 _LOG = logging.getLogger("holdfast.proxy")
-_LONGEST_CHAT = 64 * 2**20  # bytes; longer requests go up unread, as they come
+_MAX_CHAT_BYTES = 64 * 2**20  # bytes; longer requests go up unread, as they come
 _WAITING_BYTES = 64 * 2**20  # of replies that wait to be scored; more are not
 _NOT_SENT_UP = HOP_BY_HOP | {b"host", b"expect"}  # uvicorn has answered the last
 
@@ -43,7 +43,9 @@ class Forwarding:
     """Sends requests to a server, through `ChatRelay` if they are chats."""
 
     def __init__(self, upstream: Upstream, relay: ChatRelay, metrics: ProxyMetrics):
-        self._upstream, self._relay, self._metrics = upstream, relay, metrics
+        self._upstream = upstream
+        self._relay = relay
+        self._metrics = metrics
         self._scorer = ThreadPoolExecutor(1, "holdfast-scorer")
         self.open = 0  # requests
         self.waiting = 0  # replies that are not scored yet
@@ -99,7 +101,7 @@ class Forwarding:
         relayed: RelayedRequest | None = None
         headers = end_to_end(scope["headers"], _NOT_SENT_UP)
         content: bytes | AsyncIterator[bytes] | None = None
-        body = None if api is None else await upload.read(_LONGEST_CHAT)
+        body = None if api is None else await upload.read(_MAX_CHAT_BYTES)
         if api is not None and body is not None and body.is_whole:
             started = time.monotonic()
             encoding = dict(headers).get(b"content-encoding", b"").decode("latin-1")

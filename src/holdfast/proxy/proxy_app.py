@@ -90,7 +90,9 @@ class ProxyApp:
         title: PageTitle,
         hosts: tuple[str, ...] = (),
     ):
-        self._forwarding, self._metrics, self._tally = forwarding, metrics, tally
+        self._forwarding = forwarding
+        self._metrics = metrics
+        self._tally = tally
         self._title = title
         self._access = AccessRules(hosts=hosts, to_open="give --host another address")
         self._rules = middleware.rules

@@ -64,7 +64,8 @@ class ChatRelay:
         log: Path | None = None,
         on_reply: OnReply | None = None,
     ):
-        self._middleware, self.tally = middleware, tally
+        self._middleware = middleware
+        self.tally = tally
         self._log = None if log is None else ChatLog(log)
         self._on_reply = on_reply
 

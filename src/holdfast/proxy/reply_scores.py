@@ -35,7 +35,12 @@ class Unscored(Enum):
 
 
 # of the reasons of single rules, the one that is given for a reply without any score
-_MOST_TELLING = (Unscored.MEASURE_FAILED, Unscored.CUT, Unscored.NOT_SHOWN, Unscored.EMPTY)
+_MOST_INFORMATIVE_FIRST = (
+    Unscored.MEASURE_FAILED,
+    Unscored.CUT,
+    Unscored.NOT_SHOWN,
+    Unscored.EMPTY,
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,9 @@ def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredRep
             scores.append(RuleScore(rule.id or "", score.value, score.reason))
     if scores:
         return ScoredReply(case, turn.number, tuple(scores))
-    return next((reason for reason in _MOST_TELLING if reason in reasons), Unscored.NO_RULE)
+    return next(
+        (reason for reason in _MOST_INFORMATIVE_FIRST if reason in reasons), Unscored.NO_RULE
+    )
 
 
 def note_failure(case: str, rule: Rule, error: HoldfastError) -> None:

@@ -61,14 +61,16 @@ def first_fault(error: ValidationError) -> str:
 
 
 def _refuse_another_run(record: Record, manifest: Manifest) -> None:
-    identity, unit = manifest.identity, "sample"
+    identity = manifest.identity
+    unit = "sample"
     count: int | None = None
     if isinstance(identity, TasksIdentity):
         count = identity.settings.samples
     elif isinstance(identity, ProfileIdentity):
         count = identity.samples
     elif isinstance(identity, ConversationsIdentity):
-        count, unit = identity.settings.conversations, "conversation"
+        count = identity.settings.conversations
+        unit = "conversation"
     if count is not None and record.conversation >= count:
         raise NotOfRun(f"has {unit} {record.conversation}, and the run's are 0 to {count - 1}")
     if isinstance(identity, ConversationsIdentity):

@@ -172,7 +172,8 @@ def _commands(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[st
     typed = typed_command(command_of(Manifest.read(manifest))), typed_command(about.get("argv"))
     if all(typed):
         return typed
-    stored, new = manifest.get("command"), about.get("command")
+    stored = manifest.get("command")
+    new = about.get("command")
     return (str(stored), str(new)) if stored and new else ("", "")
 
 

@@ -81,11 +81,14 @@ def join_runs(folders: Sequence[Path], out: Path, command: str) -> Run:
 
 def _lines_of(shards: Sequence[Run]) -> dict[Key, bytes]:
     """The lines of all records; refuses shards of different runs."""
-    first, lines, places = shards[0], dict[Key, bytes](), dict[Key, Path]()
+    first = shards[0]
+    lines = dict[Key, bytes]()
+    places = dict[Key, Path]()
     for shard in shards:
         _refuse_another(first, shard)
         for record in shard.records:
-            key, line = (record.method, record.conversation), to_line(record)
+            key = (record.method, record.conversation)
+            line = to_line(record)
             if lines.setdefault(key, line) != line:
                 raise RecordsError(
                     f"{places[key]} and {shard.folder} have different records of conversation"

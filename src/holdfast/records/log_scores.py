@@ -104,7 +104,8 @@ class LogScores:
         self.dialogs += 1
 
     def _add_context(self, probe: LogProbe) -> None:
-        context, cause = probe.context, probe.cause
+        context = probe.context
+        cause = probe.cause
         tokens = NONE if context is None or context.tokens is None else context.tokens
         self.tokens_since.append(tokens)
         self.calls.append(NONE if context is None else int(context.calls))

@@ -55,7 +55,8 @@ def holds_lines(records: Path) -> bool:
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a run folder, as its version wrote it."""
-    path, cure = folder / MANIFEST, "restore it, or start a new run in another folder"
+    path = folder / MANIFEST
+    cure = "restore it, or start a new run in another folder"
     try:
         content = without_checksum(path.read_bytes())
         manifest = None if content is None else json.loads(content.body)

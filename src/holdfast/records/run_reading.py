@@ -7,7 +7,7 @@ from holdfast.records.lines import read_lines, read_notes
 from holdfast.records.manifest import MANIFEST, described, read_manifest
 from holdfast.records.model import Failure
 from holdfast.records.run import Run
-from holdfast.records.stored_logs import MANY, StoredLogs
+from holdfast.records.stored_logs import LARGE_RUN_BYTES, StoredLogs
 
 RECORDS = "records.jsonl"
 FAILURES = "failures.jsonl"
@@ -24,7 +24,7 @@ def read_run(folder: Path | str) -> Run:
     if not (folder / MANIFEST).is_file():
         raise AnotherRun(f"{folder} is not a run: {_why_no_run(folder)}.", option=str(folder))
     path = folder / RECORDS
-    if path.is_file() and path.stat().st_size >= MANY:
+    if path.is_file() and path.stat().st_size >= LARGE_RUN_BYTES:
         manifest = described(folder)
         if manifest.command == "logs" and not manifest.lines_without_crc32:
             return Run(folder, manifest, StoredLogs(path, manifest))

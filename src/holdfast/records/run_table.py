@@ -95,7 +95,9 @@ def _table(columns: tuple[Column, ...], rows: Iterator[Row]) -> Table:
 
 
 def _probe_rows(identity: Identity, dialog: Conversation | LogDialog) -> Iterator[Row]:
-    suite, seed, in_place = None, None, False
+    suite = None
+    seed = None
+    in_place = False
     if isinstance(identity, ConversationsIdentity):
         suite = identity.suite
         seed = identity.settings.seed

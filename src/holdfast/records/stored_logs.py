@@ -14,7 +14,7 @@ from holdfast.records.identity import Manifest
 from holdfast.records.lines import read_lines, whole_lines, without_checksum
 from holdfast.records.log_scores import LogScores, log_scores
 
-MANY = 64_000_000  # bytes of records from which they stay on the disk
+LARGE_RUN_BYTES = 64_000_000  # bytes of records from which they stay on the disk
 
 
 class StoredLogs(Sequence[LogDialog]):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FOLDER = "traces"
-_LONGEST = 150  # characters of a method in a file's name
+_MAX_NAME_CHARACTERS = 150  # characters of a method in a file's name
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrac
 
 def _path(run: Path, method: str, conversation: int) -> Path:
     name = quote(method, safe="=,")
-    if len(name) > _LONGEST:  # a file's name has a maximum length; a list of heads may be longer
-        name = f"{name[:_LONGEST]}-{hashlib.sha256(method.encode()).hexdigest()[:12]}"
+    if (
+        len(name) > _MAX_NAME_CHARACTERS
+    ):  # a file's name has a maximum length; a list of heads may be longer
+        name = f"{name[:_MAX_NAME_CHARACTERS]}-{hashlib.sha256(method.encode()).hexdigest()[:12]}"
     return Path(run) / FOLDER / f"{name}-{conversation}.npz"

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DARK = "#222222"
-_LONG = 28  # most characters of a sweep's name in the legend
+_MAX_LEGEND_CHARACTERS = 28  # most characters of a sweep's name in the legend
 
 
 def write_calibration_figures(calibration: Calibration, budget: float, folder: Path) -> list[Path]:
     """Writes `trade_off` and `by_round` (Li et al. 2024, Figures 5 and 6) as SVG and PNG."""
     with figures.styled():
-        trade_off, by_round = _trade_off(calibration), _by_round(calibration, budget)
+        trade_off = _trade_off(calibration)
+        by_round = _by_round(calibration, budget)
         return figures.save({"trade_off": trade_off, "by_round": by_round}, folder)
 
 
@@ -119,7 +120,8 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
         points = estimate_columns(curve.candidate.by_round, SCORES)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(shown) - 1) / 2)
         measured = ~np.isnan(figures.means(points))
-        x, y = rounds[measured], figures.means(points)[measured]
+        x = rounds[measured]
+        y = figures.means(points)[measured]
         colour = curve.style.colour
         figures.error_bars(axis, x, y, colour, figures.whiskers(points)[:, measured])
         axis.plot(
@@ -149,7 +151,7 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
 
 def _label(name: str, parameter: str) -> str:
     """The name of a sweep in the legend; long lists of heads are cut."""
-    return f"{cut(name, _LONG)}, {parameter}".replace("$", r"\$")
+    return f"{cut(name, _MAX_LEGEND_CHARACTERS)}, {parameter}".replace("$", r"\$")
 
 
 def _short(calibration: Calibration) -> str:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.candidates import FOLDERS, MOST_BROKEN, Calibration
+from holdfast.analysis.candidates import FOLDERS, MAX_ADDED_BROKEN, Calibration
 from holdfast.analysis.choosing import Pick, front
 from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.prompt_effect import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
@@ -78,7 +78,7 @@ def _health_lines(calibration: Calibration) -> list[str]:
     if breaking:
         lines.append(
             "Not recommended, even if they raise stability, because they clearly break over"
-            f" {MOST_BROKEN} points more replies than no method: {', '.join(breaking)}."
+            f" {MAX_ADDED_BROKEN} points more replies than no method: {', '.join(breaking)}."
         )
     return lines
 
@@ -87,7 +87,8 @@ def detail_lines(calibration: Calibration) -> list[str]:
     """The tokens spent on capability and, if question counts vary, how it is averaged."""
     tokens = sum(candidate.tokens for candidate in calibration.candidates)
     lines = [f"{tokens:,} tokens forwarded for {calibration.about.capability}."]
-    questions, count = calibration.questions, len(calibration.none.stability)
+    questions = calibration.questions
+    count = len(calibration.none.stability)
     quotient = questions // count
     if quotient and questions % count:
         lines.append(
@@ -172,13 +173,17 @@ def setting_rows(calibration: Calibration) -> list[SettingRow]:
     )
     rows = [head]
     for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
-        against, verdict, lost = "", "", ""
+        against = ""
+        verdict = ""
+        lost = ""
         if candidate is not calibration.none:
             gain = calibration.gain(candidate)
-            against, lost = signed_to(gain, 3), signed_to(calibration.drop(candidate), 1)
+            against = signed_to(gain, 3)
+            lost = signed_to(calibration.drop(candidate), 1)
             side = verdict_on(gain)
             verdict = ": ".join(filter(None, (side.word("higher", "lower"), side.why)))
-        broken, perplexity = candidate.broken, candidate.perplexity
+        broken = candidate.broken
+        perplexity = candidate.perplexity
         rows.append(
             SettingRow(
                 method=candidate.method,

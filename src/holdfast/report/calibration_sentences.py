@@ -14,7 +14,8 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
     """The recommendation, or why none is given."""
     if chosen.method == NO_FIX:
         return _nothing_chosen(calibration, chosen)
-    reported, total = int(calibration.report.sum()), len(calibration.report)
+    reported = int(calibration.report.sum())
+    total = len(calibration.report)
     budget = points_of(chosen.budget)
     numbers = (
         f"On the {reported} of {total} conversations that it was not chosen on: stability"
@@ -38,7 +39,8 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
 
 def _nothing_chosen(calibration: Calibration, chosen: Pick) -> str:
     """Why the model as it is was chosen, and how far the closest setting is from being chosen."""
-    choosing, total = int((~calibration.report).sum()), len(calibration.report)
+    choosing = int((~calibration.report).sum())
+    total = len(calibration.report)
     budget = points_of(chosen.budget)
     if choosing < MIN_SAMPLES:
         return (
@@ -67,8 +69,10 @@ def _nothing_chosen(calibration: Calibration, chosen: Pick) -> str:
 
 def _nearest(calibration: Calibration, near: Candidate) -> str:
     """The gain and the cost of the closest setting: where it was not chosen, and over all."""
-    choosing, total = ~calibration.report, len(calibration.report)
-    gain, half_gain = calibration.gain(near), calibration.gain(near, choosing)
+    choosing = ~calibration.report
+    total = len(calibration.report)
+    gain = calibration.gain(near)
+    half_gain = calibration.gain(near, choosing)
     half_drop = calibration.drop(near, choosing)
     if gain.mean is None or gain.mean <= 0:
         return (

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from holdfast.analysis.statistics import Estimate
 
 COLOURS = 6  # --series-0 to --series-5 in page.css, and as many dash patterns
-MOST_ACROSS = 16  # most rounds that a table shows as columns; more become rows
-MOST_DOTS = 24  # most means of a curve to draw a dot for each
+MAX_ROUND_COLUMNS = 16  # most rounds that a table shows as columns; more become rows
+MAX_DOTS = 24  # most means of a curve to draw a dot for each
 DASHES = 3  # patterns of dashed lines
 _NUMBERED = 12  # an axis numbers every round up to this many
 _NEAR = 4.0  # units; lines that are closer cover one another
@@ -56,7 +56,7 @@ class Curve:
     @property
     def has_dots(self) -> bool:
         """Whether the means are few enough to draw a dot for each."""
-        return len(self.measured) <= MOST_DOTS
+        return len(self.measured) <= MAX_DOTS
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,8 @@ class Chart:
             if point.sd is None:
                 continue
             x = self.x(number) + shift
-            low, high = mean - point.sd, mean + point.sd
+            low = mean - point.sd
+            high = mean + point.sd
             path += f"M{x:.1f} {self.y(low):.1f}V{self.y(high):.1f}"
             for end in (low, high):
                 if 0 <= end <= self.top:

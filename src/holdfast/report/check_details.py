@@ -8,7 +8,7 @@ from holdfast.records.run_summary import CheckedCell, RuleComparison
 from holdfast.report.check_reasons import comparison_text, missing_text
 from holdfast.report.wording import WIDTH
 
-_MOST_SHOWN = 3  # most conversations that JUnit shows per broken rule
+_MAX_CONVERSATIONS_SHOWN = 3  # most conversations that JUnit shows per broken rule
 _BLOCKS = "▁▂▃▄▅▆▇█"  # for scores from 0 to 1
 
 
@@ -34,7 +34,7 @@ def rule_details(rule: RuleCheck, checked: PromptCheck) -> list[str]:
     fell = rule.comparison is not None and rule.comparison.fell
     cell = _cell_at(checked, rule.comparison) if fell and rule.comparison else rule.cell
     by_round = ["stability by round:", _by_round(checked, rule.rule)]
-    return by_round + _worst(checked, cell, _MOST_SHOWN)
+    return by_round + _worst(checked, cell, _MAX_CONVERSATIONS_SHOWN)
 
 
 def _by_round(checked: PromptCheck, rule: str | None) -> str:

@@ -112,7 +112,8 @@ def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
 
 def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     """One line on a rule of a prompt: the evidence and the number of conversations."""
-    bar, evidence = terms.min_stability, rule_text(rule, checked, terms)
+    bar = terms.min_stability
+    evidence = rule_text(rule, checked, terms)
     conversations = count_of(len(checked.records), "conversation")
     if rule.cell is None:
         return f"{evidence} ({conversations})"
@@ -125,7 +126,8 @@ def numbers_text(cell: CheckedCell) -> str:
     """'0.86 [0.71, 0.94]'; the ends are rounded outwards, so as not to overstate a verdict."""
     if cell.mean is None:
         return "not answered"
-    low, high = math.floor(100 * cell.low + _ROUNDING), math.ceil(100 * cell.high - _ROUNDING)
+    low = math.floor(100 * cell.low + _ROUNDING)
+    high = math.ceil(100 * cell.high - _ROUNDING)
     return f"{cell.mean:.2f} [{low / 100:.2f}, {high / 100:.2f}]"
 
 

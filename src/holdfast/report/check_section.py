@@ -30,7 +30,7 @@ from holdfast.report.series_charts import NamedChart
 
 _WORDS = {FAIL: "fails", UNDECIDED: "undecided", PASS: "passes"}  # in display order
 _CURVE, _BAR = 1, 5  # colours
-_MOST_NAMED = 3  # most prompts described below the headline
+_MAX_PROMPTS_NAMED = 3  # most prompts described below the headline
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def check_lines(check: Check) -> list[str]:
         return []
     limits = " ".join(caveats(check.prompts, check.terms))
     failing = [checked for checked in _ordered(check) if checked.verdict != PASS]
-    lines = [f"{_status(checked, check)}." for checked in failing[:_MOST_NAMED]]
+    lines = [f"{_status(checked, check)}." for checked in failing[:_MAX_PROMPTS_NAMED]]
     more = len(failing) - len(lines)
     either = [f"Not passed either: {count_of(more, 'prompt')}."] if more else []
     return [limits, *lines, *either]

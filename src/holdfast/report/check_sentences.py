@@ -11,7 +11,8 @@ from holdfast.report.check_details import details
 from holdfast.report.check_reasons import sentence
 from holdfast.report.wording import WIDTH
 
-NO_CLEAR_FAILURE, UNAVAILABLE = "no clear failure", "unavailable"
+NO_CLEAR_FAILURE = "no clear failure"
+UNAVAILABLE = "unavailable"
 
 
 def verdict_word(checked: PromptCheck, terms: Terms) -> str:
@@ -76,7 +77,8 @@ def counted(checks: Sequence[PromptCheck], terms: Terms | None = None) -> str:
 
 def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
     """How many prompts fail, are undecided and pass, and by which criterion."""
-    counts, error = counted(checks, terms), percentage(terms.error)
+    counts = counted(checks, terms)
+    error = percentage(terms.error)
     if terms.min_stability is None:
         return (
             f"{counts} (each rule compared with an earlier run; chance of any false alarm at most"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from holdfast.analysis.collapse import (
-    MANY_BROKEN,
-    MANY_CUT,
+    BROKEN_SHARE_WARNING,
+    CUT_SHARE_WARNING,
     Collapse,
     count_turns,
     without_collapsed,
@@ -31,14 +31,17 @@ def collapse_lines(results: DriftResults) -> list[str]:
 
     It never takes back the title of the run.
     """
-    series, outcome = results.series, results.findings.outcome
+    series = results.series
+    outcome = results.findings.outcome
     counted = {item: counts for item in series if (counts := count_turns(item.records)).notable}
     if not counted:
         return []
     tokens = results.run.identity_as(ConversationsIdentity).settings.sampling.max_new_tokens
     limit = "the token limit" if tokens is None else count_of(tokens, "token")
     lines = [_turns_line(item, counts, limit, len(series)) for item, counts in counted.items()]
-    broken = [item for item, counts in counted.items() if counts.share("broken") >= MANY_BROKEN]
+    broken = [
+        item for item, counts in counted.items() if counts.share("broken") >= BROKEN_SHARE_WARNING
+    ]
     if not broken:
         lines.append(
             "Such turns stop in mid-sentence, and rules about length or endings are not judged on"
@@ -73,9 +76,9 @@ def collapse_cures(series: Sequence[Series]) -> list[str]:
     if any(chat.replayed or chat.scripted for item in series for chat in item.records):
         return []
     cures = []
-    if any(counts.share("cut") >= MANY_CUT for counts in counted):
+    if any(counts.share("cut") >= CUT_SHARE_WARNING for counts in counted):
         cures.append("raise --max-new-tokens")
-    if any(counts.share("broken") >= MANY_BROKEN for counts in counted):
+    if any(counts.share("broken") >= BROKEN_SHARE_WARNING for counts in counted):
         cures.append(
             "let another model play the user (--user-model), give it a --persona, or script what"
             " it says (--user-turns)"
@@ -131,7 +134,8 @@ def _readings(series: Sequence[Series], left: Sequence[Series]) -> Table:
 
 
 def _reading(series: Sequence[Series], item: Series) -> tuple[str, str, str, str]:
-    row, pair = row_of(item, "stability"), difference(series, item, "stability")
+    row = row_of(item, "stability")
+    pair = difference(series, item, "stability")
     return (
         plain(row.points[0]),
         plain(row.points[-1]),

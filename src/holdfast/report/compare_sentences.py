@@ -8,7 +8,7 @@ from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.plurals import count_of, listing
 from holdfast.report.wording import signed
 
-_MOST_NAMED = 6
+_MAX_NAMED = 6
 
 
 def compare_title(comparison: RunComparison) -> str:
@@ -53,10 +53,13 @@ def side_name(item: MethodComparison, side: Series) -> str:
 
 def _overall(item: MethodComparison) -> str:
     """Which of the two keeps its prompts better, over the rounds of both."""
-    now, before, row = side_name(item, item.now), side_name(item, item.before), item.overall
+    now = side_name(item, item.now)
+    before = side_name(item, item.before)
+    row = item.overall
     if row.over_rounds.mean is None:
         return f"No reply that both {now} and {before} were asked for could be scored."
-    difference, others = row.over_rounds, row.over_rounds.other_prompts
+    difference = row.over_rounds
+    others = row.over_rounds.other_prompts
     under = f" under {item.now.method}" if item.now.method == item.before.method != "none" else ""
     scores = f"{row.now.mean:.2f} against {row.before.mean:.2f}"
     shown = f"{scores}, difference {signed(row.over_rounds)}"
@@ -94,7 +97,7 @@ def _single_rules(item: MethodComparison) -> str:
 
 def _quoted(rules: Sequence[str]) -> str:
     """Rules in quotation marks, as their names have commas."""
-    return listing([f"“{rule}”" for rule in rules], _MOST_NAMED)
+    return listing([f"“{rule}”" for rule in rules], _MAX_NAMED)
 
 
 def _causes(comparison: RunComparison, item: MethodComparison) -> str:

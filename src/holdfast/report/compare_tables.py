@@ -14,7 +14,7 @@ from holdfast.report.compare_sentences import compare_lines, compare_title, pair
 from holdfast.report.wording import WIDTH, aligned, other_prompts, signed
 
 SHOWN_ROWS = 30  # rules in the terminal and in Markdown; the page and the JSON have all
-_LONGEST = 40  # characters of a setting's value
+_MAX_VALUE_CHARACTERS = 40  # characters of a setting's value
 _TITLES: dict[RuleGrouping, str] = {
     "all": "all rules",
     "kind": "kind of rule",
@@ -32,13 +32,13 @@ def contrast_rows(comparison: RunComparison) -> list[tuple[str, ...]]:
 def _apart(item: Contrast) -> list[str]:
     """The values cut to what shows where they differ."""
     values = [" ".join(value.split()) for value in item.values]
-    if max(map(len, values)) <= _LONGEST:
+    if max(map(len, values)) <= _MAX_VALUE_CHARACTERS:
         return values
     same = 0
     while all(same < len(value) for value in values) and len({v[same] for v in values}) == 1:
         same += 1
     start = max(0, same - 12)
-    return [("…" if start else "") + cut(value[start:], _LONGEST) for value in values]
+    return [("…" if start else "") + cut(value[start:], _MAX_VALUE_CHARACTERS) for value in values]
 
 
 def _difference(value: Judged) -> str:
@@ -127,7 +127,8 @@ def _stacked(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
         return lines
     means = [tuple(row[:3]) for row in (names, *cells)]
     differences = [("", *row[3:]) for row in (names, *cells)]
-    first, second = aligned(means, "  "), aligned(differences, "    ")
+    first = aligned(means, "  ")
+    second = aligned(differences, "    ")
     return [line for pair in zip(first, second, strict=True) for line in pair]
 
 

@@ -28,7 +28,8 @@ def truncation_lines(series: Sequence[Series]) -> list[str]:
 
 def _truncation_sentences(item: Series, cut: Truncation) -> list[str]:
     """The parts that a server left out, since which rounds, and the counts that show it."""
-    first, last = min(cut.cut_from.values()), max(cut.cut_from.values())
+    first = min(cut.cut_from.values())
+    last = max(cut.cut_from.values())
     rounds = f"round {first}" if first == last else f"rounds {first} to {last}"
     conversations = count_of(cut.conversations, "conversation")
     count = (
@@ -71,7 +72,8 @@ def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
         if not rows:
             continue
         overall, *rules = rows
-        before, after = plain(overall.before), plain(overall.after)
+        before = plain(overall.before)
+        after = plain(overall.after)
         conversations = count_of(overall.after.n, "conversation")
         if len(series) > 1:
             lines.append(
@@ -100,7 +102,8 @@ def survival_table(series: Sequence[Series]) -> Table | None:
     ]
     for item in series:
         for row in summarised_rounds_of(item):
-            name, conversations = row.rule or "all rules", str(row.after.n)
+            name = row.rule or "all rules"
+            conversations = str(row.after.n)
             numbers = plain(row.before), plain(row.after)
             change = with_verdict(row.difference, "rises", "falls")
             rows.append((item.label, name, conversations, *numbers, change))

@@ -97,7 +97,7 @@ def _categories_section(series: Sequence[Series]) -> dict[str, series_charts.Mul
 
 def _prompts_section(series: Sequence[Series]) -> PromptsSection:
     tables = [by_prompt(item) for item in series]
-    drawn = [row for row in tables[0] if row.results.n >= estimates.LEAST_DRAWN]
+    drawn = [row for row in tables[0] if row.results.n >= estimates.MIN_UNITS]
     size = min(_EXTREMES, len(drawn) // 2)
     return PromptsSection(
         rows=[(at, row) for at, table in enumerate(tables) for row in table],
@@ -129,9 +129,10 @@ def render_page(results: Sequence[DriftResults]) -> str:
     entries = [_series_entry(item, result.run) for result in results for item in result.series]
     packed = pack(series)
     identities = [run.identity_as(ConversationsIdentity) for run in runs]
-    checks, baseline = [result.check for result in results], results[0].baseline
+    checks = [result.check for result in results]
+    baseline = results[0].baseline
     rules = estimates.rule_rows(series)
-    enough = [row for row in rules if row.n >= estimates.LEAST_DRAWN]
+    enough = [row for row in rules if row.n >= estimates.MIN_UNITS]
     agents = [record.agent for item in series for record in item.records]
     categories = sorted({agent.category for agent in agents if agent.category})
     one_category = len(categories) < 2 and (rules or categories == [NO_CATEGORY])
@@ -160,7 +161,7 @@ def render_page(results: Sequence[DriftResults]) -> str:
         if rules
         else None,
         rule_rows=enough,
-        LEAST_DRAWN=estimates.LEAST_DRAWN,
+        MIN_UNITS=estimates.MIN_UNITS,
         few_rules=[row for row in rules if row not in enough],
         rule_differences=rule_differences(series, enough),
         methods=_methods_section(series),
@@ -185,7 +186,8 @@ def render_page(results: Sequence[DriftResults]) -> str:
 def _opening(results: DriftResults) -> list[str]:
     """The opening sentences of the page: on a check if there is one, else on the first run."""
     series = results.series
-    cut_off, kept = truncation_lines(series), survival_lines(series, results.run)
+    cut_off = truncation_lines(series)
+    kept = survival_lines(series, results.run)
     if (check := results.check) is not None:
         return [check_headline(check), *check_lines(check), *cut_off, *kept]
     opened = opening(until_prompt_lost(series), results.findings, results.baseline)

@@ -17,7 +17,8 @@ from holdfast.report.wording import WIDTH, aligned, plain, with_verdict
 
 def first_table(results: DriftResults) -> str:
     """The findings of the run in a sentence or two, and a line per rule of the unsteered model."""
-    run, series = results.run, results.series[0]
+    run = results.run
+    series = results.series[0]
     if nothing := nothing_measured(run.conversations):
         return "\n".join(textwrap.wrap(nothing, WIDTH)) + "\n"
     sentences = opening(until_prompt_lost(results.series), results.findings, results.baseline)

@@ -20,7 +20,8 @@ def fix(series: Sequence[Series]) -> str | None:
         return None
     last = best.row.points[-1].mean
     assert last is not None  # it has a difference
-    gain, compared = best.last, len(fixes(series))
+    gain = best.last
+    compared = len(fixes(series))
     name = best.row.series.method
     if compared > 1:
         name = f"{name}, the highest of {compared} methods over all rounds,"
@@ -58,7 +59,8 @@ def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | Non
     }
     names = []
     for row in rule_rows([best.row.series]):
-        without, last = before.get((row.case, row.rule)), row.points[-1].mean
+        without = before.get((row.case, row.rule))
+        last = row.points[-1].mean
         if without is None or last is None:
             continue
         if last < without:

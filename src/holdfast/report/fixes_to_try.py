@@ -35,6 +35,7 @@ def fixes_to_compare(manifest: Manifest, *, endpoint: bool) -> tuple[str, ...]:
 
 def _late_split_softmax(manifest: Manifest, exponents: str) -> str:
     """Split-softmax on the last third of the layers, where that is known."""
-    layers, heads = manifest.layers, manifest.heads
+    layers = manifest.layers
+    heads = manifest.heads
     last_third = f",heads={2 * layers // 3}-{layers - 1}.0-{heads - 1}" if layers and heads else ""
     return f"split-softmax:exponent={exponents}{last_third}"

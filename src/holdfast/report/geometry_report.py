@@ -30,7 +30,8 @@ _GROUPS = (  # in the order of `ByGroup`
 def geometry_lines(geometry: Geometry, dialogs: int) -> list[str]:
     """The results on this many dialogs, one per line."""
     norms = geometry.embedding_norms
-    first, last = geometry.hidden_states[0], geometry.hidden_states[-1]
+    first = geometry.hidden_states[0]
+    last = geometry.hidden_states[-1]
     return [
         f"Embeddings of {geometry.model}: norm {np.mean(norms):.3f} on average, coefficient of"
         f" variation {np.std(norms) / np.mean(norms):.2f}.",

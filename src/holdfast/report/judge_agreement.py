@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from holdfast.drift.judges import LEAST_KAPPA
+from holdfast.drift.judges import MIN_KAPPA
 from holdfast.errors import RecordsError, reason_of
 from holdfast.records.belonging import first_fault
 from holdfast.records.judge_records import AGREEMENTS, Agreement, VerdictCounts
@@ -38,7 +38,7 @@ def agreement_line(agreement: Agreement) -> str:
         f" {agreement.labels} labelled replies, Cohen's kappa {agreement.kappa:.2f} (follows:"
         f" {counts_text(agreement.follows)}; breaks: {counts_text(agreement.breaks)})"
     )
-    return f"{agrees}; below {LEAST_KAPPA}, and forced." if agreement.forced else f"{agrees}."
+    return f"{agrees}; below {MIN_KAPPA}, and forced." if agreement.forced else f"{agrees}."
 
 
 def counts_text(counts: VerdictCounts) -> str:

@@ -58,7 +58,8 @@ def _by_rule(run: Run, counts: Mapping[str, Mapping[str, int]], most: int) -> li
 def hint_of(run: Run) -> str:
     """How to find the causes that the transcripts of an agent do not show, if most are such."""
     counts = total_causes(count_causes(run))
-    unknown, total = counts["unknown"], sum(counts.values())
+    unknown = counts["unknown"]
+    total = sum(counts.values())
     agents = [name for name in run.manifest.formats if name in AUTOMATIC_FILES]
     if run.manifest.loaded or not agents or 2 * unknown <= total:
         return ""

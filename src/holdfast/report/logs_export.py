@@ -34,7 +34,9 @@ from holdfast.records.log_scores import rule_of
 from holdfast.records.run_table import Column
 from holdfast.version import __version__
 
-KEPT_LABEL, BROKEN_LABEL, UNSCORED_LABEL = "pass", "fail", "not judged"
+KEPT_LABEL = "pass"
+BROKEN_LABEL = "fail"
+UNSCORED_LABEL = "not judged"
 SUFFIXES = (".csv", ".parquet", ".json")
 _ROW_GROUP = 50_000
 _ID = {"traceId": re.compile(r"[0-9a-f]{32}"), "spanId": re.compile(r"[0-9a-f]{16}")}
@@ -108,7 +110,8 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
     for record in run.dialogs:
         turns = {turn.round: turn for turn in record.turns}
         for score in sorted(record.answered, key=lambda item: item.round):
-            turn, is_scored = turns[score.round], isinstance(score, Probe)
+            turn = turns[score.round]
+            is_scored = isinstance(score, Probe)
             value = score.score if isinstance(score, Probe) else None
             kept = KEPT_LABEL if value is not None and value >= FOLLOWED else BROKEN_LABEL
             yield ScoreRow(

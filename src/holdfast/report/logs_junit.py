@@ -13,7 +13,7 @@ from holdfast.report.logs_page import broken_turns
 from holdfast.report.logs_sentences import Rows
 from holdfast.report.wording import plain, signed
 
-_MOST_SHOWN = 3  # most turns that a test case shows
+_MAX_TURNS_SHOWN = 3  # most turns that a test case shows
 
 
 def _facts(row: Adherence, bar: float | None) -> list[str]:
@@ -41,11 +41,13 @@ def write_logs_junit(
     run: Run, rows: Rows, bar: float | None, path: Path | str, seconds: float
 ) -> Path:
     """Writes the verdicts as JUnit XML: a test case for each rule; undecided is an error."""
-    suite, cases = run.identity_as(LogsIdentity).suite, []
+    suite = run.identity_as(LogsIdentity).suite
+    cases = []
     for row in rows:
         prompt, _, rule = row.rule.partition("/")
-        broken = broken_turns(run, row)[:_MOST_SHOWN]
+        broken = broken_turns(run, row)[:_MAX_TURNS_SHOWN]
         text = "\n".join(f"{turn.where}: {turn.reason}" for turn in broken)
-        classname, message = f"holdfast.{suite}.{prompt}", "; ".join(_facts(row, bar))
+        classname = f"holdfast.{suite}.{prompt}"
+        message = "; ".join(_facts(row, bar))
         cases.append(JUnitCase(classname, rule or prompt, outcome_of(row.verdict), message, text))
     return write_cases(f"holdfast logs {suite}", cases, path, seconds)

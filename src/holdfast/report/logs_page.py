@@ -24,8 +24,8 @@ from holdfast.report.logs_wording import rule_id, rule_words
 from holdfast.report.page import render_study
 from holdfast.report.wording import plain, signed
 
-_MOST_PROBLEMS = 200  # with the files that the page shows
-_MOST_BROKEN = 50  # most turns that the page shows per rule
+_MAX_PROBLEMS = 200  # with the files that the page shows
+_MAX_BROKEN_TURNS = 50  # most turns that the page shows per rule
 _AT_ONCE = 3  # of these, those that are shown without unfolding
 
 
@@ -102,9 +102,9 @@ def _against(run: Run, rows: Rows) -> RulesTable | None:
 
 def _shown_problems(problems: Sequence[str]) -> list[str]:
     """The first problems with the files, and how many more there are."""
-    more = len(problems) - _MOST_PROBLEMS
+    more = len(problems) - _MAX_PROBLEMS
     rest = [f"and {more:,} more, which `summary.json` lists"] if more > 0 else []
-    return [*problems[:_MOST_PROBLEMS], *rest]
+    return [*problems[:_MAX_PROBLEMS], *rest]
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _broken_rule(run: Run, row: Adherence, causes: Mapping[str, int] | None) -> 
 def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
     """The turns that broke a rule, worst first."""
     shown = []
-    for broken in row.broken[:_MOST_BROKEN]:
+    for broken in row.broken[:_MAX_BROKEN_TURNS]:
         record = run.dialogs[broken.dialog]
         probe = next(
             probe

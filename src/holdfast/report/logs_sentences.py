@@ -47,7 +47,8 @@ def headline(run: Run, rows: Rows) -> str:
     if all(row.overall.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
     least = worst_first(rows)[0]
-    name, applied = rule_name(run, least.rule), count_of(least.applied, "turn")
+    name = rule_name(run, least.rule)
+    applied = count_of(least.applied, "turn")
     if not least.broken and least.overall.mean == 1:
         return f"The rule {name} is kept in every turn that it applies to: {applied}."
     subject = f"The rule {name} is"
@@ -70,7 +71,8 @@ def _why(run: Run, row: Adherence) -> str:
     counts = count_causes(run).get(row.rule)
     if not counts:
         return ""
-    total, cause = sum(counts.values()), max(counts, key=lambda name: counts[name])
+    total = sum(counts.values())
+    cause = max(counts, key=lambda name: counts[name])
     part = f" in {counts[cause]:,} of them" if counts[cause] < total else ""
     return f"; {CAUSE_WORDS[cause].clause}{part}"
 
@@ -118,7 +120,8 @@ def _on_least(rows: Rows) -> list[str]:
     """When the rule of the headline is lost, and whether other dialogs would lose it too."""
     if not (tested := [row for row in rows if row.is_judged and not row.for_probes]):
         return []
-    least, sentences = worst_first(tested)[0], []
+    least = worst_first(tested)[0]
+    sentences = []
     if least.overall.n > 1:
         sentences.append(
             f"On average over {count_of(least.overall.n, 'dialog')}, each counting once however"
@@ -142,7 +145,8 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
             " that gives no reason to follow them counts as broken, so the first line leaves them"
             " out; `when` says which turns a rule is for ({user: '.'} for all)."
         )
-    judged, unjudged = {row.rule for row in rows if row.is_judged}, unjudged_rules(run)
+    judged = {row.rule for row in rows if row.is_judged}
+    unjudged = unjudged_rules(run)
     seen = judged | set(unjudged)
     if judged and (rare := [name for name in run.manifest.rules if name not in seen]):
         sentences.append(f"Rules that apply to no turn: {listing(rare)}.")
@@ -182,7 +186,8 @@ def _on_verdicts(rows: Rows, bar: float | None) -> list[str]:
 
 def _left_out(run: Run) -> list[str]:
     """The dialogs, turns and parts of the files that were not scored."""
-    manifest, sentences = run.manifest, []
+    manifest = run.manifest
+    sentences = []
     if manifest.unmatched:
         dialogs = count_of(manifest.dialogs, "dialog")
         sentences.append(
@@ -207,7 +212,8 @@ def _left_out(run: Run) -> list[str]:
 
 def _first_breaks(row: Adherence) -> str:
     """How many dialogs break a rule, and when half have; an estimate if some ended before that."""
-    survival, total = row.survival, row.overall.n
+    survival = row.survival
+    total = row.overall.n
     verb = "breaks" if survival.broken == 1 else "break"
     broken = f"{survival.broken} of {total} dialogs {verb} it at least once"
     if survival.median is None:

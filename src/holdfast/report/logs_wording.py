@@ -7,9 +7,10 @@ from typing import NamedTuple
 from holdfast.errors import cut
 from holdfast.records import Run
 
-_MOST_CHARACTERS = 120
+_MAX_CHARACTERS = 120
 # most characters of a rule's words in a column on the terminal, and in a table of the page
-IN_A_COLUMN, IN_A_TABLE = 44, 80
+IN_A_COLUMN = 44
+IN_A_TABLE = 80
 
 
 class CauseWords(NamedTuple):
@@ -51,7 +52,7 @@ CAUSE_WORDS = {
 }
 
 
-def rule_words(run: Run, rule: str, most: int = _MOST_CHARACTERS) -> str:
+def rule_words(run: Run, rule: str, most: int = _MAX_CHARACTERS) -> str:
     """The words of a rule, cut short; its id if the suite has no words for it.
 
     Args:

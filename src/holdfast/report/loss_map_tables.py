@@ -70,7 +70,8 @@ def recall_lines(rows: Sequence[RecallRow]) -> list[str]:
         for row in rows:
             if row.method == method:
                 shares = (row.stated_first, row.stated_last)
-                of_broken, of_kept = plain(row.stated_of_broken), plain(row.stated_of_kept)
+                of_broken = plain(row.stated_of_broken)
+                of_kept = plain(row.stated_of_kept)
                 name = row.kind or "all rules"
                 table.append((name, *map(plain, shares), str(row.broken), of_broken, of_kept))
         lines += [f"{method}: the rules that the model states when it is asked for them"]

@@ -30,7 +30,8 @@ def next_step(results: DriftResults) -> str:
         return _more(setup, MIN_SAMPLES, "the fewest for a verdict")
     if setup.rounds < 2:
         return "Next: use --rounds 8; one round cannot show drift."
-    outcome, fix = results.findings.outcome, best_fix(results.series)
+    outcome = results.findings.outcome
+    fix = best_fix(results.series)
     never_followed = _never_followed(results.series)
     if never_followed and (fix or outcome is not Outcome.DRIFTS):
         return f"Next: {_reword(never_followed)}."
@@ -50,7 +51,8 @@ def next_step(results: DriftResults) -> str:
 
 def _fault(results: DriftResults) -> str | None:
     """The change that a run needs before it says anything about drift; None if it needs none."""
-    findings, series = results.findings, results.series
+    findings = results.findings
+    series = results.series
     if has_lost_prompt(series):
         return CURE
     if findings.outcome is Outcome.CUT or _unmeasured_reason(series[0]) == "cut":
@@ -160,7 +162,8 @@ def _try_a_fix(setup: RunSetup, never_followed: Sequence[str]) -> str:
 
 def _settle(results: DriftResults, setup: RunSetup, fix: Difference | None) -> str:
     """More conversations, if they may settle what this run leaves open, or else other methods."""
-    findings, look = results.findings, results.series[0].look
+    findings = results.findings
+    look = results.series[0].look
     if findings.outcome is Outcome.DRIFTS and fix:
         goal = "to tell whether this fix helps"
         needed = conversations_needed(fix.last, 0, look)

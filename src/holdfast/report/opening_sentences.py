@@ -73,7 +73,8 @@ def _made_worse(rows: Sequence[BaselineScores]) -> str:
     names = [f"“{row.name}”" for row in rows]
     if len(rows) > 1:
         return f"The prompt makes {count_of(len(rows), 'rule')} worse: {listing(names, 3)}."
-    prompted, unprompted = rows[0].prompted.mean or 0.0, rows[0].unprompted.mean or 0.0
+    prompted = rows[0].prompted.mean or 0.0
+    unprompted = rows[0].unprompted.mean or 0.0
     return (
         f"The prompt makes {names[0]} worse: it scores {percent(prompted)} with the prompt and"
         f" {percent(unprompted)} without."
@@ -106,8 +107,11 @@ def nothing_measured(records: Sequence[Conversation]) -> str | None:
 def headline(findings: Findings) -> str:
     """Whether the agent drifts, in `MAX_WORDS` words; the two numbers if conversations are few."""
     row = findings.stability
-    item, first, last = row.series, row.points[0], row.points[-1]
-    scope, fixed = scope_of(item), with_fix(item)
+    item = row.series
+    first = row.points[0]
+    last = row.points[-1]
+    scope = scope_of(item)
+    fixed = with_fix(item)
     agent = capitalised(f"{fixed} the agent".strip())
     conversations = count_of(last.n, "conversation")
     if last.mean is None or first.mean is None:
@@ -164,10 +168,13 @@ def _few_prompts(first: Series) -> str | None:
 
 
 def _adoption(row: EstimateRow) -> str | None:
-    first, last, change = row.points[0], row.points[-1], row.change
+    first = row.points[0]
+    last = row.points[-1]
+    change = row.change
     if first.mean is None or last.mean is None or row.series.rounds == 1 or change.n < MIN_SAMPLES:
         return None
-    sign, shares = verdict_on(change).sign, shares_text(row)
+    sign = verdict_on(change).sign
+    shares = shares_text(row)
     if not sign:
         return f"It shows no clear sign of adopting the other speaker’s prompt: {shares}."
     if sign > 0:
@@ -189,7 +196,8 @@ def counted(series: Sequence[Series]) -> str:
     counts = sorted({len(item.records) for item in series})
     number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     noun = "conversation" if counts[-1] == 1 else "conversations"
-    rounds, methods = count_of(series[0].rounds, "round"), len({item.method for item in series})
+    rounds = count_of(series[0].rounds, "round")
+    methods = len({item.method for item in series})
     if methods > 1:
         return f"{number} {noun} of {rounds}, under each of {methods} methods"
     return f"{number} {noun} of {rounds}"

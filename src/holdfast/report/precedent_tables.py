@@ -110,7 +110,8 @@ def _draw(axis: Axes, line: _Line, cells: Sequence[Cell]) -> None:
     cells = [cell for cell in cells if cell.score.mean is not None]
     if not cells:
         return
-    points, seen = [cell.score for cell in cells], [cell.seen + line.offset for cell in cells]
+    points = [cell.score for cell in cells]
+    seen = [cell.seen + line.offset for cell in cells]
     axis.plot(
         seen,
         figures.means(points),

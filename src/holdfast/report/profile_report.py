@@ -27,7 +27,8 @@ def write_profile(folder: Path) -> list[Path]:
 
 def _write_map(profile: Profile, folder: Path) -> list[Path]:
     """Writes `heads`, the change from steering each single head, as SVG and PNG."""
-    layers, heads = profile.shape.layers, profile.shape.heads
+    layers = profile.shape.layers
+    heads = profile.shape.heads
     grid = np.full((layers, heads), np.nan)
     for (layer, head), score in profile.scores.items():
         grid[layer, head] = score - profile.unsteered
@@ -54,7 +55,8 @@ def profile_lines(folder: Path) -> list[str]:
         " its 95% interval over samples:"
     ]
     for layer, head in profile.ranking.heads[:_SHOWN]:
-        score, gain = profile.scores[layer, head], gains[layer, head]
+        score = profile.scores[layer, head]
+        gain = gains[layer, head]
         text = with_interval(gain, lambda value: f"{value:+.4f}")
         word = verdict_on(gain).word("higher", "lower")
         lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
@@ -88,7 +90,8 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
         profile = read_profile(folder / name)
         rows: list[tuple[str, ...]] = [("head", "score", "gain", "95% interval", "samples")]
         for layer, number in profile.ranking.heads:
-            score, gain = profile.scores[layer, number], profile.gains[layer, number]
+            score = profile.scores[layer, number]
+            gain = profile.gains[layer, number]
             interval = "" if gain.low is None else f"[{gain.low:+.4f}, {gain.high:+.4f}]"
             rows.append(
                 (f"{layer}.{number}", f"{score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n))

@@ -11,12 +11,13 @@ from holdfast.report.score_phrases import capitalised, scope_of, with_fix
 
 Rows = Sequence[EstimateRow]
 MAX_WORDS = 25  # of the first sentence
-_MOST_NAMED = 4  # rules named in one sentence
+_MAX_RULES_NAMED = 4  # rules named in one sentence
 
 
 def rules_headline(findings: Findings) -> str | None:
     """Names the rules that the agent never follows or follows less often, in `MAX_WORDS` words."""
-    never, less = findings.never_followed, findings.lost
+    never = findings.never_followed
+    less = findings.lost
     if not never and not less:
         return None
     texts = [*_rule_texts(findings.stability.series, never, less)]
@@ -25,7 +26,8 @@ def rules_headline(findings: Findings) -> str | None:
 
 def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
     """The same sentence, naming fewer and fewer rules."""
-    scope, fixed = scope_of(item), with_fix(item)
+    scope = scope_of(item)
+    fixed = with_fix(item)
     if len(less) == 1 and not never:
         yield (
             f"{capitalised(since(less[0]))}{fixed}, the agent follows “{less[0].group}” less"
@@ -36,7 +38,7 @@ def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
     when = rounds.pop() if len(rounds) == 1 else "over time"
     always = [row for row in never if not row.kept_in_any_round]
     mostly = [row for row in never if row.kept_in_any_round]
-    for most in range(_MOST_NAMED, -1, -1):
+    for most in range(_MAX_RULES_NAMED, -1, -1):
         verbs = []
         if always:
             verbs.append(f"never follows {_names(always, most)}")
@@ -51,7 +53,7 @@ def uninformative_line(rows: Rows) -> str | None:
     """Names the uninformative rules, which the first sentence leaves out; None if none."""
     if not rows:
         return None
-    names = _names(rows, _MOST_NAMED)
+    names = _names(rows, _MAX_RULES_NAMED)
     if len(rows) == 1:
         return f"{names} is uninformative: it scores as well without the system prompt."
     return f"{names} are uninformative: they score as well without the system prompt."

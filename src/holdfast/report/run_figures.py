@@ -13,7 +13,7 @@ import numpy as np
 from holdfast.analysis.estimates import EstimateRow, category_rows, row_of, rule_rows
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
-from holdfast.report.charts import MOST_DOTS, round_top
+from holdfast.report.charts import MAX_DOTS, round_top
 from holdfast.report.figures import (
     COLOURS,
     CurveStyle,
@@ -34,7 +34,7 @@ _NAMES = {
     "adoption": "How far it takes on the other’s (adoption)",
     "mass": "Attention mass on the prompt",
 }
-_MOST_RULES = 9  # in the figure of the rules; more cannot be read
+_MAX_RULES = 9  # in the figure of the rules; more cannot be read
 _MIN_DISTANCE = 0.07  # of the axis, between two numbers at its right
 _WHISKERS_APART = 0.05  # rounds between the whiskers of two curves, which would hide one another
 _BAND = "band: 95% bootstrap interval"
@@ -120,7 +120,7 @@ def _categories(styles: Styles, kind: str) -> Figure | None:
 def _rules(styles: Styles) -> Figure | None:
     rows = rule_rows(list(styles))
     names = list(dict.fromkeys(row.group for row in rows))
-    if len(names) > _MOST_RULES:
+    if len(names) > _MAX_RULES:
         return None
     return _grouped(styles, rows, names, f"{_NAMES['stability']}, by rule and round; {_BAND}")
 
@@ -171,7 +171,7 @@ def _draw_curve(axis: Axes, curve: _Curve) -> Line2D:
         gid="curve",  # in the SVG
         color=curve.style.colour,
         linewidth=1.6,
-        marker="o" if len(mean) <= MOST_DOTS else "",
+        marker="o" if len(mean) <= MAX_DOTS else "",
         markersize=3,
     )
     return line

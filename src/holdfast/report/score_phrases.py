@@ -31,11 +31,15 @@ def capitalised(text: str) -> str:
 
 def shares_text(row: EstimateRow, noun: str = "") -> str:
     """'75% on probes in round 8, down from 95% in round 1'."""
-    first, last, sign = row.points[0].mean, row.points[-1].mean, verdict_on(row.change).sign
+    first = row.points[0].mean
+    last = row.points[-1].mean
+    sign = verdict_on(row.change).sign
     assert first is not None and last is not None
-    before, now = percent(first), percent(last)
+    before = percent(first)
+    now = percent(last)
     if sign and before == now:  # a difference that whole points would hide
-        before, now = f"{100 * first:.1f}%", f"{100 * last:.1f}%"
+        before = f"{100 * first:.1f}%"
+        now = f"{100 * last:.1f}%"
     if sign > 0:
         return f"{now}{noun} in round {row.series.rounds}, up from {before} in round 1"
     if sign < 0:

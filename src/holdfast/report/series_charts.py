@@ -74,7 +74,8 @@ def chart_of(
     curves = [curve for curve in curves if curve.measured]
     parts = []
     for curve in curves:
-        first, last = curve.measured[0], curve.measured[-1]
+        first = curve.measured[0]
+        last = curve.measured[-1]
         parts.append(
             f"{curve.label}: {first.mean:.2f} at round {first.round}, {last.mean:.2f} at round"
             f" {last.round}"

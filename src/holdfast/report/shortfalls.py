@@ -125,7 +125,8 @@ def cut_line(cut: int, scores: int, is_our_limit: bool = True) -> tuple[str, str
 
 def _early_cut_line(cut_at: Sequence[int], replies: int) -> tuple[str, str]:
     """Says how many replies did not get as many tokens as the run allows."""
-    first, last = min(cut_at), max(cut_at)
+    first = min(cut_at)
+    last = max(cut_at)
     where = f"{last:,}" if first == last else f"{first:,} to {last:,}"
     text = (
         f"{len(cut_at):,} of {replies:,}, after {where} tokens: by a limit of the server, or where"
@@ -165,7 +166,8 @@ def failure_lines(failures: Sequence[Failure]) -> list[tuple[str, str]]:
     if not failures:
         return []
     why = _counts_text(Counter(failure.why for failure in failures), _ENDED)
-    count, reason = len(failures), failures[0].reason.rstrip(".")
+    count = len(failures)
+    reason = failures[0].reason.rstrip(".")
     text = (
         f"{count:,} ({why}); left out of the means, and asked again when the command is repeated;"
         f" the first: {reason}"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.analysis.task_results import (
-    LEAST_FLUENCY,
+    MIN_FLUENCY,
     ZERO_SHOT,
     Result,
     averages,
@@ -74,12 +74,12 @@ def _notes(results: Sequence[Result]) -> list[str]:
         if result.excluded:
             lines.append(
                 f"{result.variant}: excluded from comparisons because its mean fluency,"
-                f" {result.fluency:.2f}, is below {LEAST_FLUENCY}"
+                f" {result.fluency:.2f}, is below {MIN_FLUENCY}"
             )
         if result.low or result.short:
             lines.append(
                 f"{result.variant}: of {result.replies} replies, {result.low} have a fluency under"
-                f" {LEAST_FLUENCY}, and {result.short} are too short to have one"
+                f" {MIN_FLUENCY}, and {result.short} are too short to have one"
             )
     for result, differences in compared(results):
         parts = ", ".join(f"{name} {signed(value)}" for name, value in differences.items())

@@ -17,9 +17,9 @@ from holdfast.analysis.collapse import COLLAPSED_TURNS
 from holdfast.analysis.resampling import RESAMPLES
 from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, verdict_on
-from holdfast.drift.judges import LEAST_KAPPA
+from holdfast.drift.judges import MIN_KAPPA
 from holdfast.report.baseline_sentences import default_prompt_sentence
-from holdfast.report.charts import MOST_ACROSS, small, spark_path
+from holdfast.report.charts import MAX_ROUND_COLUMNS, small, spark_path
 from holdfast.report.judge_agreement import counts_text
 from holdfast.report.rule_falls import broken_text, fall
 from holdfast.report.wording import other_prompts, plain, signed, signed_number
@@ -57,10 +57,10 @@ def template_environment() -> Environment:
     environment.globals |= {
         "CANNOT_TELL": CANNOT_TELL,
         "COLLAPSED_TURNS": COLLAPSED_TURNS,
-        "LEAST_KAPPA": LEAST_KAPPA,
+        "MIN_KAPPA": MIN_KAPPA,
         "MIN_PROMPTS": MIN_PROMPTS,
         "MIN_SAMPLES": MIN_SAMPLES,
-        "MOST_ACROSS": MOST_ACROSS,
+        "MAX_ROUND_COLUMNS": MAX_ROUND_COLUMNS,
         "RESAMPLES": RESAMPLES,
         "broken_text": broken_text,
         "default_prompt_sentence": default_prompt_sentence,

@@ -25,8 +25,8 @@ from holdfast.report.opening_sentences import counted, nothing_measured, opening
 from holdfast.report.rule_falls import fall
 from holdfast.report.wording import WIDTH, aligned, other_prompts, plain, signed
 
-_MOST_ROUNDS = 24  # most rounds as lines; the page has every round
-_MOST_ACROSS = 10  # most rounds as columns
+_MAX_ROUND_LINES = 24  # most rounds as lines; the page has every round
+_MAX_ROUND_COLUMNS = 10  # most rounds as columns
 
 
 def table(run: Run | Path | str) -> str:
@@ -38,7 +38,9 @@ def table(run: Run | Path | str) -> str:
 
 def results_text(results: DriftResults) -> str:
     """The same of results that are known."""
-    run, series, baseline = results.run, results.series, results.baseline
+    run = results.run
+    series = results.series
+    baseline = results.baseline
     if nothing := nothing_measured(run.conversations):
         return "\n".join(textwrap.wrap(nothing, WIDTH)) + "\n"
     rules = estimates.rule_rows(series)
@@ -75,7 +77,7 @@ def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
 
 def _means(series: Sequence[Series]) -> list[str]:
     rounds = max(item.rounds for item in series)
-    numbers = range(1, rounds + 1) if rounds <= _MOST_ACROSS else numbered(rounds)
+    numbers = range(1, rounds + 1) if rounds <= _MAX_ROUND_COLUMNS else numbered(rounds)
     rows = [["round", *(f"{number:>4}" for number in numbers)]]
     for item in series:
         means = [_mean(point) for point in estimates.row_of(item, "stability").points]
@@ -87,7 +89,7 @@ def _means(series: Sequence[Series]) -> list[str]:
 def _by_round(item: Series) -> list[str]:
     """Every score with its interval, one line per probed round; if many, those an axis numbers."""
     shown = probed_rounds(item)
-    if len(shown) > _MOST_ROUNDS:
+    if len(shown) > _MAX_ROUND_LINES:
         shown = list(numbered(item.rounds))
     columns = [["", "", "round", *(f"{number:>5}" for number in shown)]]
     head = (item.method, count_of(len(item.records), "conversation"))
@@ -125,7 +127,8 @@ def _accuracies(item: Series) -> list[str]:
 def _against_none(series: Sequence[Series]) -> list[str]:
     """The gain of each method in the last round and over all, and why any of them is unclear."""
     rows = [("", f"round {series[0].rounds}", "all rounds")]
-    reasons, apart = [], []
+    reasons = []
+    apart = []
     for item in series[1:]:
         if (pair := difference(series, item, "stability")) is None:
             apart.append(
@@ -163,7 +166,8 @@ def _rules_by_method(
     """A line per rule: the first method's first and last round, and the others' last."""
     if not rules:
         return []
-    first, names = series[0], list(dict.fromkeys(row.group for row in rules))
+    first = series[0]
+    names = list(dict.fromkeys(row.group for row in rules))
     clear = {
         pair.row: f" {verdict_on(pair.last).word('higher', 'lower')}"
         for pair in rule_differences(series, rules)

@@ -11,7 +11,8 @@ from holdfast.records import read_run
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import with_interval
 
-_TOGETHER, _OPPOSITE = "they rise together", "one falls as the other rises"
+_TOGETHER = "they rise together"
+_OPPOSITE = "one falls as the other rises"
 
 
 def lines(trace: Trace) -> list[str]:
@@ -36,7 +37,8 @@ def _all_heads_line(trace: Trace) -> str:
 
 def _shown_head_line(trace: Trace) -> str:
     layer, head = trace.shown_head
-    first, last = trace.head.mass[0].mean, trace.head.mass[-1].mean
+    first = trace.head.mass[0].mean
+    last = trace.head.mass[-1].mean
     return (
         f"{trace.model}, head {layer}.{head}, chosen because its mass falls most in one half of the"
         f" dialogs; in the other half: mass {first:.3f} in round 1, {last:.3f} in round"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BINS = 6  # of the probes, by their mass
-_LEAST_IN_BIN = 5  # probes
+_MIN_PROBES_PER_BIN = 5  # probes
 
 
 def write_trace_figures(trace: Trace, folder: Path, compared: Sequence[Trace] = ()) -> list[Path]:
@@ -70,7 +70,8 @@ def _decay(panels: Sequence[_Panel]) -> Figure:
     for axis, panel in zip(axes, panels, strict=True):
         shades = colormaps["viridis_r"](np.linspace(0.3, 1, len(panel.curves)))
         for number, (curve, colour) in enumerate(zip(panel.curves, shades, strict=True)):
-            steps, label = range(1, len(curve) + 1), f"round {number + 1}"
+            steps = range(1, len(curve) + 1)
+            label = f"round {number + 1}"
             axis.plot(steps, curve, color=colour, linewidth=1.5, label=label)
             if panel.uniform:
                 uniform = panel.uniform[number]
@@ -88,7 +89,8 @@ def _heat_maps(values_by_title: Mapping[str, Rows]) -> Figure:
     figure, axes = figures.panels(len(values_by_title), len(values_by_title), 4.0, 2.8)
     for axis, (title, rows) in zip(axes, values_by_title.items(), strict=True):
         values = np.array(rows)
-        low, high = min(0.0, float(values.min())), float(values.max()) or 1.0
+        low = min(0.0, float(values.min()))
+        high = float(values.max()) or 1.0
         image = axis.imshow(values, aspect="auto", cmap="Greens", vmin=low, vmax=high)
         axis.set(title=title, xlabel="head", ylabel="layer")
         axis.grid(False)
@@ -101,7 +103,8 @@ def _heat_maps(values_by_title: Mapping[str, Rows]) -> Figure:
 def _mass_and_behaviour(trace: Trace) -> Figure:
     """Mean scores of probes in equally full bins of mass, for all, early and late rounds."""
     figure, (axis,) = figures.panels(1, 1, 5.2, 3.2)
-    probes, half = np.array(trace.behaviour.probes), trace.rounds // 2
+    probes = np.array(trace.behaviour.probes)
+    half = trace.rounds // 2
     groups = (
         ("all rounds", probes),
         (_rounds(1, half), probes[probes[:, 0] <= half]),
@@ -109,7 +112,7 @@ def _mass_and_behaviour(trace: Trace) -> Figure:
     )
     for colour, (label, rows) in zip(figures.COLOURS, groups, strict=False):
         parts = np.array_split(
-            rows[rows[:, 1].argsort()], min(_BINS, max(1, len(rows) // _LEAST_IN_BIN))
+            rows[rows[:, 1].argsort()], min(_BINS, max(1, len(rows) // _MIN_PROBES_PER_BIN))
         )
         x, y = np.array([part[:, 1:3].mean(0) for part in parts]).T
         axis.plot(x, y, marker="o", markersize=3.5, color=colour, label=label)

@@ -6,7 +6,7 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import verdict_on
 
 WIDTH = 100  # columns of what is printed in a terminal
-_MOST_DIGITS = 6
+_MAX_DIGITS = 6
 
 
 def with_interval(
@@ -45,7 +45,7 @@ def signed_number(number: float) -> str:
 
 def _not_zero(number: float, digits: int = 2) -> str:
     """Writes as many digits as needed not to read as 0: '-0.05', '-0.003'."""
-    while not round(number, digits) and digits < _MOST_DIGITS:
+    while not round(number, digits) and digits < _MAX_DIGITS:
         digits += 1
     return f"{number:+.{digits}f}"
 
@@ -111,7 +111,7 @@ def _signed_points(share: float) -> str:
 def _points(share: float, exact: bool = False) -> str:
     """Whole points, or (exact) with as many digits as needed not to read as 0."""
     digits = 2
-    while exact and not round(share, digits) and digits < _MOST_DIGITS:
+    while exact and not round(share, digits) and digits < _MAX_DIGITS:
         digits += 1
     return f"{100 * float(f'{share:.{digits}f}'):.{digits - 2}f}"
 

@@ -66,12 +66,16 @@ class AccessControl:
     """The middleware around all routes; metrics count paths not in `paths` as "other"."""
 
     def __init__(self, app: ASGIApp, gate: AccessRules, metrics: Metrics, paths: frozenset[str]):
-        self.app, self.gate, self.metrics, self.paths = app, gate, metrics, paths
+        self.app = app
+        self.gate = gate
+        self.metrics = metrics
+        self.paths = paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        arrived, sender = time.monotonic(), _Sender(send)
+        arrived = time.monotonic()
+        sender = _Sender(send)
         try:
             self.gate.check(scope)
             await self.app(scope, receive, sender.send)

@@ -160,7 +160,9 @@ class ErrorResponse(TypedDict):
 class ChatShapes:
     """Builds the choices of `/v1/chat/completions`, whole or in pieces (`chunk_choice`)."""
 
-    prefix, whole, chunk = "chatcmpl-", "chat.completion", "chat.completion.chunk"
+    prefix = "chatcmpl-"
+    whole = "chat.completion"
+    chunk = "chat.completion.chunk"
 
     def choice(self, index: int, reply: Delta, details: Details) -> ChatChoice:
         """A whole reply."""
@@ -184,7 +186,9 @@ class ChatShapes:
 class CompletionShapes:
     """As `ChatShapes`, for `/v1/completions`."""
 
-    prefix, whole, chunk = "cmpl-", "text_completion", "text_completion"
+    prefix = "cmpl-"
+    whole = "text_completion"
+    chunk = "text_completion"
 
     def choice(self, index: int, reply: Delta, details: Details) -> TextChoice:
         """A whole continuation."""
@@ -219,7 +223,8 @@ class Details:
     """Per-token details of a choice: `top` log-probabilities, and mass (`trace`, or "heads")."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, top: int | None, trace: bool | str):
-        self.top, self.trace = top, trace
+        self.top = top
+        self.trace = trace
         self._tokenizer = tokenizer
         self._characters = 0
 

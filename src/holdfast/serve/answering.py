@@ -39,7 +39,8 @@ async def answer(
         arrived: when the request arrived, by `time.monotonic`.
         send: sends the answer.
     """
-    seconds, body = service.limits.seconds, submission.body
+    seconds = service.limits.seconds
+    body = submission.body
     choices = list[PendingChoice]()
     try:
         async with (
@@ -67,7 +68,8 @@ async def _admitted(service: Service, submission: Submission) -> AsyncIterator[l
 
     An error before the chats are rendered is a refusal of the request; a later one is the server's.
     """
-    requests, engine = list(submission.requests), service.engine
+    requests = list(submission.requests)
+    engine = service.engine
     if service.metrics.trace_next():
         requests[0] = replace(requests[0], trace=True)
     with ExitStack() as admission:
@@ -113,7 +115,8 @@ class Answer:
 
     async def deltas(self, choice: PendingChoice) -> AsyncGenerator[Delta]:
         """A reply piece by piece; the last one has the tool calls of the whole text."""
-        parser, text = self.submission.parser, ""
+        parser = self.submission.parser
+        text = ""
         stops = self.submission.body.stops
         decoder = TextDecoder(self.service.model.tokenizer, stops, parser is not None)
         events = self.service.engine.stream(choice.chat)
@@ -129,7 +132,8 @@ class Answer:
         self, last: Delta, text: str, choice: PendingChoice, parser: CallParser
     ) -> Delta:
         """The last piece of a reply with the tool calls of its text, or that they are unparsed."""
-        request, prompt = choice.chat.request, choice.chat.prompts[0].text
+        request = choice.chat.request
+        prompt = choice.chat.prompts[0].text
         if last.finish_reason == "stop" and (calls := parser.parse(text, prompt, request.tools)):
             return replace(last, finish_reason="tool_calls", calls=tuple(calls))
         return replace(last, unparsed=parser.is_unparsed(text))

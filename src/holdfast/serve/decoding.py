@@ -50,7 +50,8 @@ class TextDecoder:
         self, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str] = (), special: bool = False
     ):
         self.stopped = False  # whether a stop string has ended the reply
-        self._tokenizer, self._special = tokenizer, special
+        self._tokenizer = tokenizer
+        self._special = special
         self._decoder = DecodeStream(skip_special_tokens=not special)
         self._stops = tuple(stops)
         self._pending: list[Token] = []
@@ -75,7 +76,8 @@ class TextDecoder:
 
     def _release(self, last: bool = False) -> tuple[Token, ...]:
         if not self._stops:
-            released, self._pending = tuple(self._pending), []
+            released = tuple(self._pending)
+            self._pending = []
             return released
         text = "".join(token.text for token in self._pending)
         positions = [position for stop in self._stops if (position := text.find(stop)) >= 0]
@@ -91,10 +93,12 @@ class TextDecoder:
         for token in self._pending:
             if position + len(token.text) > characters:
                 break
-            count, position = count + 1, position + len(token.text)
+            count = count + 1
+            position = position + len(token.text)
         while count < len(self._pending) and count and not self._pending[count - 1].text:
             count -= 1  # it begins a character that a remaining token completes
-        taken, self._pending = self._pending[:count], self._pending[count:]
+        taken = self._pending[:count]
+        self._pending = self._pending[count:]
         if cut and position < characters:
             rest = self._pending[0]
             taken.append(replace(rest, text=rest.text[: characters - position]))
@@ -129,7 +133,8 @@ async def decode_reply(
 
 async def joined(deltas: AsyncGenerator[Delta]) -> Delta:
     """The pieces of a reply as one."""
-    tokens, last = list[Token](), Delta()
+    tokens = list[Token]()
+    last = Delta()
     async with aclosing(deltas):
         async for last in deltas:
             tokens += last.tokens
@@ -140,7 +145,9 @@ def _last_delta(reply: Reply, decoder: TextDecoder) -> Delta:
     tokens = decoder.finish(reply)
     cut_off = reply.stop_reason == "length" and not decoder.stopped
     delta = Delta(tokens, reply.cached, "length" if cut_off else "stop")
-    masses, trace, count = reply.token_masses, reply.trace, len(reply.token_ids or ())
+    masses = reply.token_masses
+    trace = reply.trace
+    count = len(reply.token_ids or ())
     if trace is None or trace.uniform is None or len(masses) <= count:
         return delta
     uniform = float(trace.uniform[:, count].mean())

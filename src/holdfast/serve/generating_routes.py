@@ -38,7 +38,9 @@ from holdfast.serve.wire import CancellableResponse, Json
 
 def add_routes(app: FastAPI, service: Service) -> None:
     """Adds the routes to an application whose route class is `JsonRoute`."""
-    limits, default, tokenizer = service.limits, service.default, service.model.tokenizer
+    limits = service.limits
+    default = service.default
+    tokenizer = service.model.tokenizer
     parser = CallParser(service.name, service.model)
     event = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
     stream = {200: {"content": {"text/event-stream": {"itemSchema": event}}}}

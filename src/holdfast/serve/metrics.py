@@ -31,8 +31,11 @@ class Stopwatch:
     def __init__(self, arrived: float):
         self.tokens = self.cached = 0
         self.first: float | None = None
-        self._arrived, self._began, self._latest = arrived, 0.0, 0.0
-        self._mass, self._traced = 0.0, 0
+        self._arrived = arrived
+        self._began = 0.0
+        self._latest = 0.0
+        self._mass = 0.0
+        self._traced = 0
 
     def note(self, delta: Delta) -> None:
         """Records a piece of the reply."""
@@ -46,7 +49,8 @@ class Stopwatch:
         self.tokens += len(delta.tokens)
         for token in delta.tokens:
             if token.mass is not None:
-                self._mass, self._traced = self._mass + token.mass, self._traced + 1
+                self._mass = self._mass + token.mass
+                self._traced = self._traced + 1
 
     @property
     def gap(self) -> float | None:
@@ -63,7 +67,8 @@ class Metrics:
     """Counters and histograms of one server; one submission in `watched` is traced (0: none)."""
 
     def __init__(self, engine: ServedEngine, watched: int = 0):
-        self._submissions, self._watched = itertools.count(1), watched
+        self._submissions = itertools.count(1)
+        self._watched = watched
         self._registry = registry = CollectorRegistry()
 
         def histogram(name: str, text: str, buckets: Any = _SECONDS, *labels: str) -> Histogram:

@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError, NoSystemRole, PromptTooLong, UnknownN
 from holdfast.serve.answer_formats import ErrorResponse
 from holdfast.validation.pydantic_errors import Problem
 
-_LONGEST = 600  # characters of a message: it quotes client input, which may be long
+_MAX_MESSAGE_CHARACTERS = 600  # characters of a message: it quotes client input, which may be long
 _END = 200  # of these, how many are kept at the end, which names the cure
 
 _TYPES = {
@@ -71,8 +71,8 @@ class Refusal(Exception):
     def body(self, path: str = "") -> ErrorResponse:
         """The refusal as JSON, with fields as requests to a path have them."""
         message = self.sentence(path)
-        if len(message) > _LONGEST:
-            message = f"{message[: _LONGEST - _END]} … {message[-_END:]}"
+        if len(message) > _MAX_MESSAGE_CHARACTERS:
+            message = f"{message[: _MAX_MESSAGE_CHARACTERS - _END]} … {message[-_END:]}"
         return {
             "error": {
                 "message": message,

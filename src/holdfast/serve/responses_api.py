@@ -133,7 +133,10 @@ async def _events(response: ResponseAnswer, answer: Answer) -> AsyncIterator[Eve
     """The events of a response, without their numbers."""
     yield {"type": "response.created", "response": response}
     yield {"type": "response.in_progress", "response": response}
-    message, text, last, output = _message(), "", Delta(), list[OutputItem]()
+    message = _message()
+    text = ""
+    last = Delta()
+    output = list[OutputItem]()
     has_message = not answer.submission.is_call_forced
     if has_message:
         for event in _message_begins(message):
@@ -189,7 +192,8 @@ def _text_position(message: OutputItem) -> Event:
 def _call_events(call: OutputItem, index: int) -> Iterator[Event]:
     """The events of a tool call, which is complete when it is sent."""
     position = {"item_id": call["id"], "output_index": index}
-    name, arguments = call["name"], call["arguments"]
+    name = call["name"]
+    arguments = call["arguments"]
     item = {**call, "arguments": "", "status": "in_progress"}
     yield {"type": "response.output_item.added", "output_index": index, "item": item}
     yield {"type": "response.function_call_arguments.delta", **position, "delta": arguments}
@@ -232,7 +236,8 @@ def _ended(
     response: ResponseAnswer, answer: Answer, last: Delta, output: list[OutputItem]
 ) -> ResponseAnswer:
     """The whole response."""
-    usage, about = answer.usage, response["holdfast"]
+    usage = answer.usage
+    about = response["holdfast"]
     if last.unparsed:
         about = {**about, "unparsed_call": True}
     status = _status(last)

@@ -108,7 +108,9 @@ class _Shutdown:
     """Ends the server when signals arrive."""
 
     def __init__(self, server: uvicorn.Server, engine: Drains, note: Callable[[str], None]):
-        self._server, self._engine, self._note = server, engine, note
+        self._server = server
+        self._engine = engine
+        self._note = note
         self._draining: asyncio.Task[None] | None = None
 
     def on_signal(self) -> None:

@@ -67,7 +67,8 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
 
 def _steering(service: Service) -> SteeringAnswer:
-    model, limits = service.model, service.limits
+    model = service.model
+    limits = service.limits
     shape = _shape(service)
     return SteeringAnswer(
         model=service.name,

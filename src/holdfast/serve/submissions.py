@@ -105,9 +105,11 @@ def _grammar(body: ChatBody, parser: CallParser) -> Grammar | None:
     if not body.forced_tools and not body.strict_tools:
         return body.format_grammar
     if (form := parser.form) is None:
-        field, value = "tools", "strict"
+        field = "tools"
+        value = "strict"
         if body.forced_tools:
-            field, value = "tool_choice", "required"
+            field = "tool_choice"
+            value = "required"
         raise refused_field(
             field,
             f"{value} cannot be enforced, because the template of {parser.name!r} writes no calls"
@@ -138,8 +140,10 @@ def read_completion(
             f"{len(prompts)} prompts with n {body.n} are more than the {limits.choices} choices"
             " that this server takes; send fewer in one request.",
         )
-    sampling, seed = _sampling(body, limits), _seed(body)
-    requests, steering = list[Request](), Steering(())
+    sampling = _sampling(body, limits)
+    seed = _seed(body)
+    requests = list[Request]()
+    steering = Steering(())
     for prompt in prompts:
         text = prompt if isinstance(prompt, str) else _text_of(prompt, tokenizer)
         messages = [{"role": "user", "content": text}]

@@ -76,7 +76,8 @@ async def read_json(request: Request, limits: Limits) -> Any:
 async def _read_bytes(request: Request, most: int) -> bytes:
     length = request.headers.get("content-length", "0")
     size = int(length[:20]) if length.isdecimal() else 0
-    parts, is_whole = list[bytes](), False
+    parts = list[bytes]()
+    is_whole = False
     while not is_whole and size <= most:
         message = await request.receive()
         if message["type"] == "http.disconnect":

@@ -36,7 +36,8 @@ def edited(model: PreTrainedModel, edits: Sequence[EditGroup]) -> Iterator[None]
     if not edits:
         yield
         return
-    current, points = list(edits), sites_of(model).points
+    current = list(edits)
+    points = sites_of(model).points
     touched = _touched(edits)
     for site, layer in touched:
         if layer not in points[site]:

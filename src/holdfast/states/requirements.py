@@ -65,7 +65,8 @@ def _check_site(
 def _check_file(
     model: PreTrainedModel, sites: Sites, method: EditsStates, file: Fitted, fingerprint: str
 ) -> None:
-    name, on = type(model).__name__, file.on
+    name = type(model).__name__
+    on = file.on
     cure = f"fit it on this one: holdfast fit {method.name}"
     layers = getattr(model.config.get_text_config(), "num_hidden_layers", 0)
     size = (layers, sites.hidden_size)

@@ -200,7 +200,8 @@ def _unrotated_keys(
     shifted = _outputs(model, modules, tokens, _SHIFT)
 
     def is_rotated(layer: int) -> bool:
-        before, after = seen[Site.KEYS, layer], shifted[Site.KEYS, layer]
+        before = seen[Site.KEYS, layer]
+        after = shifted[Site.KEYS, layer]
         return bool((before - after).abs().max() > _MAX_DIFFERENCE * before.abs().max())
 
     return {layer: module for layer, module in projections.items() if is_rotated(layer)}

@@ -122,7 +122,7 @@ class Plan:
 
 
 USUAL_CONVERSATIONS = 60  # per steering at least, if no number of draws is given
-FEWEST_TO_RECOMMEND = 2 * MIN_SAMPLES  # one half chooses a setting, the other reports it
+MIN_TO_RECOMMEND = 2 * MIN_SAMPLES  # one half chooses a setting, the other reports it
 
 _TOO_FEW_CONVERSATIONS = (
     "too small to recommend a setting: {conversations} conversations ({more_conversations});"
@@ -206,15 +206,15 @@ def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> st
     """
     number = conversations(suite, plan)
     if plan.conversations is not None:
-        more_conversations = f"use --conversations {FEWEST_TO_RECOMMEND}"
+        more_conversations = f"use --conversations {MIN_TO_RECOMMEND}"
     else:
-        more_conversations = f"use --draws {math.ceil(FEWEST_TO_RECOMMEND / pairs_of(suite))}"
+        more_conversations = f"use --draws {math.ceil(MIN_TO_RECOMMEND / pairs_of(suite))}"
     if questions < wanted:
         more_questions = "its file has no more; give --capability a longer one"
     else:
-        more_questions = f"use --questions {FEWEST_TO_RECOMMEND}"
-    few_conversations = number < FEWEST_TO_RECOMMEND
-    few_questions = questions < FEWEST_TO_RECOMMEND
+        more_questions = f"use --questions {MIN_TO_RECOMMEND}"
+    few_conversations = number < MIN_TO_RECOMMEND
+    few_questions = questions < MIN_TO_RECOMMEND
     if few_conversations and few_questions:
         template = _TOO_FEW_OF_BOTH
     elif few_conversations:
@@ -228,7 +228,7 @@ def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> st
         more_conversations=more_conversations,
         questions=questions,
         more_questions=more_questions,
-        needed=FEWEST_TO_RECOMMEND,
+        needed=MIN_TO_RECOMMEND,
         half=MIN_SAMPLES,
     )
 

@@ -172,7 +172,9 @@ class _Clock:
     """Says whether there is time for another batch, going by how long those before it took."""
 
     def __init__(self, seconds: float | None):
-        self._seconds, self._began, self._done = seconds, time.monotonic(), 0
+        self._seconds = seconds
+        self._began = time.monotonic()
+        self._done = 0
 
     def note_batch(self, conversations: int) -> None:
         """Notes that a batch has ended."""

@@ -105,10 +105,12 @@ class PrecedentChats:
         neutral one takes its place. The history has the plain questions.
         """
         if kind == KEPT:
-            prompt, sign = subject.case.system_prompt, 1
+            prompt = subject.case.system_prompt
+            sign = 1
             below = f"\n\n({prompt})"
         else:
-            prompt, sign = NEUTRAL_PROMPT, -1
+            prompt = NEUTRAL_PROMPT
+            sign = -1
             below = ""
         history: list[DrawnReply] = []
         for turn, question in enumerate(subject.questions[:-1]):
@@ -127,7 +129,8 @@ class PrecedentChats:
     async def _reply_in(self, view: View, number: int, subject: Subject, history: History) -> Reply:
         """The reply to the last question in a view of the dialog before it."""
         first = len(history.replies) - view.seen
-        questions, replies = subject.questions[first:], history.replies[first:]
+        questions = subject.questions[first:]
+        replies = history.replies[first:]
         prompt = subject.case.system_prompt if view.prompted else NEUTRAL_PROMPT
         chat = _chat(prompt, questions, replies, questions[-1])
         methods = with_rules(CaseRules(subject.case), self.methods) if view.prompted else ()

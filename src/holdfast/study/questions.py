@@ -194,7 +194,8 @@ class Questioner:
     def _record(
         self, dialog: Conversation, answers: Answers, last_reply: LastReply | None, seconds: float
     ) -> CapabilityConversation:
-        questions, ask_at = self._questions_in(dialog), self.plan.ask_at
+        questions = self._questions_in(dialog)
+        ask_at = self.plan.ask_at
         readings: tuple[Mapping[int, Scored | Reply], ...] = (answers.chances, answers.written)
         forwarded = [
             reading[question.number].forwarded
@@ -230,7 +231,8 @@ def _history(dialog: Conversation, plan: Plan) -> list[Message]:
 
 
 def _record_of(question: CapabilityQuestion, answers: Answers, plan: Plan) -> CapabilityAnswer:
-    item, written = question.item, answers.written.get(question.number)
+    item = question.item
+    written = answers.written.get(question.number)
     scored = answers.chances.get(question.number)
     chances = None if scored is None else scored.log_probabilities
     by_likelihood: float | None = None

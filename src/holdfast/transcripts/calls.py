@@ -225,7 +225,8 @@ def _repeats(call: Call, other: Call) -> bool:
 
 def _begins_with(events: list[Event], others: list[Event]) -> bool:
     """Whether more is said in `events` than in `others`, which is the beginning of it."""
-    messages, beginning = _without_prompts(events), _without_prompts(others)
+    messages = _without_prompts(events)
+    beginning = _without_prompts(others)
     return len(messages) > len(beginning) and messages[: len(beginning)] == beginning
 
 

@@ -131,7 +131,8 @@ def read_call(call: Any) -> ToolCall:
     """
     if not isinstance(call, Mapping):
         raise Malformed(f"{shortened(call)} is not a tool call")
-    name, kind = call.get("name"), call.get("type")
+    name = call.get("name")
+    kind = call.get("type")
     if name is None and isinstance(kind, str) and kind.endswith("_call"):
         return ToolCall(kind.removesuffix("_call"), _arguments_of_item(call), id_of(call))
     if not isinstance(name, str):
@@ -150,7 +151,8 @@ def read_call(call: Any) -> ToolCall:
 
 def _arguments_of_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arguments of a call in the Responses API whose type is the name of the tool."""
-    action, operation = item.get("action"), item.get("operation")
+    action = item.get("action")
+    operation = item.get("operation")
     if isinstance(operation, Mapping):
         return {"input": _patch_of(operation)}
     if not isinstance(action, Mapping):

@@ -58,7 +58,8 @@ def read_session(folder: Path) -> Iterator[Located | Unread]:
 
 def files_of_session(folder: Path) -> list[Path]:
     """The files of a session, given by the folder of its messages."""
-    root, messages = folder.parent.parent, sorted(folder.glob("*.json"))
+    root = folder.parent.parent
+    messages = sorted(folder.glob("*.json"))
     parts = [part for path in messages for part in _parts_of(root, folder.name, path.stem)]
     return [*messages, *parts]
 

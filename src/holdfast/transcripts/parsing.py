@@ -65,7 +65,8 @@ def _entries_of(document: Any) -> list[Any]:
 
 def _documents_in(text: str) -> Iterator[Any]:
     """The JSON documents in a text, which some exporters write one after the other."""
-    position, decoder = 0, json.JSONDecoder()
+    position = 0
+    decoder = json.JSONDecoder()
     while rest := _NOT_BLANK.search(text, position):
         document, position = decoder.raw_decode(text, rest.start())
         yield document

@@ -15,7 +15,7 @@ from holdfast.validation.schema_words import Schema, expected, listed, resolved
 
 Path = tuple[str | int, ...]
 
-_FEW = 12  # names that a sentence lists, at most
+_MAX_NAMES_LISTED = 12  # names that a sentence lists, at most
 
 
 class StrictModel(BaseModel):
@@ -162,7 +162,11 @@ def _nearest_field(name: str, fields: Sequence[str] | Mapping[str, Any]) -> str:
         return f"did you mean {near[0]!r}?"
     if len(fields) == 1:
         return f"its only field is {next(iter(fields))!r}."
-    return f"its fields are {', '.join(fields)}." if 0 < len(fields) <= _FEW else "leave it out."
+    return (
+        f"its fields are {', '.join(fields)}."
+        if 0 < len(fields) <= _MAX_NAMES_LISTED
+        else "leave it out."
+    )
 
 
 def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:

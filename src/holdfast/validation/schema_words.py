@@ -55,8 +55,10 @@ def _list_in_words(schema: Schema, root: Schema) -> str:
 
 
 def _range(schema: Schema) -> str:
-    low, high = schema.get("minimum"), schema.get("maximum", math.inf)
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    low = schema.get("minimum")
+    high = schema.get("maximum", math.inf)
+    above = schema.get("exclusiveMinimum")
+    below = schema.get("exclusiveMaximum")
     if low is None and above is None:
         return ""
     first = f" above {above}" if low is None else f" from {low}"
@@ -73,7 +75,8 @@ def _length(schema: Schema, least: str, most: str, noun: str, otherwise: str = "
         noun: for the parts that are counted, in the singular.
         otherwise: the words if there are no limits, or just that it is not empty.
     """
-    low, high = schema.get(least, 0), schema.get(most)
+    low = schema.get(least, 0)
+    high = schema.get(most)
     if low == high:
         return f" of {count_of(low, noun)}"
     if high is not None:

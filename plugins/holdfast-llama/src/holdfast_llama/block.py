@@ -72,7 +72,8 @@ class SteeringBlock:
         check_library()
         self._llama = llama
         self._methods = _attention_methods(methods)
-        self._trace, self._open = trace, False
+        self._trace = trace
+        self._open = False
         self._texts, self._ranges, self._is_first = _read_hold(hold)
         self._known: list[int] = []  # tokens of the context
         self._span: tuple[bool, ...] = ()
@@ -97,7 +98,8 @@ class SteeringBlock:
         """The mass of the latest reply's tokens on the span; None if no trace was requested."""
         if not self._masses:
             return None
-        mass, uniform = np.stack(self._masses, -1), np.stack(self._uniform, -1)
+        mass = np.stack(self._masses, -1)
+        uniform = np.stack(self._uniform, -1)
         return AttentionTrace(torch.from_numpy(mass), torch.from_numpy(uniform))
 
     def open(self) -> None:
@@ -133,7 +135,8 @@ class SteeringBlock:
             adapters[0] = llama._lora_adapter
             scales = (ctypes.c_float * 1)(llama.lora_scale)
             llama_cpp.llama_set_adapters_lora(context.ctx, adapters, 1, scales)
-        self._context, self._stock = context, llama._ctx
+        self._context = context
+        self._stock = llama._ctx
         self._eval = llama.eval
         llama._ctx = context
         llama.reset()
@@ -178,10 +181,12 @@ class SteeringBlock:
 
     def _forward(self, tokens: Sequence[int]) -> None:
         """Replaces `Llama.eval`: forwards tokens after those already in the context."""
-        llama, tokens = self._llama, list(tokens)
+        llama = self._llama
+        tokens = list(tokens)
         past = llama.n_tokens
         if not tokens:  # the same prompt again, whose logits are still available
-            self._masses, self._uniform = self._masses[-1:], self._uniform[-1:]
+            self._masses = self._masses[-1:]
+            self._uniform = self._uniform[-1:]
             return
         ids = [*llama.input_ids[:past].tolist(), *tokens]
         if past != len(self._known) or len(tokens) > 1 or not past:
@@ -190,7 +195,8 @@ class SteeringBlock:
             if self._span[:past] != span[:past] or (apart and past):
                 llama.n_tokens, tokens = 0, ids  # the cached keys were made under another span
             self._span = span
-            self._masses, self._uniform = [], []
+            self._masses = []
+            self._uniform = []
         for start in range(0, len(tokens), llama.n_batch):
             piece = tokens[start : start + llama.n_batch]
             begin = llama.n_tokens
@@ -230,7 +236,8 @@ class SteeringBlock:
             starts = ends - [len(piece) for piece in pieces]
             text = b"".join(pieces)
             for wanted in self._texts:
-                count, at = text.count(wanted), text.find(wanted)
+                count = text.count(wanted)
+                at = text.find(wanted)
                 if not count or (count > 1 and not self._is_first):
                     raise PromptError(
                         f"The system prompt {wanted.decode()[:60]!r} is in the prompt {count} times"

@@ -206,10 +206,15 @@ class NativeContext:
         flash: bool | None = None,
         cache: str = "f16",
     ):
-        self.model, self.rows, self.columns, self.steers = model, rows, columns, steers
+        self.model = model
+        self.rows = rows
+        self.columns = columns
+        self.steers = steers
         self.weights = AttentionWeights(model.layers, model.heads, on_host=model.gpu_layers == 0)
         parameters = llama_cpp.llama_context_default_params()
-        parameters.n_ctx, parameters.n_seq_max, parameters.kv_unified = columns * rows, rows, False
+        parameters.n_ctx = columns * rows
+        parameters.n_seq_max = rows
+        parameters.kv_unified = False
         parameters.n_batch = parameters.n_ubatch = CHUNK
         parameters.n_outputs_max = parameters.n_outputs_max_per_seq = max(_OUTPUTS, rows)
         parameters.n_threads = parameters.n_threads_batch = threads
@@ -313,10 +318,12 @@ class NativeContext:
         logits: int,
     ) -> None:
         """Forwards the tokens [start, stop) of each row, and the first token as padding."""
-        batch, width = self._batch, stop - start
+        batch = self._batch
+        width = stop - start
         for number, (row, row_tokens) in enumerate(zip(rows, tokens, strict=True)):
             for position in range(start, stop):
-                at, inside = number * width + position - start, position < len(row_tokens)
+                at = number * width + position - start
+                inside = position < len(row_tokens)
                 batch.token[at] = row_tokens[position if inside else 0]
                 batch.pos[at] = row.start + position
                 batch.n_seq_id[at], batch.seq_id[at][0] = 1, row.stream

@@ -26,7 +26,7 @@ from holdfast.generation.runner import Output
 from holdfast_llama.native import CHUNK, NativeContext, NativeModel
 from holdfast_llama.weights import SteeredRow
 
-_LEAST_COLUMNS = 512  # of a context, unless rows cannot be as long
+_MIN_COLUMNS = 512  # of a context, unless rows cannot be as long
 _PADDING_PER_PASS = 16  # tokens that cost about as much as the fixed part of a pass
 
 
@@ -163,7 +163,7 @@ class Pool:
 
     def _new_context(self, steers: bool, columns: int) -> NativeContext:
         """A context for rows of at least so many tokens: a power of two, as each growth copies."""
-        columns = min(max(_LEAST_COLUMNS, 1 << (columns - 1).bit_length()), self.columns)
+        columns = min(max(_MIN_COLUMNS, 1 << (columns - 1).bit_length()), self.columns)
         return NativeContext(
             self.model, self.rows, columns, self.threads, steers=steers, cache=self.cache
         )
@@ -202,7 +202,8 @@ class Slots:
         steered or traced row cannot continue from keys and values of a context with flash
         attention, so it forwards all of its tokens.
         """
-        native, saved = self._natives[slot], self._saved[slot]
+        native = self._natives[slot]
+        saved = self._saved[slot]
         if native is not None:
             self._pool.widen(native.streams, columns)
         else:
@@ -267,8 +268,10 @@ class LlamaRunner:
     device = torch.device("cpu")
 
     def __init__(self, pool: Pool, name: str):
-        self.pool, self.name = pool, name
-        self.layers, self.heads = pool.model.layers, pool.model.heads
+        self.pool = pool
+        self.name = name
+        self.layers = pool.model.layers
+        self.heads = pool.model.heads
         self.context = pool.columns
         self._lock = threading.Lock()  # a context runs one pass at a time
 
@@ -374,7 +377,8 @@ def _groups(rows: Sequence[_Row]) -> list[list[int]]:
 
 def _share_a_pass(rows: Sequence[_Row]) -> bool:
     """Whether one padded pass over rows, in the order of their streams, is possible and cheaper."""
-    lengths, context = [len(row.tokens) for row in rows], rows[0].native.context
+    lengths = [len(row.tokens) for row in rows]
+    context = rows[0].native.context
     longest = max(lengths)
     padding = longest * len(rows) - sum(lengths)
     return (

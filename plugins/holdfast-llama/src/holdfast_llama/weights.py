@@ -53,7 +53,8 @@ class _Tensor(ctypes.Structure):
 
 def _function(name: str, result: Any, *arguments: Any) -> Any:
     function = getattr(llama_cpp.llama_cpp._lib, name)  # ggml's, through libllama's dependencies
-    function.restype, function.argtypes = result, arguments
+    function.restype = result
+    function.argtypes = arguments
     return function
 
 
@@ -147,7 +148,8 @@ class LayerMoves:
         moves = self.steered & (mass > 0) & (rest > 0)
         with np.errstate(all="ignore"):
             odds = mass * self.gain / rest
-            after, left = 1 / (1 + 1 / odds), 1 / (1 + odds)
+            after = 1 / (1 + 1 / odds)
+            left = 1 / (1 + odds)
             if self.powers:
                 log = self.exponent * np.where(left < 0.5, np.log1p(-left), np.log(after))
                 raised = self.exponent != 1
@@ -221,10 +223,13 @@ class AttentionWeights:
     """
 
     def __init__(self, layers: int, heads: int, *, on_host: bool = True):
-        self.layers, self.heads, self.on_host = layers, heads, on_host
+        self.layers = layers
+        self.heads = heads
+        self.on_host = on_host
         # an attribute, as it must live as long as the context
         self.callback = llama_cpp.ggml_backend_sched_eval_callback(self._called)
-        self.mass, self.uniform = np.empty((0, layers, heads)), np.empty((0, layers))
+        self.mass = np.empty((0, layers, heads))
+        self.uniform = np.empty((0, layers))
         self._names = {f"{NAME}-{layer}".encode(): layer for layer in range(layers)}
         self._plans: list[_Plan] = []
         self._rows: Sequence[SteeredRow] = ()
@@ -248,9 +253,12 @@ class AttentionWeights:
             last: the index among the pass's tokens of each row's last token that is not padding;
                 None: no row is padded.
         """
-        self._rows, self._ends = rows, ends
+        self._rows = rows
+        self._ends = ends
         self._last = [-1] * len(rows) if last is None else last
-        self._error, self._reached, self._masks = None, set(), {}
+        self._error = None
+        self._reached = set()
+        self._masks = {}
         self._columns = np.empty(0, np.float32)
         traced = any(row.trace for row in rows)
         self._plan = self._plan_of(tuple(row.methods for row in rows))
@@ -272,7 +280,8 @@ class AttentionWeights:
             Exception: whatever was raised in the callback; llama.cpp itself only stops there.
             ModelError: a layer that was to be steered or traced did not compute its weights.
         """
-        error, self._error = self._error, None
+        error = self._error
+        self._error = None
         self.abandon()
         if error is not None:
             raise error
@@ -310,7 +319,8 @@ class AttentionWeights:
     def _rewrite(self, address: int, layer: int) -> None:
         tensor = _Tensor.from_address(address)
         weights = self._read(tensor, address)
-        heads, width = weights.shape[1], weights.shape[3]
+        heads = weights.shape[1]
+        width = weights.shape[3]
         if heads != self.heads:
             raise ModelError(
                 f"Layer {layer} has {heads} heads, and the first has {self.heads}, which"
@@ -318,7 +328,8 @@ class AttentionWeights:
             )
         visible = self._visible(tensor, width)
         columns = self._span_columns(width)
-        moves, every = self._plan.layers[layer], np.arange(len(weights))
+        moves = self._plan.layers[layer]
+        every = np.arange(len(weights))
         # without BLAS, whose idle threads would spin through the pass
         if moves is None:  # only the trace is wanted, and that is of the last query
             last = weights[every, :, self._last]

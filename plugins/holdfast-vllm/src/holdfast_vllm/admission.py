@@ -15,7 +15,7 @@ from holdfast_vllm.moved_weights import Methods
 from holdfast_vllm.spans import chat_span, given_span, text_span, tokens_of
 from holdfast_vllm.status import uses_full_graphs
 from holdfast_vllm.wire import (
-    MOST_PARTS,
+    MAX_SPAN_PARTS,
     SEED,
     SPAN,
     TRACE,
@@ -79,10 +79,10 @@ def admit(
         if prompt["type"] == "embeds" or not ids:
             raise UsageError("A prompt of embeddings cannot be steered; give text or tokens.")
         ranges = _ranges(renderer, prompt, ids, requested) if requested.needs_span else ()
-        if uses_full_graphs(config) and len(ranges) > MOST_PARTS:
+        if uses_full_graphs(config) and len(ranges) > MAX_SPAN_PARTS:
             raise UsageError(
-                f"The span has {len(ranges)} parts, and full CUDA graphs take {MOST_PARTS}; give"
-                " fewer, or start the server without holdfast_full_graphs."
+                f"The span has {len(ranges)} parts, and full CUDA graphs take {MAX_SPAN_PARTS};"
+                " give fewer, or start the server without holdfast_full_graphs."
             )
         return Admitted(requested.methods, ranges, len(ids), name if requested.trace else "")
     except HoldfastError as error:
@@ -98,7 +98,9 @@ def _check_alone(requested: RequestedSteering, replies: int) -> None:
 def take_draw(seed: int, sampling: Any) -> Drawing:
     """Moves the draw's settings out of vLLM's parameters, which become greedy."""
     drawing = Drawing(seed, sampling.temperature, sampling.top_p, sampling.max_tokens)
-    sampling.temperature, sampling.top_p, sampling.seed = 0.0, 1.0, None
+    sampling.temperature = 0.0
+    sampling.top_p = 1.0
+    sampling.seed = None
     return drawing
 
 
@@ -160,7 +162,8 @@ def _ranges(
     """
     if requested.span:
         return given_span(requested.span, len(ids))
-    text, chat = prompt.get("prompt"), prompt.get(CHAT)
+    text = prompt.get("prompt")
+    chat = prompt.get(CHAT)
     if not isinstance(text, str) or prompt["type"] != "token":
         raise UsageError(f"This prompt has no text of its own; give the tokens as {SPAN}.")
     if requested.text:

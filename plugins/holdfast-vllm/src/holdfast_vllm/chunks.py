@@ -39,7 +39,8 @@ class Chunk:
     @classmethod
     def of(cls, moved: Move, table: Tensor, size: int, heads: tuple[int, int]) -> Chunk:
         """Plans a row once for all layers; see `Steps.of`."""
-        length, admitted = moved.length, moved.admitted
+        length = moved.length
+        admitted = moved.admitted
         pages = table[moved.row : moved.row + 1, : -(-length // size)].long()
         span = members([admitted], length, three=True)[0]
         methods = on_rank(admitted.methods, *heads)

@@ -84,7 +84,8 @@ class Builder(CPUAttentionMetadataBuilder):
         if not self._can_read():
             self.isa = "vec"  # its pages can be read, at the cost of some of AMX's speed
             self._set_isa_to_layers(self.layer_names)
-        self._engine, self._row_copies = engine_of(self.vllm_config), RowCopies()
+        self._engine = engine_of(self.vllm_config)
+        self._row_copies = RowCopies()
         self._heads = get_tensor_model_parallel_rank() * self.num_heads, self.num_heads
         if self._can_read():
             self._engine.backends.add("CPU")
@@ -106,7 +107,8 @@ class Builder(CPUAttentionMetadataBuilder):
         rows = rows_of_pass(self._engine.rows, common)
         moves = []
         if rows is not None:
-            starts, lengths = common.query_start_loc_cpu.tolist(), common.seq_lens.tolist()
+            starts = common.query_start_loc_cpu.tolist()
+            lengths = common.seq_lens.tolist()
             moves = notes_apart(moves_of(rows, starts, lengths))
         groups: dict[tuple[bool, bool, int], list[Move]] = defaultdict(list)
         for moved in moves:
@@ -169,7 +171,8 @@ class Impl(CPUAttentionBackendImpl):
                 output_scale, output_block_scale,
             )  # fmt: skip
         if plan is not None:
-            heads, groups = (-1, self.num_heads, self.head_size), (-1, *kv_cache.shape[1:2])
+            heads = (-1, self.num_heads, self.head_size)
+            groups = (-1, *kv_cache.shape[1:2])
             states = LayerPass(
                 number,
                 self.scale,

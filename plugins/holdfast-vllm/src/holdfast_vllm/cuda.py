@@ -104,7 +104,8 @@ class Builder(FlashAttentionMetadataBuilder):
         self._buffers = self._make_buffers() if uses_full_graphs(self.vllm_config) else None
 
     def _make_buffers(self) -> Buffers:
-        masses, rows = self._engine.masses, self.vllm_config.scheduler_config.max_num_seqs
+        masses = self._engine.masses
+        rows = self.vllm_config.scheduler_config.max_num_seqs
         layers = sorted(map(extract_layer_index, self.layer_names))
         buffers = Buffers.of(rows, layers, self.num_heads_q, self.device)
         masses.fetch = lambda: buffers.read(masses)
@@ -141,7 +142,8 @@ class Builder(FlashAttentionMetadataBuilder):
             moves = moves_of(rows, common.query_start_loc_cpu.tolist(), lengths.tolist())
         rank = self._first_head, self.num_heads_q
         methods = tuple(on_rank(moved.admitted.methods, *rank) for moved in moves)
-        masses, buffers = self._engine.masses, self._buffers
+        masses = self._engine.masses
+        buffers = self._buffers
         if buffers is not None:
             buffers.read(masses)
             if common.max_query_len == 1:
@@ -208,7 +210,8 @@ class Impl(FlashAttentionImpl):
         if plan.buffers is not None:
             table, mass = plan.buffers.layer(number)
         else:
-            table, mass = _table(plan.methods, number, self.num_heads, query.device), None
+            table = _table(plan.methods, number, self.num_heads, query.device)
+            mass = None
             if plan.notes:
                 mass = torch.zeros(len(plan.moves), self.num_heads, device=query.device)
         pages = attn_metadata.block_table

@@ -20,7 +20,7 @@ from holdfast_vllm.kernel import NONE_GENERATED, KernelQueries, KernelTable
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved_weights import Methods
 from holdfast_vllm.moves import Move, counts_generated
-from holdfast_vllm.wire import MOST_PARTS
+from holdfast_vllm.wire import MAX_SPAN_PARTS
 
 
 @dataclass
@@ -48,11 +48,11 @@ class Buffers:
     @classmethod
     def of(cls, rows: int, layers: Sequence[int], heads: int, device: torch.device) -> Buffers:
         """Buffers in which nothing is steered."""
-        flat = torch.zeros(rows * (3 + 2 * MOST_PARTS), dtype=torch.int32, device=device)
-        count, position, generated, ranges = flat.split([rows] * 3 + [rows * 2 * MOST_PARTS])
+        flat = torch.zeros(rows * (3 + 2 * MAX_SPAN_PARTS), dtype=torch.int32, device=device)
+        count, position, generated, ranges = flat.split([rows] * 3 + [rows * 2 * MAX_SPAN_PARTS])
         order = torch.arange(rows, dtype=torch.int32, device=device)
         tiles = torch.stack([order, torch.zeros_like(order)], 1)
-        ranges = ranges.view(rows, MOST_PARTS, 2)
+        ranges = ranges.view(rows, MAX_SPAN_PARTS, 2)
         queries = KernelQueries(
             rows=order,
             first_query=order,
@@ -98,12 +98,13 @@ class Buffers:
         """
         rows = len(self.queries.rows)
         values = torch.zeros(len(self.flat), dtype=torch.int32)
-        count, position, generated, ranges = values.split([rows] * 3 + [rows * 2 * MOST_PARTS])
+        count, position, generated, ranges = values.split([rows] * 3 + [rows * 2 * MAX_SPAN_PARTS])
         generated.fill_(NONE_GENERATED)
-        ranges = ranges.view(rows, MOST_PARTS, 2)
+        ranges = ranges.view(rows, MAX_SPAN_PARTS, 2)
         by_row: list[Methods] = [()] * rows
         for moved, row_methods in zip(moves, methods, strict=True):
-            row, parts = moved.row, moved.admitted.ranges
+            row = moved.row
+            parts = moved.admitted.ranges
             count[row], position[row], by_row[row] = 1, moved.position, row_methods
             ranges[row, : len(parts)] = torch.tensor(parts, dtype=torch.int32)
             if counts_generated(moved.admitted):
@@ -114,7 +115,8 @@ class Buffers:
         self.noted = [(moved.row, moved.admitted.trace) for moved in moves if moved.notes]
 
     def _write_tables(self, by_row: tuple[Methods, ...]) -> None:
-        host, heads = torch.device("cpu"), self.tables.shape[-1]
+        host = torch.device("cpu")
+        heads = self.tables.shape[-1]
         named = any(method.heads is not None for methods in by_row for method in methods)
         layers = list(self.indices) if named else list(self.indices)[:1]
         rows = head_tables(map(compile_methods, by_row))
@@ -126,7 +128,8 @@ class Buffers:
 
     def read(self, masses: Masses) -> None:
         """Notes the mass of the last replay if it is wanted, after waiting for the replay."""
-        noted, self.noted = self.noted, []
+        noted = self.noted
+        self.noted = []
         if not noted:
             return
         mass = self.mass.cpu()

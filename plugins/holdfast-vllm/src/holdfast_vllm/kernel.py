@@ -26,7 +26,7 @@ from holdfast.attention.gpu_table import moved, padded_size, product, sigmoid
 NONE_GENERATED = 2**30  # a position beyond every context: no generated token is of the span
 _LOG2E = 1.4426950408889634
 _LN2 = tl.constexpr(0.6931471805599453)
-_MOST_LOG_MASS = tl.constexpr(-1e-7)  # above this the span is everything in float32
+_MAX_LOG_MASS = tl.constexpr(-1e-7)  # above this the span is everything in float32
 _TINY = tl.constexpr(1e-37)
 _TILE_LINES = 64  # at most: queries of a tile, times the heads that share a key head
 _BLOCK_KEYS = 32
@@ -325,7 +325,7 @@ def _steer_tile(
     safe_sum_exp = tl.where(sees_span, sum_exp, 1.0)
     lse = tl.load(lse_ptr + head * lse_head_stride + query_in_pass, mask=line_exists, other=0.0)
     span_lse = tl.where(sees_span, max_score, 0.0) * _LN2 + tl.log(safe_sum_exp)
-    log_mass = tl.minimum(span_lse - lse, _MOST_LOG_MASS)
+    log_mass = tl.minimum(span_lse - lse, _MAX_LOG_MASS)
     rest_mass = tl.maximum(1.0 - tl.exp(log_mass), _TINY)
     entry = run * HEADS + head
     bias = tl.load(bias_ptr + entry, mask=line_exists, other=0.0)

@@ -62,7 +62,8 @@ def moves_of(
     """
     moves = []
     for row, admitted in enumerate(rows):
-        end, count = starts[row + 1], starts[row + 1] - starts[row]
+        end = starts[row + 1]
+        count = starts[row + 1] - starts[row]
         if admitted is None or count <= 0:
             continue
         length = lengths[row]
@@ -180,7 +181,8 @@ class Sight:
 
 def sees_both(moved: Move) -> bool:
     """Whether a row's last query is known to see tokens of both the span and the rest."""
-    admitted, length = moved.admitted, moved.length
+    admitted = moved.admitted
+    length = moved.length
     counted = length if not counts_generated(admitted) else min(length, admitted.prompt)
     span = sum(min(last, counted) - min(first, counted) for first, last in admitted.ranges)
     return 0 < span < counted and not needs_three(admitted)

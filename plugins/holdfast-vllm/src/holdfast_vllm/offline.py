@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 # Defaults on CPUs. Pages have 32 tokens, since with vLLM's 128 the turns of a dialog would share
 # little. By default vLLM takes most of the memory for its cache, and spends a minute zeroing it;
 # this many rows of this many tokens are enough for what a run computes at once.
-_CPU_PAGE, _CPU_ROWS, _CPU_TOKENS = 32, 48, 2048
+_CPU_PAGE = 32
+_CPU_ROWS = 48
+_CPU_TOKENS = 2048
 
 
 @dataclass(frozen=True)

@@ -147,12 +147,15 @@ class VllmSession:
 
     def step(self) -> dict[Ongoing, RowUpdate]:
         """Makes a step of the engine; reports new tokens, and replies that have ended."""
-        changed, self._ended = self._ended, {}
+        changed = self._ended
+        self._ended = {}
         for output in self._outputs() if self._open else ():
-            ongoing, answer = self._open[output.request_id], output.outputs[0]
+            ongoing = self._open[output.request_id]
+            answer = output.outputs[0]
             first = len(ongoing.token_ids)
             ongoing.token_ids += answer.token_ids
-            last, outcome = len(ongoing.token_ids), None
+            last = len(ongoing.token_ids)
+            outcome = None
             if output.finished:
                 del self._open[output.request_id]
                 outcome = self._outcome(ongoing, answer.finish_reason, output)
@@ -188,7 +191,8 @@ class VllmSession:
         return error
 
     def _submit(self, ongoing: Ongoing) -> None:
-        row, stream = ongoing.rendered.row, ongoing.rendered.row.streams[0]
+        row = ongoing.rendered.row
+        stream = ongoing.rendered.row.streams[0]
         extra: dict[str, Any] = {SEED: str(row.seed)}
         if stream.compiled.attention or ongoing.traced:
             ranges = ongoing.rendered.span_ranges
@@ -218,7 +222,8 @@ class VllmSession:
 
     def reply(self, ongoing: Ongoing, reason: str, output: Any) -> Reply:
         """The finished reply to a request."""
-        drawn, rendered = ongoing.token_ids, ongoing.rendered
+        drawn = ongoing.token_ids
+        rendered = ongoing.rendered
         ids = tuple(drawn[:-1] if reason == "stop" else drawn)
         text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if rendered.row.keep:
@@ -238,6 +243,7 @@ class VllmSession:
 
     def room(self, rendered: Rendered) -> int:
         """Maximum tokens of a reply; 0 if the context leaves too few, as with a local model."""
-        row, context = rendered.row, self.model.context
+        row = rendered.row
+        context = self.model.context
         left = context - row.longest
         return min(row.sampling.max_new_tokens, left) if left >= min(row.room, context // 4) else 0

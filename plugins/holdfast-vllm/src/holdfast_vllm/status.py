@@ -18,7 +18,8 @@ from holdfast_vllm.wire import Admitted
 
 _ATTRIBUTE = "_holdfast_engine"
 # Keys of a worker's state, with the reason why it cannot draw tokens, or cannot steer.
-DRAWS, STEERS = "draws", "refusal"
+DRAWS = "draws"
+STEERS = "refusal"
 
 
 @dataclass

@@ -115,7 +115,8 @@ class Steps:
         queries = torch.tensor([[moved.first] for moved in moves]) + within
         positions = torch.tensor([[moved.position] for moved in moves]) + within
         rows = cohort(tuple(m.admitted for m in moves), count * size, *heads)
-        groups, seen = rows.groups[:, :, : max(moved.length for moved in moves)], None
+        groups = rows.groups[:, :, : max(moved.length for moved in moves)]
+        seen = None
         if moves[0].count == 1:
             seen = Sight(groups, positions, all(map(sees_both, moves)))
         return cls(rows, tuple(moves), groups, queries, pages, positions, seen, row_copies, pool)
@@ -153,7 +154,8 @@ class Steps:
 
     def _keys_and_values(self, states: LayerPass) -> tuple[Tensor, Tensor]:
         """Keys and values, float32 [row, group, key, size of a head] each."""
-        copies, longest = None, self.groups.shape[2]
+        copies = None
+        longest = self.groups.shape[2]
         if self.row_copies is not None and self.pool is not None:
             room = self.row_copies.room(states.cache)
             copies = self.pool.copies(states.number, states.cache, room)

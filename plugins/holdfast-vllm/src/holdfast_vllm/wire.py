@@ -40,7 +40,7 @@ METHODS, TEXT, SPAN, TRACE, SEED = KEYS = (
     "holdfast_seed",
 )
 ADMITTED = "holdfast_admitted"  # passed from the frontend to the workers; refused from outside
-MOST_PARTS = 8  # of a span with full CUDA graphs, which have room for a fixed number
+MAX_SPAN_PARTS = 8  # of a span with full CUDA graphs, which have room for a fixed number
 _NEAR = 0.75  # similarity of a misspelled key; other plug-ins' keys are accepted
 
 _SEEDS = 2**128
@@ -131,7 +131,8 @@ class Admitted:
     @classmethod
     def unpacked(cls, packed: Mapping[str, Any]) -> Admitted:
         """The reverse of `packed`."""
-        ranges, drawing = packed["ranges"], packed.get("drawing")
+        ranges = packed["ranges"]
+        drawing = packed.get("drawing")
         return cls(
             compile_methods(parse(packed["methods"])).attention,
             tuple(zip(ranges[::2], ranges[1::2], strict=True)),
@@ -168,7 +169,8 @@ def read_steering(given: Mapping[str, Any] | None) -> RequestedSteering | None:
         _check_key(key)
     if not any(key in given for key in KEYS):
         return None
-    trace, seed = _read_trace(given.get(TRACE, 0)), _read_seed(given.get(SEED))
+    trace = _read_trace(given.get(TRACE, 0))
+    seed = _read_seed(given.get(SEED))
     if METHODS not in given and not trace and (seed is None or TEXT in given or SPAN in given):
         raise UsageError(
             f"{next(key for key in KEYS if key in given)} stands without {METHODS!r}; give the"
@@ -177,7 +179,8 @@ def read_steering(given: Mapping[str, Any] | None) -> RequestedSteering | None:
     methods = _read_methods(given.get(METHODS, "none"))
     if not methods and not trace and seed is None:
         return None
-    text, span = _read_text(given.get(TEXT)), _read_span(given.get(SPAN))
+    text = _read_text(given.get(TEXT))
+    span = _read_span(given.get(SPAN))
     if text and span:
         raise UsageError(f"A request gives {TEXT} or {SPAN}, not both; leave one out.")
     return RequestedSteering(methods, text, span, trace, seed)

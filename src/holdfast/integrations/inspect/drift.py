@@ -53,7 +53,7 @@ from holdfast.seeds import seed_of
 
 RECORD = "holdfast_record"  # the key of the conversation in a sample's store
 USER = "user"  # the role of a separate model that plays the user
-_LONGEST = 300  # characters of a reply in the list of probes
+_MAX_REPLY_CHARACTERS = 300  # characters of a reply in the list of probes
 
 
 @task
@@ -123,7 +123,8 @@ def _read(
 ) -> tuple[Suite, Settings, tuple[Method, ...]]:
     """Checks a task's arguments; without a method, () keeps the steering of the agent's model."""
     with in_one_sentence():
-        loaded, protocol = load_suite(as_text(suite)), read_settings(settings)
+        loaded = load_suite(as_text(suite))
+        protocol = read_settings(settings)
         protocol = replace(protocol, user_prompt=user_prompt_of(loaded, protocol))
         return loaded, protocol, () if method is None else parse(as_text(method))
 
@@ -217,4 +218,4 @@ def _listed(record: Conversation) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(cut(text, _LONGEST).split())
+    return " ".join(cut(text, _MAX_REPLY_CHARACTERS).split())

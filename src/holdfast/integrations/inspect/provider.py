@@ -219,7 +219,8 @@ class HoldfastAPI(ModelAPI):
 
 
 def _usage(chat: Rendered, replies: Sequence[Delta]) -> ModelUsage:
-    prompt, cached = len(chat.prompt_ids), replies[0].cached
+    prompt = len(chat.prompt_ids)
+    cached = replies[0].cached
     generated = sum(len(reply.tokens) for reply in replies)
     return ModelUsage(
         input_tokens=prompt - cached,

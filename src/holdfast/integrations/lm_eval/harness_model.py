@@ -33,7 +33,9 @@ from holdfast.seeds import seed_of
 
 _LOADING = ("device", "dtype", "device_map", "prefix_memory", "trust_remote_code", "batch_size")
 _ARGUMENTS = ("pretrained", "method", "seed", *_LOADING)
-_MOST = 2_048  # context length if the configuration gives none, as in the harness's own models
+_DEFAULT_CONTEXT = (
+    2_048  # context length if the configuration gives none, as in the harness's own models
+)
 
 # The harness passes contexts as strings. A chat rendered to such a string would lose its roles, and
 # with them its span, so it is passed as JSON until it is rendered here.
@@ -74,7 +76,8 @@ class HoldfastLM(TemplateLM):
                 raise UnknownName("argument of holdfast models", name, _ARGUMENTS)
         if not str(batch_size).startswith("auto"):
             arguments["batch_size"] = _whole(batch_size)
-        self.methods, self.seed = parse(method), seed
+        self.methods = parse(method)
+        self.seed = seed
         self.holdfast_model = load(pretrained, **arguments)
         self.holdfast_model.check(self.methods)
         self.tokenizer = self.holdfast_model.tokenizer
@@ -94,7 +97,7 @@ class HoldfastLM(TemplateLM):
 
     @property
     def max_length(self) -> int:
-        return self.holdfast_model.context or _MOST
+        return self.holdfast_model.context or _DEFAULT_CONTEXT
 
     @property
     def tokenizer_name(self) -> str:

@@ -15,9 +15,9 @@ from holdfast.models.event_loop import task_group
 from holdfast.plurals import count_of
 
 _PATIENCE = 120.0  # seconds for a cluster to provide an actor's resources
-_MOST_STARTS = 3  # actors lost in a row before they have loaded the model; then it fails
+_MAX_FAILED_STARTS = 3  # actors lost in a row before they have loaded the model; then it fails
 _POLL = 1.0  # seconds
-_MOST_CALLS = 10_000  # at the same time at one actor
+_MAX_CONCURRENT_CALLS = 10_000  # at the same time at one actor
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,10 @@ class Actors:
     def __init__(
         self, specification: Specification, resources: Resources, count: int, address: str
     ):
-        self.specification, self.resources = specification, resources
-        self.count, self.address = count, address
+        self.specification = specification
+        self.resources = resources
+        self.count = count
+        self.address = address
         self.replicas: list[Replica] = []
         self.first: Replica | None = None  # to load the model; all others must match it
         self._failed_starts = 0
@@ -111,9 +113,9 @@ class Actors:
         self.notify()
         if replica.description is None:
             self._failed_starts += 1
-            if self._failed_starts >= _MOST_STARTS:
+            if self._failed_starts >= _MAX_FAILED_STARTS:
                 raise ModelError(
-                    f"{_MOST_STARTS} actors in a row were lost before they had loaded"
+                    f"{_MAX_FAILED_STARTS} actors in a row were lost before they had loaded"
                     f" {self.specification.name!r} ({why}); if memory ran out, use a smaller"
                     " --dtype or fewer --replicas on a machine."
                 )
@@ -126,7 +128,7 @@ class Actors:
             num_cpus=self.resources.processors,
             num_gpus=self.resources.gpus,
             scheduling_strategy="SPREAD",
-            max_concurrency=_MOST_CALLS,
+            max_concurrency=_MAX_CONCURRENT_CALLS,
         )
         while len(self.replicas) < self.count:
             handle = remote.remote(self.resources.processors)
@@ -191,7 +193,8 @@ def check_versions(installed: dict[str, str], node: str) -> None:
 def check_alike(first: Description, first_node: str, other: Description, node: str) -> None:
     """Refuses an actor whose model would give different replies from the first one's."""
     for name in ("fingerprint", "runtime"):
-        expected, actual = getattr(first, name), getattr(other, name)
+        expected = getattr(first, name)
+        actual = getattr(other, name)
         if expected != actual:
             raise ModelError(
                 f"The {name} of {first.name!r} is {expected} on {first_node} and {actual} on"

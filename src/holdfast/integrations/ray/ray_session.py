@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.integrations.ray.actor import Outcome
     from holdfast.models.session import LocalSession
 
-_MOST_LOSSES = 3  # actors that a call may lose; the last one has no other call
+_MAX_LOST_ACTORS = 3  # actors that a call may lose; the last one has no other call
 
 
 @dataclass
@@ -77,7 +77,8 @@ class RaySession:
     """
 
     def __init__(self, actors: Actors, number: int):
-        self._actors, self._number = actors, number
+        self._actors = actors
+        self._number = number
         self._threads: dict[Hashable, _ThreadReplies] = {}
         self._actor_of: dict[Hashable, Replica] = {}  # by conversation
         self._stack = AsyncExitStack()
@@ -190,8 +191,8 @@ class RaySession:
         import ray
 
         why = ""
-        for losses in range(_MOST_LOSSES):
-            is_last = losses == _MOST_LOSSES - 1
+        for losses in range(_MAX_LOST_ACTORS):
+            is_last = losses == _MAX_LOST_ACTORS - 1
             async with self._alone() if is_last else self._placed(conversation) as actor:
                 future = actor.handle.call.remote(self._number, function, arguments_for(actor))
                 try:

@@ -39,7 +39,7 @@ class Li2024Scale:
     max_new_tokens: int = 400  # of a reply; Figures 5 and 6 keep the paper's 400
 
 
-_SMALLEST = {
+_SMALLEST_SETUP = {
     SplitSoftmax.name: "exponent=0.9,0.5",
     Repetition.name: "probability=0.5,1",
     Guidance.name: "scale=1.5,2",
@@ -62,7 +62,7 @@ SCALES = {
         prompts=2,
         draws=2,
         questions=8,
-        sweeps=_SMALLEST,
+        sweeps=_SMALLEST_SETUP,
     ),
     "brief": Li2024Scale(
         conversations=24,

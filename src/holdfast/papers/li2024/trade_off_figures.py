@@ -35,7 +35,8 @@ _CROSSES = "repetition is the stronger in late rounds, split-softmax in early on
 
 def figures_5_and_6(setup: Li2024Setup) -> list[Figure]:
     """The gain and the cost of each method: over its parameters, and by round at the same cost."""
-    scale, out = setup.scale, setup.out / "figures-5-and-6"
+    scale = setup.scale
+    out = setup.out / "figures-5-and-6"
     if not scale.sweeps:
         why = "Not run at this scale: it takes a calibration of every method."
         return [

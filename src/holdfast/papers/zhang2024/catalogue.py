@@ -33,7 +33,7 @@ from holdfast.papers.zhang2024.data import (
 
 SUBJECTS = frozenset(("she", "he"))
 SINGULAR = SUBJECTS | {"her", "him", "hers", "his", "herself", "himself"}
-_SHORTEST = 10  # tokens; with fewer, no text reaches 3.0, so its fluency is meaningless
+_MIN_FLUENCY_TOKENS = 10  # tokens; with fewer, no text reaches 3.0, so its fluency is meaningless
 _N_GRAMS = {2: 2 / 3, 3: 4 / 3}  # n -> weight, as ROME's code weights them
 
 
@@ -112,7 +112,7 @@ def fluency(text: str) -> float | None:
     punctuation marks (Meng et al. 2022): low for repetitive text, None for fewer than 10 tokens.
     """
     tokens = re.findall(r"\w+(?:'\w+)*|[^\w\s]", text)
-    if len(tokens) < _SHORTEST:
+    if len(tokens) < _MIN_FLUENCY_TOKENS:
         return None
     return sum(weight * _entropy(tokens, n) for n, weight in _N_GRAMS.items()) / len(_N_GRAMS)
 

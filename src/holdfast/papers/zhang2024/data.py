@@ -9,7 +9,8 @@ from holdfast.errors import PromptError
 
 SPLITS = ("train", "validation", "test")
 INSTRUCTIONS = ("original", "shortened", "rephrased")
-BIOGRAPHIES, FACTS = "biographies", "changed facts"
+BIOGRAPHIES = "biographies"
+FACTS = "changed facts"
 # the 28 occupations of the release
 OCCUPATIONS = tuple(
     name.replace("_", " ")

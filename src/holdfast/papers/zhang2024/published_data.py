@@ -30,7 +30,8 @@ def load_files(where: str, seed: int = 0) -> data.Data:
     are divided 1 : 1 : 5 by a hash of their subject or text (the paper's proportions, Table 6).
     """
     items: dict[str, list[Any]] = {split: [] for split in data.SPLITS}
-    kind, digest = "", hashlib.sha256()
+    kind = ""
+    digest = hashlib.sha256()
     for path in _files(Path(where)):
         rows = _read(path)
         if not rows:

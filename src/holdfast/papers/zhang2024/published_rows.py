@@ -102,8 +102,10 @@ def _rome(row: DataRow) -> Iterable[tuple[str, Item]]:
 
 def _core(row: DataRow) -> Iterable[tuple[str, Item]]:
     """The core lists each fact with its true target (label 1) and with a false one (label 0)."""
-    subject, relation = row.text("subject"), _relation(row, "relation")
-    new, old = row.text("target"), row.text("true_target")
+    subject = row.text("subject")
+    relation = _relation(row, "relation")
+    new = row.text("target")
+    old = row.text("true_target")
     if row.number("label") == 0:
         yield subject, data.ChangedFact(subject, relation, old, new)
 
@@ -119,7 +121,8 @@ def _relation(row: DataRow, name: str) -> str:
 
 
 def _biography(row: DataRow) -> Iterable[tuple[str, Item]]:
-    text, start = row.get("raw"), row.number("start_pos")
+    text = row.get("raw")
+    start = row.number("start_pos")
     if not isinstance(text, str) or not text[:start].strip() or start > len(text):
         raise UsageError(
             f"{row.where}: 'start_pos' is {start}, which cuts no first sentence off"
@@ -131,7 +134,8 @@ def _biography(row: DataRow) -> Iterable[tuple[str, Item]]:
         name = next((part for part in name if part), None)
     # the release has only texts that begin with the name
     name = str(name).strip() if name else text.split()[0].strip(",.")
-    first, whole = text[:start].strip(), text.strip()
+    first = text[:start].strip()
+    whole = text.strip()
     yield text, data.Biography(name, occupation, first, whole, data.change_pronouns(whole))
 
 

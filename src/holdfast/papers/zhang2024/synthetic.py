@@ -70,7 +70,8 @@ def part_of(value: str) -> str:
 def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) -> Biography:
     """A person of the split: an occupation, then sentences, some of which name others."""
     pronoun = rng.choice(("she", "he"))
-    name, job = _name(rng, split, pronoun), rng.choice(OCCUPATIONS)
+    name = _name(rng, split, pronoun)
+    job = rng.choice(OCCUPATIONS)
     count = rng.randint(*shape.sentences)
     distracting = sum(rng.random() < shape.distraction for _ in range(count))
     distracting = min(distracting, len(DISTRACTING) - 2)

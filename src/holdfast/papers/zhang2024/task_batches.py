@@ -69,7 +69,8 @@ async def _score_replies(
     engine: Engine, batch: TaskBatch, watch: OutageWatch, keep: Callable[[TaskSample], None]
 ) -> None:
     """Generates a reply to each sample, and keeps its record as soon as it is there."""
-    task, last_reply = CATALOGUE[batch.task], time.monotonic()
+    task = CATALOGUE[batch.task]
+    last_reply = time.monotonic()
 
     def write(number: int, reply: Reply) -> None:
         nonlocal last_reply
@@ -110,7 +111,8 @@ def _record(
     reply: Reply | None,
     log_probabilities: Sequence[Sequence[float]] = (),
 ) -> TaskSample:
-    sample, variant = batch.samples[number], batch.variant
+    sample = batch.samples[number]
+    variant = batch.variant
     fields: dict[str, Any] = {}
     if reply is not None:
         fields = {"reply": reply.text, "stop_reason": reply.stop_reason}
@@ -134,7 +136,8 @@ def _record(
 
 
 def _request(batch: TaskBatch, sample: Sample, prompt: str) -> Request:
-    variant, tokens = batch.variant, CATALOGUE[batch.task].max_new_tokens
+    variant = batch.variant
+    tokens = CATALOGUE[batch.task].max_new_tokens
     if variant.name in _SIGNS:
         prompt = mark(prompt, sample.emphasis, _SIGNS[variant.name])
     emphasis = sample.emphasis if variant.methods else ()  # an endpoint could not serve it

@@ -61,7 +61,8 @@ def fit(
     if data is not None:  # a file is identified by its name and content, not its folder
         content = Path(data).read_bytes()
         source = {"data": Path(data).name, "sha256": hashlib.sha256(content).hexdigest()}
-    sites, config = sites_of(model.hf_model), model.hf_model.config.get_text_config()
+    sites = sites_of(model.hf_model)
+    config = model.hf_model.config.get_text_config()
     fitted_on = FittedOn(
         model=model.name,
         fingerprint=model.fingerprint,

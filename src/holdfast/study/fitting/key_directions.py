@@ -45,7 +45,9 @@ class _Sums:
 
     def add(self, alone: Tensor, relevant: Tensor, irrelevant: Tensor) -> None:
         """Adds the keys of the same tokens in three prompts, each [layer, token, head, size]."""
-        h, plus, minus = alone.double(), relevant.double(), irrelevant.double()
+        h = alone.double()
+        plus = relevant.double()
+        minus = irrelevant.double()
         self.positive = self.positive + torch.einsum("lthi,lthj->lhij", h, plus)
         self.negative = self.negative + torch.einsum("lthi,lthj->lhij", h, minus)
         self.distance = self.distance + (plus - minus).norm(dim=-1).sum(1)

@@ -25,7 +25,8 @@ from holdfast.states import Site, sites_of, watched
 from holdfast.study.fitting.examples import Contrast, Learned
 
 _TOKENS = 48  # the most per reply
-_TEMPERATURE, _TOP_P = 1.0, 0.9
+_TEMPERATURE = 1.0
+_TOP_P = 0.9
 _CAPPED = (0.7, 0.9)  # of the depth: the authors cap layers 56-71 of 80, and 46-53 of 64
 
 
@@ -43,7 +44,9 @@ def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress
     The layer is chosen on pairs that the direction was not learned on: every other one.
     """
     states = _read_replies(model, examples, done)
-    layers, prompted, plain = states.layers, states.prompted, states.plain
+    layers = states.layers
+    prompted = states.prompted
+    plain = states.plain
     half_difference = _means(prompted[::2]) - _means(plain[::2])
     separation = _separation(half_difference, prompted[1::2] or prompted, plain[1::2] or plain)
     best = layers[int(separation.argmax())]
@@ -126,7 +129,8 @@ def _separation(directions: Tensor, prompted: Sequence[Tensor], plain: Sequence[
         """The projection of each reply's mean, [reply, layer]."""
         return torch.stack([(states.mean(1) * directions).sum(-1) for states in replies])
 
-    first, second = project(prompted), project(plain)
+    first = project(prompted)
+    second = project(plain)
     spread = (first.var(0, correction=0) + second.var(0, correction=0)).sqrt()
     return (first.mean(0) - second.mean(0)) / spread.clamp(min=1e-12)
 

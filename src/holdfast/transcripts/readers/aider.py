@@ -20,7 +20,9 @@ from holdfast.transcripts.transcript import Event, Kind, Transcript, linear, mes
 
 _BEGINNING = re.compile(r"^# aider chat started at (.+)$", re.MULTILINE)
 # the authors of lines, by the mark that their lines begin with
-_USER, _AIDER, _MODEL = "#### ", "> ", ""
+_USER = "#### "
+_AIDER = "> "
+_MODEL = ""
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _TO_THE_MODEL = ("/ask", "/code", "/architect", "/context")  # commands that send what follows them
 _NOTHING = "<blank>"  # in place of an empty message

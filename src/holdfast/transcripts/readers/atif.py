@@ -102,7 +102,8 @@ def _events_of(step: Mapping[str, Any]) -> list[Event]:
 def _call(call: Any) -> ToolCall:
     """A tool call, whose fields have names of their own."""
     fields = mapping(call)
-    name, arguments = field_of(fields, "function_name"), fields.get("arguments")
+    name = field_of(fields, "function_name")
+    arguments = fields.get("arguments")
     return read_call({"name": name, "id": fields.get("tool_call_id"), "arguments": arguments})
 
 

@@ -42,7 +42,8 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
         return [Event(Kind.ERROR, str(at(content, "text") or ""))]
     parts = "\n".join(_texts(entries(at(content, "parts"))))
     text = _CITATION.sub("", parts) or at(content, "text") or at(content, "result") or ""
-    role, recipient = at(message, "author", "role"), at(message, "recipient") or "all"
+    role = at(message, "author", "role")
+    recipient = at(message, "recipient") or "all"
     if role == "assistant" and recipient != "all":  # a tool's name
         return message_events("assistant", "", [ToolCall(recipient, {"input": text})])
     if role == "system" and not text:

@@ -230,7 +230,8 @@ def _with_command(call: ToolCall) -> ToolCall:
 
 def _calls_in(match: re.Match[str]) -> list[ToolCall]:
     """The call that an element is: one for each file, if it names several."""
-    name, body = match[1], match[2]
+    name = match[1]
+    body = match[2]
     arguments = dict(_ARGUMENT.findall(body))
     paths = [] if "path" in arguments else _PATH.findall(body)
     if not paths:

@@ -45,7 +45,8 @@ def _is_of_2025(fields: Mapping[str, Any]) -> bool:
         return True
     if {"id", "timestamp", "instructions"} <= fields.keys():
         return fields.keys() <= {"id", "timestamp", "instructions", "git"}
-    kind, content = fields.get("type"), fields.get("content")
+    kind = fields.get("type")
+    content = fields.get("content")
     parts = content if isinstance(content, list) else []
     is_message = kind == "message" and all(
         at(part, "type") in ("input_text", "output_text", "input_image") for part in parts
@@ -121,7 +122,8 @@ class _Session:
 
     def add(self, where: str, fields: Mapping[str, Any]) -> Iterator[Unread]:
         """Adds a line of the file."""
-        kind, payload = fields.get("type"), fields.get("payload")
+        kind = fields.get("type")
+        payload = fields.get("payload")
         events: list[Event] = []
         if kind == "session_meta" and isinstance(payload, Mapping):
             events = self._prompt(payload)

@@ -86,7 +86,8 @@ def _events_of_item(item: Mapping[str, Any]) -> list[Event]:
             calls = [ToolCall("apply_patch", change, call_id) for change in changes]
             return message_events("assistant", "", calls)
         case "mcp_tool_call":
-            tool, arguments = str(field_of(item, "tool")), fields_of(item.get("arguments"))
+            tool = str(field_of(item, "tool"))
+            arguments = fields_of(item.get("arguments"))
             result = at(item, "error", "message") or at(item, "result", "content")
             call = ToolCall(tool, arguments, call_id)
             return call_events(call, None if result is None else text_of(result))

@@ -45,7 +45,8 @@ def identity_of(event: Mapping[str, Any]) -> str:
 
 def shown_call(event: Mapping[str, Any]) -> list[Event]:
     """The call that an event shows, and its result; [] if it shows something else."""
-    item, call_id = shown_item(event), identity_of(event)
+    item = shown_item(event)
+    call_id = identity_of(event)
     output = first_of(item, "aggregated_output", "aggregatedOutput", "stdout", default="")
     match item.get("type"):
         case "exec_command_end" | "CommandExecution" if item.get("source") not in _NOT_BY_MODEL:

@@ -181,7 +181,8 @@ def _classified(event: Event) -> Event:
 
 def _composer(where: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
     """A dialog of the database: its messages ("bubbles") in the order that it lists."""
-    data, bubbles = mapping(value["composerData"]), fields_of(value.get("bubbles"))
+    data = mapping(value["composerData"])
+    bubbles = fields_of(value.get("bubbles"))
     headers = entries(data.get("fullConversationHeadersOnly")) or entries(data.get("conversation"))
     events: list[Event] = []
     missing_messages = 0

@@ -44,7 +44,8 @@ def _calls_of_trace(
     """The calls of a trace, without those that contain an answered call with the same input."""
     calls: list[_Observation] = []
     for fields in filter(_is_generation, observations):
-        identity, parent = fields.get("id"), fields.get("parentObservationId")
+        identity = fields.get("id")
+        parent = fields.get("parentObservationId")
         try:
             call = _call(where, {"sessionId": session, **fields})
         except Malformed as error:

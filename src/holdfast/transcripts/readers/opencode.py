@@ -142,11 +142,14 @@ class _Revert:
 def _revert(info: Mapping[str, Any], messages: Sequence[SessionMessage]) -> _Revert:
     """Where the user took back messages: from one on, or from one of its parts on."""
     revert = decoded(info.get("revert"))
-    message_id, part_id = at(revert, "messageID"), at(revert, "partID")
+    message_id = at(revert, "messageID")
+    part_id = at(revert, "partID")
     position = next((n for n, message in enumerate(messages) if message.id == message_id), None)
     if position is None:
         return _Revert(messages)
-    before, first, after = messages[:position], messages[position], messages[position + 1 :]
+    before = messages[:position]
+    first = messages[position]
+    after = messages[position + 1 :]
     if part_id and any(part.get("id") == part_id for part in first.parts):
         return _Revert([*before, first.before_part(part_id)], after, is_within_message=True)
     return _Revert(before, [first, *after])

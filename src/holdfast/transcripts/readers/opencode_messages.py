@@ -80,7 +80,8 @@ def _events(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list
             events = [*_events_of_assistant(info, parts)]
         case role:
             raise Malformed(f"it has the role {shortened(role)}; known are user and assistant")
-    identity, copy_ids = str(info.get("id") or ""), _copy_ids(info, parts)
+    identity = str(info.get("id") or "")
+    copy_ids = _copy_ids(info, parts)
     events = [replace(event, id=identity, copy_ids=copy_ids) for event in events]
     return [*_prompt(info), *events]
 
@@ -144,7 +145,8 @@ def _events_of_assistant(
 
 def _events_of_tool(part: Mapping[str, Any]) -> list[Event]:
     """A call and, if it ended, its result."""
-    name, state = field_of(part, "tool"), mapping(field_of(part, "state"))
+    name = field_of(part, "tool")
+    state = mapping(field_of(part, "state"))
     if not isinstance(name, str):
         raise Malformed(f"the tool's name is {shortened(name)}")
     call = ToolCall(name, fields_of(state.get("input")), str(part.get("callID") or ""))

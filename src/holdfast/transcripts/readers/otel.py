@@ -141,11 +141,13 @@ def _with_messages_of_events(span: Mapping[str, Any]) -> Mapping[str, Any]:
     of_events: dict[str, Any] = {}  # attributes of the events, as a span would have them
     messages: list[dict[str, Any]] = []
     for event in events:
-        name, fields = str(at(event, "name")), fields_of(at(event, "attributes"))
+        name = str(at(event, "name"))
+        fields = fields_of(at(event, "attributes"))
         if name == CHOICE:
             of_events["gen_ai.completion"] = decoded(fields.get("message", fields.get("content")))
         elif message := _MESSAGE_EVENT.fullmatch(name):
-            content, calls = decoded(fields.get("content")), decoded(fields.get("tool_calls"))
+            content = decoded(fields.get("content"))
+            calls = decoded(fields.get("tool_calls"))
             messages.append({"role": message[1], "content": content, "tool_calls": calls or []})
         else:
             of_events |= {key: v for key, v in fields.items() if str(key).startswith("gen_ai.")}

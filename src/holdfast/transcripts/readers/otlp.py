@@ -20,7 +20,8 @@ from holdfast.validation.json_values import fields_of
 _SPANS = ("scopeSpans", "instrumentationLibrarySpans")
 _LOGS = ("scopeLogs", "instrumentationLibraryLogs")
 _OPERATION = "gen_ai.operation.name"
-_INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
+_INPUT = "gen_ai.input.messages"
+_OUTPUT = "gen_ai.output.messages"
 
 
 def _recognises(value: Any) -> bool:

@@ -88,7 +88,8 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
     text = record.get("mes")
     if not isinstance(text, str):
         raise Malformed(f"the message is {shortened(text)}, which is not text")
-    is_user, extra = record.get("is_user"), fields_of(record.get("extra"))
+    is_user = record.get("is_user")
+    extra = fields_of(record.get("extra"))
     if not isinstance(is_user, bool):
         raise Malformed(f"is_user is {shortened(is_user)}, which is neither true nor false")
     calls = extra.get("tool_invocations")
@@ -104,7 +105,8 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
 
 
 def _call_with_result(invocation: Any) -> list[Event]:
-    arguments, result = decoded(at(invocation, "parameters")), at(invocation, "result")
+    arguments = decoded(at(invocation, "parameters"))
+    result = at(invocation, "result")
     identity = str(at(invocation, "id") or "")
     call = read_call({"name": at(invocation, "name"), "arguments": arguments, "id": identity})
     return call_events(call, None if result is None else str(result))

@@ -28,7 +28,7 @@ from holdfast.generation.runner import Runner
 from holdfast.methods import CompiledMethods
 from holdfast.methods.heads import Head
 from holdfast.papers.zhang2024.profiling.scored_prompts import (
-    MOST_TOKENS,
+    MAX_TOKENS_PER_PASS,
     Group,
     ScoredPrompt,
     group_prompts,
@@ -53,7 +53,8 @@ class HeadPasses:
     def __init__(self, hf_model: Any):
         config = hf_model.config.get_text_config()
         self.device: torch.device = hf_model.device
-        self.heads, self.vocabulary = config.num_attention_heads, config.vocab_size
+        self.heads = config.num_attention_heads
+        self.vocabulary = config.vocab_size
         self.forwarded = 0.0
         model: Any = copy_modules(hf_model)
         self._runner = Runner(model)
@@ -92,7 +93,7 @@ class HeadPasses:
 
         extent = group.extent
         computed = [(cache.keys, cache.values) for cache in caches]
-        rows = max(1, MOST_TOKENS // (len(prompts) * (extent.columns - extent.first)))
+        rows = max(1, MAX_TOKENS_PER_PASS // (len(prompts) * (extent.columns - extent.first)))
         for layer in sorted({layer for layer, _ in methods}):
             heads = sorted(head for head in methods if head[0] == layer)
             is_last = layer == len(self._layers) - 1
@@ -122,10 +123,12 @@ class HeadPasses:
         inputs: Mapping[str, Tensor],
     ) -> Tensor:
         """Runs this layer and all above; returns the logits read, [row, column, vocabulary]."""
-        layers, positions = self._layers[layer:], group.positions[:, first:]
+        layers = self._layers[layer:]
+        positions = group.positions[:, first:]
         self.forwarded += positions.numel() * len(layers) / len(self._layers)
         setattr(self._parent, self._list_name, ModuleList(layers))
-        mask, read = group.mask[:, :, first:], group.extent.read
+        mask = group.mask[:, :, first:]
+        read = group.extent.read
         output = self._runner.call(inputs, positions, mask, Cache(layers=list(caches)), read)
         logits: Tensor = output.logits
         return logits[:, -read:]
@@ -180,7 +183,9 @@ class _Rows(DynamicLayer):
 
     def __init__(self, computed: KeysValues, copies: int, first: int):
         super().__init__()
-        self.computed, self.copies, self.first = computed, copies, first
+        self.computed = computed
+        self.copies = copies
+        self.first = first
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any

@@ -170,7 +170,8 @@ class Replies:
         return self.material.by_rows()
 
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
-        model, samples = self.material.model, self.material.samples
+        model = self.material.model
+        samples = self.material.samples
         scores: list[dict[Head | None, float]] = [{} for _ in samples]
         replies: list[dict[Head | None, str]] = [{} for _ in samples]
         scheduler = model.scheduler()

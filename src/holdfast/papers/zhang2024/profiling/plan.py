@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.errors import UsageError
-from holdfast.generation.sampling import MOST_NEW_TOKENS
+from holdfast.generation.sampling import MAX_NEW_TOKENS_ALLOWED
 from holdfast.methods import (
     UNSTEERED,
     CompiledMethods,
@@ -51,7 +51,9 @@ class ProfilingPlan:
                 f" {self.method!r}."
             )
         object.__setattr__(self, "method", attention[0])
-        ranges.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1, MOST_NEW_TOKENS)
+        ranges.whole_number(
+            "profile", "max_new_tokens", self.max_new_tokens, 1, MAX_NEW_TOKENS_ALLOWED
+        )
 
     def steering(self, head: Head) -> CompiledMethods:
         """The method on this head only."""

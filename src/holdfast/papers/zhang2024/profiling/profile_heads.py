@@ -169,7 +169,8 @@ async def _profile(
 async def _prepare(session: LocalSession, samples: Samples, plan: ProfilingPlan) -> Preparation:
     """Prepares a profile with the model of a session, here or in the process of a replica."""
     material = await read_material(_model_of(session), samples, plan)
-    model, shares_passes = material.model, await can_share_passes(material)
+    model = material.model
+    shares_passes = await can_share_passes(material)
     identity = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
@@ -224,7 +225,8 @@ def _check_scores(run: Run, samples: Samples) -> None:
         if not isinstance(sample, ReplySample):
             continue
         for text, names in (record.replies or {}).items():
-            recorded, rescored = record.scores[names[0]], float(sample.score(text))
+            recorded = record.scores[names[0]]
+            rescored = float(sample.score(text))
             if recorded != rescored:
                 raise AnotherRun(
                     f"{run.folder} holds another run: sample {number + 1}'s reply {text[:60]!r} is"

@@ -12,7 +12,7 @@ from torch import Tensor
 # tokens of padding that cost about as much as the fixed overhead of another group's passes
 _PASS = 256
 _LOGITS = 2**25  # most logits of a group, unless it has only one prompt
-MOST_TOKENS = 4_096  # most in one pass, including padding, unless a single row has more
+MAX_TOKENS_PER_PASS = 4_096  # most in one pass, including padding, unless a single row has more
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,11 @@ def group_prompts(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) 
 
 def _fit(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> bool:
     extent = _extent_of(prompts)
-    width, rows = extent.columns - extent.first, len(prompts) * heads
+    width = extent.columns - extent.first
+    rows = len(prompts) * heads
     padding = heads * sum(width - prompt.num_steered for prompt in prompts)
     return (
-        rows * width <= MOST_TOKENS
+        rows * width <= MAX_TOKENS_PER_PASS
         and rows * extent.read * vocabulary <= _LOGITS
         and padding <= _PASS
     )
@@ -115,7 +116,8 @@ def lay_out(prompts: Sequence[ScoredPrompt], device: torch.device) -> Group:
     # 0: the prompt; 1, 2, ...: its continuations; -1: padding
     owner = torch.full((len(prompts), extent.columns), -1)
     for row, prompt in enumerate(prompts):
-        length, column = len(prompt.token_ids), extent.end
+        length = len(prompt.token_ids)
+        column = extent.end
         columns = slice(column - length, column)
         ids[row, columns] = torch.tensor(prompt.token_ids)
         positions[row, columns] = torch.arange(length)

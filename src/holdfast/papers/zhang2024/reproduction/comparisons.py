@@ -7,7 +7,7 @@ import numpy as np
 
 from holdfast.analysis.resampling import bounds_of, resampled_means
 from holdfast.analysis.statistics import DIFFERENCES, NOTHING, Estimate, estimate, paired_difference
-from holdfast.analysis.task_results import LEAST_FLUENCY, Result
+from holdfast.analysis.task_results import MIN_FLUENCY, Result
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.findings import Claim, claim_that, not_judged
@@ -50,7 +50,8 @@ def average(study: Study, row: str) -> np.ndarray | None:
 
 def difference(study: Study, first: str, second: str) -> Estimate:
     """One row's average over the tasks less another's, paired by sample; empty without both."""
-    ours, theirs = average(study, first), average(study, second)
+    ours = average(study, first)
+    theirs = average(study, second)
     if ours is None or theirs is None:
         return NOTHING
     return paired_difference(ours, theirs)
@@ -78,7 +79,7 @@ def _exclusions(study: Study, *rows: str) -> str:
     """Which of the rows have no average because their replies to a task are degenerate."""
     return "".join(
         f" {row} is excluded: its replies on {name} are degenerate (fluency {result.fluency:.2f},"
-        f" under {LEAST_FLUENCY:g})."
+        f" under {MIN_FLUENCY:g})."
         for row in rows
         for name, results in study.tested.items()
         if (result := results.get(row)) is not None and result.excluded

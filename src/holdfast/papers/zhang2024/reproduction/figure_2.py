@@ -68,7 +68,8 @@ def figure_2(study: Study) -> Figure:
 def _ask(study: Study, task: str) -> _Scores:
     """Asks the test samples of a task; scores of single heads are in its profile."""
     shape = study.setup.model.shape
-    all_heads, multi_task = pasta_on(None), pasta_on(study.heads["multi-task", task])
+    all_heads = pasta_on(None)
+    multi_task = pasta_on(study.heads["multi-task", task])
     layers = [
         pasta_on(HeadSet((layer, head) for head in range(shape.heads)))
         for layer in range(shape.layers)
@@ -171,7 +172,8 @@ def _draw_line(axis: Axes, line: _Line) -> None:
 
 def _draw_heads(axis: Axes, gains: np.ndarray) -> None:
     """Draws the gains of single heads, [layer, head], at their layers."""
-    layers, heads = np.arange(len(gains)), gains.shape[1]
+    layers = np.arange(len(gains))
+    heads = gains.shape[1]
     if heads >= _MIN_HEADS_OF_VIOLIN:
         # matplotlib's types do not say that these are a list
         violins: Any = axis.violinplot(list(gains), layers, showextrema=False)["bodies"]

@@ -19,7 +19,8 @@ from holdfast.report.figures import COLOURS, legend_below, means, panels, save, 
 _HOW = "Heads shared by the best k of all tasks, for every k; alpha on the heads of Table 1."
 _ROBUST = 0.1  # a metric that changes by less is called robust
 # only JSON formatting has a metric of the answer beside that of following the instruction
-_TASK_WITH_ANSWERS, _ANSWER_METRIC = "json", "prediction"
+_TASK_WITH_ANSWERS = "json"
+_ANSWER_METRIC = "prediction"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,9 @@ def _claims(task: str, results: _Results) -> Sequence[Claim]:
 def _size_claims(task: str, by_size: Mapping[int, Result]) -> list[Claim]:
     """That more heads are better, and that too many cost the answer; none for a single size."""
     sizes = list(by_size)
-    least, middle, most = sizes[0], sizes[len(sizes) // 2], sizes[-1]
+    least = sizes[0]
+    middle = sizes[len(sizes) // 2]
+    most = sizes[-1]
     claims = []
     if len(sizes) > 1:
         metric = by_size[most].main_metric
@@ -108,7 +111,8 @@ def _size_claims(task: str, by_size: Mapping[int, Result]) -> list[Claim]:
 
 def _alpha_claim(task: str, by_alpha: Mapping[float, Result]) -> Claim:
     """That the strongest and the weakest alpha differ by little."""
-    strongest, weakest = min(by_alpha), max(by_alpha)
+    strongest = min(by_alpha)
+    weakest = max(by_alpha)
     metric = by_alpha[strongest].main_metric
     change = paired_difference(by_alpha[strongest].scores[metric], by_alpha[weakest].scores[metric])
     return Claim(

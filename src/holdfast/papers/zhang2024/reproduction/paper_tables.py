@@ -102,7 +102,8 @@ def table_5(study: Study) -> Figure:
 
 def table_7(study: Study) -> Figure:
     """How many heads."""
-    names, strategies = study.setup.tasks, study.setup.strategies
+    names = study.setup.tasks
+    strategies = study.setup.strategies
     count = len(study.rankings[names[0]].heads)
     low, high = _MODERATE
     rows: list[_Row] = [("task", *strategies)]
@@ -122,7 +123,8 @@ def table_7(study: Study) -> Figure:
     if zeros:
         evidence += f" Left out: {' and '.join(zeros)}, on which every set of heads scores 0."
     if not shares:
-        verdict, evidence = NOT_JUDGED, "Every set of heads scores 0 on every task."
+        verdict = NOT_JUDGED
+        evidence = "Every set of heads scores 0 on every task."
     text = "a moderate number of heads is best, about 5% to 15% of all."
     return Figure(
         "7",
@@ -147,7 +149,8 @@ _LESS_SENSITIVE = "PASTA makes a model less sensitive to how the instruction is 
 
 def table_4(study: Study) -> Figure:
     """The instruction in other words."""
-    free, title = study.setup.free, "the instruction in other words"
+    free = study.setup.free
+    title = "the instruction in other words"
     if not free:
         texts = [*map(_IMPROVES.format, _WORDINGS), _LESS_SENSITIVE]
         return not_run("4", title, texts, "The task json was not run.", kind="Table")
@@ -232,7 +235,8 @@ def table_11(study: Study) -> Figure:
 
 def table_14(study: Study) -> Figure:
     """Fewer samples to profile on."""
-    scale, title = study.setup.scale, "fewer samples to profile on"
+    scale = study.setup.scale
+    title = "fewer samples to profile on"
     text = (
         f"profiled on {scale.fewer} samples instead of {scale.profiled}, PASTA still improves on"
         " zero-shot."

@@ -223,7 +223,8 @@ class Study:
         steerings = list(by_spec.values())
         total = len(tasks.variants_of(settings, steerings)) * settings.samples
         with self.setup.watch(f"{folder} {name}", total) as progress:
-            out, running = self.setup.out / folder / name, tasks.Running(progress=progress)
+            out = self.setup.out / folder / name
+            running = tasks.Running(progress=progress)
             run = tasks.run(self.setup.model, data, out, settings, steerings, running)
         return Answers({result.variant: result for result in read_results(run)})
 

@@ -138,7 +138,8 @@ def _kept(boundary: SessionLine, lines: Sequence[SessionLine]) -> frozenset[str]
     if isinstance(uuids, list):
         return frozenset(map(str, uuids))
     ids = [line.id for line in lines]
-    head, tail = boundary.preserved("head"), boundary.preserved("tail")
+    head = boundary.preserved("head")
+    tail = boundary.preserved("tail")
     if head not in ids or tail not in ids:
         return frozenset()
     return frozenset(ids[ids.index(head) : ids.index(tail) + 1])
