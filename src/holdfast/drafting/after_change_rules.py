@@ -210,8 +210,8 @@ def _changed_globs(match: re.Match[str]) -> list[str] | None:
 
 
 def _runs_after(commands: Sequence[str], globs: Sequence[str] | None) -> list[Draft]:
-    """A rule for each command, that it is run after a change of these files; [] if the files are
-    unknown, or if the commands are too many or not commands at all.
+    """Requires each command after a change of these files, with one rule per command; [] if the
+    files are unknown, or if the commands are too many or may not be commands.
     """
     parts = [part for command in commands for part in parts_of(without_placeholder(command))]
     parts = [part for part in parts if not re.match(r"(?:cd|source|export) ", part)]

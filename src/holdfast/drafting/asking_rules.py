@@ -230,13 +230,13 @@ def _word_for(command: str) -> str:
 
 
 def _asks_before_running(command: str, word: str) -> Draft:
-    """A rule that the user approves a command, whose pattern is given."""
+    """Requires the user's approval of the commands that a pattern matches."""
     spec = {"name": "asks_before", "command": command, **_approval(word)}
     return Draft("command", "gate", spec)
 
 
 def _asks_before_changing(globs: Sequence[str], word: str) -> Draft:
-    """A rule that the user approves a change of files."""
+    """Requires the user's approval of a change of these files."""
     spec = {"name": "asks_before", "changed": glob_argument(globs), **_approval(word)}
     return Draft("file", "gate", spec)
 

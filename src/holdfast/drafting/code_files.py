@@ -118,7 +118,7 @@ def _files_in(place: str) -> list[str] | None:
 def not_written(
     tokens: Sequence[CodeToken], files: Sequence[str], statement: Statement
 ) -> list[Draft]:
-    """The rules that none of some code is written, one for each set of files that may have it.
+    """Forbids some code, with one rule per set of files that may have it.
 
     Args:
         files: the globs of the places that the statement names.

@@ -177,7 +177,7 @@ def _forbidden_commands(text: str, *, is_run: bool) -> list[str] | None:
 
 
 def _managers_not_used(instruction: Instruction) -> list[Draft]:
-    """Reads "never use npm or yarn to install packages", which allows all else that they do."""
+    """Reads "never use npm or yarn to install packages"; whatever else they do is allowed."""
     if not (instruction.has_only("for") or instruction.has_only("to")):
         return []
     purpose = instruction.behind("for") or instruction.behind("to") or ""
@@ -234,10 +234,10 @@ def _may_be_run(code: str) -> bool:
 
 
 def not_run(commands: Sequence[str]) -> list[Draft]:
-    """A rule that none of some commands is run."""
+    """Forbids some commands."""
     return not_matched(any_of(map(command_pattern, commands)))
 
 
 def not_matched(pattern: str) -> list[Draft]:
-    """A rule that no command is run that matches a pattern."""
+    """Forbids the commands that a pattern matches."""
     return [Draft("command", "prohibition", {"name": "command_not_run", "command": pattern})]

@@ -36,7 +36,7 @@ _OF_ANOTHER_TEXT = re.compile(r"pull[ -]request|changelog|release notes|squash",
 
 
 def commit_rule(pattern: str, polarity: Polarity) -> list[Draft]:
-    """A rule that a pattern matches every commit message."""
+    """A rule about commit messages: a pattern matches each one that keeps it."""
     return [Draft("commit", polarity, {"name": "commit_message", "pattern": pattern})]
 
 

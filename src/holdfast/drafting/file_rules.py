@@ -249,8 +249,8 @@ def _is_no_edit_heading(name: str) -> bool:
 
 
 def _protect_listed(objects: str) -> list[Draft]:
-    """A rule for each path of a list, that no file of it is changed; [] if the list may have
-    something else than paths.
+    """Protects each path of a list, with one rule per path; [] if the list may have something else
+    than paths.
     """
     globs = _globs_in(objects)
     return [] if globs is None else _protect(globs)
@@ -265,6 +265,6 @@ def _globs_in(objects: str) -> list[str] | None:
 
 
 def _protect(globs: Iterable[str]) -> list[Draft]:
-    """A rule for each glob, that no file of it is changed."""
+    """Protects the files of each glob, with one rule per glob."""
     specs = [{"name": "file_not_touched", "path": glob} for glob in dict.fromkeys(globs)]
     return [Draft("file", "prohibition", spec) for spec in specs]

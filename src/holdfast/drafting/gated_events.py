@@ -72,7 +72,8 @@ MAX_STEP_COMMANDS = 8  # a code block with more commands is a script rather than
 
 
 def gates(commands: Iterable[str], then: str) -> list[Draft]:
-    """A rule for each command, that it is run before another; [] if one may not be a command.
+    """Requires each command before another one, with one rule per command; [] if one may not be a
+    command.
 
     Args:
         commands: as they are written, perhaps several on one line: `make lint && make test`.

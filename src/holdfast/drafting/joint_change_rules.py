@@ -104,7 +104,7 @@ def _in_sync(text: str) -> list[Draft]:
 
 
 def _changes_together(changed: Sequence[str], also: Sequence[str]) -> Draft:
-    """A rule that a change of some files comes with a change of others."""
+    """Requires that a change of some files comes with a change of others."""
     spec = {
         "name": "changes_together",
         "changed": glob_argument(changed),

@@ -172,7 +172,7 @@ def _commands_of_list(text: str) -> list[str] | None:
 
 
 def _prefers(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
-    """A rule that some commands are run rather than others."""
+    """Requires some commands rather than others."""
     spec = {
         "name": "prefers",
         "use": any_of(map(command_pattern, use)),

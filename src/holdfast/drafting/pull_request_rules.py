@@ -249,7 +249,7 @@ def pr_body_rule(clause: Clause) -> list[Draft]:
 
 
 def _without(quotations: str) -> list[Draft]:
-    """A rule that no body has one of the quoted texts; [] if there is more than quotations."""
+    """Forbids the quoted texts in every body; [] if there is more than quotations."""
     words = _QUOTATION.findall(quotations)
     rest = _BETWEEN_QUOTATIONS.sub(" ", quotations).strip()
     if not words or rest not in ("", "section", "heading", "headings"):
@@ -258,10 +258,10 @@ def _without(quotations: str) -> list[Draft]:
 
 
 def _required(**arguments: object) -> list[Draft]:
-    """A rule that each pull request is as the arguments of the measure say."""
+    """Requires pull requests to be as these arguments of the measure say."""
     return [Draft("commit", "requirement", {"name": "pull_request", **arguments})]
 
 
 def _prohibited(**arguments: object) -> list[Draft]:
-    """The same, where the arguments say what is left when something is forbidden."""
+    """As `_required`, for a rule that forbids the contrary."""
     return [Draft("commit", "prohibition", {"name": "pull_request", **arguments})]

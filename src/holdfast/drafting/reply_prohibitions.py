@@ -208,7 +208,7 @@ def reply_prohibitions(clause: BotClause) -> list[Draft]:
 
 
 def _never(kind: RuleKind, spec: Spec) -> Draft:
-    """A rule that no reply is of a kind, which a measure finds."""
+    """Forbids the replies that a measure finds."""
     return Draft(kind, "prohibition", {"name": "never", "measure": spec})
 
 
