@@ -84,12 +84,12 @@ def install(agent: CodingAgent, command: str, file: Path) -> list[str]:
     settings = _parse(file, text) if text.strip() else {}
     hooks = settings.setdefault("hooks", {})
     if not isinstance(hooks, dict):
-        raise _misplaced(file, "'hooks' is not an object")
+        raise _no_place_for_hooks(file, "'hooks' is not an object")
     new_events: list[str] = []
     for event, new_groups in settings_of(agent, command)["hooks"].items():
         groups = hooks.setdefault(event, [])
         if not isinstance(groups, list):
-            raise _misplaced(file, f"'hooks.{event}' is not a list")
+            raise _no_place_for_hooks(file, f"'hooks.{event}' is not a list")
         if not any(command in _commands(group) for group in groups):
             groups += new_groups
             new_events.append(event)
@@ -135,11 +135,11 @@ def _parse(file: Path, text: str) -> dict[str, Any]:
             value=file,
         ) from error
     if not isinstance(settings, dict):
-        raise _misplaced(file, "it is not an object")
+        raise _no_place_for_hooks(file, "it is not an object")
     return settings
 
 
-def _misplaced(file: Path, fault: str) -> UsageError:
+def _no_place_for_hooks(file: Path, fault: str) -> UsageError:
     return UsageError(
         f"{file} has no place for hooks ({fault}), and is left as it is; correct it first.",
         option="settings",

@@ -23,7 +23,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
-from holdfast.drafting.gated_events import MAX_STEP_COMMANDS, OPTIONAL, joined_by_or
+from holdfast.drafting.gated_events import MAX_STEP_COMMANDS, OPTIONAL, offers_choice
 from holdfast.drafting.path_globs import glob_argument
 
 _A_CHANGE = (
@@ -155,7 +155,7 @@ def run_after_rule(clause: Clause) -> list[Draft]:
         return _read_item(clause)
     codes = match.groupdict().get("codes")
     commands = codes_in(codes) if codes else clause.statement.block
-    return _runs_after(commands, _changed_globs(match))
+    return _require_after(commands, _changed_globs(match))
 
 
 def _match_run_after(clause: Clause) -> re.Match[str] | None:
@@ -175,7 +175,7 @@ def _is_about_a_change(match: re.Match[str]) -> bool:
     """Whether a match says which files are changed, and which commands have to be run."""
     groups = match.groupdict()
     codes = groups.get("codes") or ""
-    if codes and (joined_by_or(codes) or _PLACE.search(match.string[: match.start("codes")])):
+    if codes and (offers_choice(codes) or _PLACE.search(match.string[: match.start("codes")])):
         return False
     if groups.get("close"):  # "after edits, run `make lint` before reporting done"
         return True
@@ -193,9 +193,9 @@ def _read_item(clause: Clause) -> list[Draft]:
     item = whole_match(_COMMAND_ITEM, clause.text)
     if heading is None or item is None:
         return []
-    if joined_by_or(item["codes"]) or OPTIONAL.search(f"{statement.label} {statement.text}"):
+    if offers_choice(item["codes"]) or OPTIONAL.search(f"{statement.label} {statement.text}"):
         return []
-    return _runs_after(codes_in(item["codes"]), _changed_globs(heading))
+    return _require_after(codes_in(item["codes"]), _changed_globs(heading))
 
 
 def _changed_globs(match: re.Match[str]) -> list[str] | None:
@@ -209,7 +209,7 @@ def _changed_globs(match: re.Match[str]) -> list[str] | None:
     return globs_of_change(words)
 
 
-def _runs_after(commands: Sequence[str], globs: Sequence[str] | None) -> list[Draft]:
+def _require_after(commands: Sequence[str], globs: Sequence[str] | None) -> list[Draft]:
     """Requires each command after a change of these files, with one rule per command; [] if the
     files are unknown, or if the commands are too many or may not be commands.
     """

@@ -178,7 +178,7 @@ def _edits(acts: str) -> list[Draft]:
         return []
     stems = [re.escape(name.strip("/*.").rpartition("/")[2].partition(".")[0]) for name in names]
     word = "|".join([r"\b(?:edit|modif|chang|touch|updat|delet|remov)", *filter(None, stems)])
-    return [_asks_before_changing(globs, word)]
+    return [_require_approval_of_change(globs, word)]
 
 
 def _commands(acts: str) -> list[Draft]:
@@ -196,10 +196,10 @@ def _commands(acts: str) -> list[Draft]:
             if branch := re.search(r"\bto `?(main|master|develop)`?", part):
                 to_branch = rf"git push(?=.*[ :]{branch[1]}(?!\S))"
                 command = command.replace("git push", to_branch)
-            drafts.append(_asks_before_running(command, act.word))
+            drafts.append(_require_approval_of_command(command, act.word))
         elif code and _is_run(code):
             command = command_pattern(code["code"])
-            drafts.append(_asks_before_running(command, _word_for(code["code"])))
+            drafts.append(_require_approval_of_command(command, _word_for(code["code"])))
         elif not (_OTHER_ACT.match(part) or (drafts and _FURTHER_OBJECT.fullmatch(part))):
             return []
     return drafts
@@ -229,13 +229,13 @@ def _word_for(command: str) -> str:
     return rf"\b(?:{'|'.join(map(re.escape, (words[1:] or words)[:4]))})"
 
 
-def _asks_before_running(command: str, word: str) -> Draft:
+def _require_approval_of_command(command: str, word: str) -> Draft:
     """Requires the user's approval of the commands that a pattern matches."""
     spec = {"name": "asks_before", "command": command, **_approval(word)}
     return Draft("command", "gate", spec)
 
 
-def _asks_before_changing(globs: Sequence[str], word: str) -> Draft:
+def _require_approval_of_change(globs: Sequence[str], word: str) -> Draft:
     """Requires the user's approval of a change of these files."""
     spec = {"name": "asks_before", "changed": glob_argument(globs), **_approval(word)}
     return Draft("file", "gate", spec)

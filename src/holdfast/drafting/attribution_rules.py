@@ -10,7 +10,7 @@ from holdfast.drafting.forms import (
     NEVER,
     TAIL,
     any_words,
-    forbidden,
+    forbid,
     forms,
     one_of,
     whole_match,
@@ -82,7 +82,7 @@ _SIGN_OFF_LABEL = forms(
 _OPTION_ALONE = forms(
     {"Always use `git commit -s`": rf"{any_words('always', 'use', 'run')}{_SIGNING}{_FOR}"}
 )
-_SIGNING_OFF = forbidden(
+_SIGNING_OFF = forbid(
     {
         "add `Signed-off-by` lines to commits": (
             rf"(?:add|include|use|put|append|insert|write|forge)(?: an?| any| the| your)? "
@@ -150,7 +150,7 @@ _PARTS_OF_COMMITS = one_of(
 )
 _IN_COMMITS = rf"(?:(?: (?:to|in|on|from))? (?:{_PARTS_OF_COMMITS}[, /]*)+)?"
 _NO = rf"(?:(?:{NEVER}|no|without) )"
-_CO_AUTHORS = forbidden(
+_CO_AUTHORS = forbid(
     {
         "add Co-Authored-By: Claude or any agent attribution to commits": (
             rf"{_ADD}{_CO_AUTHOR}(?:,? or (?:any |other )*{_CREDITS})?{_IN_COMMITS}{TAIL}"
@@ -165,7 +165,7 @@ _HAVE_NO_CO_AUTHOR = forms(
         )
     }
 )
-_CREDITING = forbidden(
+_CREDITING = forbid(
     {
         "add AI attribution in commit messages": (
             rf"{_ADD}(?:{_CREDITS}|{_GENERATED_BY}){_IN_COMMITS}{TAIL}"

@@ -117,7 +117,7 @@ class BotClause:
     limits: Undrafted | None
     is_soft: bool
 
-    def quoted(self, marks: str) -> list[str]:
+    def quotations_in(self, marks: str) -> list[str]:
         """The quotations that a text with marks such as "⟪0⟫ or ⟪1⟫" stands for."""
         return [self.quotes[int(number)] for number in re.findall(r"⟪(\d+)⟫", marks)]
 

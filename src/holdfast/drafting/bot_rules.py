@@ -14,7 +14,7 @@ from holdfast.drafting.forms import ADVERBS, NEVER, any_words, one_of, word_patt
 from holdfast.drafting.identity_rules import identity_rules
 from holdfast.drafting.language_rules import code_of_own_language, language_rules
 from holdfast.drafting.length_rules import length_rules
-from holdfast.drafting.negation import affirmed
+from holdfast.drafting.negation import keep_affirmed
 from holdfast.drafting.reply_prohibitions import reply_prohibitions
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drafting.tone_rules import tone_rules
@@ -125,8 +125,8 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted:
     drafts: list[Draft] = []
     reason: Undrafted | None = None
     for clause in clauses_of_bot(statement):
-        drafts += affirmed(identity_rules, clause)
-        rules = [rule for theme in _THEMES for rule in affirmed(theme, clause)]
+        drafts += keep_affirmed(identity_rules, clause)
+        rules = [rule for theme in _THEMES for rule in keep_affirmed(theme, clause)]
         if may_be_prohibited:
             rules = [rule for rule in rules if rule.polarity == "prohibition"]
         limits = clause.limits or (A_PREFERENCE if clause.is_soft else None)
@@ -159,4 +159,4 @@ def agent_reply_rule(clause: Clause) -> list[Draft]:
     clauses = list(clauses_of_bot(replace(statement, label="", text=text)))
     if len(clauses) != 1 or clauses[0].limits or clauses[0].is_soft:
         return []
-    return [rule for theme in _THEMES for rule in affirmed(theme, clauses[0])]
+    return [rule for theme in _THEMES for rule in keep_affirmed(theme, clauses[0])]

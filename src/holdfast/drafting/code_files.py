@@ -115,7 +115,7 @@ def _files_in(place: str) -> list[str] | None:
     return list(dict.fromkeys(chain.from_iterable(globs_by_part))) if globs_by_part else None
 
 
-def not_written(
+def forbid_code(
     tokens: Sequence[CodeToken], files: Sequence[str], statement: Statement
 ) -> list[Draft]:
     """Forbids some code, with one rule per set of files that may have it.

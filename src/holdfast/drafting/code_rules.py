@@ -3,7 +3,7 @@
 import re
 
 from holdfast.drafting.clauses import Clause, all_or_none, codes_in
-from holdfast.drafting.code_files import files_of_places, not_written
+from holdfast.drafting.code_files import files_of_places, forbid_code
 from holdfast.drafting.code_tokens import (
     PYTHON,
     SCRIPT,
@@ -98,7 +98,7 @@ def code_rule(clause: Clause) -> list[Draft]:
     statement = clause.statement
     if whole_match(_NAMED_EXPORTS, text):
         default = CodeToken(r"^\s*export\s+default\b", SCRIPT)
-        return [] if clause.is_prohibited else not_written([default], [], statement)
+        return [] if clause.is_prohibited else forbid_code([default], [], statement)
     if "`" not in text:
         text = _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", text)
     if first := whole_match(_PLACE_FIRST, text):  # "in tests, do not use `sleep`"
@@ -115,7 +115,7 @@ def code_rule(clause: Clause) -> list[Draft]:
     files = files_of_places(instruction)
     if tokens is None or files is None:
         return []
-    return not_written(tokens, files, statement)
+    return forbid_code(tokens, files, statement)
 
 
 def _forbidden_objects(instruction: Instruction, text: str) -> str | None:

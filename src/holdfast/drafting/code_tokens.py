@@ -351,7 +351,7 @@ def _literal(text: str, end: str = "") -> str | None:
     pieces = _METAVARIABLE.split(text)
     if len(pieces) > 1 and not any(re.search(r"\w", piece) for piece in pieces):
         return None
-    body = r"\w+".join(map(_escaped, pieces))
+    body = r"\w+".join(map(_escape, pieces))
     if "." in text:
         body = body.replace(r"\*", r"\w*")
     before = r"(?<![\w$])" if re.match(r"\w", text) else ""
@@ -359,6 +359,6 @@ def _literal(text: str, end: str = "") -> str | None:
     return f"{before}{body}{after}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """The pattern of a text, with or without spaces around `=`."""
     return re.sub(r"\\ =(?:\\ )?", r"\\s*=\\s*", re.escape(text)).replace(r"\ ", r"\s+")

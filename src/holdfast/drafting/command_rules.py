@@ -22,7 +22,7 @@ from holdfast.drafting.forms import (
     OBJECTS,
     TAIL,
     any_words,
-    forbidden,
+    forbid,
     forms,
     one_of,
     whole_match,
@@ -69,7 +69,7 @@ _BARE_COMMAND = forms(
 )
 _THINGS_OF_TOOLS = re.compile(r" (?:hooks?|commands?|operations?|packages?|history|state|files?)\b")
 
-_STARTING_SERVERS = forbidden(
+_STARTING_SERVERS = forbid(
     {
         "start the dev server": (
             rf"(?:start|run|launch) (?:the |a |any )?(?:local )?dev(?:elopment)? servers?{TAIL}"
@@ -134,9 +134,9 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
     """Reads "never run `git push --force`"."""
     if match := whole_match(_NEVER_RUN, clause.text):
         commands = commands_in(match["commands"])
-        return not_run(commands) if commands else []
+        return forbid_commands(commands) if commands else []
     if _STARTING_SERVERS.match(clause.text, clause.is_prohibited):
-        return not_matched(_SERVERS)
+        return forbid_matches(_SERVERS)
     instruction = instruction_of(clause.text, clause.is_prohibited)
     if (
         instruction is None
@@ -145,17 +145,17 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
         or not instruction.has_only("for", "to")
     ):
         return []
-    if managers := _managers_not_used(instruction):
+    if managers := _forbid_installs(instruction):
         return managers
     purpose = instruction.behind("for") or "this project"
     if not instruction.has_only("for") or not _IN_THIS_PROJECT.fullmatch(purpose):
         return []
     script = _SCRIPT.fullmatch(instruction.object)
     if script and "run" in instruction.verbs:
-        return not_matched(rf"(?:npm|pnpm|yarn|bun)(?: run)? {re.escape(script[1])}(?!\S)")
+        return forbid_matches(rf"(?:npm|pnpm|yarn|bun)(?: run)? {re.escape(script[1])}(?!\S)")
     is_run = instruction.does(("run", "execute"))
     commands = _forbidden_commands(instruction.object, is_run=is_run)
-    return not_run(commands) if commands else []
+    return forbid_commands(commands) if commands else []
 
 
 def _forbidden_commands(text: str, *, is_run: bool) -> list[str] | None:
@@ -176,7 +176,7 @@ def _forbidden_commands(text: str, *, is_run: bool) -> list[str] | None:
     return None
 
 
-def _managers_not_used(instruction: Instruction) -> list[Draft]:
+def _forbid_installs(instruction: Instruction) -> list[Draft]:
     """Reads "never use npm or yarn to install packages"; whatever else they do is allowed."""
     if not (instruction.has_only("for") or instruction.has_only("to")):
         return []
@@ -185,7 +185,7 @@ def _managers_not_used(instruction: Instruction) -> list[Draft]:
     if match is None or not _OF_INSTALLS.fullmatch(purpose):
         return []
     installs = all_or_none([installs_of(name) for name, _ in names_in(match["commands"])])
-    return not_matched(any_of(installs)) if installs else []
+    return forbid_matches(any_of(installs)) if installs else []
 
 
 def command_item_rule(clause: Clause) -> list[Draft]:
@@ -199,7 +199,7 @@ def command_item_rule(clause: Clause) -> list[Draft]:
     under = clause.statement.under
     heading = re.split(r" [—–-] ", under[-1])[0] if under else ""
     is_banned = any(whole_match(_RUN_NO_SUCH, piece.strip(" .!")) for piece in others)
-    return not_run([code[1]]) if is_banned or _RUN_NONE.search(heading) else []
+    return forbid_commands([code[1]]) if is_banned or _RUN_NONE.search(heading) else []
 
 
 def option_rule(clause: Clause) -> list[Draft]:
@@ -233,11 +233,11 @@ def _may_be_run(code: str) -> bool:
     return (" " in code or is_script is not None) and is_runnable(code)
 
 
-def not_run(commands: Sequence[str]) -> list[Draft]:
+def forbid_commands(commands: Sequence[str]) -> list[Draft]:
     """Forbids some commands."""
-    return not_matched(any_of(map(command_pattern, commands)))
+    return forbid_matches(any_of(map(command_pattern, commands)))
 
 
-def not_matched(pattern: str) -> list[Draft]:
+def forbid_matches(pattern: str) -> list[Draft]:
     """Forbids the commands that a pattern matches."""
     return [Draft("command", "prohibition", {"name": "command_not_run", "command": pattern})]

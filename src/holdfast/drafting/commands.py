@@ -131,7 +131,7 @@ def command_pattern(text: str) -> str:
         return f"(?:python3? -m )?pip3?{_pattern_behind(rest, ('pip',)) or _ENDS}"
     if program == "python" and not rest:
         return f"python3?{_ENDS}"
-    return _escaped(program) + (_pattern_behind(rest, (program,)) or _ENDS)
+    return _escape(program) + (_pattern_behind(rest, (program,)) or _ENDS)
 
 
 def pattern_without_option(text: str, option: str) -> str:
@@ -139,13 +139,13 @@ def pattern_without_option(text: str, option: str) -> str:
     pattern = command_pattern(text.rstrip("*"))
     if text.endswith("*"):
         pattern = pattern.removesuffix(_ENDS)
-    return rf"{pattern}(?!.* {_escaped(option)}(?:=|{_ENDS}))"
+    return rf"{pattern}(?!.* {_escape(option)}(?:=|{_ENDS}))"
 
 
 def required_pattern(text: str) -> str:
     """The pattern of a command that has to be run, by itself or by a runner such as `uv run`."""
     words = _words(text)
-    pattern = "".join(f" {_escaped(word)}" for word in words).strip() + _ENDS
+    pattern = "".join(f" {_escape(word)}" for word in words).strip() + _ENDS
     is_tool_alone = (
         words[0] not in _RUN_PROJECTS and re.fullmatch(r"[a-z][\w-]*", words[0]) is not None
     )
@@ -158,9 +158,9 @@ def _pattern_behind(words: Sequence[str], before: tuple[str, ...]) -> str:
         return ""
     flags = [word.startswith("-") and word != "--" for word in words]
     if any(flags) and not all(flags[flags.index(True) :]):  # an option with an argument
-        return "".join(f" {_escaped(word)}" for word in words) + _ENDS
+        return "".join(f" {_escape(word)}" for word in words) + _ENDS
     positional = [word for word, is_flag in zip(words, flags, strict=True) if not is_flag]
-    pattern = "".join(f" {_escaped(word)}" for word in positional)
+    pattern = "".join(f" {_escape(word)}" for word in positional)
     subcommand = (*before, *positional)
     for option in words[len(positional) :]:
         pattern += _pattern_of_option(option, subcommand[0], subcommand[-1])
@@ -175,10 +175,10 @@ def _pattern_of_option(option: str, program: str, subcommand: str) -> str:
     if letters and program == "rm":
         patterns = (_OPTIONS_OF_RM.get(x, rf"(?=.* -\w*{x})") for x in letters[1])
         return "".join(patterns)
-    return rf"(?=.* {_escaped(option)}(?:=|{_ENDS}))"
+    return rf"(?=.* {_escape(option)}(?:=|{_ENDS}))"
 
 
-def _escaped(word: str) -> str:
+def _escape(word: str) -> str:
     """The pattern of a word of a command, without quotation marks around it."""
     quoted = re.fullmatch(r"([\"'])(.*)\1", word)
     return re.escape(quoted[2] if quoted else word).replace("\\-", "-").replace("\\/", "/")

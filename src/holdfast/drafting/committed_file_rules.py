@@ -9,7 +9,7 @@ from holdfast.drafting.forms import (
     NEVER,
     TAIL,
     any_words,
-    forbidden,
+    forbid,
     forms,
     one_of,
     whole_match,
@@ -26,7 +26,7 @@ _BEFORE_FILES = "(?:{} ?)*".format(
     )
 )
 _FILES = r"(?: files?| director(?:y|ies)| folders?)?"
-_COMMITTING = forbidden(
+_COMMITTING = forbid(
     {
         "commit secrets or `.env` files, or anything alike": (
             rf"{_COMMIT} {_BEFORE_FILES}(?P<files>{CODES}|\.env){_FILES}"

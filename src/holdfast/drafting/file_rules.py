@@ -14,7 +14,7 @@ from holdfast.drafting.forms import (
     TAIL,
     any_words,
     first_match,
-    forbidden,
+    forbid,
     forms,
     one_of,
     whole_match,
@@ -45,7 +45,7 @@ _EDITS = (
     rf"(?:delete or |rename or |move or |create or |add or )?{_EDIT}(?:(?:,? or |, |/){_EDIT})*"
     r"(?:,? or (?:delete|remove|rename|move|regenerate|reformat))?\b"
 )
-_EDITING = forbidden(
+_EDITING = forbid(
     {
         "edit any generated files in `vendor/` by hand": (
             rf"{_EDITS}{_THE}{_THE_FILES}(?P<files>{CODES}|{OBJECTS})"

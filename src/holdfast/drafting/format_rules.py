@@ -129,7 +129,7 @@ def _json(clause: BotClause) -> Spec | None:
     if _PART_OF_REPLY.match(rest):
         return None
     if keys := first_match(_KEYS, rest):
-        quoted = clause.quoted(keys["quotes"])
+        quoted = clause.quotations_in(keys["quotes"])
         if all(re.fullmatch(r"[\w-]+", key) for key in quoted):
             return {"name": "json_object", "keys": quoted}
     if match["object"]:

@@ -98,7 +98,7 @@ class ForbiddenAct:
         return whole_match(self.behind_never + (self.below if prohibits else ()), clause)
 
 
-def forbidden(
+def forbid(
     acts: Mapping[str, str], never: str = f"{any_words('always', 'please')}{NEVER} "
 ) -> ForbiddenAct:
     """The ways to forbid an act, from a pattern of the act for each example of it.

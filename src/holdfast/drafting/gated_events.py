@@ -71,7 +71,7 @@ OPTIONAL = re.compile(r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|
 MAX_STEP_COMMANDS = 8  # a code block with more commands is a script rather than a list of steps
 
 
-def gates(commands: Iterable[str], then: str) -> list[Draft]:
+def require_before(commands: Iterable[str], then: str) -> list[Draft]:
     """Requires each command before another one, with one rule per command; [] if one may not be a
     command.
 
@@ -90,12 +90,12 @@ def gates(commands: Iterable[str], then: str) -> list[Draft]:
     ]
 
 
-def gates_in(codes: str, then: str) -> list[Draft]:
-    """As `gates`, for a list of code spans; [] if any one of them is enough."""
-    return [] if joined_by_or(codes) else gates(codes_in(codes), then)
+def require_all_before(codes: str, then: str) -> list[Draft]:
+    """As `require_before`, for a list of code spans; [] if any one of them is enough."""
+    return [] if offers_choice(codes) else require_before(codes_in(codes), then)
 
 
-def joined_by_or(codes: str) -> bool:
+def offers_choice(codes: str) -> bool:
     """Whether a list of code spans offers a choice: "`make lint` or `make check`"."""
     return re.search(r"`,? or `", codes) is not None
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.drafting.clauses import Clause, codes_in
-from holdfast.drafting.command_rules import not_matched, not_run
+from holdfast.drafting.command_rules import forbid_commands, forbid_matches
 from holdfast.drafting.commands import any_of, command_pattern
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
@@ -15,7 +15,7 @@ from holdfast.drafting.forms import (
     TAIL,
     ForbiddenAct,
     any_words,
-    forbidden,
+    forbid,
     forms,
     whole_match,
 )
@@ -24,7 +24,7 @@ from holdfast.drafting.instructions import is_imperative
 # --- Branches that are not pushed to
 
 _BRANCHES = r"(?P<branches>`?[\w./-]+`?(?:(?: or |, |/)`?[\w./-]+`?)*)(?: branch(?:es)?)?"
-_PUSHING = forbidden(
+_PUSHING = forbid(
     {
         "push commits directly to the `main` branch": (
             r"(?:directly )?(?:commit (?:or|and) push|push)(?: directly)?"
@@ -95,7 +95,7 @@ class _Act(NamedTuple):
 
 
 def _act(example: str, pattern: str, *commands: str) -> _Act:
-    return _Act(forbidden({example: f"{pattern}{TAIL}"}, rf"{_WHEN_PUSHING}{NEVER} "), commands)
+    return _Act(forbid({example: f"{pattern}{TAIL}"}, rf"{_WHEN_PUSHING}{NEVER} "), commands)
 
 
 _FORCED = ("git push --force", "git push --force-with-lease")
@@ -167,7 +167,7 @@ def push_rule(clause: Clause) -> list[Draft]:
     names = re.split(r" or |, |/(?=main|master)", match["branches"].replace("`", ""))
     if not all(name in _USUAL_BRANCHES or f"`{name}`" in clause.text for name in names):
         return []
-    return not_matched("git push" + _pushed_to(any_of(map(re.escape, names))))
+    return forbid_matches("git push" + _pushed_to(any_of(map(re.escape, names))))
 
 
 def _match_instead_of_pushing(clause: Clause) -> re.Match[str] | None:
@@ -211,12 +211,12 @@ def _branch_names(examples: Sequence[str]) -> list[Draft]:
     if any(map(_ANY_WORD.fullmatch, firsts)):
         begins = r"[\w.-]+/"
     else:
-        begins = any_of(map(_escaped, firsts)) + "/"
+        begins = any_of(map(_escape, firsts)) + "/"
     spec = {"name": "command_not_run", "command": rf"{_NEW_BRANCH}(?!{begins}|{_NO_NAME})\S"}
     return [Draft("command", "requirement", spec)]
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     return re.escape(name).replace(r"\-", "-")
 
 
@@ -228,7 +228,7 @@ def git_act_rule(clause: Clause) -> list[Draft]:
     forced = _FORCED[:1] if "--force-with-lease" in clause.statement.text else _FORCED
     for act, commands in _ACTS:
         if act.match(clause.text, clause.is_prohibited):
-            return not_run(forced if commands == _FORCED else commands)
+            return forbid_commands(forced if commands == _FORCED else commands)
     if match := _FORCED_TO.match(clause.text, clause.is_prohibited):
-        return not_matched(any_of(map(command_pattern, forced)) + _pushed_to(match["branch"]))
+        return forbid_matches(any_of(map(command_pattern, forced)) + _pushed_to(match["branch"]))
     return []

@@ -94,7 +94,7 @@ def identity_rules(clause: BotClause) -> list[Draft]:
         if match is None or _AT_TIMES.match(clause.text[match.end() :]):
             continue
         if not _ROLES.search(_SUFFIX.sub("", match["name"])):
-            (name,) = clause.quoted(match["name"]) or (match["name"],)
+            (name,) = clause.quotations_in(match["name"]) or (match["name"],)
             spec = _says_name(name.strip(" ,."))
             return [Draft("identity", "requirement", spec, {"user": _ASKS_FOR_NAME}, _QUESTIONS)]
     return []

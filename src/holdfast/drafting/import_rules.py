@@ -3,7 +3,7 @@
 import re
 
 from holdfast.drafting.clauses import Clause, all_or_none, codes_in
-from holdfast.drafting.code_files import files_of_places, not_written
+from holdfast.drafting.code_files import files_of_places, forbid_code
 from holdfast.drafting.code_tokens import INLINE_IMPORT, SCRIPT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODES, forms, one_of, whole_match
@@ -108,7 +108,7 @@ def import_rule(clause: Clause) -> list[Draft]:
     if objects is None or files is None:
         return []
     tokens = _tokens(objects, instruction)
-    return not_written(tokens, files, clause.statement) if tokens else []
+    return forbid_code(tokens, files, clause.statement) if tokens else []
 
 
 def _is_about_imports(instruction: Instruction) -> bool:
@@ -181,18 +181,18 @@ def module_token(code: str) -> CodeToken | None:
     if library := library_token(module["name"]):
         return library
     if module["quote"] or "/" in module["name"]:  # also in the import lists of Go
-        name = f"(?:[\\w.@~-]+/)*{_escaped(module['name'])}"
+        name = f"(?:[\\w.@~-]+/)*{_escape(module['name'])}"
         return CodeToken(f"{_QUOTES}{name}[\"'/]", _ANY_CODE)
-    by_name = rf"^\s*(?:import|from|use|using)\s+{_escaped(module['name'])}\b"
+    by_name = rf"^\s*(?:import|from|use|using)\s+{_escape(module['name'])}\b"
     return CodeToken(f"{_script_import(module['name'])}|{by_name}", _ANY_CODE)
 
 
 def _script_import(module: str) -> str:
     """The pattern of an import of a module, or of a part of it, in JavaScript and TypeScript."""
-    return rf"(?:\bfrom|\bimport|\b(?:require|import)\()\s*{_QUOTES}{_escaped(module)}[\"'/]"
+    return rf"(?:\bfrom|\bimport|\b(?:require|import)\()\s*{_QUOTES}{_escape(module)}[\"'/]"
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     return re.escape(name).replace(r"\-", "-")
 
 
@@ -204,4 +204,4 @@ def import_place_rule(clause: Clause) -> list[Draft]:
         return []
     if _NOT_PYTHON.search(clause.statement.context):
         return []
-    return not_written([_BELOW_TOP], [], clause.statement)
+    return forbid_code([_BELOW_TOP], [], clause.statement)

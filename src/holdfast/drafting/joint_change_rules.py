@@ -77,13 +77,13 @@ def joint_change_rule(clause: Clause) -> list[Draft]:
     if match := whole_match(_WITH_EVERY_CHANGE, clause.text):
         name = match["also"].strip("`")
         glob = path_glob("CHANGELOG.md" if name.lower() == "changelog" else name)
-        return [_changes_together(["*"], [glob])] if glob else []
+        return [_require_together(["*"], [glob])] if glob else []
     for match in filter(None, (way.pattern.fullmatch(clause.text) for way in _WITH_A_CHANGE)):
         groups = match.groupdict("")
         changed = globs_of_change(groups["changed"] or groups.get("changed2", ""))
         also = globs_of_change(groups["also"])
         if changed and also:
-            return [_changes_together(changed, also)]
+            return [_require_together(changed, also)]
     return _in_sync(clause.text)
 
 
@@ -99,11 +99,11 @@ def _in_sync(text: str) -> list[Draft]:
     if not first or not second:
         return []
     if " with " in text:
-        return [_changes_together(second, first)]
-    return [_changes_together(first, second), _changes_together(second, first)]
+        return [_require_together(second, first)]
+    return [_require_together(first, second), _require_together(second, first)]
 
 
-def _changes_together(changed: Sequence[str], also: Sequence[str]) -> Draft:
+def _require_together(changed: Sequence[str], also: Sequence[str]) -> Draft:
     """Requires that a change of some files comes with a change of others."""
     spec = {
         "name": "changes_together",

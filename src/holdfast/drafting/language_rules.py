@@ -249,7 +249,7 @@ def _form_of_address(clause: BotClause) -> list[Draft]:
 
     def unmask_word(mark: re.Match[str]) -> str:
         """The quotation behind a mark, if it is a single word; otherwise the mark."""
-        (quote,) = clause.quoted(mark[0])
+        (quote,) = clause.quotations_in(mark[0])
         return quote if " " not in quote else mark[0]
 
     text = re.sub(QUOTE, unmask_word, clause.text)

@@ -235,14 +235,14 @@ def _read_by(
     all; [] if it finds none.
     """
     drafts: list[Draft] = []
-    read: list[str] = []
+    read_texts: list[str] = []
     for clause in clauses:
-        if any(clause.text in whole for whole in read):
+        if any(clause.text in whole for whole in read_texts):
             continue  # a part of a clause that was read as a whole
         rules = reader(clause)
         if not rules:
             continue
-        read.append(clause.text)
+        read_texts.append(clause.text)
         if not _reads_conditions(reader, statement):
             return CONDITIONAL
         others = [text for text in clause.others if not reader(replace(clause, text=text))]
@@ -263,8 +263,8 @@ def _reads_conditions(reader: Reader, statement: Statement) -> bool:
         if not UNCONDITIONAL.search(name) and _CONDITION.search(name)
     ]
     if reader is run_after_rule:  # reads a heading such as "When you change `api/`, run:"
-        read = statement.under[-1:]
-        conditions = [name for name in conditions if name not in read or not heads_commands(name)]
+        nearest = statement.under[-1:]
+        conditions = [n for n in conditions if n not in nearest or not heads_commands(n)]
     if reader is protected_file_rule:
         conditions = [name for name in conditions if not _WHEN_EDITING.fullmatch(name)]
     label = statement.label

@@ -62,7 +62,7 @@ _NEVER_WITHOUT = re.compile(
 _BOUNDARY = re.compile(r"([,;:]| but (?!also)| and (?!/))")
 
 
-def affirmed(rules_of: RulesOf, clause: BotClause) -> list[Draft]:
+def keep_affirmed(rules_of: RulesOf, clause: BotClause) -> list[Draft]:
     """The rules that a reader finds in a clause, without those whose opposite the clause states."""
     rules = rules_of(clause)
     if rules and _NEVER_WITHOUT.search(clause.text):

@@ -17,9 +17,9 @@ from holdfast.drafting.gated_events import (
     PLEASE_RUN,
     WHENEVER_CODE_CHANGES,
     command_of,
-    gates,
-    gates_in,
-    joined_by_or,
+    require_before,
+    require_all_before,
+    offers_choice,
 )
 from holdfast.drafting.rules_file import Statement
 
@@ -105,7 +105,7 @@ def _labelled_before(clause: Clause) -> list[Draft]:
     label = whole_match(_LABEL_BEFORE + _CHECKLISTS, name)
     if label is None or not whole_match(_COMMANDS_ALONE, clause.text):
         return []
-    return gates_in(clause.text, command_of(label["event"]))
+    return require_all_before(clause.text, command_of(label["event"]))
 
 
 def _below_before(clause: Clause) -> list[Draft]:
@@ -117,18 +117,18 @@ def _below_before(clause: Clause) -> list[Draft]:
     then = command_of(heading["event"])
     tool = whole_match(_TOOL_ITEM, clause.text)
     if tool and (is_tool(tool["tool"]) or tool["tool"] == "pre-commit"):
-        return gates([tool["tool"]], then)
+        return require_before([tool["tool"]], then)
     item = whole_match(_ITEM, clause.text)
     if item is None or re.match(r"(?:if|when|for)\b", statement.label, re.I):
         return []
     if OPTIONAL.search(f"{statement.label} {statement.text}"):
         return []
-    if _NO_STEP.search(item["head"]) or joined_by_or(item["codes"]):
+    if _NO_STEP.search(item["head"]) or offers_choice(item["codes"]):
         return []
     codes = codes_in(item["codes"])
     if not all(is_command(part) for code in codes for part in parts_of(code)):
         return []
-    return gates(codes, then)
+    return require_before(codes, then)
 
 
 def _block_before(clause: Clause) -> list[Draft]:
@@ -152,7 +152,7 @@ def _steps(block: Sequence[str], event: str) -> list[Draft]:
         commands += parts_of(line)
     if not 1 <= len(commands) <= MAX_STEP_COMMANDS:
         return []
-    return gates(commands, command_of(event))
+    return require_before(commands, command_of(event))
 
 
 def _joined_lines(block: Sequence[str]) -> list[str]:

@@ -12,8 +12,8 @@ from holdfast.drafting.gated_events import (
     PLEASE,
     PLEASE_RUN,
     command_of,
-    gates,
-    gates_in,
+    require_before,
+    require_all_before,
 )
 from holdfast.drafting.order_list_rules import listed_gates
 
@@ -128,12 +128,12 @@ def run_before_rule(clause: Clause) -> list[Draft]:
         return []
     text = _AFTER_CHANGES.sub("", re.sub(r"\bprior to\b", "before", clause.text, flags=re.I))
     if match := whole_match(_PRE_COMMIT, text):
-        return gates(["pre-commit run"], command_of(match["event"]))
+        return require_before(["pre-commit run"], command_of(match["event"]))
     match = whole_match(_BARE_TOOL, text)
     if match and is_command(match["tool"]):
-        return gates([match["tool"]], command_of(match["event"]))
+        return require_before([match["tool"]], command_of(match["event"]))
     if match := whole_match(_GATES, _CODES_IN_BRACKETS.sub(r": \1", text)):
-        return gates_in(match["codes"], command_of(match["event"]))
+        return require_all_before(match["codes"], command_of(match["event"]))
     return _before_a_command(text) or listed_gates(replace(clause, text=text))
 
 
@@ -143,4 +143,4 @@ def _before_a_command(text: str) -> list[Draft]:
     then = match["then"].strip("`") if match else ""
     if match is None or not is_command(then):
         return []
-    return gates_in(match["codes"], required_pattern(then))
+    return require_all_before(match["codes"], required_pattern(then))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from holdfast.drafting.clauses import Clause
-from holdfast.drafting.command_rules import commands_in, not_run
+from holdfast.drafting.command_rules import commands_in, forbid_commands
 from holdfast.drafting.commands import any_of, command_pattern, managers_beside, other_installs
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
@@ -104,16 +104,16 @@ def replacement_rule(clause: Clause) -> list[Draft]:
     pairs = _PAIRS.findall(clause.text)
     if len(pairs) > 1:  # "`fd` instead of `find` and `rg` instead of `grep`"
         commands = commands_in(", ".join(pairs))
-        return not_run(commands) if commands else []
+        return forbid_commands(commands) if commands else []
     if match := whole_match(_ANY_VERB_NOT, clause.text):  # "stage files by name, not `git add -A`"
         commands = commands_in(match["commands"])
         if commands and all(" " in command for command in commands):
-            return not_run(commands)
+            return forbid_commands(commands)
     text = re.sub(r"^uses ", "use ", clause.text, flags=re.I)
     text = re.sub(r"(?<=[`\w]) (?:only|exclusively)(?=[, ])", "", text)
     instruction = instruction_of(text)
     commands = _replaced_commands(instruction) if instruction else None
-    return not_run(commands) if commands else []
+    return forbid_commands(commands) if commands else []
 
 
 def _replaced_commands(instruction: Instruction) -> list[str] | None:
@@ -149,7 +149,7 @@ def preference_rule(clause: Clause) -> list[Draft]:
     match = whole_match(_PREFERRED_MANAGER, clause.text)
     match = match or _PREFERRED_OVER.match(clause.statement.text)
     if match and (others := managers_beside(match["name"].lower())):
-        return _prefers([match["name"].lower()], others)
+        return _prefer([match["name"].lower()], others)
     instruction = instruction_of(clause.text)
     if instruction is None or instruction.modality is not Modality.PREFER:
         return []
@@ -162,7 +162,7 @@ def preference_rule(clause: Clause) -> list[Draft]:
     )
     if not use or not rather_than or set(use) & set(rather_than):
         return []
-    return _prefers(use, rather_than)
+    return _prefer(use, rather_than)
 
 
 def _commands_of_list(text: str) -> list[str] | None:
@@ -171,7 +171,7 @@ def _commands_of_list(text: str) -> list[str] | None:
     return commands_in(match["commands"]) if match else None
 
 
-def _prefers(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
+def _prefer(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
     """Requires some commands rather than others."""
     spec = {
         "name": "prefers",

@@ -191,17 +191,17 @@ def pr_title_rule(clause: Clause) -> list[Draft]:
     is_labelled = _is_about_titles(clause.statement)
     is_about_titles = is_labelled or _NAMES_TITLE.search(text) is not None
     if is_about_titles and whole_match(_CONVENTIONAL_TITLES, text):
-        return _required(title=conventional_pattern(clause.statement.text))
+        return _require(title=conventional_pattern(clause.statement.text))
     if match := whole_match(_TITLE_START, text):
         start = match["code"] or match["quoted"]
-        return [] if "<" in start else _required(title=rf"\A{re.escape(start)}")
+        return [] if "<" in start else _require(title=rf"\A{re.escape(start)}")
     if match := whole_match(_TITLE_LENGTH, text):
-        return _required(title=rf"\A.{{1,{match['count']}}}\Z")
+        return _require(title=rf"\A.{{1,{match['count']}}}\Z")
     if is_about_titles and whole_match(_LOWER_CASE_TITLE, text):
-        return _required(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")
+        return _require(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")
     match = whole_match(_TITLE_SHAPE + (_SHAPE_ALONE if is_labelled else ()), text)
     pattern = message_shape(match["shape"]) if match else None
-    return _required(title=pattern) if pattern else []
+    return _require(title=pattern) if pattern else []
 
 
 def _is_about_titles(statement: Statement) -> bool:
@@ -220,48 +220,48 @@ def pr_state_rule(clause: Clause) -> list[Draft]:
     if match and not _NO_BRANCH.match(match["base"]):
         base = match["base"]
         is_branch = f"`{base}`" in clause.text or base in _USUAL_BRANCHES
-        return _required(base=rf"\A{re.escape(base)}\Z") if is_branch else []
+        return _require(base=rf"\A{re.escape(base)}\Z") if is_branch else []
     if whole_match(_DRAFTS, clause.text):
-        return _required(draft=True)
-    return _prohibited(draft=False) if whole_match(_NO_DRAFTS, clause.text) else []
+        return _require(draft=True)
+    return _forbid(draft=False) if whole_match(_NO_DRAFTS, clause.text) else []
 
 
 def pr_body_rule(clause: Clause) -> list[Draft]:
     """Reads "include `Fixes #` in the PR body" and "PR descriptions must have the sections ..."."""
     text = clause.text
     if unwanted := whole_match(_NOT_IN_BODY, text):
-        return _without(unwanted["texts"])
+        return _forbid_texts(unwanted["texts"])
     if clause.is_prohibited:
         return []
     match = whole_match(_LABEL_INCLUDED, text)
     if match and match["code"] and match["code"].endswith(":"):
-        return _required(body=rf"(?m)^\W*{re.escape(match['code'])}")
+        return _require(body=rf"(?m)^\W*{re.escape(match['code'])}")
     if match := whole_match(_TEXT_ADDED, text):
         line = _EXAMPLE.split(match["code"] or match["quoted"])[0].strip()
-        return _required(body=re.escape(line)) if len(line) >= _MIN_CHARACTERS else []
+        return _require(body=re.escape(line)) if len(line) >= _MIN_CHARACTERS else []
     match = whole_match(_SECTIONS_INCLUDED, text)
     above = (clause.statement.label, *clause.statement.under[-1:])
     is_labelled = any(map(_BODY_LABEL.search, above))
     if match and (is_labelled or "section" in text.lower() or "#" in text):
         names = _SECTION_NAME.findall(match["sections"])
-        return _required(sections=names) if names else []
+        return _require(sections=names) if names else []
     return []
 
 
-def _without(quotations: str) -> list[Draft]:
+def _forbid_texts(quotations: str) -> list[Draft]:
     """Forbids the quoted texts in every body; [] if there is more than quotations."""
     words = _QUOTATION.findall(quotations)
     rest = _BETWEEN_QUOTATIONS.sub(" ", quotations).strip()
     if not words or rest not in ("", "section", "heading", "headings"):
         return []
-    return _prohibited(body=rf"(?si)\A(?!.*(?:{'|'.join(map(re.escape, words))}))")
+    return _forbid(body=rf"(?si)\A(?!.*(?:{'|'.join(map(re.escape, words))}))")
 
 
-def _required(**arguments: object) -> list[Draft]:
+def _require(**arguments: object) -> list[Draft]:
     """Requires pull requests to be as these arguments of the measure say."""
     return [Draft("commit", "requirement", {"name": "pull_request", **arguments})]
 
 
-def _prohibited(**arguments: object) -> list[Draft]:
-    """As `_required`, for a rule that forbids the contrary."""
+def _forbid(**arguments: object) -> list[Draft]:
+    """As `_require`, for a rule that forbids the contrary."""
     return [Draft("commit", "prohibition", {"name": "pull_request", **arguments})]

@@ -203,11 +203,11 @@ def reply_prohibitions(clause: BotClause) -> list[Draft]:
     drafts = [*_languages(clause.text), *_edges(clause), *_formats(clause.text)]
     for ways, kind, spec in _FORBIDDEN_SPECS:
         if _match(ways, clause.text):
-            drafts.append(_never(kind, spec))
+            drafts.append(_forbid(kind, spec))
     return drafts
 
 
-def _never(kind: RuleKind, spec: Spec) -> Draft:
+def _forbid(kind: RuleKind, spec: Spec) -> Draft:
     """Forbids the replies that a measure finds."""
     return Draft(kind, "prohibition", {"name": "never", "measure": spec})
 
@@ -229,21 +229,21 @@ def _languages(text: str) -> list[Draft]:
     match = _match(_NOT_IN, text)
     names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
     specs = ({"name": "language", "code": CODES[name.lower()]} for name in names)
-    return [_never("language", spec) for spec in specs]
+    return [_forbid("language", spec) for spec in specs]
 
 
 def _formats(text: str) -> list[Draft]:
     """Reads "never reply in JSON or XML"."""
     match = _match(_NOT_AS, text)
     names = re.findall(one_of(*_FORMATS), match["formats"], re.I) if match else []
-    return [_never("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]
+    return [_forbid("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]
 
 
 def _edges(clause: BotClause) -> list[Draft]:
     """Reads "never begin a reply with ⟪0⟫", and "never end a reply with a question"."""
     last = _match(_NO_QUESTION_LAST, clause.text)
     if last and not _NOT_EVERY.search(last[0]):
-        return [_never("closing", {"name": "asks_back"})]
+        return [_forbid("closing", {"name": "asks_back"})]
     drafts: list[Draft] = []
     edges: tuple[tuple[Forms, RuleKind], ...] = ((_NOT_FIRST, "opening"), (_NOT_LAST, "closing"))
     for ways, kind in edges:
@@ -254,11 +254,11 @@ def _edges(clause: BotClause) -> list[Draft]:
             continue
         if _NOT_OF_REPLIES.search(re.sub(REPLY, "", match[0][: match.start("quotes")])):
             continue
-        for quote in clause.quoted(match["quotes"]):
+        for quote in clause.quotations_in(match["quotes"]):
             words = quote.strip().strip(".,:;!?…").strip()
             if not re.search(r"\w", words) or _PLACEHOLDER.search(words):
                 return []
-            drafts.append(_never(kind, _edge_spec(words, opens=kind == "opening")))
+            drafts.append(_forbid(kind, _edge_spec(words, opens=kind == "opening")))
     return drafts
 
 

@@ -62,14 +62,14 @@ def _lines_of_rules(file: DraftedFile) -> Iterator[str]:
     previous: Statement | None = None
     for line in file.lines:
         if not isinstance(line, DraftedRule):
-            yield f"      # {_numbered(line.statement)} ({line.why.reason})"
+            yield f"      # {_numbered_line(line.statement)} ({line.why.reason})"
             if line.why == NEEDS_A_JUDGE:
                 yield from _judge_lines(line.statement, ids, file.probes)
             continue
         if line.statement is not previous:  # a line may state several rules
             model = line.draft.proposed_by
             proposed = f" (proposed by {model}: check that it says this)" if model else ""
-            yield f"      # {_numbered(line.statement)}{proposed}"
+            yield f"      # {_numbered_line(line.statement)}{proposed}"
             previous = line.statement
         yield from _rule_lines(line, file.probes)
 
@@ -80,7 +80,7 @@ def _slug(path: Path) -> str:
     return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-") or "rules"
 
 
-def _numbered(statement: Statement) -> str:
+def _numbered_line(statement: Statement) -> str:
     return f"line {statement.line}: {sentence_of(statement)}"
 
 

@@ -3,10 +3,10 @@
 import re
 
 from holdfast.drafting.clauses import Clause
-from holdfast.drafting.code_files import not_written
+from holdfast.drafting.code_files import forbid_code
 from holdfast.drafting.code_tokens import DOCUMENTS, CodeToken
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import TAIL, any_words, forbidden, one_of
+from holdfast.drafting.forms import TAIL, any_words, forbid, one_of
 
 _OF_TYPES = r"@ts-(?:ignore|expect-error|nocheck)\b|#\s*type:\s*ignore\b"
 _OF_PYTHON_LINTERS = r"#\s*(?:ruff:\s*)?noqa\b"
@@ -42,7 +42,7 @@ _FINDINGS = one_of(
     *("failures?", "issues?"),
 )
 _SILENCE = one_of(*"suppress disable silence bypass".split(), "turn off")
-_SILENCING = forbidden(
+_SILENCING = forbid(
     {
         "suppress ESLint warnings": (
             rf"{_SILENCE}(?: (?:or|and) {_SILENCE})? {any_words('the', 'any', 'all')}{_TOOL}"
@@ -62,4 +62,4 @@ def suppression_rule(clause: Clause) -> list[Draft]:
         return []
     tool = match["tool"].lower()
     pattern = next(look for name, look in _TOOLS.items() if re.fullmatch(name, tool))
-    return not_written([CodeToken(pattern, ("*", DOCUMENTS))], [], clause.statement)
+    return forbid_code([CodeToken(pattern, ("*", DOCUMENTS))], [], clause.statement)

@@ -243,7 +243,12 @@ class _Edge(NamedTuple):
 
 def wording_rules(clause: BotClause) -> list[Draft]:
     """Reads rules about the words with which a reply begins or ends, and that it has or lacks."""
-    return [*_edges(clause), *_names_for_people(clause), *_forbidden(clause), *_included(clause)]
+    return [
+        *_edges(clause),
+        *_names_for_people(clause),
+        *_read_forbidden(clause),
+        *_read_included(clause),
+    ]
 
 
 def _edges(clause: BotClause) -> list[Draft]:
@@ -268,7 +273,7 @@ def _edge(ways: Forms, clause: BotClause) -> _Edge | None:
     match = first_match(ways, clause.text)
     if match is None or _NOT_OF_THE_REPLY.search(clause.text[: match.start()]):
         return None
-    (quote,) = clause.quoted(match["quote"])
+    (quote,) = clause.quotations_in(match["quote"])
     if _PLACEHOLDER.search(quote) and not re.fullmatch(r"\[\w+\]", quote):
         return None
     if _ONCE.search(re.sub(rf"\b{_FIRST}", "", clause.text)):
@@ -293,7 +298,7 @@ def _names_for_people(clause: BotClause) -> list[Draft]:
         if match is None:
             continue
         groups = match.groupdict("")
-        quotes = clause.quoted(groups["quote"] + groups.get("other", ""))
+        quotes = clause.quotations_in(groups["quote"] + groups.get("other", ""))
         text = " or ".join(quotes) or groups.get("names", "")
         words = [word.strip(" .,!") for word in _either_of(text)]
         if any(word.lower() in _FORMS_OF_ADDRESS or _PLACEHOLDER.search(word) for word in words):
@@ -322,7 +327,7 @@ def _contains(word: str) -> Spec:
     return {"name": "contains", "words": [word]}
 
 
-def _forbidden(clause: BotClause) -> list[Draft]:
+def _read_forbidden(clause: BotClause) -> list[Draft]:
     """Reads "never say ⟪0⟫ or ⟪1⟫", "never mention Velox" and "never mention late fees"."""
     words = [word.strip().rstrip(".,!?;:…").rstrip() for word in _forbidden_words(clause)]
     if not words or any(_PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
@@ -336,7 +341,7 @@ def _forbidden_words(clause: BotClause) -> list[str]:
     """The words that a clause forbids; [] if it forbids none."""
     match = first_match(_FORBIDDEN_WORDS, clause.text)
     if match and not _OF_SOMETHING.match(clause.text[match.end() :]):
-        return clause.quoted(match["quotes"])
+        return clause.quotations_in(match["quotes"])
     if match := _NAME.search(clause.text):
         return [match["name"]]
     if match := first_match(_NOT_MENTIONED, clause.text):
@@ -362,11 +367,11 @@ def _one_of_many(plural: str) -> list[str]:
     return [f"{'an' if singular[0] in 'aeiou' else 'a'} {singular}"]
 
 
-def _included(clause: BotClause) -> list[Draft]:
+def _read_included(clause: BotClause) -> list[Draft]:
     """Reads "include the line ⟪0⟫ in every reply"."""
     for form in _INCLUDING:
         if match := form.pattern.search(clause.text):
-            (quote,) = clause.quoted(match["quote"])
+            (quote,) = clause.quotations_in(match["quote"])
             if _PLACEHOLDER.search(quote):
                 continue
             spec = {"name": "contains", "words": [quote.strip(" .,!?")]}
