@@ -2,6 +2,7 @@
 
 A label is a line of `labels.jsonl` in the run's folder, in the form that `holdfast suite test
 --turns` reads. The texts come from the logs, as records have them cut short.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 The model is asked for its rules in a fork of the dialog: it gets what was in the context at the
 breach, and a question in place of the turn's next message. Its answers are kept in the folder of
 the run, so that a later command does not ask again.
+"""
 
 from __future__ import annotations
 
