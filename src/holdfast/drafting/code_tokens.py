@@ -6,6 +6,7 @@ such code. What could as well be an English word is taken for code only beside s
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.drafting.commands import is_command
 from holdfast.drafting.emoji_patterns import EMOJI_SIGNS
@@ -23,6 +24,23 @@ class CodeToken:
 
     pattern: str
     files: tuple[str, ...] = ()
+
+
+class _NamedToken(NamedTuple):
+    """A piece of code whose name in rules files is not its text: "wildcard imports".
+
+    Args:
+        names: what people call it, in words or in backticks.
+        files: as in `CodeToken`.
+    """
+
+    names: tuple[str, ...]
+    pattern: str
+    files: tuple[str, ...]
+
+    @property
+    def token(self) -> CodeToken:
+        return CodeToken(self.pattern, self.files)
 
 
 SCRIPT = ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte}",)
@@ -102,57 +120,57 @@ _DYNAMIC_IMPORT = (
 
 # --- Tables
 
-# names of pieces of code whose pattern is not their text; their pattern; the files that have them
-_TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
-    (("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
-    (("as",), _ASSERTION, _TYPED),
-    (("!",), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
-    (("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED),
-    (("namespace",), r"^\s*(?:export\s+)?(?:declare\s+)?namespace\s+\w", _TYPED),
-    (("var", "var declarations"), r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", SCRIPT),
-    (("eval",), r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)),
-    (("require", "require statements"), r"(?<![\w.])require\(", SCRIPT),
-    (("alert",), r"(?<![\w.])alert\(", SCRIPT),
-    (("debugger",), r"^\s*debugger\b", SCRIPT),
-    (("default export", "default exports"), r"^\s*export\s+default\b|\bas default\b", SCRIPT),
-    (("export default",), r"^\s*export\s+default\b", SCRIPT),
-    (("==",), r"(?<![=!<>])==(?!=)", SCRIPT),
-    (("!=",), r"(?<![=!])!=(?!=)", SCRIPT),
-    (
+
+_TOKENS = (
+    _NamedToken(("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
+    _NamedToken(("as",), _ASSERTION, _TYPED),
+    _NamedToken(("!",), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
+    _NamedToken(("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED),
+    _NamedToken(("namespace",), r"^\s*(?:export\s+)?(?:declare\s+)?namespace\s+\w", _TYPED),
+    _NamedToken(("var", "var declarations"), r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", SCRIPT),
+    _NamedToken(("eval",), r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)),
+    _NamedToken(("require", "require statements"), r"(?<![\w.])require\(", SCRIPT),
+    _NamedToken(("alert",), r"(?<![\w.])alert\(", SCRIPT),
+    _NamedToken(("debugger",), r"^\s*debugger\b", SCRIPT),
+    _NamedToken(("default export", "default exports"), r"^\s*export\s+default\b|\bas default\b", SCRIPT),
+    _NamedToken(("export default",), r"^\s*export\s+default\b", SCRIPT),
+    _NamedToken(("==",), r"(?<![=!<>])==(?!=)", SCRIPT),
+    _NamedToken(("!=",), r"(?<![=!])!=(?!=)", SCRIPT),
+    _NamedToken(
         ("inline styles", "inline style attributes", "inline css"),
         r"\bstyle=(?:[\"']|\{\{)",
         (_MARKUP,),
     ),
-    (
+    _NamedToken(
         ("class components", "class-based components"),
         r"\bextends\s+(?:React\.)?(?:Pure)?Component\b",
         SCRIPT,
     ),
-    (("innerHTML",), r"\.innerHTML\b", SCRIPT),
-    (("print", "print statements"), r"(?<![\w.])print\(", ()),
-    (
+    _NamedToken(("innerHTML",), r"\.innerHTML\b", SCRIPT),
+    _NamedToken(("print", "print statements"), r"(?<![\w.])print\(", ()),
+    _NamedToken(
         ("except", "except:", "bare except", "bare except clauses", "bare excepts"),
         r"^\s*except\s*:",
         ("*.py",),
     ),
-    (
+    _NamedToken(
         ("wildcard imports", "star imports", "wildcard import"),
         r"^\s*from\s+\S+\s+import\s+\*",
         ("*.py",),
     ),
-    (("any casts",), r"\bas\s+any\b", _TYPED),
-    (
+    _NamedToken(("any casts",), r"\bas\s+any\b", _TYPED),
+    _NamedToken(
         ("console logs", "console.log", "console.log statements", "console.logs"),
         r"(?<![\w$])console\.log\b",
         SCRIPT,
     ),
-    (("console statements",), r"(?<![\w$])console\.\w", SCRIPT),
-    (("trailing commas",), r",[ \t]*\n\s*[\])}]", SCRIPT),
-    (("eslint-disable comments",), r"eslint-disable", SCRIPT),
-    (("ts-ignore comments", "@ts-ignore"), r"@ts-ignore\b", _TYPED),
-    (("mutable default arguments",), r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
-    (("todo comments", "todos"), r"\bTODO\b", ("*", DOCUMENTS)),
-    (
+    _NamedToken(("console statements",), r"(?<![\w$])console\.\w", SCRIPT),
+    _NamedToken(("trailing commas",), r",[ \t]*\n\s*[\])}]", SCRIPT),
+    _NamedToken(("eslint-disable comments",), r"eslint-disable", SCRIPT),
+    _NamedToken(("ts-ignore comments", "@ts-ignore"), r"@ts-ignore\b", _TYPED),
+    _NamedToken(("mutable default arguments",), r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
+    _NamedToken(("todo comments", "todos"), r"\bTODO\b", ("*", DOCUMENTS)),
+    _NamedToken(
         (
             *("hex colors", "hardcoded hex colors", "hex values", "hex codes", "raw hex values"),
             *("hex/rgb values", "hex or rgb values", "hex color values", "hardcoded hex values"),
@@ -160,48 +178,48 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         r"#[0-9a-fA-F]{3,8}\b",
         ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",),
     ),
-    (("semicolons", "trailing semicolons"), r";[ \t]*$", SCRIPT),
-    (("tabs",), TABS.pattern, TABS.files),
-    (("spaces",), SPACES.pattern, SPACES.files),
-    (("emojis", "emoji"), f"[{EMOJI_SIGNS}]", ("*",)),
-    (("em dashes", "em-dashes", "em dash", "en dash", "en dashes"), "[–—]", ("*",)),
-    (("async",), r"\basync\b", SCRIPT),
-    (("await",), r"\bawait\b", SCRIPT),
-    (("try",), r"\btry\s*\{", SCRIPT),
-    (("catch",), r"\bcatch\s*[({]", SCRIPT),
-    (("unsafe", "unsafe code"), r"\bunsafe\b", ("*.rs",)),
-    (("unwrap",), r"\.unwrap\(\)", ("*.rs",)),
-    (("expect",), r"\.expect\(", ("*.rs",)),
-    (("panic",), r"(?<![\w.])panic\(", ("*.go",)),
-    (("!!",), r"!!(?![\w(!])", ("*.{kt,kts}",)),
-    (("!important",), r"!important\b", ()),
-    (
+    _NamedToken(("semicolons", "trailing semicolons"), r";[ \t]*$", SCRIPT),
+    _NamedToken(("tabs",), TABS.pattern, TABS.files),
+    _NamedToken(("spaces",), SPACES.pattern, SPACES.files),
+    _NamedToken(("emojis", "emoji"), f"[{EMOJI_SIGNS}]", ("*",)),
+    _NamedToken(("em dashes", "em-dashes", "em dash", "en dash", "en dashes"), "[–—]", ("*",)),
+    _NamedToken(("async",), r"\basync\b", SCRIPT),
+    _NamedToken(("await",), r"\bawait\b", SCRIPT),
+    _NamedToken(("try",), r"\btry\s*\{", SCRIPT),
+    _NamedToken(("catch",), r"\bcatch\s*[({]", SCRIPT),
+    _NamedToken(("unsafe", "unsafe code"), r"\bunsafe\b", ("*.rs",)),
+    _NamedToken(("unwrap",), r"\.unwrap\(\)", ("*.rs",)),
+    _NamedToken(("expect",), r"\.expect\(", ("*.rs",)),
+    _NamedToken(("panic",), r"(?<![\w.])panic\(", ("*.go",)),
+    _NamedToken(("!!",), r"!!(?![\w(!])", ("*.{kt,kts}",)),
+    _NamedToken(("!important",), r"!important\b", ()),
+    _NamedToken(
         ("relative imports", "relative import paths"),
         r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\.?/|^\s*from\s+\.""",
         (*SCRIPT, *PYTHON),
     ),
-    (
+    _NamedToken(
         ("deep relative imports", "relative parent imports", "parent relative imports"),
         r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\./""",
         SCRIPT,
     ),
-    (
+    _NamedToken(
         ("commonjs", "commonjs modules", "commonjs syntax", "commonjs require", "common js"),
         r"(?<![\w.])require\(|\bmodule\.exports\b|^\s*exports\.\w",
         SCRIPT,
     ),
-    (("dynamic imports",), _DYNAMIC_IMPORT, SCRIPT),
-    (("re-exports", "reexports"), r"^\s*export\s+(?:\*|\{[^}\n]*\})\s+from\b", SCRIPT),
-    (("inline imports", "local imports"), INLINE_IMPORT, PYTHON),
-    (("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
-    (("type assertions", "type casts"), _ASSERTION, _TYPED),
-    (("nested ternaries", "nested ternary operators"), _NESTED, SCRIPT),
-    (("SELECT *", "select *", "select * queries"), r"(?i:\bselect\s+\*)", ("*", DOCUMENTS)),
-    (("trailing whitespace", "trailing spaces"), r"[ \t]+$", ("*", DOCUMENTS)),
-    (("goto", "goto statements"), r"^\s*goto\s+\w", ()),
-    (("inline event handlers",), r"\son[a-z]+=[\"']", (_MARKUP,)),
-    (("@ts-expect-error",), r"@ts-expect-error\b", _TYPED),
-    (("@ts-nocheck",), r"@ts-nocheck\b", _TYPED),
+    _NamedToken(("dynamic imports",), _DYNAMIC_IMPORT, SCRIPT),
+    _NamedToken(("re-exports", "reexports"), r"^\s*export\s+(?:\*|\{[^}\n]*\})\s+from\b", SCRIPT),
+    _NamedToken(("inline imports", "local imports"), INLINE_IMPORT, PYTHON),
+    _NamedToken(("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
+    _NamedToken(("type assertions", "type casts"), _ASSERTION, _TYPED),
+    _NamedToken(("nested ternaries", "nested ternary operators"), _NESTED, SCRIPT),
+    _NamedToken(("SELECT *", "select *", "select * queries"), r"(?i:\bselect\s+\*)", ("*", DOCUMENTS)),
+    _NamedToken(("trailing whitespace", "trailing spaces"), r"[ \t]+$", ("*", DOCUMENTS)),
+    _NamedToken(("goto", "goto statements"), r"^\s*goto\s+\w", ()),
+    _NamedToken(("inline event handlers",), r"\son[a-z]+=[\"']", (_MARKUP,)),
+    _NamedToken(("@ts-expect-error",), r"@ts-expect-error\b", _TYPED),
+    _NamedToken(("@ts-nocheck",), r"@ts-nocheck\b", _TYPED),
 )
 # code that only some languages have, and the files of these languages
 _TOKEN_LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -264,9 +282,9 @@ def named_token(words: str) -> CodeToken | None:
     """The code with a name such as "wildcard imports", in any case of letters; None if there is
     none with that name.
     """
-    for names, pattern, files in _TOKENS:
-        if words.lower() in map(str.lower, names):
-            return CodeToken(pattern, files)
+    for named in _TOKENS:
+        if words.lower() in map(str.lower, named.names):
+            return named.token
     return None
 
 
@@ -284,9 +302,9 @@ def token_of_kind(word: str, kind: str) -> CodeToken | None:
 
 def code_token(text: str) -> CodeToken | None:
     """The code that a code span means; None if it may not be code, or is only an example."""
-    for names, named_pattern, named_files in _TOKENS:
-        if text in names:
-            return CodeToken(named_pattern, named_files)
+    for named in _TOKENS:
+        if text in named.names:
+            return named.token
     text = re.sub(r"=\{\{?(?:\.\.\.|…)?\}\}?$", "={", text)  # `style={{}}`
     text = re.sub(r"\s*=\s*(?:[\"'](?:\.\.\.|…)[\"']|\.\.\.|…)$", " =", text)  # `version = "..."`
     if re.search(r"[\n]|\.\.\.|…", re.sub(r"[(\[<{](?:\.\.\.|…)[)\]>}]", "", text)):

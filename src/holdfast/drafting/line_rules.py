@@ -112,7 +112,7 @@ _READERS: tuple[Reader, ...] = (
 # these readers take a condition, or an exception, as a part of the rule
 _READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_after_rule, joint_change_rule, pr_state_rule)
 
-# --- What makes a statement no rule
+# --- Words by which a statement is not a rule
 
 _SOFT = word_pattern(
     *"avoid prefer preferably consider generally usually typically ideally".split(),
@@ -183,7 +183,7 @@ _EXAMPLE_LABEL = re.compile(
     r"(?:example|e\.g\.|for example|bad|good|wrong|correct|incorrect)\b", re.I
 )
 
-# --- What does not
+# --- Words that limit nothing
 
 # "Only push when the user says so", behind a rule that says the same
 _ONLY_FIRST = re.compile(r"^only\b[^.!]*[.!]? ?", re.I)
