@@ -99,7 +99,7 @@ def test_only_lines_that_no_form_decides_are_asked_about(prompt):
          "scores its example 'No discount.' under follows 0"),
         ({**DISCOUNT, "follows": ["Hi.", "Hi."]}, "without two examples of each kind"),
         ({**DISCOUNT, "measure": "at_most_words", "count": 5}, "the line does not say '5'"),
-        ({**DISCOUNT, "measure": "commit_message", "pattern": "(discount"}, "which is refused"),
+        ({**DISCOUNT, "measure": "commit_message", "pattern": "(discount"}, "are refused"),
         ({**DISCOUNT, "follows": ["We can send you a new one.", "Hi."]}, "of the question"),
         ({"measure": "friendly"}, "no proposal"),
         ("I would rather not.", "no proposal"),
