@@ -127,6 +127,8 @@ def _editing_hook(edits: _Edits, site: Site, layer: int, point: HookPoint) -> Ca
 def _edit_layer(edits: _Edits, site: Site, layer: int, states: Tensor) -> Tensor:
     """Returns the states of a layer, [row, token, ...], edited by the methods of all groups."""
     for group in edits:
+        if not any(layer in method.touched_layers for method in _methods_at(site, group.compiled)):
+            continue
         before = group.select(states)
         if site is Site.HIDDEN:
             after = _edit_hidden(group, layer, before)
