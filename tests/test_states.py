@@ -410,8 +410,12 @@ def test_no_hook_stays_if_one_cannot_be_registered(watches, tmp_path, monkeypatc
         raise RuntimeError("no hook")
 
     monkeypatch.setattr(last, "register_forward_hook", refuse)
-    within = watch_states(local.hf_model, [Site.KEYS]) if watches else edit_states(local.hf_model, edits)
-    with pytest.raises(RuntimeError, match="no hook"), within:
+    hooks = (
+        watch_states(local.hf_model, [Site.KEYS])
+        if watches
+        else edit_states(local.hf_model, edits)
+    )
+    with pytest.raises(RuntimeError, match="no hook"), hooks:
         pass
     assert not any(module._forward_hooks for module in local.hf_model.modules())
 

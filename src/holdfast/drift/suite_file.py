@@ -21,7 +21,7 @@ from holdfast.drift.suite_entries import CaseEntry, RuleEntry, SuiteDocument, Tu
 from holdfast.drift.suite_yaml import Entry, read_yaml
 from holdfast.errors import UsageError, shortened
 from holdfast.measures import build
-from holdfast.measures.patterns import compiled
+from holdfast.measures.patterns import compile_regex
 from holdfast.measures.turns import Unless, When
 from holdfast.validation.pydantic_errors import Path as FieldPath
 from holdfast.validation.pydantic_errors import problem_of, written
@@ -163,7 +163,7 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
         measure = build(entry.measure, allow_code)
         recalled = build(entry.recalled, allow_code) if entry.recalled else None
         for pattern in filter(None, (when.user, when.reply, unless.user)):
-            compiled(pattern, "i")
+            compile_regex(pattern, "i")
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
     return Rule(

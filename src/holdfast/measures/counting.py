@@ -12,7 +12,7 @@ from holdfast.plurals import count_of
 
 
 def closeness(count: int, target: int, noun: str) -> Score:
-    """1 - min(|count - target| / target, 1)."""
+    """1 - min(|count - target| / target, 1); `noun` is what is counted, in the singular."""
     return Score(
         1 - min(abs(count - target) / target, 1), f"{count_of(count, noun)}, {target} asked for"
     )
@@ -45,7 +45,7 @@ def one_word(text: str) -> Score:
 
 
 def paragraphs_of(text: str) -> list[str]:
-    """The parts of a text between blank lines that have a word."""
+    """Returns the parts of a text between blank lines that have a word."""
     return [block for block in re.split(r"\n\s*\n", text) if words_of(block)]
 
 
@@ -202,12 +202,17 @@ def starts_with_letter(text: str, letter: Letter) -> Score:
     return verdict(first.casefold() == letter.casefold(), f"the reply starts with {first!r}")
 
 
-def alternation(kinds: list[int], what: str) -> Score:
-    """Share of words of either kind (1, -1; 0 is neither) that differ from the kind before."""
+def alternation(kinds: list[int], pair: str) -> Score:
+    """Share of words of one of two kinds whose kind differs from that of the word before.
+
+    Args:
+        kinds: of each word: 1 or -1, or 0 for neither.
+        pair: the two kinds in words, such as "short and long".
+    """
     differs = (
         kind != 0 and kind != before for before, kind in zip([0, *kinds], kinds, strict=False)
     )
-    return share_true(differs, f"words alternate {what}")
+    return share_true(differs, f"words alternate {pair}")
 
 
 @measure
@@ -240,11 +245,14 @@ def alternating_word(text: str, word: Text) -> Score:
 def doubled_words(text: str) -> Score:
     """Share of words that are in a pair of the same word twice."""
     words = folded_words(text)
-    paired, i = 0, 0
-    while i + 1 < len(words):
-        same = words[i] == words[i + 1]
-        paired += 2 * same
-        i += 1 + same
+    paired = 0
+    position = 0
+    while position + 1 < len(words):
+        if words[position] == words[position + 1]:
+            paired += 2
+            position += 2
+        else:
+            position += 1
     return share(paired, len(words), "words stand in a pair")
 
 

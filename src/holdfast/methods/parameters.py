@@ -157,7 +157,7 @@ TEXT = Values("a text", {"type": "string", "minLength": 1}, _check_text, read=_r
 
 
 def _check_heads(owner: str, name: str, value: Any) -> HeadSet | None:
-    """Accepts pairs or a spec string, which may not name a file, as the value may be a request's."""
+    """Accepts pairs, or a spec string that names no file, as the value may come from a request."""
     heads = read_heads(value, files=False) if isinstance(value, str) else value
     return to_head_set(owner, heads)
 

@@ -85,7 +85,7 @@ class PromptRules(Protocol):
         """
 
     def of_kinds(self, kinds: Sequence[str]) -> PromptRules:
-        """Returns the rules of some kinds, such as "closing"; a `UsageError` for an unknown kind."""
+        """Returns the rules of some kinds, such as "closing"; a `UsageError` for unknown kinds."""
 
 
 @runtime_checkable

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LayerMethod(EditsHidden, Protocol):
-    """A method with a fitted file, on the layers that the user names or else that the file chose."""
+    """A method with a fitted file, on the layers that the user names, or else those in the file."""
 
     @property
     def touched_layers(self) -> frozenset[int]:
