@@ -17,7 +17,7 @@ from holdfast.measures.measure_words import MEASURE_WORDS, Cues, MeasureWords
 from holdfast.measures.orders import Passage, Request, requests_in
 
 _IT = r"(?:it|that|them|this|these|those)"
-# begins a request to leave out what it goes on to name
+# begins a request to leave out the thing that is named next
 _OMITS = (
     r"\b(?:(?:do|can we|could we|can you|could you|would you) not"
     r"|stop|skip(?:ping)?|drop|omit|lose|cut|ditch|leave|spare|remove|forget|rid of"

@@ -145,7 +145,7 @@ def placed_words(text: str) -> tuple[PlacedWord, ...]:
 
 @lru_cache(maxsize=4096)
 def stems(text: str) -> frozenset[str]:
-    """Returns the words of a text without their endings, and those that its phrases stand for."""
+    """Returns the stems of a text's words, and of the plain words for its fixed phrases."""
     words = WORD.findall(_normalise(text))
     joined = " ".join(words)
     if not _ANY_PHRASE.search(joined):

@@ -1,4 +1,4 @@
-"""The words by which people ask for the commands that a regular expression matches."""
+"""The words that people use to ask for the commands that a regular expression matches."""
 
 import re
 from collections.abc import Iterable, Iterator

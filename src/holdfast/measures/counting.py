@@ -142,7 +142,7 @@ def at_most_words(text: str, count: Count) -> Score:
 
 
 def cased_letters(text: str) -> list[str]:
-    """The letters that have a case."""
+    """Returns the letters of a text that have a case."""
     return [character for character in text if character.isupper() or character.islower()]
 
 

@@ -53,7 +53,7 @@ def edits_by_call(call: ToolCall) -> list[FileEdit]:
 
 
 def _edits_among(tool: str, arguments: Mapping[str, Any], path: str) -> list[FileEdit]:
-    """Returns the changes that arguments describe, or those of each entry in a list of edits.
+    """Returns the changes that arguments describe, which may be a list of edits.
 
     Args:
         path: of the file, for arguments that do not name it.

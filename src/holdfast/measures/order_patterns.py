@@ -1,4 +1,4 @@
-"""The phrases by which a clause is taken for an order, a permission or a report.
+"""Patterns that tell orders, requests, permissions and reports apart.
 
 Patterns read sentences as `clause_words.plain_sentence` writes them: without case, contractions and
 fixed phrases.

@@ -2,7 +2,7 @@
 
 The phrases of a prompt are the texts in quotation marks, after a colon, or after a word such as
 "answer" or "with". The phrases of a rule are the texts that its measure asks for, or finds with a
-regular expression; a sentence of which such a phrase is half or more counts as a whole.
+regular expression. If such a phrase is half of a sentence or more, the whole sentence is a phrase.
 """
 
 import re
@@ -83,7 +83,7 @@ def _required_phrases(measure: Measure, text: str) -> Iterator[str]:
 
 
 def _sentences_around(phrases: Sequence[str], text: str) -> Iterator[str]:
-    """Yields the sentences that consist of one of the phrases to half or more."""
+    """Yields the sentences of which a phrase makes up half or more."""
     for sentence in sentences_of(text):
         length = len(units_of(sentence))
         for phrase in phrases:

@@ -2,7 +2,7 @@
 
 Texts are compared as sequences of units. A unit is a word (a run of letters and digits, case
 folded), an emoji, or, in a script that puts no spaces between words, a character. Anything between
-units is ignored. If units make up less than a third of a text, its characters are the units instead.
+units is ignored. If they make up less than a third of a text, its characters are the units instead.
 
 Two texts share a *run* if `RUN` consecutive units of one (`RUN_OF_CHARACTERS` if most of its units
 are single characters) occur consecutively in the other. A text of fewer units has no runs, so a

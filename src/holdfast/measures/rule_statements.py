@@ -1,4 +1,4 @@
-"""Finds sentences that state a rule by what its measure demands, in whatever words.
+"""Finds sentences that state what a measure demands, whatever words they use.
 
 "40 words is the most that an answer may have" states `at_most_words: 40`, even if it shares no word
 with the text of the rule. `measure_words` has the wordings for each measure.
@@ -32,7 +32,7 @@ _HAPPENED = re.compile(
 _REFERS = re.compile(r"\b(?:it|them|that (?:name|word|shop|one)|this|these|those)\b")
 
 
-def stated_in(text: str, measure: Measure) -> Passage | None:
+def find_statement(text: str, measure: Measure) -> Passage | None:
     """Returns the last sentence of a text that states what a measure demands; None without one."""
     wordings = _wordings_of(measure)
     sentences = read_sentences(text) if wordings else ()
@@ -56,7 +56,7 @@ def _wordings_of(measure: Measure) -> Sequence[Wording]:
 
 
 def _negate(wordings: Sequence[Wording]) -> Sequence[Wording]:
-    """Turns the wordings of a requirement into those of the prohibition of the same thing."""
+    """Turns the wordings of a requirement into wordings that forbid the same thing."""
     return [
         Wording(wording.patterns, forbidden=wording.patterns[-1:])
         for wording in wordings

@@ -55,7 +55,7 @@ class RuleText:
 
     text: str
 
-    def said_in(self, text: str, exactly: bool = False) -> Passage | None:
+    def find_in(self, text: str, exactly: bool = False) -> Passage | None:
         """Returns the last passage of a text that says the rule; None if no passage does.
 
         Args:
@@ -75,7 +75,7 @@ class RuleText:
             passages.append(passage)
         return max(passages, key=lambda passage: passage.index, default=None)
 
-    def ordered_otherwise_in(self, text: str, is_by_user: bool = True) -> Passage | None:
+    def find_counter_order(self, text: str, is_by_user: bool = True) -> Passage | None:
         """Returns the last passage of a text that lifts the rule, or orders what it forbids.
 
         Args:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 _MAX_DEPTH = 8  # of scripts within scripts, as in bash -c "bash -c ..."
-# A text with more is no script; the parser takes quadratic time if no command follows the last pipe.
+# A text with more is no script; parsing is quadratic if no command follows the last pipe.
 _MAX_PIPES = 10_000
 _COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
 _GROUPS = ("compound_statement", "subshell", "for_statement", "while_statement", "if_statement")

@@ -114,7 +114,7 @@ class CompiledMethods:
 
     @property
     def retry(self) -> RetriesReplies | None:
-        """The method in `retries`, or None: wherever replies are drawn again, two are refused."""
+        """The one method in `retries`, None without it; several are refused before this is read."""
         return self.retries[0] if self.retries else None
 
     @cached_property
@@ -140,7 +140,10 @@ class CompiledMethods:
 
     @cached_property
     def _in_editing_order(self) -> tuple[EditsMessages, ...]:
-        """The methods that edit messages: those that read replies come before any adds text."""
+        """The methods that edit messages, first the methods that read replies.
+
+        The text that the others add must not look like a part of a reply.
+        """
 
         def adds_text(method: EditsMessages) -> bool:
             return not (isinstance(method, NeedsRules) and method.reads_replies)
@@ -215,7 +218,7 @@ class CompiledMethods:
 
     @cached_property
     def agrees_on_span(self) -> bool:
-        """Whether the attention methods agree whether generated tokens count as the span."""
+        """Whether generated tokens count as the span for all attention methods, or for none."""
         return len({method.span_includes_generated for method in self.attention}) < 2
 
     @cached_property

@@ -84,7 +84,7 @@ class Guidance(TwoStreams):
     plausibility: float = _plausibility_parameter()
 
     def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
-        """Log-probabilities, float32 [row, vocabulary], from logits with and without the prompt."""
+        """Returns log-probabilities, float32 [row, vocabulary]."""
         return contrast_logits(logits, second_logits, self.scale, self.plausibility)
 
 
@@ -106,7 +106,7 @@ class AdaCad(TwoStreams):
     )
 
     def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
-        """Log-probabilities, float32 [row, vocabulary]; those of the first stream at strength 0."""
+        """Returns log-probabilities, float32 [row, vocabulary]."""
         import torch
 
         if self.strength == 0:
@@ -149,7 +149,7 @@ class PromptStrength(TwoStreams):
     plausibility: float = _plausibility_parameter()
 
     def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The chat with the default prompt in place of its system messages."""
+        """Returns the chat with the default prompt in place of its system messages."""
         chat: list[Message] = []
         has_default = False
         for message in messages:
@@ -161,7 +161,7 @@ class PromptStrength(TwoStreams):
         return tuple(chat)
 
     def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
-        """Log-probabilities, float32 [row, vocabulary], from the logits under the two prompts."""
+        """Returns log-probabilities, float32 [row, vocabulary]."""
         return contrast_logits(logits, second_logits, self.scale, self.plausibility)
 
 
@@ -186,9 +186,9 @@ class Anchoring(TwoStreams):
     plausibility: float = _plausibility_parameter()
 
     def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The same chat; the engine masks its span."""
+        """Returns the same chat; the engine masks its span."""
         return tuple(messages)
 
     def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
-        """Log-probabilities, float32 [row, vocabulary], from logits with the span and without."""
+        """Returns log-probabilities, float32 [row, vocabulary]."""
         return contrast_logits(logits, second_logits, self.strength, self.plausibility)

@@ -254,7 +254,7 @@ def _digest(content: bytes) -> str:
 
 
 def _metadata(path: Path) -> dict[str, str]:
-    """The metadata of a safetensors file; {} if it has none. Its tensors are not read."""
+    """Reads the metadata of a safetensors file, but not its tensors; {} if it has no metadata."""
     from safetensors import SafetensorError, safe_open
 
     try:

@@ -92,7 +92,7 @@ TRAITS: dict[Kind, Traits] = {
 
 
 def members_of(kind: Kind) -> tuple[str, ...]:
-    """Returns the members that a method of a kind has: its name, and those of the protocol."""
+    """Returns the members that a method of a kind has: its name, and the protocol's members."""
     members = [name for name in vars(TRAITS[kind].protocol) if not name.startswith("_")]
     return ("name", *members)
 

@@ -45,7 +45,7 @@ def is_file(spec: str) -> bool:
 
 
 def read_method_file(path: Path | str) -> MethodFile:
-    """Reads a method file; raises a `UsageError` if it cannot be read, or is none."""
+    """Reads a method file; raises a `UsageError` if it cannot be read, or is not one."""
     content = _read_json(path)
     method = content.get("method") if isinstance(content, dict) else None
     if not isinstance(method, str) or is_file(method):
@@ -68,7 +68,7 @@ def read_method_file(path: Path | str) -> MethodFile:
 
 
 def _read_json(path: Path | str) -> Any:
-    """The JSON of a method file."""
+    """Reads the JSON of a method file."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -165,7 +165,7 @@ class EditsKeys(Method, Protocol):
         """Whether `edit_values` does anything."""
 
     def edit_keys(self, keys: Tensor, layer: int) -> Tensor:
-        """Returns the keys to use instead; only those of the span are used.
+        """Returns the keys to use instead; keys outside the span are ignored.
 
         Args:
             keys: float [row, token, key-value head, size], after their norm and before rotation.
@@ -208,7 +208,7 @@ class NeedsRehearsal(Method, Protocol):
         """The most tokens that the rehearsed reply may have."""
 
     def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The first messages of a chat, which the rehearsed reply answers."""
+        """Returns the first messages of a chat, which the rehearsed reply answers."""
 
     def resolve(self, mass: Tensor) -> ShiftsAttention:
         """Returns the attention method that it becomes.

@@ -8,7 +8,8 @@
     seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spec_of` names its content
     method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
 
-Functions of Python take objects as well. In a sweep (`sweep.py`), one parameter has several values.
+Python functions take method objects as well. In a sweep (`sweep.py`), a parameter has several
+values.
 """
 
 import dataclasses
@@ -129,7 +130,7 @@ def class_of(name: str, spec: str) -> type[Any]:
 
 
 def _check_parameters(method: type[Any], texts: Mapping[str, str]) -> None:
-    """Refuses unknown parameters, and a spec without one that is required."""
+    """Refuses unknown parameters, and a spec that lacks a required one."""
     declared = parameters_of(method)
     for parameter in texts:
         if parameter not in declared:

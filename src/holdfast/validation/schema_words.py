@@ -13,7 +13,7 @@ _WORDS = {"boolean": "true or false", "object": "an object", "null": "empty"}
 
 
 def resolve_ref(schema: Schema, root: Schema) -> Schema:
-    """Returns the definition in `root` that a `$ref` names, or the schema itself if it is none."""
+    """Returns the definition in `root` that a `$ref` names, or a schema without `$ref` itself."""
     reference = schema.get("$ref")
     return root["$defs"][reference.rpartition("/")[2]] if reference else schema
 
