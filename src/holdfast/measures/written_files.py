@@ -157,7 +157,7 @@ def text_kept(
 ) -> Score | Undecided | None:
     """0 if edits of a file with these paths remove more matches of the regular expression than they
     add; turns that edit no such file do not count. ^ and $ are ends of lines. A file that is
-    written as a whole loses its text before, if the log shows that.
+    written as a whole loses the text that it had, if the log shows it.
     """
     lost = Counter[str]()
     hidden: Undecided | None = None

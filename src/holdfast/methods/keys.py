@@ -39,15 +39,21 @@ def _coverage_parameter() -> Any:
 
 
 class KeyMethod(EditsKeys, Protocol):
-    """A key method that leaves values unchanged, unless it overrides this."""
+    """A key method with a fitted file, which leaves values unchanged unless it overrides this."""
 
     kind: ClassVar[Kind] = Kind.KEYS
+    file: Fitted
+    heads: HeadSet | None
 
     @property
     def touched_layers(self) -> frozenset[int]:
         """The layers that have a chosen head."""
-        method: Any = self  # a dataclass with file and heads
-        return layers_of_heads(method.file, getattr(method, "threshold", 0.0), method.heads)
+        return layers_of_heads(self.file, self.min_distance, self.heads)
+
+    @property
+    def min_distance(self) -> float:
+        """The distance between relevant and irrelevant keys from which a head is edited."""
+        return 0.0
 
     @property
     def edits_values(self) -> bool:
@@ -150,6 +156,11 @@ class Seka(KeyMethod):
         default=0.0,
     )
     heads: HeadSet | None = key_heads_parameter()
+
+    @property
+    def min_distance(self) -> float:
+        """The parameter `threshold`."""
+        return self.threshold
 
     def edit_keys(self, keys: Tensor, layer: int) -> Tensor:
         """Returns the amplified keys, [row, token, key-value head, size]."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet
@@ -26,16 +26,18 @@ if TYPE_CHECKING:
 class LayerMethod(EditsHidden, Protocol):
     """A method with a fitted file, on the layers that the user names, or else those in the file."""
 
+    file: Fitted
+    layers: LayerSet | None
+
     @property
     def touched_layers(self) -> frozenset[int]:
-        """The layers that it touches."""
-        method: Any = self  # a dataclass with file and layers
-        return frozenset(method.file.chosen if method.layers is None else method.layers)
+        """The layers that the user names, or else those that the file chose."""
+        return frozenset(self.file.chosen if self.layers is None else self.layers)
 
     @property
     def reply_only(self) -> bool:
-        """Whether it moves generated tokens only."""
-        return getattr(self, "tokens", "all") == "reply"
+        """False, as all tokens are moved, unless a method overrides this."""
+        return False
 
 
 @method
@@ -112,6 +114,11 @@ class Vector(LayerMethod):
     )
     tokens: str = parameter("which tokens are moved", word("all", "reply"), default="all")
     layers: LayerSet | None = layers_parameter()
+
+    @property
+    def reply_only(self) -> bool:
+        """Whether only generated tokens are moved."""
+        return self.tokens == "reply"
 
     def edit_hidden(self, hidden: Tensor, layer: int) -> Tensor:
         """Returns the moved hidden states, [row, token, size]."""

@@ -242,11 +242,10 @@ def _run_modules(
 
         return note
 
-    hooks = {
-        (module, site): keep(site, layer)
-        for site, layers in modules.items()
-        for layer, module in layers.items()
-    }
+    hooks: dict[tuple[torch.nn.Module, Site], Callable[[Tensor], Tensor]] = {}
+    for site, layers in modules.items():
+        for layer, module in layers.items():
+            hooks[module, site] = keep(site, layer)  # one hook for a module that layers share
     ids = torch.arange(tokens, device=model.device)[None]
     arguments: dict[str, Any] = {"input_ids": ids, "use_cache": False}
     if "position_ids" in inspect.signature(model.forward).parameters:
