@@ -133,14 +133,10 @@ def _text_model(model: PreTrainedModel) -> torch.nn.Module:
 
 
 def _inspect(model: PreTrainedModel) -> Sites:
+    """Finds the hook points of a model, by running it on a few tokens."""
     config = model.config.get_text_config()
     attention = attention_modules(model)
-    modules: dict[Site, dict[int, torch.nn.Module]] = {
-        Site.HIDDEN: dict(enumerate(layer_modules(model))),
-    }
-    for site in (Site.KEYS, Site.VALUES):
-        parts = {layer: part_of(module, site) for layer, module in attention.items()}
-        modules[site] = {layer: part for layer, part in parts.items() if part is not None}
+    modules = _candidates(model, attention)
     head_counts = (
         getattr(config, "num_attention_heads", 0),
         getattr(config, "num_key_value_heads", 0),
@@ -163,6 +159,17 @@ def _inspect(model: PreTrainedModel) -> Sites:
     }
     key_heads, head_size = shapes.pop() if len(shapes) == 1 else (0, 0)
     return Sites(points, key_heads, head_size, int(getattr(config, "hidden_size", 0)))
+
+
+def _candidates(
+    model: PreTrainedModel, attention: Mapping[int, torch.nn.Module]
+) -> dict[Site, dict[int, torch.nn.Module]]:
+    """Returns, by site and layer, the modules that may be hook points."""
+    modules = {Site.HIDDEN: dict(enumerate(layer_modules(model)))}
+    for site in (Site.KEYS, Site.VALUES):
+        parts = {layer: part_of(module, site) for layer, module in attention.items()}
+        modules[site] = {layer: part for layer, part in parts.items() if part is not None}
+    return modules
 
 
 def _point_of(
