@@ -128,7 +128,7 @@ def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 
 @measure(when_cut=WhenCut.IF_BROKEN)
 def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
-    """0 if a file with this path (* and ? match any text, also /) was written, moved or deleted;
+    """0 if a file with this path (* and ? also match /) was written, moved or deleted;
     turns that change no file do not count."""
     edits = [edit for edit in edits_of(turn.calls) if edit.path]
     if not edits:

@@ -91,7 +91,7 @@ def first_person(text: str) -> Score:
 
 @measure
 def thanks(text: str) -> Score:
-    """1 if the reply thanks ("thank you", "thanks", "thankful")."""
+    """1 if the reply has a word of thanks ("thank you", "thanks", "thankful")."""
     match = _THANKS.search(text)
     return verdict(match, f"{match[0]!r} occurs" if match else "no word of thanks occurs")
 

@@ -39,7 +39,7 @@ def word_count(text: str, count: Count) -> Score:
 
 @measure(when_cut=WhenCut.IF_BROKEN)
 def one_word(text: str) -> Score:
-    """1/words: 1 for a single word, 0.5 for two, 0 for none."""
+    """1 divided by the number of words: 1 for one word, 0.5 for two; 0 for none."""
     number = len(words_of(text))
     return Score(1 / number if number else 0.0, count_of(number, "word"))
 
@@ -110,7 +110,7 @@ def every_sentence_starts_with(text: str, word: Text) -> Score:
 
 @measure(when_cut=WhenCut.IF_KEPT)
 def long_reply(text: str, words: Count) -> Score:
-    """Words of the reply / `words`, at most 1."""
+    """The number of words divided by `words`, at most 1."""
     number = len(words_of(text))
     reason = f"{count_of(number, 'word')}, at least {words} asked for"
     return Score(min(1.0, number / words), reason)
@@ -118,7 +118,7 @@ def long_reply(text: str, words: Count) -> Score:
 
 @measure(when_cut=WhenCut.IF_BROKEN)
 def short_reply(text: str, words: Count) -> Score:
-    """1 for at most `words` words, then `words` / words of the reply."""
+    """1 for at most `words` words, else `words` divided by the number of words."""
     number = len(words_of(text))
     return Score(
         min(1.0, words / number) if number else 0.0,
@@ -175,14 +175,14 @@ def letter_absent(text: str, letter: Letter) -> Score:
 
 @measure
 def no_letters(text: str, spaces: Flag = False) -> Score:
-    """Share of characters that are not letters; spaces count only if asked."""
+    """Share of characters that are not letters; spaces count only with `spaces`."""
     marks = (not c.isalpha() for c in text if spaces or not c.isspace())
-    return share_true(marks, "characters are no letters")
+    return share_true(marks, "characters are not letters")
 
 
 @measure
 def digits_only(text: str, spaces: Flag = False) -> Score:
-    """Share of characters that are digits; spaces count only if asked."""
+    """Share of characters that are digits; spaces count only with `spaces`."""
     marks = (c.isdigit() for c in text if spaces or not c.isspace())
     return share_true(marks, "characters are digits")
 

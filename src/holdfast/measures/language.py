@@ -175,7 +175,7 @@ def is_in(text: str, code: str) -> bool:
 
 @measure(loads=True)
 def bilingual(text: str, first: LanguageCode, second: LanguageCode) -> Score:
-    """Over pairs "sentence (translation)": 0.5 for each side in its language; mean."""
+    """Mean over pairs "sentence (translation)": 0.5 for each side that is in its language."""
     pieces = [piece.strip() for piece in _PARENTHESISED.split(text)]
     pairs = list(zip(pieces[::2], [*pieces[1::2], ""], strict=True))
     pairs = [(outer, inner) for outer, inner in pairs if words_of(outer) or words_of(inner)]

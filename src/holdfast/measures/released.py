@@ -48,7 +48,7 @@ def released_letter_absent(text: str, letter: Letter) -> Score:
 
 @measure(empty_is_zero=False)
 def released_repeated_words(text: str) -> Score:
-    """Different words that occur twice or more / all words; at most 0.5."""
+    """Number of distinct words that occur twice or more, divided by all words; at most 0.5."""
     times = Counter(_plain_words(text))
     return share(
         sum(n > 1 for n in times.values()), times.total(), "words are distinct and recur"
@@ -150,7 +150,7 @@ def released_alternating_length(text: str, limit: Count = 4) -> Score:
 @measure(empty_is_zero=False)
 def released_no_letters(text: str) -> Score:
     """Share of characters that are not letters, spaces included; a reply of spaces scores 1."""
-    return share_true((not c.isalpha() for c in text), "characters are no letters")
+    return share_true((not c.isalpha() for c in text), "characters are not letters")
 
 
 @measure(empty_is_zero=False, loads=True)
