@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -83,28 +84,33 @@ class Command:
         return any(word.endswith(">>") for word in self.redirects)
 
 
-# Programs that run the command in their arguments: their options that take a value, and how many
-# other arguments come before the command.
-_WRAPPERS: dict[str, tuple[tuple[str, ...], int]] = {
-    "sudo": (("-u", "-g", "-p", "-h", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user"), 0),
-    "doas": (("-u", "-C"), 0),
-    "env": (("-u", "-C", "--unset", "--chdir"), 0),
-    "timeout": (("-s", "-k", "--signal", "--kill-after"), 1),
-    "gtimeout": (("-s", "-k", "--signal", "--kill-after"), 1),
-    "xargs": (("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs"), 0),
-    "parallel": (("-j", "--jobs", "-a", "--arg-file", "-I"), 0),
-    "nice": (("-n", "--adjustment"), 0),
-    "ionice": (("-c", "-n", "--class", "--classdata"), 0),
-    "stdbuf": (("-i", "-o", "-e", "--input", "--output", "--error"), 0),
-    "time": (("-f", "-o", "--format", "--output"), 0),
-    "watch": (("-n", "--interval"), 0),
-    "strace": (("-e", "-o", "-p", "-s"), 0),
-    "flock": (("-w", "-E", "--timeout"), 1),
-    "chroot": ((), 1),
-    "taskset": ((), 1),
-    "exec": (("-a",), 0),
-    **dict.fromkeys(("nohup", "setsid", "command", "builtin", "chronic", "unbuffer"), ((), 0)),
-    **dict.fromkeys(("caffeinate", "busybox"), ((), 0)),
+class _Wrapper(NamedTuple):
+    """A program that runs the command in its arguments."""
+
+    valued_options: tuple[str, ...]  # its options that take a value
+    arguments: int = 0  # how many of its own arguments come before the command
+
+
+_WRAPPERS = {
+    "sudo": _Wrapper(("-u", "-g", "-p", "-h", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user")),
+    "doas": _Wrapper(("-u", "-C")),
+    "env": _Wrapper(("-u", "-C", "--unset", "--chdir")),
+    "timeout": _Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
+    "gtimeout": _Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
+    "xargs": _Wrapper(("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs")),
+    "parallel": _Wrapper(("-j", "--jobs", "-a", "--arg-file", "-I")),
+    "nice": _Wrapper(("-n", "--adjustment")),
+    "ionice": _Wrapper(("-c", "-n", "--class", "--classdata")),
+    "stdbuf": _Wrapper(("-i", "-o", "-e", "--input", "--output", "--error")),
+    "time": _Wrapper(("-f", "-o", "--format", "--output")),
+    "watch": _Wrapper(("-n", "--interval")),
+    "strace": _Wrapper(("-e", "-o", "-p", "-s")),
+    "flock": _Wrapper(("-w", "-E", "--timeout"), 1),
+    "chroot": _Wrapper((), 1),
+    "taskset": _Wrapper((), 1),
+    "exec": _Wrapper(("-a",)),
+    **dict.fromkeys(("nohup", "setsid", "command", "builtin", "chronic", "unbuffer"), _Wrapper(())),
+    **dict.fromkeys(("caffeinate", "busybox"), _Wrapper(())),
 }
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
 _MAX_READINGS = 16
@@ -166,8 +172,8 @@ def _unwrap(reading: Reading) -> Reading | None:
         return _without_global_options(reading)
     if program not in _WRAPPERS or (program == "command" and words[1:2] in (("-v",), ("-V",))):
         return None
-    options, positional = _WRAPPERS[program]
-    rest = tuple(_after_options(words[1:], options, positional))
+    wrapper = _WRAPPERS[program]
+    rest = tuple(_after_options(words[1:], wrapper.valued_options, wrapper.arguments))
     if len(rest) == 1:  # as in watch 'git status'
         rest = tuple(rest[0].split())
     return reading.reduce_to(rest, program)
