@@ -411,9 +411,7 @@ def test_no_hook_stays_if_one_cannot_be_registered(watches, tmp_path, monkeypatc
 
     monkeypatch.setattr(last, "register_forward_hook", refuse)
     hooks = (
-        watch_states(local.hf_model, [Site.KEYS])
-        if watches
-        else edit_states(local.hf_model, edits)
+        watch_states(local.hf_model, [Site.KEYS]) if watches else edit_states(local.hf_model, edits)
     )
     with pytest.raises(RuntimeError, match="no hook"), hooks:
         pass

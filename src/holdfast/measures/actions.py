@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Annotated, Any
+from typing import Annotated
 
 from holdfast.errors import cut
 from holdfast.measures.agent_tools import COMMITS, script_of

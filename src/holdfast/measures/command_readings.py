@@ -97,7 +97,9 @@ _WRAPPERS = {
     "env": _Wrapper(("-u", "-C", "--unset", "--chdir")),
     "timeout": _Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
     "gtimeout": _Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
-    "xargs": _Wrapper(("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs")),
+    "xargs": _Wrapper(
+        ("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs")
+    ),
     "parallel": _Wrapper(("-j", "--jobs", "-a", "--arg-file", "-I")),
     "nice": _Wrapper(("-n", "--adjustment")),
     "ionice": _Wrapper(("-c", "-n", "--class", "--classdata")),

@@ -6,7 +6,7 @@ Each returns None if the turn gave no occasion to follow or break its rule.
 
 import fnmatch
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 

@@ -96,9 +96,7 @@ def _log_share(word: str, frequencies: dict[str, float]) -> float:
 def _likelihoods(words: list[str], code: str) -> dict[str, float]:
     """Returns how likely words are in a language and in its rivals, relative to the likeliest."""
     letters = dict(identifier().rank(" ".join(words)))
-    near = [
-        name for name in list(letters)[:_MAX_RIVALS] if letters[name] >= _MIN_RIVAL_PROBABILITY
-    ]
+    near = [name for name in list(letters)[:_MAX_RIVALS] if letters[name] >= _MIN_RIVAL_PROBABILITY]
     logs = {
         name: round(math.log(max(letters[name], 1e-9)), 3) + _log_probability(words, name)
         for name in sorted({code, *_COMMON, *near})

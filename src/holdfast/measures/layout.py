@@ -154,9 +154,7 @@ def json_object(text: str, keys: MaybeTexts = None) -> Score:
     return score_keys(item, keys, are_right=keys is None or list(item) == list(keys))
 
 
-def score_keys(
-    item: dict[str, object], keys: Sequence[str] | None, *, are_right: bool
-) -> Score:
+def score_keys(item: dict[str, object], keys: Sequence[str] | None, *, are_right: bool) -> Score:
     """1 for an object whose keys are right, else 0; `keys` are asked for, None for any."""
     reason = f"a JSON object with the keys {', '.join(item)[:80] or 'none'}"
     if keys and not are_right:

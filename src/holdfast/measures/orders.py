@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 from holdfast.errors import cut
 from holdfast.measures.clause_words import (
     WORD,
-    SignedWords,
     SignedWord,
+    SignedWords,
     is_negated,
     plain_sentence,
     signed_words,

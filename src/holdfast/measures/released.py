@@ -50,9 +50,7 @@ def released_letter_absent(text: str, letter: Letter) -> Score:
 def released_repeated_words(text: str) -> Score:
     """Number of distinct words that occur twice or more, divided by all words; at most 0.5."""
     times = Counter(_plain_words(text))
-    return share(
-        sum(n > 1 for n in times.values()), times.total(), "words are distinct and recur"
-    )
+    return share(sum(n > 1 for n in times.values()), times.total(), "words are distinct and recur")
 
 
 @measure(empty_is_zero=False)

@@ -15,8 +15,8 @@ from holdfast.errors import cut
 from holdfast.measures.clause_words import (
     IN_CONTRACTIONS,
     PlacedWord,
-    SignedWords,
     SignedWord,
+    SignedWords,
     anchors,
     placed_words,
     stems,
@@ -146,8 +146,7 @@ class RuleText:
         """Whether the whole text has enough of the words, so that its sentences have to be read."""
         words = stems(text)
         return all(
-            len({word for word, _ in part.signed} & words)
-            >= MIN_SHARE_OF_CLAUSE * len(part.signed)
+            len({word for word, _ in part.signed} & words) >= MIN_SHARE_OF_CLAUSE * len(part.signed)
             for part in self._parts
         )
 

@@ -7,7 +7,6 @@ from holdfast.measures.actions import Action, edits_of, mentions
 from holdfast.measures.edit_texts import FileEdit
 from holdfast.measures.turns import ToolCall
 
-
 _READ = re.compile(r"\$\((?:cat |<) *(?P<file>[^\s$`;|&]+) *\)\s*")
 _EXPANSION = re.compile(r"\$\{?\w+\}?|\$\(.*\)|`.*`", re.DOTALL)
 

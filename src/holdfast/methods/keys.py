@@ -204,12 +204,8 @@ class Prism(KeyMethod):
     source: ClassVar[str] = "Ge et al. 2026, arXiv 2603.10705"
 
     file: Fitted = file_parameter("prism")
-    gain: float = parameter(
-        "g for keys; 0 leaves them as they are", number(0), "0.4", default=0.4
-    )
-    value_gain: float = parameter(
-        "g for values; 0 leaves them as they are", number(0), default=0.0
-    )
+    gain: float = parameter("g for keys; 0 leaves them as they are", number(0), "0.4", default=0.4)
+    value_gain: float = parameter("g for values; 0 leaves them as they are", number(0), default=0.0)
     coverage: float = _coverage_parameter()
     offset: float = parameter(
         "delta, subtracted from the distance in each head", number(0), default=0.08
