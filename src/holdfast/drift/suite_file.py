@@ -24,7 +24,7 @@ from holdfast.measures import build
 from holdfast.measures.patterns import compile_regex
 from holdfast.measures.turns import Unless, When
 from holdfast.validation.pydantic_errors import Path as FieldPath
-from holdfast.validation.pydantic_errors import problem_of, written
+from holdfast.validation.pydantic_errors import format_path, problem_of
 
 
 def parse_suite(
@@ -105,7 +105,7 @@ def _name(source: str, root: Any, path: FieldPath) -> str:
         field.clear()
     at_line = [f"line {line}"] if line else []
     where = ", ".join([source, *at_line, *entries])
-    return f"{where}: the field {written(tuple(field))!r}" if field else where
+    return f"{where}: the field {format_path(tuple(field))!r}" if field else where
 
 
 @contextlib.contextmanager
