@@ -16,7 +16,7 @@ from holdfast.errors import (
     option,
 )
 from holdfast.papers.zhang2024.profiling import ProfilingPlan
-from holdfast.validation.schema_words import expected
+from holdfast.validation.schema_words import describe_schema
 
 TALK = chat("always talk about cheese", "the old town")
 SHORT = Sampling(temperature=0, max_new_tokens=6)
@@ -234,4 +234,4 @@ def test_errors_have_their_values_as_fields_and_survive_another_process():
     ],
 )
 def test_a_length_is_said_with_its_noun(schema, words):
-    assert expected(schema, schema) == words
+    assert describe_schema(schema, schema) == words

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.measures.language import LISTS, identifier
+from holdfast.measures.language import WORD_LISTS, identifier
 from holdfast.measures.repeated_turns import UNSPACED_SIGN, loops
 from holdfast.measures.text import fold, words_of
 from holdfast.records import Conversation
@@ -53,10 +53,10 @@ def non_word_share(text: str) -> float:
     unknown = _unknown(words, "en")
     if unknown:
         likeliest = identifier().rank(text)[:_LIKELIEST]
-        if likeliest[0][0] not in LISTS and likeliest[0][1] >= _CERTAIN_LANGUAGE:
+        if likeliest[0][0] not in WORD_LISTS and likeliest[0][1] >= _CERTAIN_LANGUAGE:
             return letters / total
         for code, chance in likeliest:
-            if code in LISTS and chance >= _POSSIBLE:
+            if code in WORD_LISTS and chance >= _POSSIBLE:
                 unknown = _unknown(unknown, code)
     return (letters + len(unknown)) / total
 
@@ -74,4 +74,4 @@ def _unknown(words: Sequence[str], language: str) -> list[str]:
 def _is_known(word: str, language: str) -> bool:
     from wordfreq import zipf_frequency
 
-    return zipf_frequency(word, LISTS[language]) > 0
+    return zipf_frequency(word, WORD_LISTS[language]) > 0

@@ -44,7 +44,8 @@ def _require_share(name: str, value: float) -> None:
         return
     shown = f"{value:g}" if number else repr(value)
     # an error of 5 is a common percentage, and no share is that large
-    hint = ranges.share_meant(value, lowest=1 if name == "error" else 10) or "."
+    share = ranges.share_meant(value, min_percentage=1 if name == "error" else 10)
+    hint = "." if share is None else f"; did you mean {share:g}?"
     if name == "min_stability" and value in (1, 100):
         hint = ": no number of conversations shows that a rule is always kept; give 0.99 or less."
     raise ParameterOutOfRange(

@@ -34,7 +34,7 @@ from holdfast.attention.rotary import RotaryLengths
 from holdfast.attention.steered_block import Steered, TracedPass, current_scope
 from holdfast.errors import UsageError
 from holdfast.states.edits import EditGroup, edits_of_pass, tokens_in
-from holdfast.states.hooks import edited
+from holdfast.states.hooks import edit_states
 
 LOCK = threading.RLock()
 
@@ -111,7 +111,7 @@ class OpenModel:
         token = PASS.set(begun.current)
         self._count(begun.block, 1)
         try:
-            with edited(model, edits):
+            with edit_states(model, edits):
                 output = plain(*args, **kwargs)
                 filled = cache_of(output)
                 self._finish(begun, cache if filled is None else filled)

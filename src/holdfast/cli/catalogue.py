@@ -16,7 +16,7 @@ from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.arguments import list_names
-from holdfast.measures.registry import REGISTRY, SPEC_EXAMPLES, expected_of
+from holdfast.measures.registry import REGISTRY, SPEC_EXAMPLES, describe_values
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.kinds import in_words, requirements
 from holdfast.methods.parameters import parameters_of, required_parameters
@@ -114,7 +114,7 @@ def measure_lines(name: str) -> list[str]:
     rows = [("argument", "takes", "default")]
     for argument, field in measure.arguments.items():
         default = "must be given" if field.is_required() else json.dumps(field.default)
-        rows.append((argument, expected_of(field), default))
+        rows.append((argument, describe_values(field), default))
     sources = [source for prefix, source in PUBLISHED.items() if name.startswith(prefix)]
     return [
         *_description(name, measure.function),

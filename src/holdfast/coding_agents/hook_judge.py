@@ -10,7 +10,7 @@ from holdfast.coding_agents.hook_rules import HookRule, HookRules
 from holdfast.coding_agents.session_state import Mark
 from holdfast.errors import UsageError
 from holdfast.logs.dialogs import LoggedTurn
-from holdfast.measures.patterns import searches_end_within
+from holdfast.measures.patterns import limit_search_time
 from holdfast.measures.scores import FOLLOWED, Score
 
 # how long regular expressions may compute
@@ -38,7 +38,7 @@ class HookJudge:
         for rule in self._rules:
             seconds = min(_MAX_SECONDS_PER_RULE, self._seconds_left)
             try:
-                with searches_end_within(seconds) as search_time:
+                with limit_search_time(seconds) as search_time:
                     score = _score(rule, turn, is_over, (marks or {}).get(rule.id))
             except UsageError as error:
                 self.problems.append(f"The rule {rule.id!r} was not judged: {error}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.coding_agents.session_state import write_private
 from holdfast.errors import UsageError
-from holdfast.measures.measure_specs import Measure, registered
+from holdfast.measures.measure_specs import Measure, build_checked
 from holdfast.measures.registry import CODE
 from holdfast.measures.turns import When
 from holdfast.version import __version__
@@ -116,7 +116,7 @@ class _CachedRule:
         return cls(rule.id, rule.text, when, measure.name, dict(measure.arguments))
 
     def rule(self) -> HookRule:
-        measure = registered(self.measure, self.arguments)
+        measure = build_checked(self.measure, self.arguments)
         return HookRule(self.id, self.text, When(**self.when), measure)
 
 

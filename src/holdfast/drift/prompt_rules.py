@@ -12,7 +12,7 @@ from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_texts import text_of
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.measures.patterns import searches_end_within
+from holdfast.measures.patterns import limit_search_time
 from holdfast.measures.rule_kinds import KINDS
 from holdfast.measures.scores import FOLLOWED
 from holdfast.measures.turns import AssistantTurn
@@ -114,7 +114,7 @@ class CaseRules:
         return tuple(broken)
 
     def _is_broken(self, rule: Rule, turn: AssistantTurn, user: str) -> bool:
-        limit = nullcontext() if self.on_failed is None else searches_end_within(_SECONDS)
+        limit = nullcontext() if self.on_failed is None else limit_search_time(_SECONDS)
         with limit:
             if not rule.when.applies(turn, user, "user"):
                 return False

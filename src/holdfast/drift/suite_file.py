@@ -21,10 +21,10 @@ from holdfast.drift.suite_entries import CaseEntry, RuleEntry, SuiteDocument, Tu
 from holdfast.drift.suite_yaml import Entry, read_yaml
 from holdfast.errors import UsageError, shortened
 from holdfast.measures import build
-from holdfast.measures.patterns import compiled
+from holdfast.measures.patterns import compile_regex
 from holdfast.measures.turns import Unless, When
 from holdfast.validation.pydantic_errors import Path as FieldPath
-from holdfast.validation.pydantic_errors import problem_of, written
+from holdfast.validation.pydantic_errors import format_path, problem_of
 
 
 def parse_suite(
@@ -105,7 +105,7 @@ def _name(source: str, root: Any, path: FieldPath) -> str:
         field.clear()
     at_line = [f"line {line}"] if line else []
     where = ", ".join([source, *at_line, *entries])
-    return f"{where}: the field {written(tuple(field))!r}" if field else where
+    return f"{where}: the field {format_path(tuple(field))!r}" if field else where
 
 
 @contextlib.contextmanager
@@ -163,7 +163,7 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
         measure = build(entry.measure, allow_code)
         recalled = build(entry.recalled, allow_code) if entry.recalled else None
         for pattern in filter(None, (when.user, when.reply, unless.user)):
-            compiled(pattern, "i")
+            compile_regex(pattern, "i")
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
     return Rule(

@@ -19,7 +19,7 @@ from holdfast.errors import UsageError, shortened
 from holdfast.files import read_json_lines
 from holdfast.measures import Measure, build
 from holdfast.measures.registry import REGISTRY
-from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
+from holdfast.validation.pydantic_errors import StrictModel, format_path, problem_of
 
 SCORINGS = ("strict", "loose")
 SEVERAL = "several"  # the category of a prompt with instructions of more than one group
@@ -113,7 +113,7 @@ def _read_row(value: Any, line: str) -> Row:
     try:
         return Row.model_validate(value)
     except ValidationError as error:
-        problem = problem_of(error, Row, value, lambda path: written(path) or "the row")
+        problem = problem_of(error, Row, value, lambda path: format_path(path) or "the row")
         raise UsageError(f"{line}: {problem.sentence}", option=problem.field) from None
 
 

@@ -27,7 +27,7 @@ from holdfast.generation.rows import StreamState
 from holdfast.generation.slot_layers import DummyLayer
 from holdfast.generation.slots import Slots
 from holdfast.generation.state_layers import RECURRENT
-from holdfast.states import edited
+from holdfast.states import edit_states
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -152,7 +152,7 @@ class Runner:
         steering = steered(
             batch.steering, None if masked_by_model else batch.positions, batch.starts
         )
-        with steering as state, edited(self.hf_model, batch.edits):
+        with steering as state, edit_states(self.hf_model, batch.edits):
             output = self.call(
                 {"input_ids": batch.ids},
                 batch.positions,

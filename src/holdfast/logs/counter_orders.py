@@ -58,7 +58,7 @@ class CounterOrders:
             is_read = is_result and self._searched.is_document(position)
             if not (event.is_by_user or is_read or event.kind is Kind.COMPACTION):
                 continue
-            if passage := self._text.ordered_otherwise_in(event.text, event.is_by_user):
+            if passage := self._text.find_counter_order(event.text, event.is_by_user):
                 sightings.append(Sighting(position, passage))
         return sightings
 

@@ -29,7 +29,7 @@ from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs
 from holdfast.logs.rereading import LogSource
 from holdfast.logs.turn_scoring import case_of
-from holdfast.measures.rule_statements import stated_in
+from holdfast.measures.rule_statements import find_statement
 from holdfast.measures.rule_text import RuleText
 from holdfast.measures.scores import FOLLOWED
 from holdfast.models.event_loop import run_sync, task_group
@@ -282,8 +282,8 @@ def _verdict(fork: _Fork, answer: RecallAnswer) -> bool | None:
     if recalled is not None and not recalled.judged:
         states = recalled.score(text).value >= FOLLOWED
     else:
-        passage = RuleText(text_of(fork.case, fork.rule)).said_in(text)
-        states = (passage or stated_in(text, fork.rule.measure)) is not None
+        passage = RuleText(text_of(fork.case, fork.rule)).find_in(text)
+        states = (passage or find_statement(text, fork.rule.measure)) is not None
     is_whole = answer.stop_reason not in ("length", "context") and bool(text.strip())
     return states if states or is_whole else None
 

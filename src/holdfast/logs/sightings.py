@@ -8,7 +8,7 @@ from holdfast.drift.cases import Rule
 from holdfast.logs.context import WITHOUT_PROMPTS, Contexts
 from holdfast.measures.measure_specs import Measure
 from holdfast.measures.orders import Passage, passage_of, read_sentences
-from holdfast.measures.rule_statements import stated_in
+from holdfast.measures.rule_statements import find_statement
 from holdfast.measures.rule_text import RuleText
 from holdfast.measures.scores import FOLLOWED
 from holdfast.transcripts.transcript import Kind, Transcript
@@ -81,9 +81,9 @@ class SearchedTranscript:
                 continue
             is_output = event.kind is Kind.TOOL_RESULT and not self.is_document(position)
             exactly = is_output or event.is_by_assistant
-            passages = [text.said_in(event.text, exactly)]
+            passages = [text.find_in(event.text, exactly)]
             if not exactly:
-                passages.append(stated_in(event.text, rule.measure))
+                passages.append(find_statement(event.text, rule.measure))
             if event.is_prompt:
                 passages.append(_recalled_in(event.text, rule.recalled))
             stating = [passage for passage in passages if passage is not None]

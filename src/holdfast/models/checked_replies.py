@@ -48,7 +48,7 @@ async def generate_checked(engine: Engine, request: Request) -> Reply:
     while (broken := draws[-1].broken) and len(draws) <= retry.retries:
         again = replace(
             request,
-            messages=retry.reminded(request.messages, broken),
+            messages=retry.remind(request.messages, broken),
             seed=seed_of("retry", request.seed, len(draws)),
             conversation_seed=request.editing_seed,
         )

@@ -11,7 +11,7 @@ from holdfast.drift.cases import Rule
 from holdfast.errors import HoldfastError
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures import Score
-from holdfast.measures.patterns import searches_end_within
+from holdfast.measures.patterns import limit_search_time
 from holdfast.measures.scores import FOLLOWED, Undecided
 
 _LOG = logging.getLogger("holdfast.proxy")
@@ -96,7 +96,7 @@ def note_failure(case: str, rule: Rule, error: HoldfastError) -> None:
 
 def _score(rule: Rule, turn: LoggedTurn) -> Score | Unscored:
     """The score of a turn by a rule, or why it has none; the reasons are those of the logs."""
-    with searches_end_within(_SECONDS):
+    with limit_search_time(_SECONDS):
         if not rule.when.applies(turn.done, turn.user, turn.role):
             return Unscored.NO_RULE
         score = rule.measure.judge_turn(turn.done)

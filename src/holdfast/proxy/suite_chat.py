@@ -116,7 +116,7 @@ class SuiteChat:
         if retry is None:
             return None
         try:
-            changes = self._changes(retry.reminded(self.request.chat, broken))
+            changes = self._changes(retry.remind(self.request.chat, broken))
         except Unreadable:
             return None
         return Edit(Outcome.EDITED, changes) if changes else None

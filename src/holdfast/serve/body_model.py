@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 from holdfast.errors import option, shortened
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import refusal_of_problem
-from holdfast.validation.pydantic_errors import Path, StrictModel, as_json, problem_of, written
+from holdfast.validation.pydantic_errors import Path, StrictModel, as_json, format_path, problem_of
 
 Model = TypeVar("Model", bound="Body")
 
@@ -158,7 +158,10 @@ def read_body(body: type[Model], value: Any, whole: str = "The body") -> Model:
     """Validates a body against its model; raises a `Refusal` if it is invalid."""
 
     def name(path: Path) -> str:
-        return option(str(path[0])) + written(path).removeprefix(str(path[0])) if path else whole
+        if not path:
+            return whole
+        field = str(path[0])
+        return option(field) + format_path(path).removeprefix(field)
 
     try:
         return body.model_validate(value)

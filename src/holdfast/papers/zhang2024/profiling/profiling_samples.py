@@ -15,7 +15,7 @@ from holdfast.files import read_json_lines
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024 import Data, Sample, Settings, Task, draw_samples, spans_of
 from holdfast.papers.zhang2024.task_samples import user_message
-from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
+from holdfast.validation.pydantic_errors import StrictModel, format_path, problem_of
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _read_sample(row: object, where: str) -> ContinuationSample:
     try:
         line = SampleLine.model_validate(row)
     except ValidationError as error:
-        problem = problem_of(error, SampleLine, row, lambda path: written(path) or "the line")
+        problem = problem_of(error, SampleLine, row, lambda path: format_path(path) or "the line")
         raise UsageError(f"{where}: {problem.sentence}", option=problem.field) from None
     marks = "emphasis" not in line.model_fields_set
     try:
