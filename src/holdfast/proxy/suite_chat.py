@@ -20,7 +20,7 @@ from holdfast.proxy.chat_requests import ChatRequest, Unreadable
 from holdfast.proxy.json_edits import Change
 from holdfast.proxy.reply_scores import ScoredReply, Unscored, note_failure, score_reply
 from holdfast.proxy.request_edits import Edit, Outcome
-from holdfast.transcripts import linear
+from holdfast.transcripts import linear_transcript
 from holdfast.transcripts.call_messages import output_messages
 from holdfast.transcripts.transcript import Event, Kind, Malformed
 
@@ -129,7 +129,7 @@ class SuiteChat:
         """
         try:
             reply = output_messages(answer)
-            dialog = dialog_of(linear("", [*self.request.events, *reply]))
+            dialog = dialog_of(linear_transcript("", [*self.request.events, *reply]))
         except Malformed:
             return Unscored.UNREADABLE
         if _awaits_tools(answer, reply):
