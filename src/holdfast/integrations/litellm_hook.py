@@ -3,9 +3,9 @@
     litellm.callbacks = [SuiteHook(suite="bot.yaml", method="reminder:every=4")]
 
 Chats are edited in LiteLLM's `async_pre_call_deployment_hook`, once a deployment is chosen: in
-`litellm.acompletion`, in its router and in its proxy. `litellm.completion` has no hook that can edit
-a request, so its chats are neither edited nor scored. The hook sees only named arguments, so write
-`messages=...`. It scores no reply to a call that LiteLLM repeats outside of its router
+`litellm.acompletion`, in its router and in its proxy. `litellm.completion` has no hook that can
+edit a request, so its chats are neither edited nor scored. The hook sees only named arguments, so
+write `messages=...`. It scores no reply to a call that LiteLLM repeats outside of its router
 (`num_retries`).
 """
 

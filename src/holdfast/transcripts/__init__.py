@@ -1,4 +1,4 @@
-"""Logs of any format as transcripts: trees of events, of which one path is active."""
+"""Reads logs of any format into transcripts: trees of events, with one active path."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -22,6 +22,13 @@ _LABELS = (
 _FIRST_ROLES = {"system", "developer", "user", "System", "Human"}  # that begin a dialog
 
 
+class _Answer(NamedTuple):
+    """The messages in a response, and the object in it that says how the answer ended."""
+
+    messages: Any
+    ending: Any
+
+
 def system_prompt(text: Any) -> list[Event]:
     """Returns the events of a system prompt, given as text or parts; [] if it is empty."""
     return read_messages([{"role": "system", "content": text}]) if text else []
@@ -87,13 +94,6 @@ def output_messages(value: Any) -> list[Event]:
     if events and is_cut(answer.ending):
         events[-1] = replace(events[-1], is_cut=True)
     return events
-
-
-class _Answer(NamedTuple):
-    """The messages in a response, and the object in it that says how the answer ended."""
-
-    messages: Any
-    ending: Any
 
 
 def _answer_in(response: Any) -> _Answer:

@@ -1,7 +1,7 @@
-"""Traces, and logs of single calls of a model: each call has its whole input and its answer.
+"""Reads traces and logs of single calls of a model, each with its whole input and its answer.
 
-Every call repeats the dialog so far, so one that continues an earlier one of its session replaces
-it.
+Every call repeats the dialog so far. A call that continues an earlier call of its session therefore
+replaces that one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,6 +33,13 @@ class Call:
     @property
     def events(self) -> list[Event]:
         return [*self.input, *self.output]
+
+
+class _Occurrence(NamedTuple):
+    """The position of a message in a dialog, whose system prompts are left out and not counted."""
+
+    messages: list[Event]
+    position: int
 
 
 def call_reader(
@@ -150,13 +157,6 @@ def _add_to_session(call: Call, dialogs: list[Call]) -> None:
         return
     position = next((n for n in continued if _repeats(call, dialogs[n])), continued[0])
     dialogs[position] = _with_trace_spans(call, dialogs[position])
-
-
-class _Occurrence(NamedTuple):
-    """The position of a message in a dialog, whose system prompts are left out and not counted."""
-
-    messages: list[Event]
-    position: int
 
 
 def _with_copy_ids(dialogs: Sequence[Call]) -> Iterator[Call]:

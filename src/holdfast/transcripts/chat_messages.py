@@ -73,6 +73,14 @@ _END_FIELDS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "do
 _ENDS_AT_LIMIT = ("length", "max_tokens", "max_output_tokens", "model_length")
 
 
+class _Content(NamedTuple):
+    """The content of a message, sorted by what it becomes."""
+
+    text: str
+    calls: list[ToolCall]
+    others: list[Event]  # summaries and tool results
+
+
 def read_messages(items: Any, *, is_strict: bool = False) -> list[Event]:
     """Reads a list of messages.
 
@@ -129,7 +137,6 @@ def read_tools(declared: Any) -> tuple[Tool, ...]:
 
     Raises:
         Malformed: they are not a list of tools, or a tool has no name.
-    """
     """
     if isinstance(declared, str) and declared.strip():
         try:
@@ -205,14 +212,6 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
         raise Malformed("it has neither text nor tool calls")
     if text or calls or not parts.others:
         yield from message_events(role, text, calls=calls, call_id=id_of(item), is_cut=is_cut(item))
-
-
-class _Content(NamedTuple):
-    """The content of a message, sorted by what it becomes."""
-
-    text: str
-    calls: list[ToolCall]
-    others: list[Event]  # summaries and tool results
 
 
 def _read_content(content: Any) -> _Content:

@@ -118,7 +118,6 @@ def first_unread(content: Any) -> Any:
     Raises:
         Malformed: a part cannot be read.
     """
-    """
     for part in _parts_of(content):
         if _blocks_in(part) is None:
             return part

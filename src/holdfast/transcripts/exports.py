@@ -36,48 +36,6 @@ class Export:
     prompt: Sequence[Event] = ()
 
 
-def export_reader(
-    export_of: Callable[[Mapping[str, Any]], Export],
-    events_of: Callable[[Mapping[str, Any]], list[Event]],
-) -> Reader:
-    """Makes the reader of an application's exports.
-
-    Args:
-        export_of: finds the messages of a conversation.
-        events_of: reads a message.
-    """
-
-    def transcripts(values: Values) -> Iterator[Transcript | Unread]:
-        for where, value in values:
-            try:
-                conversation = _conversation(export_of(require_object(value)), events_of)
-            except Malformed as error:
-                yield Unread(f"{where}: {error}")
-                continue
-            if abandoned := conversation.abandoned:
-                yield Unread(
-                    f"{where}: {count_of(len(abandoned), 'message')} of abandoned branches (an"
-                    " edited question, or another answer) left out"
-                )
-            yield conversation.transcript(where)
-
-    return transcripts
-
-
-def parent_ids(messages: Mapping[str, Mapping[str, Any]], field: str) -> dict[str, str]:
-    """Returns for each message the id in the field that names its parent."""
-    return {name: str(message.get(field)) for name, message in messages.items()}
-
-
-def sequential_export(messages: Sequence[Any], prompt: Sequence[Event] = ()) -> Export:
-    """Returns a conversation whose messages are a plain list, without parents."""
-    by_number = {str(number): require_object(message) for number, message in enumerate(messages)}
-    parents = {name: str(int(name) - 1) for name in by_number}
-    return Export(by_number, parents, prompt=prompt)
-
-
-
-
 @dataclass(frozen=True)
 class _Conversation:
     """A conversation whose messages have been read.
@@ -101,6 +59,48 @@ class _Conversation:
 
     def transcript(self, source: str) -> Transcript:
         return branched_transcript(source, self.nodes, self.parents, self.active)
+
+
+def export_reader(
+    export_of: Callable[[Mapping[str, Any]], Export],
+    events_of: Callable[[Mapping[str, Any]], list[Event]],
+) -> Reader:
+    """Makes the reader of an application's exports.
+
+    Args:
+        export_of: finds the messages of a conversation.
+        events_of: reads a message.
+    """
+
+    def transcripts(values: Values) -> Iterator[Transcript | Unread]:
+        for where, value in values:
+            try:
+                conversation = _conversation(export_of(require_object(value)), events_of)
+            except Malformed as error:
+                yield Unread(f"{where}: {error}")
+                continue
+            if abandoned := conversation.abandoned:
+                yield Unread(
+                    f"{where}: left out {count_of(len(abandoned), 'message')} of abandoned branches"
+                    " (an edited question, or another answer)"
+                )
+            yield conversation.transcript(where)
+
+    return transcripts
+
+
+def parent_ids(messages: Mapping[str, Mapping[str, Any]], field: str) -> dict[str, str]:
+    """Returns for each message the id in the field that names its parent."""
+    return {name: str(message.get(field)) for name, message in messages.items()}
+
+
+def sequential_export(messages: Sequence[Any], prompt: Sequence[Event] = ()) -> Export:
+    """Returns a conversation whose messages are a plain list, without parents."""
+    by_number = {str(number): require_object(message) for number, message in enumerate(messages)}
+    parents = {name: str(int(name) - 1) for name in by_number}
+    return Export(by_number, parents, prompt=prompt)
+
+
 
 
 def _conversation(

@@ -29,6 +29,10 @@ class LogFile:
     digest: str = field(default="", repr=False)
 
 
+class NotByItself(Exception):
+    """A part of a file cannot be read without the rest of it."""
+
+
 def read_transcripts(
     paths: Path | str | Sequence[Path | str], format_name: str | None = None
 ) -> Iterator[LogFile]:
@@ -48,7 +52,6 @@ def read_transcripts(
         UsageError: a path does not exist, a folder has no logs, a run has no finished conversation,
             or a named file is compressed in another way; while iterating: a named file cannot be
             read.
-    """
     """
     if format_name is not None and format_name not in FORMATS:
         raise UnknownName("format", format_name, FORMATS)
@@ -76,10 +79,6 @@ def _read_file(log: FoundLog, format_name: str | None) -> LogFile:
         tuple(part.sentence for part in parts if isinstance(part, Unread)),
         digest,
     )
-
-
-class NotByItself(Exception):
-    """A part of a file cannot be read without the rest of it."""
 
 
 @dataclass

@@ -115,7 +115,7 @@ def _read_values(path: Path, parsed: Sequence[Located | Unread], part: SessionPa
             value=path,
         ) from error
     sessions = [session for session in transcripts if not session.is_of_subagent]
-    # a file may have several sessions; the one that was written to last is going on
+    # of several sessions in a file, the one that was written to last is the current one
     order = {value.source: number for number, value in enumerate(values)}
 
     def last_line(session: Transcript) -> int:

@@ -122,7 +122,6 @@ class Transcript:
         history: the id of the session whose history this is, by which copies of its events are
             recognised; "" if the log names no session, or its events have `copy_ids`.
     """
-    """
 
     source: str
     events: tuple[Event, ...]

@@ -106,7 +106,7 @@ class Speaker:
 
 @dataclass(frozen=True)
 class Speakers:
-    """An engine made of two models; each request goes to the one that speaks in it.
+    """An engine made of two models; each request goes to the one whose turn it is.
 
     Every request is a span in Inspect's transcript.
     """

@@ -27,8 +27,8 @@ _MAX_WAITING = 64  # requests that are tokenized ahead, so that no row of the ba
 
 
 @dataclass(frozen=True)
+class Generation:
     """A reply to generate for a task, and the stop strings that end it and are not part of it."""
-    """A reply to generate for a task, and the stop strings that end it, which it excludes."""
 
     request: Request
     stops: tuple[str, ...]

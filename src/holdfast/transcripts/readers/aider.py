@@ -53,7 +53,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             continue
         preface, *parts = _BEGINNING.split(value.text)
         if preface.strip():
-            yield Unread(f"{file}: the text before its first session is left out")
+            yield Unread(f"{file}: left out the text before its first session")
         sessions = zip(parts[::2], parts[1::2], strict=True)
         for number, (start, text) in enumerate(sessions, start=1):
             events = [*_events(text)]

@@ -70,6 +70,21 @@ _THINKING = ("thinking",)
 _VERSION = 1  # the known version of Cline's sessions
 
 
+@dataclass
+class _Task:
+    """What is known of a task while its messages are read.
+
+    Args:
+        has_native_calls: whether tool calls are blocks, rather than elements in the text.
+        marks_words: whether the user's words are in elements.
+        tool_names: the name of the tool of each call, by the call's id.
+    """
+
+    has_native_calls: bool
+    marks_words: bool
+    tool_names: dict[str, str] = field(default_factory=dict)
+
+
 def _recognises(value: Any) -> bool:
     fields = fields_of(value)
     if {"messages", "sessionId", "agent"} <= fields.keys() or _is_display(value):
@@ -102,21 +117,6 @@ def _texts_in(content: Any) -> list[str]:
     parts = content if isinstance(content, list) else [content]
     texts = [part if isinstance(part, str) else at(part, "text") for part in parts]
     return [text for text in texts if isinstance(text, str)]
-
-
-@dataclass
-class _Task:
-    """What is known of a task while its messages are read.
-
-    Args:
-        has_native_calls: whether tool calls are blocks, rather than elements in the text.
-        marks_words: whether the user's words are in elements.
-        tool_names: the name of the tool of each call, by the call's id.
-    """
-
-    has_native_calls: bool
-    marks_words: bool
-    tool_names: dict[str, str] = field(default_factory=dict)
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:

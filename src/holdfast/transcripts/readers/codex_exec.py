@@ -23,18 +23,18 @@ from holdfast.validation.json_values import fields_of
 _KINDS = ("thread.", "turn.", "item.")  # how the types of events begin
 
 
-def _recognises(value: Any) -> bool:
-    kind = fields_of(value).get("type")
-    is_error = kind == "error" and fields_of(value).keys() == {"type", "message"}
-    return is_error or (isinstance(kind, str) and kind.startswith(_KINDS))
-
-
 @dataclass
 class _Thread:
     """A thread under construction; `unfinished` are the items that have not ended, by id."""
 
     events: list[Event] = field(default_factory=list)
     unfinished: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def _recognises(value: Any) -> bool:
+    kind = fields_of(value).get("type")
+    is_error = kind == "error" and fields_of(value).keys() == {"type", "message"}
+    return is_error or (isinstance(kind, str) and kind.startswith(_KINDS))
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:

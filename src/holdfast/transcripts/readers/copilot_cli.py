@@ -38,14 +38,6 @@ _DIALOG = (
 _VERSION = 1  # the known version of the events
 
 
-def _recognises(value: Any) -> bool:
-    fields = fields_of(value)
-    kind = fields.get("type")
-    if not (isinstance(kind, str) and isinstance(fields.get("data"), Mapping)):
-        return False
-    return kind in _DIALOG or ("." in kind and {"id", "parentId", "timestamp"} <= fields.keys())
-
-
 @dataclass(frozen=True)
 class _LoggedEvent:
     """An event as the log has it.
@@ -60,6 +52,14 @@ class _LoggedEvent:
     data: Mapping[str, Any]
     id: str
     agent: str
+
+
+def _recognises(value: Any) -> bool:
+    fields = fields_of(value)
+    kind = fields.get("type")
+    if not (isinstance(kind, str) and isinstance(fields.get("data"), Mapping)):
+        return False
+    return kind in _DIALOG or ("." in kind and {"id", "parentId", "timestamp"} <= fields.keys())
 
 
 def _logged_event(record: Record) -> _LoggedEvent:
@@ -98,8 +98,8 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         elif not event.kind.startswith(_BOOKKEEPING):
             unknown_kinds[event.kind] += 1
     for kind, count in unknown_kinds.items():
-        which = "event is" if count == 1 else "events are"
-        yield Unread(f"{file}: {count} {which} of the unknown type {shortened(kind)}, and left out")
+        events = count_of(count, "event")
+        yield Unread(f"{file}: left out {events} of the unknown type {shortened(kind)}")
     yield from _transcripts(dialogs, source)
 
 
@@ -226,8 +226,8 @@ def _result(data: Mapping[str, Any]) -> Event:
 
 
 def _reaches_back(value: Any) -> bool:
-    return bool(at(value, "type") == "session.snapshot_rewind")
     """Whether an event takes back events before it."""
+    return bool(at(value, "type") == "session.snapshot_rewind")
 
 
 FORMAT = Format("copilot-cli", _recognises, _read, has_events=True, reaches_back=_reaches_back)

@@ -110,7 +110,7 @@ def _read_export(where: str, text: str) -> Iterator[Transcript | Unread]:
     """Reads a chat that was exported as Markdown."""
     preface, *turns = _SPEAKER.split(_EXPORT.sub("", text.replace("\r\n", "\n")))
     if preface.strip():
-        yield Unread(f"{where}: the text before its first message is left out")
+        yield Unread(f"{where}: left out the text before its first message")
     events: list[Event] = []
     for speaker, words in zip(turns[::2], turns[1::2], strict=True):
         text = words.strip().removesuffix("\n\n---").strip()
@@ -213,11 +213,11 @@ def _read_composer(where: str, value: Mapping[str, Any]) -> Iterator[Transcript 
             events += _bubble(require_object(bubble))
     if missing_messages:
         count = count_of(missing_messages, "message")
-        yield Unread(f"{where}: {count} missing from the database left out")
+        yield Unread(f"{where}: left out {count} that the database does not have")
     active = {str(at(header, "bubbleId")) for header in headers}
     if abandoned := bubbles.keys() - active:
         count = count_of(len(abandoned), "message")
-        yield Unread(f"{where}: {count} of abandoned branches (a restored checkpoint) left out")
+        yield Unread(f"{where}: left out {count} of abandoned branches (a restored checkpoint)")
     if events:
         yield linear_transcript(where, events)
 

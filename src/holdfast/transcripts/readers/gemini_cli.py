@@ -39,6 +39,14 @@ _CONTINUATION = "System: Please continue."
 _FILES = "--- Content from referenced files ---"
 
 
+class _Abandoned(NamedTuple):
+    """A message that was taken back, and the id of the message before it, if any."""
+
+    name: str
+    before: str | None
+    record: Mapping[str, Any]
+
+
 def _recognises(value: Any) -> bool:
     if _saved_messages(value):
         return True
@@ -64,14 +72,6 @@ def _saved(where: str, messages: list[Any]) -> Transcript:
     if others and others[0].text.startswith("Got it. Thanks for the context"):
         events.append(Event(Kind.REMINDER, others.pop(0).text))  # the program's answer to itself
     return linear_transcript(where, [*events, *(_classify(event) for event in others)])
-
-
-class _Abandoned(NamedTuple):
-    """A message that was taken back, and the id of the message before it, if any."""
-
-    name: str
-    before: str | None
-    record: Mapping[str, Any]
 
 
 @dataclass

@@ -93,7 +93,7 @@ def _events(messages: Sequence[Mapping[str, Any]]) -> list[Event]:
 
 
 def _is_of_scaffold(message: Mapping[str, Any], events: Sequence[Event]) -> bool:
-    """Whether one of Inspect's agents wrote a message in the user's place, to go on."""
+    """Whether one of Inspect's agents wrote a message in the user's place."""
     is_named = message.get("source") is not None  # such as the input, or an operator's message
     text = "".join(event.text for event in events).lstrip()
     return message.get("role") == "user" and not is_named and text.startswith(_SCAFFOLD)

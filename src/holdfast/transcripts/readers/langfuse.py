@@ -15,6 +15,14 @@ TYPES = ("GENERATION", "SPAN", "EVENT")  # the types of observations
 _ROLES = ("system", "developer", "user", "human", "assistant", "ai", "model")  # all but a tool's
 
 
+class _Observation(NamedTuple):
+    """A call in a trace; `parent` is the id of the observation that contains it, or ""."""
+
+    id: str
+    parent: str
+    call: Call
+
+
 def _recognises(value: Any) -> bool:
     fields = fields_of(value)
     names = {"traceId", "trace_id", "observations"} & fields.keys()
@@ -29,14 +37,6 @@ def _calls(where: str, value: Any) -> Iterator[Call | Unread]:
         yield from _calls_of_trace(where, [*map(require_object, fields["observations"])], session)
     elif _is_generation(require_object(value)):
         yield _call(where, value)
-
-
-class _Observation(NamedTuple):
-    """A call in a trace; `parent` is the id of the observation that contains it, or ""."""
-
-    id: str
-    parent: str
-    call: Call
 
 
 def _calls_of_trace(

@@ -20,6 +20,14 @@ from holdfast.transcripts.transcript import (
 from holdfast.validation.json_values import fields_of
 
 
+class _Response(NamedTuple):
+    """A value that has been read; `previous` is the response that it continues, or ""."""
+
+    where: str
+    previous: str
+    events: list[Event]
+
+
 def _recognises(value: Any) -> bool:
     if is_message_list(value):
         return is_responses_item(value[0])
@@ -39,14 +47,6 @@ def _read(value: Any) -> list[Event]:
         *read_messages(items),
         *(output_messages(value) if output else []),
     ]
-
-
-class _Response(NamedTuple):
-    """A value that has been read; `previous` is the response that it continues, or ""."""
-
-    where: str
-    previous: str
-    events: list[Event]
 
 
 def _transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:

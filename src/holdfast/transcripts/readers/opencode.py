@@ -27,6 +27,66 @@ from holdfast.transcripts.transcript import (
 from holdfast.validation.json_values import fields_of
 
 
+@dataclass(frozen=True)
+class _Session:
+    """A session in a file: what describes it, and its messages as JSON."""
+
+    where: str
+    info: Mapping[str, Any]
+    messages: Any
+
+
+@dataclass(frozen=True)
+class _Revert:
+    """The messages that count, and those that the user took back.
+
+    Args:
+        is_within_message: whether only a part of the first message was taken back.
+    """
+
+    active: Sequence[SessionMessage]
+    taken_back: Sequence[SessionMessage] = ()
+    is_within_message: bool = False
+
+    def note(self, where: str) -> Iterator[Unread]:
+        """Yields a note on the messages that are left out, if there are any."""
+        number = len(self.taken_back) + self.is_within_message
+        if not number:
+            return
+        count = count_of(number, "message")
+        sentence = f"{where}: left out {count} that the user took back (revert)"
+        if self.is_within_message:
+            sentence += "; of the first, only a part"
+        yield Unread(sentence)
+
+
+@dataclass
+class _Unanswered:
+    """The last message of the user, until it is answered.
+
+    Args:
+        text: its text; "" if it was answered.
+        was_compacted: whether the context was compacted since it was sent.
+    """
+
+    text: str = ""
+    was_compacted: bool = False
+
+    def next_event(self, event: Event) -> Event:
+        """Returns the next event of the session; a reminder if it repeats the last message."""
+        if event.kind is Kind.COMPACTION:
+            self.was_compacted = True
+        elif event.is_by_assistant:
+            self.text = ""
+        elif event.is_by_user:
+            is_replay = self.was_compacted and self.text != "" and event.text == self.text
+            self.text = event.text
+            self.was_compacted = False
+            if is_replay:
+                return replace(event, kind=Kind.REMINDER, role="")
+        return event
+
+
 def _recognises(value: Any) -> bool:
     if _is_message(value):
         return True
@@ -56,15 +116,6 @@ def _is_piece(value: Any) -> bool:
         and identity.startswith(("ses_", "msg_", "prt_"))
         and not fields_of(value).keys().isdisjoint(("sessionID", "projectID", "messageID"))
     )
-
-
-@dataclass(frozen=True)
-class _Session:
-    """A session in a file: what describes it, and its messages as JSON."""
-
-    where: str
-    info: Mapping[str, Any]
-    messages: Any
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
@@ -117,30 +168,8 @@ def _unknown_parts(where: str, messages: Sequence[SessionMessage]) -> Iterator[U
     """Yields a note on each unknown type of parts."""
     counts = Counter(kind for message in messages for kind in message.unknown_kinds)
     for kind, count in counts.items():
-        which = "part is" if count == 1 else "parts are"
-        yield Unread(f"{where}: {count} {which} of the unknown type {kind}, and left out")
-
-
-@dataclass(frozen=True)
-    """The messages that count, and those that the user took back.
-
-    Args:
-        is_within_message: whether only a part of the first message was taken back.
-    """
-
-    active: Sequence[SessionMessage]
-    taken_back: Sequence[SessionMessage] = ()
-    is_within_message: bool = False
-
-    def note(self, where: str) -> Iterator[Unread]:
-        """Yields a note on the messages that are left out, if there are any."""
-        number = len(self.taken_back) + self.is_within_message
-        if not number:
-            return
-        subject = f"{count_of(number, 'message')} that the user took back (revert)"
-        if self.is_within_message:
-            subject += ", the first of them in part,"
-        yield Unread(f"{where}: {subject} left out")
+        parts = count_of(count, "part")
+        yield Unread(f"{where}: left out {parts} of the unknown type {kind}")
 
 
 def _revert(info: Mapping[str, Any], messages: Sequence[SessionMessage]) -> _Revert:
@@ -171,33 +200,6 @@ def _with_replays_marked(messages: Sequence[SessionMessage]) -> list[SessionMess
         is_replay = events != [*message.events]
         marked.append(replace(message, events=events) if is_replay else message)
     return marked
-
-
-@dataclass
-class _Unanswered:
-    """The last message of the user, until it is answered.
-
-    Args:
-        text: its text; "" if it was answered.
-        was_compacted: whether the context was compacted since it was sent.
-    """
-
-    text: str = ""
-    was_compacted: bool = False
-
-    def next_event(self, event: Event) -> Event:
-        """Returns the next event of the session; a reminder if it repeats the last message."""
-        if event.kind is Kind.COMPACTION:
-            self.was_compacted = True
-        elif event.is_by_assistant:
-            self.text = ""
-        elif event.is_by_user:
-            is_replay = self.was_compacted and self.text != "" and event.text == self.text
-            self.text = event.text
-            self.was_compacted = False
-            if is_replay:
-                return replace(event, kind=Kind.REMINDER, role="")
-        return event
 
 
 def _with_kept_tails(messages: Sequence[SessionMessage]) -> list[SessionMessage]:

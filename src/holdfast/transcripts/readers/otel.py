@@ -19,6 +19,17 @@ _MESSAGE_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 _GENERATING = ("chat", "text_completion", "generate_content")  # operations that call a model
 
 
+class WithoutMessages(Malformed):
+    """A span of a model's call has no messages; they may be in other values."""
+
+
+class _Messages(NamedTuple):
+    """The messages of a call as its span has them."""
+
+    inputs: Any
+    outputs: Any
+
+
 def is_generating(operation: Any) -> bool:
     """Whether a span's operation is a call of a model; True if the span does not name it."""
     return operation is None or operation in _GENERATING
@@ -27,10 +38,6 @@ def is_generating(operation: Any) -> bool:
 def is_message_event(name: str) -> bool:
     """Whether events of this name are messages in a call's input."""
     return _MESSAGE_EVENT.fullmatch(name) is not None
-
-
-class WithoutMessages(Malformed):
-    """A span of a model's call has no messages; they may be in other values."""
 
 
 def calls_in_span(where: str, value: Any) -> Iterator[Call]:
@@ -56,13 +63,6 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
         output=_answer(attributes, messages.outputs),
         trace_span=trace_span_of(span),
     )
-
-
-class _Messages(NamedTuple):
-    """The messages of a call as its span has them."""
-
-    inputs: Any
-    outputs: Any
 
 
 def _messages_of(span: Mapping[str, Any], attributes: Mapping[str, Any]) -> _Messages | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from holdfast.plurals import count_of
 from holdfast.transcripts.calls import Call, grouped_call_reader
 from holdfast.transcripts.json_fields import optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format, Located, Unread
@@ -113,10 +114,10 @@ def _calls(values: Iterable[Located]) -> Iterator[Call | Unread]:
             yield Unread(f"{where}: {error}")
     yield from file.calls_in_records()
     if unassigned:
-        count = f"{len(unassigned)} messages" if len(unassigned) > 1 else "a message"
+        count = count_of(len(unassigned), "message")
         yield Unread(
-            f"{unassigned[0].where}: from here on, {count} in log records without a spanId left"
-            " out, as nothing tells which call they are of"
+            f"{unassigned[0].where}: from here on, left out {count} in log records without a"
+            " spanId, as nothing tells which call they belong to"
         )
 
 
@@ -142,7 +143,7 @@ def _logged_call(records: Sequence[_LogRecord], is_noted: bool = False) -> Itera
         contents = "messages and no answer" if has_input else "an answer and no messages"
         name = f"span {first.ids.span_id}" if first.ids.span_id else "a call"
         yield Unread(
-            f"{first.where}: the log records of {name} have {contents}; the call is left out"
+            f"{first.where}: left out a call, as the log records of {name} have {contents}"
         )
         return
     try:

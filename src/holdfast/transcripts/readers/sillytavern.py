@@ -73,7 +73,7 @@ def _chat(source: str, records: list[Record]) -> Iterator[Transcript | Unread]:
         hidden_versions += len(versions)
     if hidden_versions:
         count = count_of(hidden_versions, "other version")
-        yield Unread(f"{source}: {count} of messages (swipes) that are not shown left out")
+        yield Unread(f"{source}: left out {count} of messages (swipes) that are not shown")
     yield branched_transcript(source, nodes, parents, active)
 
 

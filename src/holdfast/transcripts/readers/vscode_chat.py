@@ -168,10 +168,10 @@ def _transcript(where: str, session: Any) -> Iterator[Transcript | Unread]:
         return
     if unknown_kinds:
         kinds = ", ".join(sorted(unknown_kinds))
-        yield Unread(f"{where}: parts of responses of unknown kinds ({kinds}) are left out")
+        yield Unread(f"{where}: left out parts of responses of unknown kinds ({kinds})")
     if taken_back:
         count = count_of(len(taken_back), "request")
-        yield Unread(f"{where}: {count} that a restored checkpoint took back left out")
+        yield Unread(f"{where}: left out {count} that a restored checkpoint took back")
     active = [name for name in nodes if name not in taken_back]
     parents = sequential_parents(nodes) | sequential_parents(active)
     yield branched_transcript(where, nodes, parents, active)

@@ -59,8 +59,8 @@ class SessionTree:
         if messages := [line for line in self.abandoned if line.is_message]:
             count = count_of(len(messages), "message")
             yield Unread(
-                f"{self.source}: {count} of abandoned branches (rewound or retracted, or the"
-                f" question was edited), from {position_of(messages[0].where)} on, left out"
+                f"{self.source}: left out {count} of abandoned branches (rewound or retracted, or"
+                f" the question was edited), from {position_of(messages[0].where)} on"
             )
 
     def transcript(self, nodes: Mapping[str, Sequence[Event]]) -> Transcript:
@@ -147,7 +147,7 @@ def _parents_of(lines: Sequence[SessionLine]) -> dict[str, str | None]:
 def _put_behind_summary(boundary: SessionLine, parents: dict[str, str | None]) -> None:
     """Puts the lines that a compaction kept unchanged behind its summary.
 
-    The session goes on from the last of these lines. Without this, the boundary and the summary
+    The session continues from the last of these lines. Without this, the boundary and the summary
     would not be on the path to the last message.
     """
     if not boundary.compaction:
