@@ -80,7 +80,7 @@ def wrap(
 
 
 def _defaults(inner: httpx2.Client | httpx2.AsyncClient) -> dict[str, Any]:
-    """Returns the default headers and so on, which the outer client adds instead of the inner."""
+    """Returns what the inner client adds to every request; the outer one adds it instead."""
     return {"headers": inner.headers, "params": inner.params, "cookies": inner.cookies}
 
 
@@ -184,7 +184,7 @@ class _Exchanges:
         if relayed is None:
             return _with_body(await self.sender.send(request))
         if relayed.retries:
-            return await self._checked(request, relayed)
+            return await self._answer_with_retries(request, relayed)
         try:
             body = await self._send(request, relayed)
         except BaseException:  # including that the caller stopped waiting
@@ -192,7 +192,7 @@ class _Exchanges:
             raise
         return _with_body(body.response, body)
 
-    async def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
+    async def _answer_with_retries(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
         """Sends a request until its reply keeps the rules, and returns the best answer.
 
         An answer that is too long to be checked is passed on as it comes.

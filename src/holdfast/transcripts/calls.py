@@ -84,7 +84,7 @@ def grouped_call_reader(
             else:
                 calls.append(shared_events.share(call))
         if counted.number and not calls and not has_unread:
-            yield counted.rejected(description)
+            yield counted.rejection(description)
         for call in _last_calls_of_dialogs(calls):
             file = file_of(call.where)
             source = f"{file}, session {call.session}" if call.session else call.where
@@ -107,7 +107,7 @@ class _CountedValues:
             self._last_source = value.source
             yield value
 
-    def rejected(self, description: str) -> Unread:
+    def rejection(self, description: str) -> Unread:
         """Reports that none of the values fits a description."""
         subject = f"none of its {self.number} values is"
         if self.number == 1:
@@ -127,10 +127,10 @@ class _SharedEvents:
         if call.trace_span:
             output = [replace(event, trace_span=call.trace_span) for event in output]
         return replace(
-            call, input=[*map(self._shared, call.input)], output=[*map(self._shared, output)]
+            call, input=[*map(self._first_copy, call.input)], output=[*map(self._first_copy, output)]
         )
 
-    def _shared(self, event: Event) -> Event:
+    def _first_copy(self, event: Event) -> Event:
         if event.call is not None:  # its arguments are not hashable
             return event
         fields = (event.kind, event.role, event.text, event.call_id, event.id, event.is_cut)
@@ -140,7 +140,7 @@ class _SharedEvents:
 def _last_calls_of_dialogs(calls: list[Call]) -> Iterator[Call]:
     """Returns the last call of each dialog, which has the whole of it."""
     by_session: dict[str, list[Call]] = {}
-    for call in sorted(calls, key=lambda call: _moment(call.start)):
+    for call in sorted(calls, key=lambda call: _sort_key(call.start)):
         _add_to_session(call, by_session.setdefault(call.session, []))
     for session, dialogs in by_session.items():
         yield from _with_copy_ids(dialogs) if session and len(dialogs) > 1 else dialogs
@@ -149,7 +149,7 @@ def _last_calls_of_dialogs(calls: list[Call]) -> Iterator[Call]:
 def _add_to_session(call: Call, dialogs: list[Call]) -> None:
     """Puts a call in place of the dialog that it continues, or else adds it as a new dialog."""
     call = _with_input_before_results(call, dialogs)
-    if any(_is_same(call, dialog) for dialog in dialogs):
+    if any(_is_duplicate(call, dialog) for dialog in dialogs):
         return  # it was logged twice
     continued = [n for n, dialog in enumerate(dialogs) if _continues(call, dialog)]
     if not continued:
@@ -174,7 +174,7 @@ def _with_copy_ids(dialogs: Sequence[Call]) -> Iterator[Call]:
             for n, event in enumerate(call.events)
         ]
         positions = [n for n, event in enumerate(events) if not event.is_prompt]
-        messages = _repeating(latest, [events[n] for n in positions])
+        messages = _reuse_ids(latest, [events[n] for n in positions])
         for n, message in enumerate(messages):
             if n and message.is_by_user:
                 latest[message] = _Occurrence(messages, n)
@@ -183,10 +183,10 @@ def _with_copy_ids(dialogs: Sequence[Call]) -> Iterator[Call]:
         yield replace(call, input=events, output=[])
 
 
-def _repeating(latest: dict[Event, _Occurrence], messages: list[Event]) -> list[Event]:
-    """Replaces the first messages by those of an earlier dialog that ends with the same ones.
+def _reuse_ids(latest: dict[Event, _Occurrence], messages: list[Event]) -> list[Event]:
+    """Gives messages the ids of an earlier dialog if they begin with the end of that one.
 
-    So they have the ids of the earlier dialog.
+    `latest` tells where the first message occurred last.
     """
     occurrence = latest.get(messages[0]) if messages and messages[0].is_by_user else None
     if occurrence is None:
@@ -213,7 +213,7 @@ def _with_input_before_results(call: Call, earlier: list[Call]) -> Call:
     return call
 
 
-def _moment(start: str) -> tuple[float, str]:
+def _sort_key(start: str) -> tuple[float, str]:
     """Returns a sort key for the start of a call, which is a number or a time with its zone."""
     try:
         return float(start), ""
@@ -225,7 +225,7 @@ def _moment(start: str) -> tuple[float, str]:
         return 0.0, start
 
 
-def _is_same(call: Call, other: Call) -> bool:
+def _is_duplicate(call: Call, other: Call) -> bool:
     """Whether two calls are the same: one span, or an equal call that began at the same time."""
     if call.trace_span and other.trace_span:
         return call.trace_span == other.trace_span

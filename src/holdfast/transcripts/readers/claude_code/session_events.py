@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, pairwise
 
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import element_text, remove_elements
@@ -52,17 +52,16 @@ def events_of(tree: SessionTree) -> tuple[Mapping[str, Sequence[Event]], list[Un
 def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list[Event] | Unread]]:
     """Yields each line with its events, or with the reason why it cannot be read."""
     messages = [line for line in lines if line.is_message and not line.is_by_the_program]
-    position = {line.id: number for number, line in enumerate(messages)}
+    previous = {line.id: earlier for earlier, line in pairwise(messages)}
+    following = {line.id: later for line, later in pairwise(messages)}
     digest = hashlib.sha256()  # of the messages so far
     results = _ResultsInContext()
     for line in lines:
-        digest.update(json.dumps(line.content, sort_keys=True).encode() if line.is_message else b"")
+        if line.is_message:
+            digest.update(json.dumps(line.content, sort_keys=True).encode())
         results.add(line)
-        number = position.get(line.id, -1)
-        before = messages[number - 1] if number > 0 else None
-        after = messages[number + 1] if 0 <= number < len(messages) - 1 else None
         try:
-            events = _events(line, lines, before, after)
+            events = _events(line, lines, previous.get(line.id), following.get(line.id))
         except Malformed as error:
             yield line, Unread(f"{line.where}: {error}")
             continue
@@ -104,9 +103,9 @@ def _events(
 ) -> list[Event]:
     """Reads the events of a line, given its path and the messages around it."""
     if line.is_boundary:
-        return [Event(Kind.COMPACTION, keeps=_kept(line, lines))]
+        return [Event(Kind.COMPACTION, keeps=_kept_ids(line, lines))]
     if line.fields.get("subtype") == MICRO_BOUNDARY:
-        return [Event(Kind.CLEARING, clears=_cleared(line))]
+        return [Event(Kind.CLEARING, clears=_cleared_ids(line))]
     if line.kind == "attachment":
         return list(events_of_attachment(line.fields))
     if line.kind == "system" and at(line.fields, "message", "role") == "system":
@@ -118,7 +117,7 @@ def _events(
     message = require_object(require_field(line.fields, "message"))
     events: list[Event] = []
     for event in read_messages([{"role": line.kind, **message}]):
-        events += _classified(event, line, before, after)
+        events += _classify(event, line, before, after)
     return [*events, *_words_of_refusals(line, events)]
 
 
@@ -136,7 +135,7 @@ def _words_of_refusals(line: SessionLine, events: Sequence[Event]) -> Iterator[E
             yield Event(Kind.MESSAGE, words, "user")
 
 
-def _kept(boundary: SessionLine, lines: Sequence[SessionLine]) -> frozenset[str]:
+def _kept_ids(boundary: SessionLine, lines: Sequence[SessionLine]) -> frozenset[str]:
     """Returns the ids of the lines that a compaction kept in the context unchanged."""
     uuids = at(boundary.compaction, "preservedMessages", "uuids")
     if isinstance(uuids, list):
@@ -149,7 +148,7 @@ def _kept(boundary: SessionLine, lines: Sequence[SessionLine]) -> frozenset[str]
     return frozenset(ids[ids.index(head) : ids.index(tail) + 1])
 
 
-def _cleared(boundary: SessionLine) -> frozenset[str]:
+def _cleared_ids(boundary: SessionLine) -> frozenset[str]:
     """Returns the ids of the calls whose results were cleared, and of attachments that were."""
     fields = boundary.fields
     metadata = fields.get("microcompactMetadata", fields.get("microcompact_metadata"))
@@ -194,7 +193,7 @@ class _ResultsInContext:
         return cleared - {""}
 
 
-def _classified(
+def _classify(
     event: Event, line: SessionLine, before: SessionLine | None, after: SessionLine | None
 ) -> Iterator[Event]:
     """Tells a message of the user from what Claude Code writes in the user's place."""
