@@ -27,7 +27,7 @@ from holdfast.proxy.relay import ChatRelay, RelayedRequest
 from holdfast.proxy.reply_scores import Unscored
 from holdfast.proxy.request_edits import Edit, Outcome
 from holdfast.proxy.transfers import HOP_BY_HOP, Download, Upload, end_to_end
-from holdfast.proxy.upstream import Upstream
+from holdfast.proxy.upstream import UpstreamFailure, Upstream
 from holdfast.serve.access import log_failure
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, send_json
@@ -36,13 +36,6 @@ _LOG = logging.getLogger("holdfast.proxy")
 _MAX_CHAT_BYTES = 64 * 2**20  # a longer request is forwarded unread
 _MAX_WAITING_BYTES = 64 * 2**20  # replies beyond this are not scored
 _NOT_FORWARDED = HOP_BY_HOP | {b"host", b"expect"}  # uvicorn answers `Expect` itself
-# by the codes of refusals
-_FAILURES = {
-    "upstream_timeout": "silent for longer than --timeout",
-    "upstream_unreachable": "cannot be reached",
-    "upstream_malformed": "gave an answer that is not HTTP",
-    "upstream_closed": "closed the connection",
-}
 _FAILED = Refusal(
     "The proxy failed on this request; its log says where.", code="internal_error", status=500
 )
@@ -185,7 +178,8 @@ class Forwarding:
                     if is_first:
                         delivered = answer
                         return await self._break_off(request, error, answer, download)
-                    self._note_error(request, error, ending="; an earlier reply is sent")
+                    failure = self._upstream.failure_of(error)
+                    self._note_failure(request, failure, ending="; an earlier reply is sent")
                     break
                 if answer.is_too_long:
                     if is_first:
@@ -250,22 +244,21 @@ class Forwarding:
         self, request: httpx2.Request, error: httpx2.TransportError, download: Download
     ) -> None:
         """Answers with a refusal; an answer that has begun is broken off, as it was upstream."""
-        refusal = self._upstream.refusal_of(error)
+        failure = self._upstream.failure_of(error)
         if download.status:
             self._metrics.upstream_errors.labels("broke_off").inc()
-            failure = f"{_FAILURES[str(refusal.code)]} in the middle of its answer"
-            _log_upstream_failure(request, failure)
+            _log_upstream_failure(request, f"{failure.log_text} in the middle of its answer")
         else:
-            self._note_error(request, error)
+            self._note_failure(request, failure)
+            refusal = failure.refusal
             await send_json(download.send, refusal.body(), refusal.status, refusal.headers)
 
-    def _note_error(
-        self, request: httpx2.Request, error: httpx2.TransportError, *, ending: str = ""
+    def _note_failure(
+        self, request: httpx2.Request, failure: UpstreamFailure, *, ending: str = ""
     ) -> None:
-        """Counts and logs that there was no answer; `ending` is added to the line of the log."""
-        code = str(self._upstream.refusal_of(error).code)
-        self._metrics.upstream_errors.labels(code).inc()
-        _log_upstream_failure(request, _FAILURES[code] + ending)
+        """Counts and logs a failure; `ending` is added to the line of the log."""
+        self._metrics.upstream_errors.labels(failure.code).inc()
+        _log_upstream_failure(request, failure.log_text + ending)
 
     def _end(self, relayed: RelayedRequest | None, answer: Answer) -> None:
         """Has a reply scored in the other thread, unless too many are waiting."""
@@ -293,10 +286,10 @@ class Forwarding:
 
 
 
-def _log_upstream_failure(request: httpx2.Request, failure: str) -> None:
+def _log_upstream_failure(request: httpx2.Request, text: str) -> None:
     """Logs a failure of the upstream; no bodies or headers, and no query, which may have a key."""
     url = request.url.copy_with(userinfo=b"", query=None)
-    _LOG.warning("%s %s: %s", request.method, url, failure)
+    _LOG.warning("%s %s: %s", request.method, url, text)
 
 
 def _log_error_status(request: httpx2.Request, status: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from urllib.parse import quote
 
 import httpx2
@@ -16,6 +17,28 @@ _CONNECT_SECONDS = 10.0
 # Servers close idle connections, many after 5 seconds; one that is older than this is not reused.
 _IDLE_SECONDS = 4.0
 _API = b"/v1"  # how clients' paths begin; the path of the upstream's base URL takes its place
+
+
+@dataclass(frozen=True)
+class UpstreamFailure:
+    """A failure of the server to answer.
+
+    Attributes:
+        code: names the failure in metrics, and in the answer to the client.
+        log_text: what the server did, for the log, such as "closed the connection".
+        message: explains the failure to the client.
+        status: the HTTP status of the answer to the client.
+    """
+
+    code: str
+    log_text: str
+    message: str
+    status: int = 502
+
+    @property
+    def refusal(self) -> Refusal:
+        """The answer to the client."""
+        return Refusal(self.message, code=self.code, status=self.status)
 
 
 class Upstream:
@@ -101,35 +124,27 @@ class Upstream:
         """Closes the connections to the server."""
         await self._client.aclose()
 
-    def refusal_of(self, error: httpx2.TransportError) -> Refusal:
-        """Returns the answer to the client if the server gave none because of `error`."""
-        if isinstance(error, httpx2.TimeoutException) and not isinstance(
-            error, httpx2.ConnectTimeout
-        ):
-            return Refusal(
-                f"{self.name} was silent for {self._silence:g} s; try again, or give the proxy a"
-                " longer --timeout.",
-                code="upstream_timeout",
-                status=504,
-            )
+    def failure_of(self, error: httpx2.TransportError) -> UpstreamFailure:
+        """Explains an error because of which the server gave no answer."""
         if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)):
-            return Refusal(
-                f"Cannot reach {self.name} ({_reason(error)}); check that the server is running.",
-                code="upstream_unreachable",
-                status=502,
+            reason = _reason(error)
+            message = f"Cannot reach {self.name} ({reason}); check that the server is running."
+            return UpstreamFailure("upstream_unreachable", "cannot be reached", message)
+        if isinstance(error, httpx2.TimeoutException):
+            message = (
+                f"{self.name} was silent for {self._silence:g} s; try again, or give the proxy a"
+                " longer --timeout."
             )
-        if not _is_closed_connection(error):
-            return Refusal(
-                f"{self.name} gave an answer that is not HTTP ({error}); check the scheme, the host"
-                " and the port of --upstream.",
-                code="upstream_malformed",
-                status=502,
-            )
-        return Refusal(
-            f"{self.name} closed the connection before it answered; try again.",
-            code="upstream_closed",
-            status=502,
+            log_text = "silent for longer than --timeout"
+            return UpstreamFailure("upstream_timeout", log_text, message, status=504)
+        if _is_closed_connection(error):
+            message = f"{self.name} closed the connection before it answered; try again."
+            return UpstreamFailure("upstream_closed", "closed the connection", message)
+        message = (
+            f"{self.name} gave an answer that is not HTTP ({error}); check the scheme, the host and"
+            " the port of --upstream."
         )
+        return UpstreamFailure("upstream_malformed", "gave an answer that is not HTTP", message)
 
     def _url(self, path: str, query: bytes) -> httpx2.URL:
         """Returns the server's URL for a path of the proxy; what is escaped stays so."""
