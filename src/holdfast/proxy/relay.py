@@ -127,14 +127,15 @@ class ChatRelay:
         choices = _choices(relayed.api, answer)
         if isinstance(choices, Unscored):
             return self.tally.note_reply(choices)
-        scored = []
+        replies = []
         for choice in choices:
-            scored.append(relayed.chat.score(choice))
-            self.tally.note_reply(scored[-1])
+            reply = relayed.chat.score(choice)
+            replies.append(reply)
+            self.tally.note_reply(reply)
             if self._log is not None:
                 self._log.write(relayed.chat.request, choice, relayed.edit.added)
         if self._on_reply is not None:  # last, as it may raise an error
-            for reply in scored:
+            for reply in replies:
                 if isinstance(reply, ScoredReply):
                     self._on_reply(reply)
 

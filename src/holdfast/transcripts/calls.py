@@ -73,18 +73,18 @@ def grouped_call_reader(
     """
 
     def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
-        counted = _CountedValues(values)
+        counted_values = _CountedValues(values)
         shared_events = _SharedEvents()
         calls: list[Call] = []
         has_unread = False
-        for call in calls_of(counted):
+        for call in calls_of(counted_values):
             if isinstance(call, Unread):
                 yield call
                 has_unread = True
             else:
                 calls.append(shared_events.share(call))
-        if counted.number and not calls and not has_unread:
-            yield counted.rejection(description)
+        if counted_values.number and not calls and not has_unread:
+            yield counted_values.rejection(description)
         for call in _last_calls_of_dialogs(calls):
             file = file_of(call.where)
             source = f"{file}, session {call.session}" if call.session else call.where

@@ -170,7 +170,7 @@ def _events_of_item(item: Any, *, is_strict: bool) -> Iterator[Event]:
     item = _without_langchain(item)
     kind = str(item.get("type", ""))
     if kind.endswith("_call") and "role" not in item:
-        yield from message_events("assistant", "", [read_call(_unwrapped(item))])
+        yield from message_events("assistant", "", [read_call(_unwrap(item))])
         if isinstance(result := item.get("output"), str):  # the provider ran the tool
             yield from message_events("tool", result, call_id=id_of(item))
     elif kind.endswith("_call_output"):
@@ -258,11 +258,11 @@ def _role_of(item: Mapping[str, Any]) -> str:
 def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolCall]:
     """Reads the calls of a message: those in the content, or in `tool_calls`, and others."""
     extra = fields_of(item.get("additional_kwargs"))  # of LangChain
-    listed = item.get("tool_calls") or extra.get("tool_calls") or []
-    if not isinstance(listed, list):
-        raise Malformed(f"its tool_calls are {shortened(listed)}, which is not a list")
+    tool_calls = item.get("tool_calls") or extra.get("tool_calls") or []
+    if not isinstance(tool_calls, list):
+        raise Malformed(f"its tool_calls are {shortened(tool_calls)}, which is not a list")
     # `tool_calls` of LangChain repeat the calls in the content
-    calls = in_content or [read_call(_unwrapped(call)) for call in listed]
+    calls = in_content or [read_call(_unwrap(call)) for call in tool_calls]
     if isinstance(item.get("function_call"), Mapping):
         calls = [*calls, read_call(item["function_call"])]
     if isinstance(name := item.get("function_call_name"), str):  # of OpenInference
@@ -273,13 +273,14 @@ def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolC
 
 def _invocations(item: Mapping[str, Any]) -> list[Block]:
     """Reads the calls that Vercel's AI SDK 4 has beside the content of messages without `parts`."""
-    listed = item.get("toolInvocations")
-    if not isinstance(listed, list) or isinstance(item.get("parts"), list):
+    invocations = item.get("toolInvocations")
+    if not isinstance(invocations, list) or isinstance(item.get("parts"), list):
         return []
-    return [*blocks_of([{"type": "tool-invocation", "toolInvocation": entry} for entry in listed])]
+    parts = [{"type": "tool-invocation", "toolInvocation": entry} for entry in invocations]
+    return [*blocks_of(parts)]
 
 
-def _unwrapped(call: Any) -> Any:
+def _unwrap(call: Any) -> Any:
     """Removes the objects `tool_call` (OpenInference) and `function` (OpenAI) around a call."""
     if isinstance(call, Mapping) and "tool_call" in call:
         call = call["tool_call"]

@@ -182,9 +182,10 @@ def _read_format(
 ) -> Iterator[Transcript | Unread]:
     """Reads values in one format, and marks the transcripts with its name."""
     form = FORMATS[name]
-    takes_any = form.streams or form.is_per_value
     try:
-        for part in form.read(values if takes_any else list(values)):  # type: ignore[arg-type]
+        if not (form.streams or form.is_per_value):
+            values = list(values)
+        for part in form.read(values):  # type: ignore[arg-type]
             yield replace(part, format=name) if isinstance(part, Transcript) else part
     except RecursionError:
         if is_part:

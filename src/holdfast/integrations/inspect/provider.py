@@ -310,7 +310,8 @@ def _to_message(message: ChatMessage) -> Message:
             option="messages",
             value=message.role,
         )
-    for part in message.content if isinstance(message.content, list) else ():
+    parts = message.content if isinstance(message.content, list) else []
+    for part in parts:
         if part.type != "text":
             raise UsageError(
                 f"holdfast models read only text, and a message has {part.type!r}; leave it out.",

@@ -18,6 +18,7 @@ _PATIENCE = 120.0  # seconds that a cluster may take to provide an actor's resou
 _MAX_FAILED_STARTS = 3  # actors that may be lost in a row before they have loaded the model
 _POLL_SECONDS = 1.0
 _MAX_CONCURRENT_CALLS = 10_000  # at one actor
+_MAX_REASON_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,9 @@ class Actors:
         """Removes an actor that is lost; returns the reason in a few words."""
         import ray
 
-        why = reason_of(loss)
+        reason = reason_of(loss)
         if replica not in self.replicas:
-            return why
+            return reason
         ray.kill(replica.handle)  # it may only have been unreachable
         self.replicas.remove(replica)
         self.notify()
@@ -126,10 +127,10 @@ class Actors:
             if self._failed_starts >= _MAX_FAILED_STARTS:
                 raise ModelError(
                     f"{_MAX_FAILED_STARTS} actors in a row were lost before they had loaded"
-                    f" {self.specification.name!r} ({why}); if memory ran out, use a smaller"
+                    f" {self.specification.name!r} ({reason}); if memory ran out, use a smaller"
                     " --dtype or fewer --replicas on a machine."
                 )
-        return why
+        return reason
 
     def _fill_up(self) -> None:
         """Starts actors until there are as many as there have to be."""
@@ -234,5 +235,6 @@ def reason_of(error: Exception) -> str:
     text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
     if missing := re.findall(r"ModuleNotFoundError: (No module named '[^']+')", text):
         return f"{missing[-1]} there; install the same on every machine"
-    why = re.search(r"is dead because (.+?)(?:\. |\.?$)", text, re.MULTILINE)
-    return (why[1] if why else " ".join(text.split()))[:200].rstrip(".")
+    match = re.search(r"is dead because (.+?)(?:\. |\.?$)", text, re.MULTILINE)
+    reason = match[1] if match else " ".join(text.split())
+    return reason[:_MAX_REASON_CHARACTERS].rstrip(".")

@@ -208,7 +208,7 @@ class RaySession:
         """
         import ray
 
-        why = ""
+        reason = ""
         for losses in range(_MAX_LOST_ACTORS):
             is_last = losses == _MAX_LOST_ACTORS - 1
             async with self._alone() if is_last else self._shared(conversation) as actor:
@@ -216,7 +216,7 @@ class RaySession:
                 try:
                     outcome: Outcome = await future
                 except ray.exceptions.RayActorError as loss:
-                    why = self._actors.lose(actor, loss)
+                    reason = self._actors.lose(actor, loss)
                     continue
                 except ray.exceptions.RayTaskError as error:
                     raise cause_of(error, actor.node) from None
@@ -229,7 +229,7 @@ class RaySession:
             if outcome.error is not None:
                 raise outcome.error
             return _Answered(outcome.result, actor)
-        raise RequestFailed(f"Three actors were lost while they worked on it ({why}).")
+        raise RequestFailed(f"Three actors were lost while they worked on it ({reason}).")
 
     @asynccontextmanager
     async def _shared(self, conversation: Hashable | None) -> AsyncIterator[Replica]:

@@ -166,8 +166,8 @@ class _Authors:
 
     def author_of(self, line: str, before: _Author) -> _Author:
         """Returns the author of the next line, which follows a line by `before`."""
-        marked = (_Author.USER, _Author.AIDER)
-        author = next((author for author in marked if _has_mark(line, author)), _Author.MODEL)
+        authors = (_Author.USER, _Author.AIDER)
+        author = next((author for author in authors if _has_mark(line, author)), _Author.MODEL)
         lacks_spaces = author in self._ending_with_spaces and not line.endswith("  ")
         is_quotation = before == _Author.MODEL and lacks_spaces
         is_code = self._fence != "" and author != _Author.USER

@@ -80,7 +80,7 @@ def events_of_user_message(item: Mapping[str, Any], typed_texts: Set[str]) -> li
     Raises:
         Malformed: a part of it cannot be read.
     """
-    parts = _with_elements_by_codex(_parts(item), typed_texts)
+    parts = _with_elements_by_codex(_split(item), typed_texts)
     words = [part for part in parts if part.is_words]
     first = parts.index(words[0]) if words else len(parts)
     before = [part.event for part in parts[:first] if part.event]
@@ -92,11 +92,12 @@ def events_of_user_message(item: Mapping[str, Any], typed_texts: Set[str]) -> li
     return [*before, *_events_of_words(text, is_marked), *after]
 
 
-def _parts(item: Mapping[str, Any]) -> list[_Part]:
+def _split(message: Mapping[str, Any]) -> list[_Part]:
     """Splits a message into its parts, with events for those that are known to be Codex's."""
-    content = item.get("content")
-    texts = [text_of(part) for part in (content if isinstance(content, list) else [content])]
-    kinds = at(item, "internal_chat_message_metadata_passthrough", "content_item_kinds")
+    content = message.get("content")
+    items = content if isinstance(content, list) else [content]
+    texts = [text_of(item) for item in items]
+    kinds = at(message, "internal_chat_message_metadata_passthrough", "content_item_kinds")
     if not isinstance(kinds, list) or len(kinds) != len(texts):
         kinds = [""] * len(texts)
     kinds = [str(kind or "") for kind in kinds]

@@ -102,7 +102,7 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     if part.get("type") != "tool":
         return dict(part)
     state = fields_of(part.get("state"))
-    converted = {
+    state_of_version_1 = {
         "status": state.get("status"),
         "input": decode_json(state.get("input")),
         "output": text_of(state.get("content")),
@@ -110,7 +110,7 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
         "time": {"compacted": at(part, "time", "pruned")},
     }
     names = {"tool": part.get("name"), "callID": part.get("id")}
-    return {"type": "tool", **names, "state": converted}
+    return {"type": "tool", **names, "state": state_of_version_1}
 
 
 def _error(error: Any) -> dict[str, Any]:

@@ -270,8 +270,8 @@ def _read_displayed_call(part: Mapping[str, Any]) -> list[Event]:
     details = fields_of(part.get("toolSpecificData"))
     command = details.get("commandLine", details.get("command"))
     if isinstance(command, Mapping):
-        edited = command.get("userEdited") or command.get("toolEdited")
-        command = edited or command.get("original")
+        edited_command = command.get("userEdited") or command.get("toolEdited")
+        command = edited_command or command.get("original")
     result_details = fields_of(part.get("resultDetails"))
     arguments: Any = {"command": command}
     if not isinstance(command, str):
