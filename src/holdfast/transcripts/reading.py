@@ -140,8 +140,8 @@ class _ValuesByFormat:
             self.unknown.append(item)
             return None
         if self.form is not None and not can_read_as(item.value, self.form):
-            sentence = f"is in the format {detected}, not {self.form}"
-            self.problems.append(Unread(f"{item.source} {sentence}"))
+            sentence = f"{item.source} is in the format {detected}, not {self.form}"
+            self.problems.append(Unread(sentence))
             return None
         if self.only and (name != self.only or FORMATS[name].reaches_back(item.value)):
             raise NotByItself(name)

@@ -51,25 +51,8 @@ def _read(value: Any) -> list[Event]:
 
 def _transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
     """Reads values into dialogs; one that continues an earlier response begins with it."""
-    responses: dict[str, _Response] = {}
-    for where, value in values:
-        fields = fields_of(value)
-        name = str(fields.get("id") or where)
-        previous = str(fields.get("previous_response_id") or "")
-        try:
-            response = _Response(where, previous, _read(value))
-        except Malformed as error:
-            yield Unread(f"{where}: {error}")
-            continue
-        first = responses.get(name)
-        if first is None or _is_beginning(first, response):
-            responses[name] = response
-        elif not _is_beginning(response, first):
-            responses[where] = response
-            yield Unread(
-                f"{where}: {first.where} has the same id, so responses that continue it are joined"
-                " to that one"
-            )
+    responses, unread = _read_responses(values)
+    yield from unread
     parents = {name: response.previous or None for name, response in responses.items()}
     continued = set(parents.values())
     in_dialogs: set[str] = set()
@@ -85,8 +68,39 @@ def _transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
         in_dialogs.update(chain)
         if parents[chain[0]] in chain:
             yield Unread(f"{response.where}: the responses before it continue each other")
-        transcript = linear_transcript(response.where, _chain_events([responses[name] for name in chain]))
+        events = _chain_events([responses[name] for name in chain])
+        transcript = linear_transcript(response.where, events)
         yield replace(transcript, history=chain[0] if len(chain) > 1 else "")
+
+
+def _read_responses(values: Iterable[Located]) -> tuple[dict[str, _Response], list[Unread]]:
+    """Reads the responses by id, and notes those that cannot be read or share an id.
+
+    Of several states of a response, the latest is kept. Another response of the same id is kept
+    under its place in the file.
+    """
+    responses: dict[str, _Response] = {}
+    unread: list[Unread] = []
+    for where, value in values:
+        fields = fields_of(value)
+        name = str(fields.get("id") or where)
+        previous = str(fields.get("previous_response_id") or "")
+        try:
+            response = _Response(where, previous, _read(value))
+        except Malformed as error:
+            unread.append(Unread(f"{where}: {error}"))
+            continue
+        first = responses.get(name)
+        if first is None or _is_beginning(first, response):
+            responses[name] = response
+        elif not _is_beginning(response, first):
+            responses[where] = response
+            sentence = (
+                f"{where}: {first.where} has the same id, so responses that continue it are joined"
+                " to that one"
+            )
+            unread.append(Unread(sentence))
+    return responses, unread
 
 
 def _is_beginning(response: _Response, other: _Response) -> bool:

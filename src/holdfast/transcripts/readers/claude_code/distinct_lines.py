@@ -33,8 +33,11 @@ def distinct_lines(records: Sequence[Record]) -> tuple[list[SessionLine], list[U
         if has_uuid and (earlier := lines.get(uuid)) is not None:
             if _content_of(fields) == _content_of(earlier.fields):
                 continue
-            sentence = "a later line reuses this message's uuid with other content"
-            reused.append(Unread(f"{earlier.where}: {sentence} ({position_of(where)})"))
+            sentence = (
+                f"{earlier.where}: a later line ({position_of(where)}) reuses this message's uuid"
+                " with other content"
+            )
+            reused.append(Unread(sentence))
         name = uuid if has_uuid else f"event {number}"
         parent = fields.get("parentUuid") or fields.get("logicalParentUuid")
         lines[name] = SessionLine(where, name, has_uuid, str(parent) if parent else None, fields)
