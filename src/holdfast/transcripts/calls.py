@@ -23,7 +23,7 @@ class Call:
         trace_span: as in `Event`.
     """
 
-    where: str
+    source: str
     session: str
     start: str
     input: list[Event]
@@ -53,11 +53,11 @@ def call_reader(
     """
 
     def calls_of(values: Iterable[Located]) -> Iterator[Call | Unread]:
-        for where, value in values:
+        for source, value in values:
             try:
-                yield from calls_in(where, value)
+                yield from calls_in(source, value)
             except Malformed as error:
-                yield Unread(f"{where}: {error}")
+                yield Unread(f"{source}: {error}")
 
     return grouped_call_reader(calls_of, description)
 
@@ -86,8 +86,8 @@ def grouped_call_reader(
         if counted_values.number and not calls and not has_unread:
             yield counted_values.rejection(description)
         for call in _last_calls_of_dialogs(calls):
-            file = file_of(call.where)
-            source = f"{file}, session {call.session}" if call.session else call.where
+            file = file_of(call.source)
+            source = f"{file}, session {call.session}" if call.session else call.source
             yield replace(linear_transcript(source, call.events), history=call.session)
 
     return transcripts

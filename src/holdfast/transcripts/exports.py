@@ -73,18 +73,18 @@ def export_reader(
     """
 
     def transcripts(values: Values) -> Iterator[Transcript | Unread]:
-        for where, value in values:
+        for source, value in values:
             try:
                 conversation = _conversation(export_of(require_object(value)), events_of)
             except Malformed as error:
-                yield Unread(f"{where}: {error}")
+                yield Unread(f"{source}: {error}")
                 continue
             if abandoned := conversation.abandoned:
                 yield Unread(
-                    f"{where}: left out {count_of(len(abandoned), 'message')} of abandoned branches"
-                    " (an edited question, or another answer)"
+                    f"{source}: left out {count_of(len(abandoned), 'message')} of abandoned"
+                    " branches (an edited question, or another answer)"
                 )
-            yield conversation.transcript(where)
+            yield conversation.transcript(source)
 
     return transcripts
 

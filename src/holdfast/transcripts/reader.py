@@ -81,11 +81,11 @@ def per_value_reader(read: Callable[[Any], list[Event]]) -> StreamingReader:
     """Makes the reader of a format in which every value is a dialog."""
 
     def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
-        for where, value in values:
+        for source, value in values:
             try:
-                yield linear_transcript(where, read(value))
+                yield linear_transcript(source, read(value))
             except Malformed as error:
-                yield Unread(f"{where}: {error}")
+                yield Unread(f"{source}: {error}")
 
     return transcripts
 
@@ -94,8 +94,8 @@ def separate_objects(values: Values) -> tuple[list[Record], list[Unread]]:
     """Separates the values that are objects from the rest, which become `Unread`."""
     records = [Record(*located) for located in values if isinstance(located.value, Mapping)]
     others = [
-        Unread(f"{where}: {shortened(value)} is not an object")
-        for where, value in values
+        Unread(f"{source}: {shortened(value)} is not an object")
+        for source, value in values
         if not isinstance(value, Mapping)
     ]
     return records, others
@@ -123,11 +123,11 @@ def is_responses_item(value: Mapping[str, Any]) -> bool:
     return "type" in value and "role" not in value
 
 
-def file_of(where: str) -> str:
+def file_of(source: str) -> str:
     """Returns the file in a source such as `july.jsonl, line 3`."""
-    return where.rpartition(", ")[0]
+    return source.rpartition(", ")[0]
 
 
-def position_of(where: str) -> str:
+def position_of(source: str) -> str:
     """Returns the line or entry in a source such as `july.jsonl, line 3`."""
-    return where.rpartition(", ")[2]
+    return source.rpartition(", ")[2]

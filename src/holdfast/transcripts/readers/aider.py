@@ -46,10 +46,10 @@ def _recognises(value: Any) -> bool:
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    for where, value in values:
-        file = file_of(where)
+    for source, value in values:
+        file = file_of(source)
         if not isinstance(value, Markdown):
-            yield Unread(f"{where}: it is not Markdown, which aider writes")
+            yield Unread(f"{source}: it is not Markdown, which aider writes")
             continue
         preface, *parts = _BEGINNING.split(value.text)
         if preface.strip():

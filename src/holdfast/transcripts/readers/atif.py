@@ -33,20 +33,20 @@ def _recognises(value: Any) -> bool:
 
 
 def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
-    for where, value in values:
-        yield from _transcripts_of(where, value)
+    for source, value in values:
+        yield from _transcripts_of(source, value)
 
 
-def _transcripts_of(where: str, trajectory: Any) -> Iterator[Transcript | Unread]:
+def _transcripts_of(source: str, trajectory: Any) -> Iterator[Transcript | Unread]:
     """Reads the dialog of a trajectory, and those of the subagents embedded in it."""
     try:
-        yield linear_transcript(where, _dialog(trajectory))
+        yield linear_transcript(source, _dialog(trajectory))
         subagents = optional_list(fields_of(trajectory).get("subagent_trajectories"))
     except Malformed as error:
-        yield Unread(f"{where}: {error}")
+        yield Unread(f"{source}: {error}")
         return
     for number, subagent in enumerate(subagents, start=1):
-        for part in _transcripts_of(f"{where}, subagent {number}", subagent):
+        for part in _transcripts_of(f"{source}, subagent {number}", subagent):
             yield replace(part, is_of_subagent=True) if isinstance(part, Transcript) else part
 
 

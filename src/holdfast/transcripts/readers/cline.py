@@ -120,13 +120,13 @@ def _texts_in(content: Any) -> list[str]:
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    display_entries = [where for where, value in values if _is_display(value)]
+    display_entries = [source for source, value in values if _is_display(value)]
     if display_entries:
         yield Unread(
             f"{file_of(display_entries[0])} is what Cline displays of a task, which is not read;"
             " give api_conversation_history.json beside it"
         )
-    for where, value in values:
+    for source, value in values:
         if _is_display(value):
             continue
         try:
@@ -137,16 +137,16 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             prompt = system_prompt(fields_of(value).get("system_prompt"))
             events = [*prompt, *_events(messages)]
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
             continue
         version = fields_of(value).get("version", _VERSION)
         if version != _VERSION:
             yield Unread(
-                f"{where}: the version {shortened(version)} of Cline's sessions is not known; it is"
-                f" read as version {_VERSION}"
+                f"{source}: the version {shortened(version)} of Cline's sessions is not known; it"
+                f" is read as version {_VERSION}"
             )
         is_of_subagent = fields_of(value).get("agent") in ("subagent", "teammate")
-        yield replace(linear_transcript(where, events), is_of_subagent=is_of_subagent)
+        yield replace(linear_transcript(source, events), is_of_subagent=is_of_subagent)
 
 
 def _events(messages: Sequence[Any]) -> list[Event]:

@@ -68,7 +68,7 @@ def _wrap(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = separate_objects(values)
     yield from others
-    sessions = _by_session([Record(where, _wrap(fields)) for where, fields in records])
+    sessions = _by_session([Record(source, _wrap(fields)) for source, fields in records])
     for number, session in enumerate(sessions, start=1):
         count = f", session {number}" if len(sessions) > 1 else ""
         yield from _read_session(f"{file_of(values[0][0])}{count}", session)
@@ -94,11 +94,11 @@ def _by_session(records: Sequence[Record]) -> list[list[Record]]:
 
 def _read_session(name: str, records: Sequence[Record]) -> Iterator[Transcript | Unread]:
     session = _Session(records)
-    for where, fields in records:
+    for source, fields in records:
         try:
-            yield from session.add(where, fields)
+            yield from session.add(source, fields)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     transcript = session.tree.transcript(name)
     yield replace(transcript, is_of_subagent=_is_of_subagent(records), history=_origin(records))
 
@@ -122,7 +122,7 @@ class _Session:
         self._items_with_id: set[str] = set()  # as JSON
         self._last_item: Any = None
 
-    def add(self, where: str, fields: Mapping[str, Any]) -> Iterator[Unread]:
+    def add(self, source: str, fields: Mapping[str, Any]) -> Iterator[Unread]:
         """Adds the events of a line; yields a note if the line takes back turns."""
         kind = fields.get("type")
         payload = fields.get("payload")
@@ -137,17 +137,17 @@ class _Session:
             count = at(payload, "num_turns")
             if _roll_back(self.tree, count):
                 yield Unread(
-                    f"{where}: the last turns before it ({count}) were rewound and are left out"
+                    f"{source}: the last turns before it ({count}) were rewound and are left out"
                 )
         elif _is_item(fields) and at(payload, "type") not in _NOT_MESSAGES:
             events = self._read_new_item(require_object(payload))
         elif _is_display_event(fields):
             events = self._read_display_event(require_object(payload))
-        if where in self._inherited_sources:
+        if source in self._inherited_sources:
             events = [
                 Event(Kind.REMINDER, event.text) if event.is_by_user else event for event in events
             ]
-        self.tree.add(replace(event, source=where) for event in events)
+        self.tree.add(replace(event, source=source) for event in events)
 
     def _read_prompt(self, header: Mapping[str, Any]) -> list[Event]:
         """Reads the system prompt; [] for the second header, which a fork has from its origin."""
@@ -221,10 +221,10 @@ def _inherited_questions(records: Sequence[Record]) -> frozenset[str]:
     """
     headers = _headers(records)
     start = headers[0].get("subagent_history_start_ordinal") if headers else None
-    inherited = [(where, fields) for where, fields in records if _is_inherited(fields, start)]
+    inherited = [(source, fields) for source, fields in records if _is_inherited(fields, start)]
     if any(at(fields, "payload", "role") == "assistant" for _, fields in inherited):
         return frozenset()
-    return frozenset(where for where, _ in inherited)
+    return frozenset(source for source, _ in inherited)
 
 
 def _is_inherited(fields: Mapping[str, Any], start: Any) -> bool:

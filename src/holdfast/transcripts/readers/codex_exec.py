@@ -42,11 +42,11 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     yield from others
     threads: dict[str, _Thread] = {}
     thread = threads.setdefault(file_of(values[0][0]), _Thread())
-    for where, fields in records:
+    for source, fields in records:
         kind = fields.get("type")
         try:
             if kind == "thread.started":
-                name = f"{file_of(where)}, session {require_field(fields, 'thread_id')}"
+                name = f"{file_of(source)}, session {require_field(fields, 'thread_id')}"
                 thread = threads.setdefault(name, _Thread())
             elif kind == "turn.started":
                 thread.events += message_events("user", "")  # the output lacks the user's text
@@ -61,7 +61,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                 thread.unfinished.pop(str(item.get("id")), None)
                 thread.events += _events_of_item(item)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     for name, thread in threads.items():
         for item in thread.unfinished.values():  # such as commands that were still running
             try:

@@ -47,7 +47,7 @@ class _LoggedEvent:
         agent: the subagent that the event belongs to; "" for the session itself.
     """
 
-    where: str
+    source: str
     kind: str
     data: Mapping[str, Any]
     id: str
@@ -85,7 +85,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         if event.id:
             event_ids.add(event.id)
         if event.kind == "session.start" and event.data.get("sessionId"):
-            name = f"{file_of(event.where)}, session {event.data['sessionId']}"
+            name = f"{file_of(event.source)}, session {event.data['sessionId']}"
             if name != source and dialogs[""].tree.tip is not None:
                 yield from _transcripts(dialogs, source)
                 dialogs = {"": _Dialog()}
@@ -94,7 +94,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             try:
                 yield from dialogs.setdefault(event.agent, _Dialog()).add(event)
             except Malformed as error:
-                yield Unread(f"{event.where}: {error}")
+                yield Unread(f"{event.source}: {error}")
         elif not event.kind.startswith(_BOOKKEEPING):
             unknown_kinds[event.kind] += 1
     for kind, count in unknown_kinds.items():
@@ -123,7 +123,7 @@ class _Dialog:
             version = logged.data.get("version", _VERSION)
             if version != _VERSION:
                 yield Unread(
-                    f"{logged.where}: the version {shortened(version)} of Copilot CLI's events is"
+                    f"{logged.source}: the version {shortened(version)} of Copilot CLI's events is"
                     f" not known; they are read as version {_VERSION}"
                 )
         elif logged.kind == "session.snapshot_rewind":
@@ -132,13 +132,13 @@ class _Dialog:
             count = logged.data.get("messagesRemovedDuringTruncation")
             messages = count_of(count, "message") if isinstance(count, int) else "messages"
             yield Unread(
-                f"{logged.where}: Copilot CLI removed {messages} from the model's context (a"
+                f"{logged.source}: Copilot CLI removed {messages} from the model's context (a"
                 " truncation); the log does not say which, so they are taken to be in it still"
             )
         else:
             copy_ids = (logged.id,) if logged.id else ()
             self.tree.add(
-                replace(event, id=logged.id, copy_ids=copy_ids, source=logged.where)
+                replace(event, id=logged.id, copy_ids=copy_ids, source=logged.source)
                 for event in self._events(logged.kind, logged.data)
             )
 
@@ -148,7 +148,7 @@ class _Dialog:
         if target in self.tips:
             self.tree.tip = self.tips[target]
             yield Unread(
-                f"{logged.where}: Copilot CLI rewound the session to before the event"
+                f"{logged.source}: Copilot CLI rewound the session to before the event"
                 f" {shortened(target)}, so what followed it is left out"
             )
 

@@ -83,50 +83,50 @@ def _is_of_agent(value: Any) -> bool:
 def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
     transcript_lines: Values = []
     output_lines: dict[str, Values] = {}  # by session
-    for where, value in values:
+    for source, value in values:
         if _is_of_output(value):
             session = str(value["session_id"])
-            output_lines.setdefault(session, []).append(Located(where, value))
+            output_lines.setdefault(session, []).append(Located(source, value))
             continue
         if _is_of_agent(value):
-            transcript_lines.append(Located(where, value))
+            transcript_lines.append(Located(source, value))
             continue
         try:
             if isinstance(value, Markdown):
-                yield from _read_export(where, value.text)
+                yield from _read_export(source, value.text)
             elif "composerData" in fields_of(value):
-                yield from _read_composer(where, value)
+                yield from _read_composer(source, value)
             else:
-                yield from _read_tabs(where, require_object(value))
+                yield from _read_tabs(source, require_object(value))
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     if transcript_lines:
         yield from _read_agent_transcript(transcript_lines)
     for session, lines in output_lines.items():
         yield from _read_output(f"{file_of(lines[0].source)}, session {session}", lines)
 
 
-def _read_export(where: str, text: str) -> Iterator[Transcript | Unread]:
+def _read_export(source: str, text: str) -> Iterator[Transcript | Unread]:
     """Reads a chat that was exported as Markdown."""
     preface, *turns = _SPEAKER.split(_EXPORT.sub("", text.replace("\r\n", "\n")))
     if preface.strip():
-        yield Unread(f"{where}: left out the text before its first message")
+        yield Unread(f"{source}: left out the text before its first message")
     events: list[Event] = []
     for speaker, words in zip(turns[::2], turns[1::2], strict=True):
         text = words.strip().removesuffix("\n\n---").strip()
         events += message_events(_ROLES[speaker], text)
-    yield linear_transcript(file_of(where), events)
+    yield linear_transcript(file_of(source), events)
 
 
 def _read_agent_transcript(lines: Values) -> Iterator[Transcript | Unread]:
     """Reads a transcript of the agent, which is a single session."""
     events: list[Event] = []
-    for where, line in lines:
+    for source, line in lines:
         try:
             for event in read_message({"role": line.get("role"), **line["message"]}):
                 events.append(_classify(event))
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     yield linear_transcript(file_of(lines[0].source), events)
 
 
@@ -139,7 +139,7 @@ def _read_output(name: str, lines: Values) -> Iterator[Transcript | Unread]:
     is_in_parts = any(_is_part(line) for _, line in lines)
     events: list[Event] = []
     call_ids: set[str] = set()  # of the calls so far
-    for where, line in lines:
+    for source, line in lines:
         try:
             if line["type"] == "tool_call":
                 events += _read_output_call(line, call_ids)
@@ -153,7 +153,7 @@ def _read_output(name: str, lines: Values) -> Iterator[Transcript | Unread]:
                     text = events.pop().text + text
                 events += message_events("assistant", text)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     yield linear_transcript(name, events)
 
 
@@ -196,7 +196,7 @@ def _classify(event: Event) -> Event:
     return Event(Kind.MESSAGE, words, "user") if words else Event(Kind.REMINDER, event.text)
 
 
-def _read_composer(where: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
+def _read_composer(source: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
     """Reads a dialog of the database: its messages ("bubbles"), in the order that it lists."""
     data = require_object(value["composerData"])
     bubbles = fields_of(value.get("bubbles"))
@@ -213,26 +213,26 @@ def _read_composer(where: str, value: Mapping[str, Any]) -> Iterator[Transcript 
             events += _bubble(require_object(bubble))
     if missing_messages:
         count = count_of(missing_messages, "message")
-        yield Unread(f"{where}: left out {count} that the database does not have")
+        yield Unread(f"{source}: left out {count} that the database does not have")
     active = {str(at(header, "bubbleId")) for header in headers}
     if abandoned := bubbles.keys() - active:
         count = count_of(len(abandoned), "message")
-        yield Unread(f"{where}: left out {count} of abandoned branches (a restored checkpoint)")
+        yield Unread(f"{source}: left out {count} of abandoned branches (a restored checkpoint)")
     if events:
-        yield linear_transcript(where, events)
+        yield linear_transcript(source, events)
 
 
-def _read_tabs(where: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
+def _read_tabs(source: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
     """Reads the chats of versions that had no composer yet."""
     for number, tab in enumerate(optional_list(value.get("tabs")), start=1):
         try:
             bubbles = optional_list(at(tab, "bubbles"))
             events = [*chain.from_iterable(_bubble(require_object(bubble)) for bubble in bubbles)]
         except Malformed as error:
-            yield Unread(f"{where}, chat {number}: {error}")
+            yield Unread(f"{source}, chat {number}: {error}")
             continue
         if events:
-            yield linear_transcript(f"{where}, chat {number}", events)
+            yield linear_transcript(f"{source}, chat {number}", events)
 
 
 def _bubble(bubble: Mapping[str, Any]) -> list[Event]:

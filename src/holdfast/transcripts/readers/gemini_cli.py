@@ -65,13 +65,13 @@ def _saved_messages(value: Any) -> list[Any]:
     return messages if is_saved else []
 
 
-def _saved(where: str, messages: list[Any]) -> Transcript:
+def _saved(source: str, messages: list[Any]) -> Transcript:
     """Reads a saved chat, which begins with the program's description of its surroundings."""
     first, *others = read_messages(messages)
     events = [Event(Kind.REMINDER, first.text)]
     if others and others[0].text.startswith("Got it. Thanks for the context"):
         events.append(Event(Kind.REMINDER, others.pop(0).text))  # the program's answer to itself
-    return linear_transcript(where, [*events, *(_classify(event) for event in others)])
+    return linear_transcript(source, [*events, *(_classify(event) for event in others)])
 
 
 @dataclass
@@ -92,16 +92,16 @@ class _Session:
     context: list[str] = field(default_factory=list)
     abandoned: list[_Abandoned] = field(default_factory=list)
 
-    def add(self, records: Any, where: str) -> None:
+    def add(self, records: Any, source: str) -> None:
         """Appends messages."""
         for record in optional_list(records):
             name = str(require_object(record).get("id") or f"message {len(self.records)}")
             self.records[name] = record
-            self.sources.setdefault(name, where)
+            self.sources.setdefault(name, source)
             if name not in self.context:
                 self.context.append(name)
 
-    def set_context(self, records: Any, where: str) -> str | None:
+    def set_context(self, records: Any, source: str) -> str | None:
         """Sets the messages in the model's context.
 
         Gemini CLI does this when it starts, when it compresses the dialog, and when it takes back a
@@ -116,7 +116,7 @@ class _Session:
             for name in removed_ids:
                 del self.records[name]
             self.context = []
-            self.add(records, where)
+            self.add(records, source)
             return None
         new_messages = [record for name, record in messages.items() if name not in self.context]
         if not new_messages:  # replies are removed without a replacement
@@ -125,11 +125,11 @@ class _Session:
         compression = {"type": _COMPRESSED, "content": new_messages, "keeps": kept_ids}
         name = f"compression {len(self.records)}"
         self.records[name] = compression
-        self.sources[name] = where
+        self.sources[name] = source
         self.context = kept_ids
         return None
 
-    def rewind(self, target: Any, where: str, by: str) -> Unread:
+    def rewind(self, target: Any, source: str, by: str) -> Unread:
         """Takes back the message `target` and those after it; `by` is the field that says so."""
         names = list(self.records)
         if not isinstance(target, str):
@@ -141,7 +141,7 @@ class _Session:
             self.abandoned.append(_Abandoned(name, parents[name], self.records.pop(name)))
         count = len(names) - first
         return Unread(
-            f"{where}: Gemini CLI rewound the session to before the message {target!r} ({by}), so"
+            f"{source}: Gemini CLI rewound the session to before the message {target!r} ({by}), so"
             f" {count_of(count, 'message')} {'is' if count == 1 else 'are'} left out"
         )
 
@@ -174,26 +174,26 @@ def _sessions(lines: Values) -> Iterator[Transcript | Unread]:
     records, others = separate_objects(lines)
     yield from others
     session = _Session(file_of(lines[0].source))
-    for where, record in records:
+    for source, record in records:
         try:
             if "$rewindTo" in record:
-                yield session.rewind(record["$rewindTo"], where, by="$rewindTo")
+                yield session.rewind(record["$rewindTo"], source, by="$rewindTo")
             elif "messages" in fields_of(record.get("$set")):
-                taken_back = session.set_context(record["$set"]["messages"], where)
+                taken_back = session.set_context(record["$set"]["messages"], source)
                 if taken_back is not None:
-                    yield session.rewind(taken_back, where, by="$set")
+                    yield session.rewind(taken_back, source, by="$set")
             elif "$set" in record:
                 continue
             elif "sessionId" in record:
                 if session.has_reply:
                     yield from _transcript(session)
-                name = f"{file_of(where)}, session {record['sessionId']}"
+                name = f"{file_of(source)}, session {record['sessionId']}"
                 session = _Session(name, is_of_subagent=record.get("kind") == "subagent")
-                session.add(record.get("messages") or [], where)
+                session.add(record.get("messages") or [], source)
             else:
-                session.add([record], where)
+                session.add([record], source)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     yield from _transcript(session)
 
 

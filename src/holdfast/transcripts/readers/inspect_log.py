@@ -31,42 +31,42 @@ def _is_sample(value: Any) -> bool:
 
 
 def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
-    for where, value in values:
+    for source, value in values:
         if _is_sample(value):
-            yield from _sample(where, value)
+            yield from _sample(source, value)
             continue
         version = at(value, "version")
         if version not in _VERSIONS:
             yield Unread(
-                f"{where}: the version {shortened(version)} of Inspect's logs is not known; it is"
+                f"{source}: the version {shortened(version)} of Inspect's logs is not known; it is"
                 f" read as version {_VERSIONS[-1]}"
             )
         try:
             samples = optional_list(at(value, "samples"))
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
             continue
         # the header of an .eval archive has no samples: these are separate files
         for sample in samples:
             name = f"sample {at(sample, 'id')}, epoch {at(sample, 'epoch')}"
-            yield from _sample(f"{where}, {name}", sample)
+            yield from _sample(f"{source}, {name}", sample)
 
 
-def _sample(where: str, sample: Any) -> Iterator[Transcript | Unread]:
+def _sample(source: str, sample: Any) -> Iterator[Transcript | Unread]:
     """Reads a sample, whose texts may be attachments."""
     try:
         attachments = fields_of(at(sample, "attachments"))
         entries = optional_list(require_field(sample, "messages"))
         events = _events([_message(require_object(entry), attachments) for entry in entries])
     except Malformed as error:
-        yield Unread(f"{where}: {error}")
+        yield Unread(f"{source}: {error}")
         return
     choices = list_or_empty(at(sample, "output", "choices"))
     if events and events[-1].is_by_assistant and choices and is_cut(choices[0]):
         events[-1] = replace(events[-1], is_cut=True)
     if failure := at(sample, "error", "message"):
-        yield Unread(f"{where}: the sample ended with an error ({shortened(failure)})")
-    yield linear_transcript(where, events)
+        yield Unread(f"{source}: the sample ended with an error ({shortened(failure)})")
+    yield linear_transcript(source, events)
 
 
 def _events(messages: Sequence[Mapping[str, Any]]) -> list[Event]:

@@ -29,28 +29,28 @@ def _recognises(value: Any) -> bool:
     return bool(names) or fields.get("type") in TYPES
 
 
-def _calls(where: str, value: Any) -> Iterator[Call | Unread]:
+def _calls(source: str, value: Any) -> Iterator[Call | Unread]:
     """Reads the calls in an observation, or in a trace with its observations."""
     fields = fields_of(value)
     if isinstance(fields.get("observations"), list):
         session = fields.get("sessionId") or fields.get("session_id") or fields.get("id")
-        yield from _calls_of_trace(where, [*map(require_object, fields["observations"])], session)
+        yield from _calls_of_trace(source, [*map(require_object, fields["observations"])], session)
     elif _is_generation(require_object(value)):
-        yield _call(where, value)
+        yield _call(source, value)
 
 
 def _calls_of_trace(
-    where: str, observations: Sequence[Mapping[str, Any]], session: Any
+    source: str, observations: Sequence[Mapping[str, Any]], session: Any
 ) -> Iterator[Call | Unread]:
-    """Reads the calls of a trace; one that contains an answered call of the same input is omitted."""
+    """Reads the calls of a trace, but not those around an answered call with the same input."""
     calls: list[_Observation] = []
     for fields in filter(_is_generation, observations):
         identity = fields.get("id")
         parent = fields.get("parentObservationId")
         try:
-            call = _call(where, {"sessionId": session, **fields})
+            call = _call(source, {"sessionId": session, **fields})
         except Malformed as error:
-            yield Unread(f"{where}, observation {identity}: {error}")
+            yield Unread(f"{source}, observation {identity}: {error}")
         else:
             calls.append(_Observation(str(identity or ""), str(parent or ""), call))
     by_parent: dict[str, list[_Observation]] = {}
@@ -68,7 +68,7 @@ def _calls_of_trace(
         inner_events = [event for inner in inner_calls for event in inner.call.events]
         if any(event not in inner_events for event in outer.call.events):
             yield Unread(
-                f"{where}, observation {outer.id}: left out, since"
+                f"{source}, observation {outer.id}: left out, since"
                 f" {replacement.id or 'one'} within it has the same input"
             )
 
@@ -99,7 +99,7 @@ def _messages(events: Sequence[Event]) -> list[Event]:
     return [event for event in events if not event.is_prompt]
 
 
-def _call(where: str, value: Mapping[str, Any]) -> Call:
+def _call(source: str, value: Mapping[str, Any]) -> Call:
     """Reads an observation of a model's call."""
     trace = require_field(value, "traceId", "trace_id", "sessionId")
     session = value.get("sessionId") or value.get("session_id") or trace
@@ -108,7 +108,7 @@ def _call(where: str, value: Mapping[str, Any]) -> Call:
     output = _as_messages(value.get("output"))
     if not any(event.is_prompt for event in inputs):  # the Responses API repeats it in the output
         inputs = [*system_prompt(at(output, "instructions")), *inputs]
-    return Call(where, str(session), start, inputs, output_messages(output))
+    return Call(source, str(session), start, inputs, output_messages(output))
 
 
 def _is_generation(observation: Mapping[str, Any]) -> bool:

@@ -17,22 +17,22 @@ def _recognises(value: Any) -> bool:
     return "run_type" in fields_of(value)
 
 
-def _calls(where: str, value: Any) -> Iterator[Call]:
+def _calls(source: str, value: Any) -> Iterator[Call]:
     """Reads the calls in a run and in the runs that it started."""
     run = require_object(value)
     if run.get("run_type") == "llm":
-        yield _call(where, run)
+        yield _call(source, run)
     for child in optional_list(run.get("child_runs")):  # exports may nest the runs that it started
-        yield from _calls(where, child)
+        yield from _calls(source, child)
 
 
-def _call(where: str, run: Mapping[str, Any]) -> Call:
+def _call(source: str, run: Mapping[str, Any]) -> Call:
     """Reads a run of a model's call."""
     inputs = require_object(decode_json(run.get("inputs")))
     metadata = at(decode_json(run.get("extra")), "metadata")
     thread = at(metadata, "thread_id") or at(metadata, "session_id")
     return Call(
-        where,
+        source,
         session=str(thread or run.get("trace_id") or run.get("id") or ""),
         start=str(run.get("start_time", "")),
         input=[*prompt_of(inputs), *input_messages(_chat(inputs))],

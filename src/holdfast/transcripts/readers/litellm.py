@@ -34,7 +34,7 @@ def _sent_request(call: Mapping[str, Any]) -> Mapping[str, Any]:
     return fields_of(request.get("body")) or request
 
 
-def _calls(where: str, value: Any) -> Iterator[Call]:
+def _calls(source: str, value: Any) -> Iterator[Call]:
     """Reads a request with its response."""
     call = require_object(value)
     request = call.get("request")
@@ -49,7 +49,7 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
     if inputs[-len(outputs) :] == outputs:  # the answer is logged among the messages as well
         inputs = inputs[: -len(outputs)]
     start = str(call.get("startTime") or call.get("start_time") or "")
-    yield Call(where, "", start, [*prompt, *inputs], outputs)
+    yield Call(source, "", start, [*prompt, *inputs], outputs)
 
 
 FORMAT = Format(

@@ -23,7 +23,7 @@ from holdfast.validation.json_values import fields_of
 class _Response(NamedTuple):
     """A value that has been read; `previous` is the response that it continues, or ""."""
 
-    where: str
+    source: str
     previous: str
     events: list[Event]
 
@@ -61,15 +61,17 @@ def _transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
         response = responses[name]
         if response.previous and response.previous not in responses:
             before = shortened(response.previous)
-            yield Unread(f"{response.where}: it continues response {before}, which is not included")
+            yield Unread(
+                f"{response.source}: it continues response {before}, which is not included"
+            )
         if name in continued and name in in_dialogs:
             continue
         chain = path_to(name, parents)
         in_dialogs.update(chain)
         if parents[chain[0]] in chain:
-            yield Unread(f"{response.where}: the responses before it continue each other")
+            yield Unread(f"{response.source}: the responses before it continue each other")
         events = _chain_events([responses[name] for name in chain])
-        transcript = linear_transcript(response.where, events)
+        transcript = linear_transcript(response.source, events)
         yield replace(transcript, history=chain[0] if len(chain) > 1 else "")
 
 
@@ -81,23 +83,23 @@ def _read_responses(values: Iterable[Located]) -> tuple[dict[str, _Response], li
     """
     responses: dict[str, _Response] = {}
     unread: list[Unread] = []
-    for where, value in values:
+    for source, value in values:
         fields = fields_of(value)
-        name = str(fields.get("id") or where)
+        name = str(fields.get("id") or source)
         previous = str(fields.get("previous_response_id") or "")
         try:
-            response = _Response(where, previous, _read(value))
+            response = _Response(source, previous, _read(value))
         except Malformed as error:
-            unread.append(Unread(f"{where}: {error}"))
+            unread.append(Unread(f"{source}: {error}"))
             continue
         first = responses.get(name)
         if first is None or _is_beginning(first, response):
             responses[name] = response
         elif not _is_beginning(response, first):
-            responses[where] = response
+            responses[source] = response
             sentence = (
-                f"{where}: {first.where} has the same id, so responses that continue it are joined"
-                " to that one"
+                f"{source}: {first.source} has the same id, so responses that continue it are"
+                " joined to that one"
             )
             unread.append(Unread(sentence))
     return responses, unread
@@ -120,7 +122,7 @@ def _chain_events(chain: list[_Response]) -> Iterator[Event]:
         if new != prompt:
             if prompt:
                 yield Event(Kind.CLEARING, clears=frozenset(event.id for event in prompt))
-            prompt = [replace(event, id=f"{response.where} prompt") for event in new]
+            prompt = [replace(event, id=f"{response.source} prompt") for event in new]
             yield from prompt
         yield from (event for event in response.events if not event.is_prompt)
 

@@ -31,7 +31,7 @@ from holdfast.validation.json_values import fields_of
 class _Session:
     """A session in a file: what describes it, and its messages as JSON."""
 
-    where: str
+    source: str
     info: Mapping[str, Any]
     messages: Any
 
@@ -48,13 +48,13 @@ class _Revert:
     taken_back: Sequence[SessionMessage] = ()
     is_within_message: bool = False
 
-    def note(self, where: str) -> Iterator[Unread]:
+    def note(self, source: str) -> Iterator[Unread]:
         """Yields a note on the messages that are left out, if there are any."""
         number = len(self.taken_back) + self.is_within_message
         if not number:
             return
         count = count_of(number, "message")
-        sentence = f"{where}: left out {count} that the user took back (revert)"
+        sentence = f"{source}: left out {count} that the user took back (revert)"
         if self.is_within_message:
             sentence += "; of the first, only a part"
         yield Unread(sentence)
@@ -121,55 +121,55 @@ def _is_piece(value: Any) -> bool:
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     sessions: list[_Session] = []
     by_id: dict[str, _Session] = {}  # from answers of the API, which have a message per value
-    for where, value in values:
+    for source, value in values:
         if _is_piece(value):
             yield Unread(
-                f"{where}: it is a part of a session of opencode; give the folder `storage`, or the"
-                " output of `opencode export`"
+                f"{source}: it is a part of a session of opencode; give the folder `storage`, or"
+                " the output of `opencode export`"
             )
         elif _is_message(value):
             name = str(at(value, "info", "sessionID") or "")
-            by_id.setdefault(name, _Session(where, {}, [])).messages.append(value)
+            by_id.setdefault(name, _Session(source, {}, [])).messages.append(value)
         elif isinstance(value, list):
-            sessions.append(_Session(where, {}, value))
+            sessions.append(_Session(source, {}, value))
         elif isinstance(value, Mapping):
-            sessions.append(_Session(where, fields_of(value.get("info")), value.get("messages")))
+            sessions.append(_Session(source, fields_of(value.get("info")), value.get("messages")))
         else:
-            yield Unread(f"{where}: {shortened(value)} is not an object")
+            yield Unread(f"{source}: {shortened(value)} is not an object")
     for session in (*sessions, *by_id.values()):
         try:
             yield from _transcript(session)
         except Malformed as error:
-            yield Unread(f"{session.where}: {error}")
+            yield Unread(f"{session.source}: {error}")
 
 
 def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
     """Reads a session into its transcript."""
     messages = read_session_messages([*convert_to_version_1(optional_list(session.messages))])
-    yield from _unknown_parts(session.where, messages)
+    yield from _unknown_parts(session.source, messages)
     revert = _revert(session.info, messages)
-    yield from revert.note(session.where)
+    yield from revert.note(session.source)
     active = _with_replays_marked(revert.active)
     for original, message in zip(revert.active, active, strict=True):
         if message is not original:
             yield Unread(
-                f"{session.where}: the message {message.id} was sent again by opencode after a"
+                f"{session.source}: the message {message.id} was sent again by opencode after a"
                 " compaction, and counts once"
             )
     messages = _with_clearings(_with_kept_tails([*active, *revert.taken_back]))
     nodes = _with_prompts_first(messages, len(active))
     active_ids = [message.id for message in active]
-    transcript = branched_transcript(session.where, nodes, sequential_parents(nodes), active_ids)
+    transcript = branched_transcript(session.source, nodes, sequential_parents(nodes), active_ids)
     info = session.info
     yield replace(transcript, is_of_subagent=bool(info.get("parentID") or info.get("parent_id")))
 
 
-def _unknown_parts(where: str, messages: Sequence[SessionMessage]) -> Iterator[Unread]:
+def _unknown_parts(source: str, messages: Sequence[SessionMessage]) -> Iterator[Unread]:
     """Yields a note on each unknown type of parts."""
     counts = Counter(kind for message in messages for kind in message.unknown_kinds)
     for kind, count in counts.items():
         parts = count_of(count, "part")
-        yield Unread(f"{where}: left out {parts} of the unknown type {kind}")
+        yield Unread(f"{source}: left out {parts} of the unknown type {kind}")
 
 
 def _revert(info: Mapping[str, Any], messages: Sequence[SessionMessage]) -> _Revert:

@@ -40,7 +40,7 @@ def is_message_event(name: str) -> bool:
     return _MESSAGE_EVENT.fullmatch(name) is not None
 
 
-def calls_in_span(where: str, value: Any) -> Iterator[Call]:
+def calls_in_span(source: str, value: Any) -> Iterator[Call]:
     """Reads the call of a model in a span; other spans have none."""
     span = unflatten(_with_messages_of_events(require_object(value)))
     attributes = require_object(at(span, "attributes", "gen_ai") or {})
@@ -56,7 +56,7 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
             " recorded, or was recorded as log records beside it"
         )
     yield Call(
-        where,
+        source,
         session_of(span),
         start=str(span.get("start_time") or span.get("startTimeUnixNano") or ""),
         input=[*_instructions(attributes), *input_messages(_with_parts(messages.inputs))],

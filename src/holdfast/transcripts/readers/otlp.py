@@ -39,7 +39,7 @@ class _Ids(NamedTuple):
 class _LogRecord(NamedTuple):
     """A log record about a call of a model."""
 
-    where: str
+    source: str
     ids: _Ids  # of the call's span
     time: Any
     event: str
@@ -67,24 +67,24 @@ class _File:
     notes: dict[_Ids, Unread] = field(default_factory=dict)
     records: dict[_Ids, list[_LogRecord]] = field(default_factory=dict)
 
-    def calls_in_spans(self, where: str, batch: Mapping[str, Any]) -> Iterator[Call | Unread]:
+    def calls_in_spans(self, source: str, batch: Mapping[str, Any]) -> Iterator[Call | Unread]:
         """Reads the spans of a batch."""
         for span in _spans(batch):
             ids = _ids_of(span)
             reader = otel if is_gen_ai(span) else phoenix
             try:
-                for call in reader.calls_in_span(where, span):
+                for call in reader.calls_in_span(source, span):
                     if call.output:
                         self.answered.add(ids)
                     yield call
             except otel.WithoutMessages as error:  # a later batch may have them as log records
-                note = Unread(f"{where}: {error}")
+                note = Unread(f"{source}: {error}")
                 if ids.span_id:
                     self.notes.setdefault(ids, note)
                 else:
                     yield note
             except Malformed as error:  # the other spans of the batch may be readable
-                yield Unread(f"{where}: {error}")
+                yield Unread(f"{source}: {error}")
 
     def calls_in_records(self) -> Iterator[Call | Unread]:
         """Reads calls whose messages are log records; notes the ones without messages."""
@@ -100,10 +100,10 @@ def _calls(values: Iterable[Located]) -> Iterator[Call | Unread]:
     """Reads the calls in the batches of a file."""
     file = _File()
     unassigned: list[_LogRecord] = []
-    for where, value in values:
+    for source, value in values:
         try:
-            yield from file.calls_in_spans(where, require_object(value))
-            for record in _records(where, require_object(value)):
+            yield from file.calls_in_spans(source, require_object(value))
+            for record in _records(source, require_object(value)):
                 if record.ids.span_id:
                     file.records.setdefault(record.ids, []).append(record)
                 elif record.has_input and record.has_answer:
@@ -111,12 +111,12 @@ def _calls(values: Iterable[Located]) -> Iterator[Call | Unread]:
                 elif record.has_input or record.has_answer:
                     unassigned.append(record)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     yield from file.calls_in_records()
     if unassigned:
         count = count_of(len(unassigned), "message")
         yield Unread(
-            f"{unassigned[0].where}: from here on, left out {count} in log records without a"
+            f"{unassigned[0].source}: from here on, left out {count} in log records without a"
             " spanId, as nothing tells which call they belong to"
         )
 
@@ -143,14 +143,14 @@ def _logged_call(records: Sequence[_LogRecord], is_noted: bool = False) -> Itera
         contents = "messages and no answer" if has_input else "an answer and no messages"
         name = f"span {first.ids.span_id}" if first.ids.span_id else "a call"
         yield Unread(
-            f"{first.where}: left out a call, as the log records of {name} have {contents}"
+            f"{first.source}: left out a call, as the log records of {name} have {contents}"
         )
         return
     try:
-        yield from otel.calls_in_span(first.where, span)
+        yield from otel.calls_in_span(first.source, span)
     except Malformed as error:
         if not (is_noted and isinstance(error, otel.WithoutMessages)):
-            yield Unread(f"{first.where}: {error}")
+            yield Unread(f"{first.source}: {error}")
 
 
 def _ids_of(fields: Mapping[str, Any]) -> _Ids:
@@ -167,7 +167,7 @@ def _spans(batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**span, "attributes": _plain(span.get("attributes")), "events": events}
 
 
-def _records(where: str, batch: Mapping[str, Any]) -> Iterator[_LogRecord]:
+def _records(source: str, batch: Mapping[str, Any]) -> Iterator[_LogRecord]:
     """Yields the log records of a batch that are about calls of models."""
     for record in _members(batch.get("resourceLogs"), _LOGS, "logRecords"):
         attributes = _plain(record.get("attributes"))
@@ -175,7 +175,7 @@ def _records(where: str, batch: Mapping[str, Any]) -> Iterator[_LogRecord]:
         if name.startswith("gen_ai."):
             attributes = {**attributes, **fields_of(_plain_value(record.get("body")))}
             time = record.get("timeUnixNano")
-            yield _LogRecord(where, _ids_of(record), time, name, attributes)
+            yield _LogRecord(source, _ids_of(record), time, name, attributes)
 
 
 def _members(resources: Any, scope_fields: Sequence[str], name: str) -> Iterator[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ def _recognises(value: Any) -> bool:
     return bool(names) and not is_gen_ai(value)
 
 
-def calls_in_span(where: str, value: Any) -> Iterator[Call]:
+def calls_in_span(source: str, value: Any) -> Iterator[Call]:
     """Reads the call of a model in a span; other spans have none."""
     span = unflatten(require_object(value))
     attributes = require_object(span.get("attributes", {}))
@@ -26,7 +26,7 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     inputs = at(attributes, "llm", "input_messages") or at(attributes, "input", "value")
     outputs = at(attributes, "llm", "output_messages") or at(attributes, "output", "value")
     yield Call(
-        where,
+        source,
         session_of(span),
         start=str(span.get("start_time") or span.get("startTimeUnixNano") or ""),
         input=request_messages(inputs),

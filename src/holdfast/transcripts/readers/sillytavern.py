@@ -50,31 +50,31 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         yield from _chat(f"{file}, chat {number}" if len(chats) > 1 else file, chat)
 
 
-def _chat(source: str, records: list[Record]) -> Iterator[Transcript | Unread]:
+def _chat(name: str, records: list[Record]) -> Iterator[Transcript | Unread]:
     """Reads a chat; the versions of messages that are not shown become branches."""
     nodes: dict[str, list[Event]] = {}
     parents: dict[str, str | None] = {}
     active: list[str] = []
     hidden_versions = 0
-    for where, fields in records:
+    for source, fields in records:
         try:
             events = _events(fields)
             versions = _hidden_versions(fields)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
             continue
         before = active[-1] if active else None
-        nodes[where] = events
-        parents[where] = before
-        active.append(where)
+        nodes[source] = events
+        parents[source] = before
+        active.append(source)
         for number, text in enumerate(versions):
-            nodes[f"{where}, {number}"] = message_events("assistant", text)
-            parents[f"{where}, {number}"] = before
+            nodes[f"{source}, {number}"] = message_events("assistant", text)
+            parents[f"{source}, {number}"] = before
         hidden_versions += len(versions)
     if hidden_versions:
         count = count_of(hidden_versions, "other version")
-        yield Unread(f"{source}: left out {count} of messages (swipes) that are not shown")
-    yield branched_transcript(source, nodes, parents, active)
+        yield Unread(f"{name}: left out {count} of messages (swipes) that are not shown")
+    yield branched_transcript(name, nodes, parents, active)
 
 
 def _hidden_versions(record: Mapping[str, Any]) -> list[str]:

@@ -78,8 +78,8 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         yield from failures
         count = f", session {number}" if len(logs) > 1 else ""
         sessions.append(Located(f"{file_of(log[0].source)}{count}", session))
-    for where, session in sessions:
-        yield from _transcript(where, session)
+    for source, session in sessions:
+        yield from _transcript(source, session)
 
 
 def _by_session(changes: Values) -> list[Values]:
@@ -100,7 +100,7 @@ def _replay(changes: Values) -> tuple[Any, list[Unread]]:
     """Returns the session after all changes in a log, and the changes that could not be applied."""
     session: Any = None
     failures: list[Unread] = []
-    for where, change in changes:
+    for source, change in changes:
         if at(change, "kind") == _INITIAL:
             session = at(change, "v")
             continue
@@ -108,7 +108,9 @@ def _replay(changes: Values) -> tuple[Any, list[Unread]]:
             _apply(session, require_object(change))
         except (Malformed, TypeError, IndexError, KeyError, AttributeError):
             failures.append(
-                Unread(f"{where}: the change at {shortened(at(change, 'k'))} fits no earlier state")
+                Unread(
+                    f"{source}: the change at {shortened(at(change, 'k'))} fits no earlier state"
+                )
             )
     return session, failures
 
@@ -142,13 +144,13 @@ def _apply(session: Any, change: Mapping[str, Any]) -> None:
         raise Malformed(f"the kind {shortened(kind)} is not known")
 
 
-def _transcript(where: str, session: Any) -> Iterator[Transcript | Unread]:
+def _transcript(source: str, session: Any) -> Iterator[Transcript | Unread]:
     """Reads a session; requests that a restored checkpoint took back are an abandoned branch."""
     version = at(session, "version")
     if version is not None and version not in _VERSIONS:
         yield Unread(
-            f"{where}: the version {shortened(version)} of VS Code's chats is not known; it is read"
-            f" as version {_VERSIONS[-1]}"
+            f"{source}: the version {shortened(version)} of VS Code's chats is not known; it is"
+            f" read as version {_VERSIONS[-1]}"
         )
     nodes: dict[str, list[Event]] = {}
     taken_back: list[str] = []
@@ -164,17 +166,17 @@ def _transcript(where: str, session: Any) -> Iterator[Transcript | Unread]:
             if request.get("isHidden") is True or request.get("shouldBeRemovedOnSend"):
                 taken_back.append(str(number))
     except Malformed as error:
-        yield Unread(f"{where}: {error}")
+        yield Unread(f"{source}: {error}")
         return
     if unknown_kinds:
         kinds = ", ".join(sorted(unknown_kinds))
-        yield Unread(f"{where}: left out parts of responses of unknown kinds ({kinds})")
+        yield Unread(f"{source}: left out parts of responses of unknown kinds ({kinds})")
     if taken_back:
         count = count_of(len(taken_back), "request")
-        yield Unread(f"{where}: left out {count} that a restored checkpoint took back")
+        yield Unread(f"{source}: left out {count} that a restored checkpoint took back")
     active = [name for name in nodes if name not in taken_back]
     parents = sequential_parents(nodes) | sequential_parents(active)
-    yield branched_transcript(where, nodes, parents, active)
+    yield branched_transcript(source, nodes, parents, active)
 
 
 def _events(request: Mapping[str, Any], response: _Response) -> list[Event]:

@@ -53,11 +53,11 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
 
 def _unknown_lines(records: list[Record]) -> Iterator[Unread]:
     """Reports lines of unknown types that may belong to the dialog."""
-    for where, fields in records:
+    for source, fields in records:
         kind = fields.get("type")
         is_message = isinstance(fields.get("message"), dict) and kind not in _TYPES
         if kind in _BLOCK_TYPES or is_message:
-            yield Unread(f"{where}: its line has the unknown type {shortened(kind)}")
+            yield Unread(f"{source}: its line has the unknown type {shortened(kind)}")
 
 
 FORMAT = Format("claude-code", _recognises, _read, has_events=True)

@@ -23,7 +23,7 @@ def distinct_lines(records: Sequence[Record]) -> tuple[list[SessionLine], list[U
     lines: dict[str, SessionLine] = {}
     contents: set[str] = set()  # of replies and results without a uuid
     reused: list[Unread] = []
-    for number, (where, fields) in enumerate(records):
+    for number, (source, fields) in enumerate(records):
         uuid = _uuid_of(fields)
         has_uuid = uuid in identifying
         if not uuid and (content := _unique_content(fields)):
@@ -34,13 +34,13 @@ def distinct_lines(records: Sequence[Record]) -> tuple[list[SessionLine], list[U
             if _content_of(fields) == _content_of(earlier.fields):
                 continue
             sentence = (
-                f"{earlier.where}: a later line ({position_of(where)}) reuses this message's uuid"
+                f"{earlier.source}: a later line ({position_of(source)}) reuses this message's uuid"
                 " with other content"
             )
             reused.append(Unread(sentence))
         name = uuid if has_uuid else f"event {number}"
         parent = fields.get("parentUuid") or fields.get("logicalParentUuid")
-        lines[name] = SessionLine(where, name, has_uuid, str(parent) if parent else None, fields)
+        lines[name] = SessionLine(source, name, has_uuid, str(parent) if parent else None, fields)
     return list(lines.values()), reused
 
 

@@ -63,14 +63,14 @@ def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list
         try:
             events = _events(line, lines, previous.get(line.id), following.get(line.id))
         except Malformed as error:
-            yield line, Unread(f"{line.where}: {error}")
+            yield line, Unread(f"{line.source}: {error}")
             continue
         if cleared := results.cleared_by(line):
             events.insert(0, Event(Kind.CLEARING, clears=cleared))
         identity = line.id if line.has_uuid else ""
         copy_ids = _copy_ids(line, digest.hexdigest())
         located = [
-            replace(event, source=line.where, id=identity, copy_ids=copy_ids) for event in events
+            replace(event, source=line.source, id=identity, copy_ids=copy_ids) for event in events
         ]
         yield line, located
 

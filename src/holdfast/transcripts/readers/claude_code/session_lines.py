@@ -19,14 +19,14 @@ class SessionLine:
     """A line of a session.
 
     Args:
-        where: the file, and the line's position in it.
+        source: the file, and the line's position in it.
         id: its uuid, or a made-up id if it has none or shares it with other lines.
         has_uuid: whether `id` is the uuid.
         parent: the uuid of the line before it; None if no line precedes it.
         fields: the fields of its JSON object.
     """
 
-    where: str
+    source: str
     id: str
     has_uuid: bool
     parent: str | None

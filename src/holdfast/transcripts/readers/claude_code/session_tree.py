@@ -60,7 +60,7 @@ class SessionTree:
             count = count_of(len(messages), "message")
             yield Unread(
                 f"{self.source}: left out {count} of abandoned branches (rewound or retracted, or"
-                f" the question was edited), from {position_of(messages[0].where)} on"
+                f" the question was edited), from {position_of(messages[0].source)} on"
             )
 
     def transcript(self, nodes: Mapping[str, Sequence[Event]]) -> Transcript:
@@ -100,7 +100,7 @@ def _has_message(lines: Sequence[SessionLine]) -> bool:
 
 def _subagent(name: str, lines: Sequence[SessionLine]) -> SessionTree:
     """Makes the tree of a subagent, all of which is active, as no user rewinds it."""
-    source = f"{file_of(lines[0].where)}, {name}"
+    source = f"{file_of(lines[0].source)}, {name}"
     line_ids = _without_retracted({line.id for line in lines}, lines)
     return SessionTree(source, lines, _parents_of(lines), line_ids, is_of_subagent=True)
 
@@ -120,7 +120,7 @@ def _sessions(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
     for (session, number), unordered in by_session.items():
         ordered = sorted(unordered, key=lambda line: order[line.id])
         count = f", cleared {number}" if number else ""
-        source = f"{file_of(ordered[0].where)}, session {session}{count}"
+        source = f"{file_of(ordered[0].source)}, session {session}{count}"
         yield SessionTree(source, ordered, parents, _active(ordered, parents))
 
 
