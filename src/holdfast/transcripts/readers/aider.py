@@ -79,8 +79,8 @@ def _events(text: str) -> Iterator[Event]:
                 event = Event(Kind.REMINDER, event.text)
                 repeatable = ""
             elif event.is_by_user:
-                is_behind_command = event.text != block.text
-                repeatable = event.text if is_behind_command else ""
+                is_text_of_command = event.text != block.text
+                repeatable = event.text if is_text_of_command else ""
             yield event
 
 

@@ -71,7 +71,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     sessions = _by_session([Record(source, _wrap(fields)) for source, fields in records])
     for number, session in enumerate(sessions, start=1):
         count = f", session {number}" if len(sessions) > 1 else ""
-        yield from _read_session(f"{file_of(values[0][0])}{count}", session)
+        yield from _read_session(f"{file_of(values[0].source)}{count}", session)
 
 
 def _by_session(records: Sequence[Record]) -> list[list[Record]]:

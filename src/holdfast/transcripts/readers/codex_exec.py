@@ -41,7 +41,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = separate_objects(values)
     yield from others
     threads: dict[str, _Thread] = {}
-    thread = threads.setdefault(file_of(values[0][0]), _Thread())
+    thread = threads.setdefault(file_of(values[0].source), _Thread())
     for source, fields in records:
         kind = fields.get("type")
         try:

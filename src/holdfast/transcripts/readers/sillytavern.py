@@ -45,7 +45,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             chats[-1].append(record)
         elif chats[-1]:  # the header of another chat, in a file that was joined
             chats.append([])
-    file = file_of(values[0][0])
+    file = file_of(values[0].source)
     for number, chat in enumerate(chats, start=1):
         yield from _chat(f"{file}, chat {number}" if len(chats) > 1 else file, chat)
 
