@@ -15,7 +15,6 @@ from holdfast.proxy.chat_requests import Api, ChatRequest
 _LOG = logging.getLogger("holdfast.proxy")
 
 
-
 class ChatLog:
     """A file with a chat per line, to which any thread may write.
 

@@ -27,7 +27,7 @@ from holdfast.proxy.relay import ChatRelay, RelayedRequest
 from holdfast.proxy.reply_scores import Unscored
 from holdfast.proxy.request_edits import Edit, Outcome
 from holdfast.proxy.transfers import HOP_BY_HOP, Download, Upload, end_to_end
-from holdfast.proxy.upstream import UpstreamFailure, Upstream
+from holdfast.proxy.upstream import Upstream, UpstreamFailure
 from holdfast.serve.access import log_failure
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, send_json
@@ -284,8 +284,6 @@ class Forwarding:
             _LOG.error("A reply could not be scored: %s", type(error).__name__)
 
 
-
-
 def _log_upstream_failure(request: httpx2.Request, text: str) -> None:
     """Logs a failure of the upstream; no bodies or headers, and no query, which may have a key."""
     url = request.url.copy_with(userinfo=b"", query=None)
@@ -296,8 +294,6 @@ def _log_error_status(request: httpx2.Request, status: int) -> None:
     """Logs an answer that is an error."""
     if status >= 400:
         _log_upstream_failure(request, f"answered with status {status}")
-
-
 
 
 def _check_protocol(headers: Iterable[tuple[bytes, bytes]]) -> None:

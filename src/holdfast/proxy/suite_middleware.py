@@ -41,6 +41,7 @@ _EXPLANATIONS = {
     ),
 }
 
+
 @dataclass(frozen=True)
 class SuiteRule:
     """A rule of a suite.

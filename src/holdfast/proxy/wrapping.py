@@ -192,7 +192,9 @@ class _Exchanges:
             raise
         return _with_body(body.response, body)
 
-    async def _answer_with_retries(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
+    async def _answer_with_retries(
+        self, request: httpx2.Request, relayed: RelayedRequest
+    ) -> httpx2.Response:
         """Sends a request until its reply keeps the rules, and returns the best answer.
 
         An answer that is too long to be checked is passed on as it comes.

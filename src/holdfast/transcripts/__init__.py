@@ -14,7 +14,9 @@ _LATER = {
     "FORMATS": "holdfast.transcripts.formats",
     **dict.fromkeys(("Format", "Unread"), "holdfast.transcripts.reader"),
     **dict.fromkeys(("LogFile", "read_transcripts"), "holdfast.transcripts.reading"),
-    **dict.fromkeys(("Event", "Kind", "Transcript", "linear_transcript"), "holdfast.transcripts.transcript"),
+    **dict.fromkeys(
+        ("Event", "Kind", "Transcript", "linear_transcript"), "holdfast.transcripts.transcript"
+    ),
 }
 
 

@@ -41,7 +41,6 @@ def input_messages(value: Any) -> list[Event]:
     return read_messages(value if isinstance(value, list) else [value])
 
 
-
 def _labelled_messages(text: str) -> list[Event]:
     """Splits a text at its labels if these name two roles or more; else the user said all of it."""
     for label in _LABELS:
@@ -53,7 +52,6 @@ def _labelled_messages(text: str) -> list[Event]:
                 messages = [{"role": role, "content": words.strip()} for role, words in pairs]
                 return read_messages(messages)
     return message_events("user", text)
-
 
 
 def request_messages(value: Any) -> list[Event]:

@@ -127,7 +127,9 @@ class _SharedEvents:
         if call.trace_span:
             output = [replace(event, trace_span=call.trace_span) for event in output]
         return replace(
-            call, input=[*map(self._first_copy, call.input)], output=[*map(self._first_copy, output)]
+            call,
+            input=[*map(self._first_copy, call.input)],
+            output=[*map(self._first_copy, output)],
         )
 
     def _first_copy(self, event: Event) -> Event:

@@ -155,9 +155,7 @@ def _read_archive(path: Path) -> Iterator[Located | Unread]:
         raise UsageError(f"{path} cannot be unpacked ({error}); give it whole.") from error
 
 
-def _unpack(
-    path: Path, file: BinaryIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo
-) -> bytes:
+def _unpack(path: Path, file: BinaryIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """Returns the content of a member of an archive.
 
     Members compressed with zstandard are unpacked here, as `zipfile` does it only since Python

@@ -81,7 +81,6 @@ def _opencode_sessions(
     Version 2 has its own tables. A session of version 1 that is continued is copied there, so each
     session is read from the tables that have its latest message.
     """
-    of_version_1: dict[str, float] = {}
     times_in_1: dict[str, float] = {}
     times_in_2: dict[str, float] = {}
     if {"message", "part"} <= tables:

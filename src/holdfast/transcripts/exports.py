@@ -12,11 +12,17 @@ from typing import Any
 from holdfast.plurals import count_of
 from holdfast.transcripts.json_fields import require_object
 from holdfast.transcripts.reader import Reader, Unread, Values
-from holdfast.transcripts.transcript import Event, Malformed, Transcript, branched_transcript, path_to
-
+from holdfast.transcripts.transcript import (
+    Event,
+    Malformed,
+    Transcript,
+    branched_transcript,
+    path_to,
+)
 
 _MIN_UNIQUE_ID = 32  # the length from which on an id is unique among all conversations
 _PROMPT = ""  # the id of the system prompt, which precedes every message
+
 
 @dataclass(frozen=True)
 class Export:
@@ -99,8 +105,6 @@ def sequential_export(messages: Sequence[Any], prompt: Sequence[Event] = ()) -> 
     by_number = {str(number): require_object(message) for number, message in enumerate(messages)}
     parents = {name: str(int(name) - 1) for name in by_number}
     return Export(by_number, parents, prompt=prompt)
-
-
 
 
 def _conversation(

@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.finding import FoundLog, find_logs
-from holdfast.transcripts.formats import FORMATS, format_of, can_read_as
+from holdfast.transcripts.formats import FORMATS, can_read_as, format_of
 from holdfast.transcripts.parsing import is_bookkeeping_event
 from holdfast.transcripts.reader import Located, Unread, Values
 from holdfast.transcripts.transcript import Transcript

@@ -29,8 +29,6 @@ def _id_of(span: Mapping[str, Any], name: str, name_in_otlp: str) -> Any:
     return at(span, "context", name) or span.get(name) or span.get(name_in_otlp)
 
 
-
-
 def is_gen_ai(value: Any) -> bool:
     """Whether a span has attributes of `gen_ai` and none of OpenInference."""
     names = [*fields_of(at(value, "attributes"))]
@@ -61,8 +59,7 @@ def _to_lists(value: Any) -> Any:
     """Turns objects whose names are all numbers into lists, at any depth."""
     if isinstance(value, list):
         return [
-            unflatten(entry) if isinstance(entry, Mapping) else _to_lists(entry)
-            for entry in value
+            unflatten(entry) if isinstance(entry, Mapping) else _to_lists(entry) for entry in value
         ]
     if not isinstance(value, dict):
         return value

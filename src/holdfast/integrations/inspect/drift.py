@@ -79,9 +79,7 @@ def drift(suite: str = "starter", method: str | None = None, **settings: Any) ->
     """
     benchmark = _read(suite, method, settings)
     protocol = benchmark.protocol
-    pairings = [
-        draw_pairing(benchmark.suite, protocol, n) for n in range(protocol.conversations)
-    ]
+    pairings = [draw_pairing(benchmark.suite, protocol, n) for n in range(protocol.conversations)]
     samples = MemoryDataset([_sample(pairing) for pairing in pairings], benchmark.suite.name)
     metadata = {
         "suite_fingerprint": benchmark.suite.fingerprint,

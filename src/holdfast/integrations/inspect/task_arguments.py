@@ -35,9 +35,7 @@ def as_text(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def check_names(
-    names: Collection[str], choices: Collection[str], *, kind: str, owner: str
-) -> None:
+def check_names(names: Collection[str], choices: Collection[str], *, kind: str, owner: str) -> None:
     """Raises `UnknownName` for a name that is not one of the choices of `owner`."""
     for name in names:
         if name not in choices:

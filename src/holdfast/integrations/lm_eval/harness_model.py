@@ -189,7 +189,9 @@ class HoldfastLM(TemplateLM):
         A method is refused, as texts have no system prompt.
         """
         windows = [list(self._windows(*request.args)) for request in requests]
-        window_scores = iter(self._loglikelihood_tokens(list(itertools.chain(*windows)), disable_tqdm))
+        window_scores = iter(
+            self._loglikelihood_tokens(list(itertools.chain(*windows)), disable_tqdm)
+        )
         scores = [sum(next(window_scores)[0] for _ in window) for window in windows]
         for request, value in zip(requests, scores, strict=True):
             self.cache_hook.add_partial("loglikelihood_rolling", request.args, value)

@@ -17,7 +17,13 @@ from typing import Any
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.reader import Format, Markdown, Unread, Values, file_of
-from holdfast.transcripts.transcript import Event, Kind, Transcript, linear_transcript, message_events
+from holdfast.transcripts.transcript import (
+    Event,
+    Kind,
+    Transcript,
+    linear_transcript,
+    message_events,
+)
 
 _BEGINNING = re.compile(r"^# aider chat started at (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"\s*(```+|~~~+)")
@@ -32,13 +38,13 @@ _EDIT = re.compile(r"Applied edit to (.+)")
 _RUN = re.compile(r"Running (.+)")
 _INTERRUPTION = "^C KeyboardInterrupt"
 
+
 class _Author(StrEnum):
     """Who wrote a line; the value is the mark that such lines begin with."""
 
     USER = "#### "
     AIDER = "> "
     MODEL = ""
-
 
 
 def _recognises(value: Any) -> bool:

@@ -90,7 +90,9 @@ def _events_of(step: Mapping[str, Any]) -> list[Event]:
         source = shortened(step.get("source"))
         raise Malformed(f"its source is {source}; known are {', '.join(_ROLES)}")
     text = text_of(step.get("message"))
-    events = message_events(role, text, [_call(call) for call in optional_list(step.get("tool_calls"))])
+    events = message_events(
+        role, text, [_call(call) for call in optional_list(step.get("tool_calls"))]
+    )
     for result in optional_list(at(step, "observation", "results")):
         fields = require_object(result)
         call_id = str(fields.get("source_call_id") or "")

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.chat_messages import read_message
-from holdfast.transcripts.exports import Export, parent_ids, export_reader
+from holdfast.transcripts.exports import Export, export_reader, parent_ids
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event, Kind, message_events

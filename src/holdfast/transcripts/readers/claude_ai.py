@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.transcripts.chat_messages import read_message
-from holdfast.transcripts.exports import Export, sequential_export, parent_ids, export_reader
+from holdfast.transcripts.exports import Export, export_reader, parent_ids, sequential_export
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event, Kind

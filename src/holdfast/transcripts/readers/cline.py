@@ -18,7 +18,13 @@ from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.content_blocks import TextBlock, ToolResult, blocks_of, text_of
 from holdfast.transcripts.injected import remove_elements
-from holdfast.transcripts.json_fields import at, optional_list, require_field, list_or_empty, require_object
+from holdfast.transcripts.json_fields import (
+    at,
+    list_or_empty,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.reader import Format, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,

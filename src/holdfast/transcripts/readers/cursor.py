@@ -16,7 +16,13 @@ from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.injected import element_text, remove_elements
-from holdfast.transcripts.json_fields import at, decode_json, optional_list, list_or_empty, require_object
+from holdfast.transcripts.json_fields import (
+    at,
+    decode_json,
+    list_or_empty,
+    optional_list,
+    require_object,
+)
 from holdfast.transcripts.reader import Format, Located, Markdown, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,

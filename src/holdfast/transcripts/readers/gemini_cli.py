@@ -13,7 +13,7 @@ from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import remove_elements
-from holdfast.transcripts.json_fields import at, optional_list, list_or_empty, require_object
+from holdfast.transcripts.json_fields import at, list_or_empty, optional_list, require_object
 from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.transcript import (
     Event,
@@ -21,9 +21,9 @@ from holdfast.transcripts.transcript import (
     Malformed,
     Transcript,
     branched_transcript,
-    sequential_parents,
     linear_transcript,
     message_events,
+    sequential_parents,
 )
 from holdfast.validation.json_values import fields_of
 

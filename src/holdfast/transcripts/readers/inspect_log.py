@@ -6,7 +6,13 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import is_cut, read_message
-from holdfast.transcripts.json_fields import at, optional_list, require_field, list_or_empty, require_object
+from holdfast.transcripts.json_fields import (
+    at,
+    list_or_empty,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.reader import Format, Located, Unread
 from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear_transcript
 from holdfast.validation.json_values import fields_of

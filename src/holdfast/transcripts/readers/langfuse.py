@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 
 from holdfast.transcripts.call_messages import output_messages, request_messages, system_prompt
 from holdfast.transcripts.calls import Call, call_reader
-from holdfast.transcripts.json_fields import at, decode_json, optional_list, require_field, list_or_empty, require_object
+from holdfast.transcripts.json_fields import (
+    at,
+    decode_json,
+    list_or_empty,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.reader import Format, Unread
 from holdfast.transcripts.transcript import Event, Malformed
 from holdfast.validation.json_values import fields_of

@@ -7,7 +7,13 @@ from typing import Any
 from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
 from holdfast.transcripts.calls import Call, call_reader
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.json_fields import at, decode_json, optional_list, list_or_empty, require_object
+from holdfast.transcripts.json_fields import (
+    at,
+    decode_json,
+    list_or_empty,
+    optional_list,
+    require_object,
+)
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of

@@ -10,14 +10,14 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.json_fields import at, require_field, list_or_empty
+from holdfast.transcripts.json_fields import at, list_or_empty, require_field
 from holdfast.transcripts.reader import (
     Format,
-    per_value_reader,
     first_message,
     has_messages,
-    is_responses_item,
     is_message_list,
+    is_responses_item,
+    per_value_reader,
 )
 from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of

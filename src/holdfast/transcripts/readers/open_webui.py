@@ -10,8 +10,14 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.content_blocks import read_call, text_of
-from holdfast.transcripts.exports import Export, sequential_export, parent_ids, export_reader
-from holdfast.transcripts.json_fields import at, decode_json, optional_list, require_field, require_object
+from holdfast.transcripts.exports import Export, export_reader, parent_ids, sequential_export
+from holdfast.transcripts.json_fields import (
+    at,
+    decode_json,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event, Kind, call_events, message_events
 

@@ -8,7 +8,7 @@ from holdfast.errors import shortened
 from holdfast.transcripts.call_messages import output_messages, system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.json_fields import require_field
-from holdfast.transcripts.reader import Format, Located, Unread, is_responses_item, is_message_list
+from holdfast.transcripts.reader import Format, Located, Unread, is_message_list, is_responses_item
 from holdfast.transcripts.transcript import (
     Event,
     Kind,

@@ -164,7 +164,5 @@ def _with_messages_of_events(span: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**span, "attributes": {**prompt, **event_attributes, **attributes}}
 
 
-
-
 _DESCRIPTION = "a model call (a gen_ai span of the operation chat or the like)"
 FORMAT = Format("otel", is_gen_ai, call_reader(calls_in_span, _DESCRIPTION), streams=True)

@@ -63,6 +63,7 @@ class _File:
         notes: notes on spans without messages, by the spans' ids.
         records: log records, by the ids of their spans.
     """
+
     answered: set[_Ids] = field(default_factory=set)
     notes: dict[_Ids, Unread] = field(default_factory=dict)
     records: dict[_Ids, list[_LogRecord]] = field(default_factory=dict)

@@ -36,6 +36,4 @@ def calls_in_span(source: str, value: Any) -> Iterator[Call]:
 
 
 _DESCRIPTION = "a model call (a span of OpenInference's kind LLM)"
-FORMAT = Format(
-    "phoenix", _recognises, call_reader(calls_in_span, _DESCRIPTION), streams=True
-)
+FORMAT = Format("phoenix", _recognises, call_reader(calls_in_span, _DESCRIPTION), streams=True)

@@ -13,7 +13,13 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
 from holdfast.transcripts.content_blocks import first_of, read_call
-from holdfast.transcripts.json_fields import at, optional_list, require_field, list_or_empty, require_object
+from holdfast.transcripts.json_fields import (
+    at,
+    list_or_empty,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.reader import Format, Located, Unread, Values, file_of, has_messages
 from holdfast.transcripts.transcript import (
     Event,
@@ -22,8 +28,8 @@ from holdfast.transcripts.transcript import (
     Transcript,
     branched_transcript,
     call_events,
-    sequential_parents,
     message_events,
+    sequential_parents,
 )
 from holdfast.validation.json_values import fields_of
 

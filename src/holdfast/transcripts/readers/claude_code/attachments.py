@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import remove_elements
-from holdfast.transcripts.json_fields import at, optional_list, list_or_empty
+from holdfast.transcripts.json_fields import at, list_or_empty, optional_list
 from holdfast.transcripts.readers.claude_code.injected_elements import INJECTED
 from holdfast.transcripts.transcript import Event, Kind
 from holdfast.validation.json_values import fields_of

@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import element_text, remove_elements
-from holdfast.transcripts.json_fields import at, require_field, list_or_empty, require_object
+from holdfast.transcripts.json_fields import at, list_or_empty, require_field, require_object
 from holdfast.transcripts.reader import Unread
 from holdfast.transcripts.readers.claude_code.attachments import events_of_attachment
 from holdfast.transcripts.readers.claude_code.injected_elements import COMMAND, INJECTED
