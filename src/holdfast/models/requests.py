@@ -239,7 +239,7 @@ class Request:
                 option="messages",
                 value=[],
             )
-        check_end(self.messages, self.continue_final_message)
+        check_end(self.messages, continues=self.continue_final_message)
         for tool in self.tools:
             check_tool(tool)
         if ranges.whole_number("a request", "seed", self.seed, 0) >= 2**128:

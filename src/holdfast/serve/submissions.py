@@ -256,7 +256,7 @@ def _request(
     field = "marks" if body.marks else "emphasis"
     continues = isinstance(body, ChatFields) and body.continue_final_message
     try:
-        check_end(messages, continues)
+        check_end(messages, continues=continues)
     except HoldfastError as error:
         raise refusal_of(error, "messages") from None
     try:
