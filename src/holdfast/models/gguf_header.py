@@ -1,8 +1,8 @@
 """Reads the header of a GGUF file, once and fast.
 
-The format is documented at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A vocabulary
-of 150,000 tokens makes a header of 300,000 strings. `gguf.GGUFReader` makes several arrays of each
-of them, which takes ten seconds; here they are slices of the mapped file.
+The format is documented at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. With a
+vocabulary of 150,000 tokens, a header has 300,000 strings. `gguf.GGUFReader` makes several arrays
+of each, which takes ten seconds; here they are slices of the mapped file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gguf import GGMLQuantizationType
 
 _VERSIONS = (2, 3)
-_FORMATS = {
+_FORMATS = {  # of `struct`, by the number of a type
     0: "B",
     1: "b",
     2: "H",
@@ -34,13 +34,21 @@ _FORMATS = {
     11: "q",
     12: "d",
 }
-STRING, ARRAY = 8, 9
+STRING = 8
+ARRAY = 9
 TOKENS = "tokenizer.ggml.tokens"
-ROTARY_FACTORS = "rope_freqs.weight"  # a tensor that is no weight of the model
+ROTARY_FACTORS = "rope_freqs.weight"  # a tensor that is not a weight of the model
 _DEFAULT_ALIGNMENT = 32
 _COUNT = struct.Struct("<Q")
-_STORED: dict[str, type[np.generic]] = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
-_STORED |= {"I8": np.int8, "I16": np.int16, "I32": np.int32, "I64": np.int64}
+_UNQUANTISED: dict[str, type[np.generic]] = {
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+    "I8": np.int8,
+    "I16": np.int16,
+    "I32": np.int32,
+    "I64": np.int64,
+}
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,8 @@ class Value:
     """The value of a key.
 
     Attributes:
-        kind: the number of its type in the format; of an array, that of its elements.
-        raw: a number, the bytes of a string, or the list of either.
+        kind: the number of its type in the format; for an array, the number of its elements' type.
+        raw: a number, the bytes of a string, or a list of numbers or bytes.
         is_array: whether `raw` is a list.
     """
 
@@ -59,7 +67,7 @@ class Value:
 
     @property
     def content(self) -> Any:
-        """A number, a string, or the list of either."""
+        """A number, a string, or a list of numbers or strings."""
         if self.kind != STRING:
             return list(self.raw) if self.is_array else self.raw
         return [text.decode() for text in self.raw] if self.is_array else self.raw.decode()
@@ -67,12 +75,12 @@ class Value:
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """Where a tensor lies in the file."""
+    """A tensor, and where it is in the file."""
 
     name: str
     shape: tuple[int, ...]  # as in torch, the slowest dimension first
     kind: int  # the number of its type in the format
-    start: int  # of its data in the file
+    start: int  # the byte of the file at which its data begin
     path: Path
 
     @property
@@ -97,16 +105,17 @@ class TensorInfo:
 
     @property
     def data(self) -> np.ndarray:
-        """The data as `gguf.dequantize` takes it: numbers [shape], or uint8 whose last dimension
-        has the bytes of the blocks.
+        """The data as `gguf.dequantize` takes it: numbers in the tensor's shape or, if it is
+        quantised, uint8 whose last dimension has the bytes of the blocks.
         """
         from gguf.quants import quant_shape_to_byte_shape
 
-        dtype = np.dtype(_STORED.get(self.tensor_type.name, np.uint8))
-        quantised = self.tensor_type.name not in _STORED
         kind = self.tensor_type
-        shape = quant_shape_to_byte_shape(self.shape, kind) if quantised else self.shape
-        # writes would stay in memory, and torch warns of arrays that refuse them
+        shape = self.shape
+        if kind.name not in _UNQUANTISED:
+            shape = quant_shape_to_byte_shape(shape, kind)
+        dtype = np.dtype(_UNQUANTISED.get(kind.name, np.uint8))
+        # copy-on-write, as torch warns of read-only arrays; nothing reaches the file
         return np.memmap(self.path, dtype, "c", self.start, shape)
 
 
@@ -117,7 +126,7 @@ class Header:
     path: Path
     values: dict[str, Value]
     tensors: tuple[TensorInfo, ...]
-    table_start: int  # of the table of tensors in the file, which follows the keys
+    table_start: int  # the byte of the file at which the table of tensors begins, after the keys
 
     @property
     def architecture(self) -> str:
@@ -136,7 +145,7 @@ def read_header(path: Path) -> Header:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         version, num_tensors, num_keys = struct.unpack_from("<IQQ", content, 4)
         if version not in _VERSIONS:
-            raise ValueError(f"it has version {version}, and versions 2 and 3 can be read")
+            raise ValueError(f"it has version {version}, and only versions 2 and 3 can be read")
         position = 24
         values = {}
         for _ in range(num_keys):
@@ -152,13 +161,16 @@ def read_header(path: Path) -> Header:
         alignment = alignment or _DEFAULT_ALIGNMENT
         data_start = -(-position // alignment) * alignment
         size = len(content)
-    listed = tuple(replace(tensor, start=data_start + tensor.start) for tensor in tensors)
-    if len({tensor.name for tensor in listed}) < len(listed):
+    located = tuple(replace(tensor, start=data_start + tensor.start) for tensor in tensors)
+    if len({tensor.name for tensor in located}) < len(located):
         raise ValueError("two tensors have the same name")
-    for tensor in listed:
+    for tensor in located:
         if tensor.start + tensor.n_bytes > size:
-            raise ValueError(f"the tensor {tensor.name!r} ends after the file")
-    return Header(path, values, listed, table_start)
+            raise ValueError(f"the tensor {tensor.name!r} ends after the end of the file")
+    return Header(path, values, located, table_start)
+
+
+# Each of these functions reads at a position, and returns the position after what it has read.
 
 
 def _read_string(content: mmap.mmap, position: int) -> tuple[bytes, int]:
@@ -166,12 +178,14 @@ def _read_string(content: mmap.mmap, position: int) -> tuple[bytes, int]:
     start = position + 8
     end = position + 8 + length
     if end > len(content):
-        raise ValueError(f"a text of {length} bytes at byte {position} ends after the file")
+        raise ValueError(
+            f"a text of {length} bytes at byte {position} ends after the end of the file"
+        )
     return content[start:end], end
 
 
 def _read_tensor_info(content: mmap.mmap, position: int, path: Path) -> tuple[TensorInfo, int]:
-    """An entry of the table of tensors, which counts `start` from where the data begin."""
+    """Reads an entry of the table of tensors; its `start` is counted from where the data begin."""
     name, position = _read_string(content, position)
     (dimensions,) = struct.unpack_from("<I", content, position)
     *shape, kind, start = struct.unpack_from(f"<{dimensions}QIQ", content, position + 4)
