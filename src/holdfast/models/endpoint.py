@@ -16,7 +16,7 @@ from holdfast.errors import Unreachable
 from holdfast.methods import Ability, Method
 from holdfast.models.endpoint_server import Server
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import Generates, checked_batch, generate_all
+from holdfast.models.protocol import Generates, prepare_batch, generate_all
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class EndpointModel(Generates):
         for request in requests:
             for server in self.servers:
                 server.check_request(request)
-        batch = checked_batch(requests)
+        batch = prepare_batch(requests)
 
         async def answer_all() -> list[Reply]:
             async with self.session() as engine:

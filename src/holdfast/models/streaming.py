@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import ChatModel, checked_batch
+from holdfast.models.protocol import ChatModel, prepare_batch
 from holdfast.models.requests import Reply, Request, Token
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def stream_reply(
     write: Callable[[str], None],
 ) -> Reply:
     """Answers one chat and passes its text to `write` in pieces, as its tokens are drawn."""
-    (request,) = checked_batch([request])
+    (request,) = prepare_batch([request])
     text = PieceWriter(tokenizer, write)
 
     async def answer() -> Reply:
