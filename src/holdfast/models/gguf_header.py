@@ -39,7 +39,7 @@ ARRAY = 9
 TOKENS = "tokenizer.ggml.tokens"
 ROTARY_FACTORS = "rope_freqs.weight"  # a tensor that is not a weight of the model
 _DEFAULT_ALIGNMENT = 32
-_COUNT = struct.Struct("<Q")
+_LENGTH = struct.Struct("<Q")  # of a string, before its bytes
 _UNQUANTISED: dict[str, type[np.generic]] = {
     "F16": np.float16,
     "F32": np.float32,
@@ -135,6 +135,38 @@ class Header:
         return name
 
 
+class _Reader:
+    """Reads numbers and strings from a mapped file, from front to back.
+
+    Attributes:
+        position: the byte at which the next one begins.
+    """
+
+    def __init__(self, content: mmap.mmap, position: int):
+        self.position = position
+        self._content = content
+        self._size = len(content)
+
+    def read_numbers(self, form: str) -> tuple[Any, ...]:
+        """Reads numbers in a format of `struct`; raises `struct.error` at the end of the file."""
+        little_endian = f"<{form}"
+        numbers = struct.unpack_from(little_endian, self._content, self.position)
+        self.position += struct.calcsize(little_endian)
+        return numbers
+
+    def read_string(self) -> bytes:
+        """Reads the length of a string and its bytes."""
+        (length,) = _LENGTH.unpack_from(self._content, self.position)
+        start = self.position + _LENGTH.size
+        end = start + length
+        if end > self._size:
+            raise ValueError(
+                f"a text of {length} bytes at byte {self.position} ends after the end of the file"
+            )
+        self.position = end
+        return self._content[start:end]
+
+
 def read_header(path: Path) -> Header:
     """Reads the header of a GGUF file.
 
@@ -143,23 +175,20 @@ def read_header(path: Path) -> Header:
             version other than 2 or 3.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        version, num_tensors, num_keys = struct.unpack_from("<IQQ", content, 4)
+        reader = _Reader(content, position=4)  # after the magic number
+        version, num_tensors, num_keys = reader.read_numbers("IQQ")
         if version not in _VERSIONS:
             raise ValueError(f"it has version {version}, and only versions 2 and 3 can be read")
-        position = 24
-        values = {}
+        values: dict[str, Value] = {}
         for _ in range(num_keys):
-            key, position = _read_string(content, position)
-            (kind,) = struct.unpack_from("<I", content, position)
-            values[key.decode()], position = _read_value(content, position + 4, kind)
-        table_start = position
-        tensors = list[TensorInfo]()
-        for _ in range(num_tensors):
-            tensor, position = _read_tensor_info(content, position, path)
-            tensors.append(tensor)
-        alignment = values["general.alignment"].raw if "general.alignment" in values else 0
-        alignment = alignment or _DEFAULT_ALIGNMENT
-        data_start = -(-position // alignment) * alignment
+            key = reader.read_string().decode()
+            values[key] = _read_value(reader)
+        table_start = reader.position
+        tensors = [_read_tensor_info(reader, path) for _ in range(num_tensors)]
+        alignment = _DEFAULT_ALIGNMENT
+        if "general.alignment" in values:
+            alignment = values["general.alignment"].raw or _DEFAULT_ALIGNMENT
+        data_start = math.ceil(reader.position / alignment) * alignment
         size = len(content)
     located = tuple(replace(tensor, start=data_start + tensor.start) for tensor in tensors)
     if len({tensor.name for tensor in located}) < len(located):
@@ -170,46 +199,26 @@ def read_header(path: Path) -> Header:
     return Header(path, values, located, table_start)
 
 
-# Each of these functions reads at a position, and returns the position after what it has read.
-
-
-def _read_string(content: mmap.mmap, position: int) -> tuple[bytes, int]:
-    (length,) = _COUNT.unpack_from(content, position)
-    start = position + 8
-    end = position + 8 + length
-    if end > len(content):
-        raise ValueError(
-            f"a text of {length} bytes at byte {position} ends after the end of the file"
-        )
-    return content[start:end], end
-
-
-def _read_tensor_info(content: mmap.mmap, position: int, path: Path) -> tuple[TensorInfo, int]:
+def _read_tensor_info(reader: _Reader, path: Path) -> TensorInfo:
     """Reads an entry of the table of tensors; its `start` is counted from where the data begin."""
-    name, position = _read_string(content, position)
-    (dimensions,) = struct.unpack_from("<I", content, position)
-    *shape, kind, start = struct.unpack_from(f"<{dimensions}QIQ", content, position + 4)
-    tensor = TensorInfo(name.decode(), tuple(reversed(shape)), kind, start, path)
-    return tensor, position + 16 + 8 * dimensions
+    name = reader.read_string().decode()
+    (num_dimensions,) = reader.read_numbers("I")
+    *shape, kind, start = reader.read_numbers(f"{num_dimensions}QIQ")
+    return TensorInfo(name, tuple(reversed(shape)), kind, start, path)
 
 
-def _read_value(content: mmap.mmap, position: int, kind: int) -> tuple[Value, int]:
+def _read_value(reader: _Reader) -> Value:
+    """Reads the type of a value and the value."""
+    (kind,) = reader.read_numbers("I")
     if kind == STRING:
-        text, position = _read_string(content, position)
-        return Value(kind, text, False), position
+        return Value(kind, reader.read_string(), is_array=False)
     if kind != ARRAY:
-        form = struct.Struct(f"<{_format_of(kind)}")
-        return Value(kind, form.unpack_from(content, position)[0], False), position + form.size
-    kind, count = struct.unpack_from("<IQ", content, position)
-    position += 12
-    if kind != STRING:
-        form = struct.Struct(f"<{count}{_format_of(kind)}")
-        return Value(kind, form.unpack_from(content, position), True), position + form.size
-    texts = []
-    for _ in range(count):
-        text, position = _read_string(content, position)
-        texts.append(text)
-    return Value(kind, texts, True), position
+        (number,) = reader.read_numbers(_format_of(kind))
+        return Value(kind, number, is_array=False)
+    kind, count = reader.read_numbers("IQ")
+    if kind == STRING:
+        return Value(kind, [reader.read_string() for _ in range(count)], is_array=True)
+    return Value(kind, reader.read_numbers(f"{count}{_format_of(kind)}"), is_array=True)
 
 
 def _format_of(kind: int) -> str:

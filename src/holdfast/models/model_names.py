@@ -31,7 +31,7 @@ SERVED_ELSEWHERE = frozenset({"vllm"})
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class MeantEndpoint:
     """The endpoint that an incomplete name seems to mean."""
 
     url: str
@@ -44,7 +44,7 @@ def is_url(model: str | None) -> bool:
     return (model or "").startswith(("http://", "https://"))
 
 
-def endpoint_meant(model: str | None) -> Endpoint | None:
+def endpoint_meant(model: str | None) -> MeantEndpoint | None:
     """Guesses the endpoint that a name means: an address without its scheme, or a vendor's model.
 
     None if the name may be that of a folder, or of a model on the hub.
@@ -53,10 +53,10 @@ def endpoint_meant(model: str | None) -> Endpoint | None:
         return None
     if _ADDRESS.fullmatch(model):
         is_plain = re.match(_THIS_MACHINE, model) or ":" in model
-        return Endpoint(f"http://{model}" if is_plain else f"https://{model}")
+        return MeantEndpoint(f"http://{model}" if is_plain else f"https://{model}")
     for pattern, url, key in _VENDORS:
         if re.match(pattern, model):
-            return Endpoint(url, model, key)
+            return MeantEndpoint(url, model, key)
     return None
 
 

@@ -45,7 +45,7 @@ async def answer(
     try:
         async with (
             asyncio.timeout(seconds - (time.monotonic() - arrived)),
-            _admitted(service, submission) as chats,
+            _admit(service, submission) as chats,
         ):
             for index, chat in enumerate(chats):
                 details = Details(service.model.tokenizer, body.likeliest, body.trace)
@@ -63,7 +63,7 @@ async def answer(
 
 
 @asynccontextmanager
-async def _admitted(service: Service, submission: Submission) -> AsyncIterator[list[Rendered]]:
+async def _admit(service: Service, submission: Submission) -> AsyncIterator[list[Rendered]]:
     """Renders the chats of a request, which stays admitted to the engine within this context.
 
     An error until the chats are rendered is the fault of the request; a later one is the server's.
