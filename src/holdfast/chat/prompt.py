@@ -211,16 +211,17 @@ def _place_system(messages: Messages, system_as: str) -> _PlacedChat:
     if not text:
         return _PlacedChat(tuple(rest), {})
     if system_as == "role":
-        systems = (
-            (index, message["content"].strip())
+        prompts = {
+            index: message["content"].strip()
             for index, message in enumerate(messages)
-            if message["role"] == "system"
-        )
-        return _PlacedChat(tuple(messages), {index: words for index, words in systems if words})
+            if message["role"] == "system" and message["content"].strip()
+        }
+        return _PlacedChat(tuple(messages), prompts)
     for index, message in enumerate(rest):
         if message["role"] == "user":
             rest[index] = {**message, "content": f"{text}\n\n{message['content']}"}
-            return _PlacedChat(tuple(rest), {index: text.strip()} if text.strip() else {})
+            words = {index: text.strip()} if text.strip() else {}
+            return _PlacedChat(tuple(rest), words)
     raise PromptError("There is no user message to put the system prompt before; add one.")
 
 

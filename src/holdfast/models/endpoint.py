@@ -239,7 +239,14 @@ class EndpointSession:
         if conversation is not None:
             begun = self._begun.setdefault(conversation, number)
         server: asyncio.Future[Server] = asyncio.get_running_loop().create_future()
-        self._queue(_Waiting(begun, not request.keep, number, conversation, server))
+        waiting = _Waiting(
+            begun=begun,
+            is_fork=not request.keep,
+            number=number,
+            conversation=conversation,
+            server=server,
+        )
+        self._queue(waiting)
         self._dispatch()
         try:
             return await server

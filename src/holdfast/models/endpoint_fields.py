@@ -127,7 +127,7 @@ def check_applied(answer: Mapping[str, Any], body: Mapping[str, Any], url: str) 
         )
 
 
-class _Steering(NamedTuple):
+class _RequestedSteering(NamedTuple):
     """The steering to ask a server for."""
 
     spec: str
@@ -136,14 +136,14 @@ class _Steering(NamedTuple):
 
 def _select_steering(
     request: Request, messages: Messages, emphasis: Sequence[TextRange]
-) -> _Steering:
+) -> _RequestedSteering:
     """Leaves out the methods, and the trace, that need a span if the chat has none."""
     prompted = has_prompt(messages)
     emphasised = bool(emphasis)
     rest = request.compiled.without_edits
     idle = rest.lacking_target(prompted=prompted, emphasised=emphasised)
     methods = [method for method in rest.methods if method not in idle.methods]
-    return _Steering(spec_of(methods), request.trace and (prompted or emphasised))
+    return _RequestedSteering(spec_of(methods), request.trace and (prompted or emphasised))
 
 
 def _to_openai_format(messages: Messages) -> list[Message]:

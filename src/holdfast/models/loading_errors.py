@@ -14,11 +14,11 @@ from holdfast.models.checkpoint import DEFAULT, REAL_MODELS, Source, on_one_line
 _SHIPPED = ", ".join((DEFAULT, *REAL_MODELS))
 
 
-Part = Literal["model", "tokenizer"]
+ModelPart = Literal["model", "tokenizer"]
 
 
 @contextmanager
-def explain_errors(source: Source, part: Part, silence: str = "") -> Iterator[None]:
+def explain_errors(source: Source, part: ModelPart, silence: str = "") -> Iterator[None]:
     """Turns any error in loading a part of a model into a `ModelError` of one sentence.
 
     Args:
@@ -37,7 +37,7 @@ def explain_errors(source: Source, part: Part, silence: str = "") -> Iterator[No
         raise _loading_failed(source, part, error, silence) from error
 
 
-def _loading_failed(source: Source, part: Part, error: Exception, silence: str) -> ModelError:
+def _loading_failed(source: Source, part: ModelPart, error: Exception, silence: str) -> ModelError:
     """Explains an error by the words that transformers puts into it."""
     reason = str(error)
     name = source.name
@@ -68,7 +68,7 @@ def _loading_failed(source: Source, part: Part, error: Exception, silence: str) 
     )
 
 
-def _folder_failed(name: str, part: Part, error: Exception) -> ModelError:
+def _folder_failed(name: str, part: ModelPart, error: Exception) -> ModelError:
     """The error about a model in a folder."""
     if part == "model":
         return ModelError(

@@ -126,7 +126,8 @@ def facts_about(model: object) -> dict[str, object]:
     tokenizer = getattr(model, "tokenizer", None)
     if tokenizer is not None and tokenizer.chat_template:
         default = default_system_prompt(tokenizer)
-        about |= {"default_system_prompt": asdict(default)} if default.text else {}
+        if default.text:
+            about["default_system_prompt"] = asdict(default)
     return about
 
 

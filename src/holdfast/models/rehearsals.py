@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.chat.emphasis import TextRange
 from holdfast.errors import PromptError, UsageError
@@ -43,6 +43,13 @@ class _RehearsalKey:
     tools: str  # as JSON
 
 
+class ResolvedRequest(NamedTuple):
+    """A request whose methods are resolved."""
+
+    request: Request
+    forwarded: int  # the tokens that its rehearsal cost; 0 if another request has borne the cost
+
+
 @dataclass
 class _UnderWay:
     """A rehearsal under way."""
@@ -67,25 +74,25 @@ class Rehearsals:
 
     async def rehearse(
         self, request: Request, rehearsal: Rendered, generate: GenerateRendered
-    ) -> tuple[Request, int]:
-        """Resolves the methods of a request; also returns the tokens that the rehearsal cost it.
+    ) -> ResolvedRequest:
+        """Resolves the methods of a request by its rehearsal.
 
-        Requests that wait for the same rehearsal share it; the first one to continue bears its
-        cost, and the others get 0. When none of them waits any longer, it is cancelled.
+        Requests that wait for the same rehearsal share it, and the first one to continue bears its
+        cost. When none of them waits any longer, it is cancelled.
         """
         key = _key_of(request, rehearsal.request)
         if (cached := self._look_up(key)) is not None:
-            return _with_methods(cached, request), 0
+            return ResolvedRequest(_with_methods(cached, request), 0)
         with naming_copies(request.name):
             reply = await self._shared_reply(key, rehearsal, generate)
             if (cached := self._look_up(key)) is not None:  # another chat has continued first
-                return _with_methods(cached, request), 0
+                return ResolvedRequest(_with_methods(cached, request), 0)
             resolved = _resolve_methods(request, reply)
         with self._lock:
             if len(self._attention_methods) >= _MAX_CACHED:
                 self._attention_methods.popitem(last=False)
             self._attention_methods[key] = resolved
-        return _with_methods(resolved, request), reply.forwarded
+        return ResolvedRequest(_with_methods(resolved, request), reply.forwarded)
 
     async def _shared_reply(
         self, key: _RehearsalKey, rehearsal: Rendered, generate: GenerateRendered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,12 @@ def load_whole(
     model: PreTrainedModel
     model, report = loaded
     name = "The default model" if source.name == DEFAULT else repr(source.name)
+    _check_report(name, report)
+    return model
+
+
+def _check_report(name: str, report: Mapping[str, Any]) -> None:
+    """Refuses a model if the report of `from_pretrained` names missing or mismatched weights."""
     missing = sorted(report["missing_keys"])
     if missing and all(re.match(r"(lm_head|embed_out|output)\b", weight) for weight in missing):
         raise ModelError(
@@ -76,7 +82,6 @@ def load_whole(
             value=tuple(stored),
             allowed=tuple(configured),
         )
-    return model
 
 
 @contextmanager

@@ -27,7 +27,7 @@ class Share(TypedDict):
     uniform: float | None
 
 
-class TokenMass(Share):
+class TracedToken(Share):
     """The text of a token, its mass and, if requested, its mass in each [layer][head]."""
 
     text: str
@@ -41,7 +41,7 @@ class ChoiceDetails(TypedDict):
     it. `unparsed_call` is true if the text begins a tool call that could not be parsed.
     """
 
-    tokens: NotRequired[list[TokenMass]]
+    tokens: NotRequired[list[TracedToken]]
     end: NotRequired[Share]
     unparsed_call: NotRequired[bool]
 
@@ -239,11 +239,11 @@ class Details:
         self._tokenizer = tokenizer
         self._characters = 0
 
-    def masses(self, tokens: Sequence[Token]) -> list[TokenMass]:
+    def masses(self, tokens: Sequence[Token]) -> list[TracedToken]:
         """The text and the mass of each token."""
         entries = []
         for token in tokens:
-            entry: TokenMass = {"text": token.text, **_round_share(token.mass, token.uniform)}
+            entry: TracedToken = {"text": token.text, **_round_share(token.mass, token.uniform)}
             if self.trace == "heads" and token.heads is not None:
                 heads = token.heads.tolist()
                 entry["heads"] = [[round(mass, _MASS_DIGITS) for mass in layer] for layer in heads]
