@@ -95,14 +95,14 @@ def render_with_spans(
 
     Args:
         system_as: "role", or "first-user" for models without a system role.
-        emphasis: as in `Request`; None stands for the system prompts.
+        emphasis: as in `Request`; None emphasises the system prompts.
         default_system: False leaves out the default system prompt that some templates insert.
         tools: the tools that the chat declares; their declarations are never part of a span.
 
     Raises:
         PromptError: the chat cannot be rendered, or the template leaves out or rewrites a message,
             emphasised text, or part of the tools.
-        UsageError: an unknown `system_as`.
+        UsageError: `system_as` is unknown.
     """
     chat = _place_system(messages, system_as)
     placed = chat.messages
