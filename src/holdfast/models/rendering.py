@@ -288,9 +288,7 @@ def _chats(request: Request) -> list[_Chat]:
         messages, emphasis = edit_emphasised(request.messages, request.emphasis, edit)
         return _Chat(messages, emphasis if request.emphasis else None, default_system)
 
-    chats = [
-        edit_chat(lambda chat: compiled.edit(chat, request.editing_seed), default_system=True)
-    ]
+    chats = [edit_chat(lambda chat: compiled.edit(chat, request.editing_seed), default_system=True)]
     for method in compiled.processors:
         chats.append(edit_chat(method.second_chat, default_system=False))
     return chats

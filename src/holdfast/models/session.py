@@ -13,7 +13,7 @@ from holdfast.generation.reply_scoring import Scored, score_rows
 from holdfast.generation.row_errors import errors_named
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.grammar_masks import compile_grammar
-from holdfast.models.protocol import prepare_batch, generate_all
+from holdfast.models.protocol import generate_all, prepare_batch
 from holdfast.models.rehearsals import GenerateRendered, Rehearsals, rehearsal_of
 from holdfast.models.rendering import (
     Rendered,

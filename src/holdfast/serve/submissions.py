@@ -171,9 +171,7 @@ def read_completion(
         request = replace(request, penalties=_penalties(body))
         if body.steering is not None:  # refuses methods that work on the messages of a chat
             _steer(request, Steering(read_spec(body.steering)), seed, body)
-        steering = _choose_methods(
-            body, default, prompted=False, emphasised=bool(request.emphasis)
-        )
+        steering = _choose_methods(body, default, prompted=False, emphasised=bool(request.emphasis))
         chat_only = compile_methods(steering.methods).chat_only
         if body.steering is None and chat_only:
             why = f"{chat_only[0].name} works on the messages of a chat, and this is not a chat"

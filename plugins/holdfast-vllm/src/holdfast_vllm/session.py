@@ -24,7 +24,7 @@ from holdfast.generation.row_errors import errors_named, name_error
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import prepare_batch, generate_all
+from holdfast.models.protocol import generate_all, prepare_batch
 from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
