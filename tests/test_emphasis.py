@@ -8,7 +8,7 @@ import pytest
 from tiny import TEMPLATE, chat, model, tokenizer
 
 from holdfast import Boost, Guidance, Pasta, Repetition, Sampling, SplitSoftmax, cli, methods
-from holdfast.chat.nearest import nearest
+from holdfast.chat.nearest import find_nearest
 from holdfast.chat.prompt import render, render_with_spans
 from holdfast.errors import ModelError, ParameterOutOfRange, PromptError, UsageError
 from holdfast.methods import HeadSet, Ranking, Shape, intersection, union, write_heads
@@ -112,7 +112,7 @@ def test_what_cannot_be_emphasised_is_refused_by_name(emphasis, error, named):
     ],
 )
 def test_the_nearest_match_is_made_of_whole_words(wanted, text, near):
-    assert nearest(wanted, [text]) == near
+    assert find_nearest(wanted, [text]) == near
 
 
 def test_unpaired_or_empty_marks_are_refused_with_their_position():

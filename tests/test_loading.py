@@ -301,7 +301,7 @@ def test_weights_go_straight_to_the_requested_device(monkeypatch):
     chosen = placement_of("cuda:0", None, None)
     assert chosen.options() == {"dtype": None, "device_map": {"": accelerator}}
     for parameters, dtype in ((10**6, torch.float32), (10**9, "auto")):
-        assert chosen.of_size(parameters, "it").dtype == dtype
+        assert chosen.for_size(parameters, "it").dtype == dtype
     monkeypatch.setattr(placement, "_has_accelerate", lambda: False)
     assert placement_of("cuda:0", "bfloat16", None).options() == {"dtype": torch.bfloat16}
 

@@ -583,7 +583,7 @@ def test_adapters_that_put_tokens_before_the_prompt_are_refused_and_lora_is_not(
     for config in (peft.PromptTuningConfig, peft.PrefixTuningConfig):
         base = hugging_face()
         adapted = peft.get_peft_model(base, config(task_type="CAUSAL_LM", num_virtual_tokens=5))
-        says = "_TUNING puts tokens of its own before the prompt"
+        says = "_TUNING puts its own tokens before the prompt"
         refuses(Unsteerable, says, adapted, span, [SPLIT])
         with (
             holdfast.steering(base, span, [SPLIT]),

@@ -27,7 +27,7 @@ from holdfast.methods import (
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
 from holdfast.models.checkpoint import find_source
 from holdfast.models.gguf_tokenizer import read_tokenizer
-from holdfast.models.loading_errors import explained
+from holdfast.models.loading_errors import explain_errors
 from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
@@ -237,7 +237,7 @@ def load(
             f"{name} was trained on {native.trained_context:,} tokens, fewer than context={tokens};"
             " give at most that."
         )
-    with explained(source, "tokenizer"):
+    with explain_errors(source, "tokenizer"):
         tokenizer = read_tokenizer(source.gguf.header)
     _check_tokens(native, tokenizer, name)
     threads = ranges.whole_number("a model", "threads", threads or torch.get_num_threads(), 1)

@@ -24,7 +24,7 @@ from holdfast.generation.row_errors import errors_named, name_error
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import checked_batch, generate_all
+from holdfast.models.protocol import generate_all, prepare_batch
 from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
@@ -109,7 +109,7 @@ class VllmSession:
                 the model's context; in that case nothing is generated.
             ModelError: a method cannot be applied to this model.
         """
-        rendered = self._render(checked_batch(requests))
+        rendered = self._render(prepare_batch(requests))
         for chat in rendered:
             if not self.room(chat):
                 name = chat.row.name

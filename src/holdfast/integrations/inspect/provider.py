@@ -44,7 +44,7 @@ from holdfast.models.requests import ReplyTokens
 from holdfast.serve.answer_formats import Details
 from holdfast.serve.bodies import ChatBody
 from holdfast.serve.body_model import read_body
-from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
+from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, join_deltas
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.served_engine import ServedEngine
@@ -196,7 +196,7 @@ class HoldfastAPI(ModelAPI):
     ) -> tuple[ChatCompletionChoice, Delta]:
         """Draws a reply to a chat; returns it as Inspect's choice, and as the server's `Delta`."""
         decoder = TextDecoder(self.model.tokenizer, submission.body.stops)
-        reply = await joined(decode_reply(engine.stream(chat), decoder))
+        reply = await join_deltas(decode_reply(engine.stream(chat), decoder))
         tokens = reply.tokens
         masses = [token.mass for token in tokens if token.mass is not None]
         masses += [] if reply.end_mass is None else [reply.end_mass]
