@@ -18,7 +18,7 @@ from holdfast.errors import RecordsError
 from holdfast.records import CapabilityConversation, Run, read_run
 from holdfast.records.identity import CalibrationIdentity
 
-LETTERS = "ABCD"  # label the choices of a question that is answered in writing
+LETTERS = "ABCD"  # labels of the choices of a question that is answered in writing
 MAX_ADDED_BROKEN = 5  # percentage points of additional broken replies that a method may cause
 FOLDERS = ("stability", "capability")  # the two runs of a calibration
 
@@ -29,21 +29,22 @@ class Candidate:
 
     method: str  # its spec string; "none" for the unmodified model
     sweep: int | None  # the number of the sweep it belongs to; None for "none"
-    value: str  # the parameter's value, as written
+    value: str  # the parameter's value, as written; "" for "none"
     by_round: np.ndarray  # stability, [conversation, round]
     stability: np.ndarray  # its mean over rounds
     capability: np.ndarray  # 100 times the share answered right, or a text's log-prob per token
-    tokens: int  # forwarded to measure capability
+    tokens: int  # tokens that were forwarded to measure capability
     broken: np.ndarray | None = None  # share of the agent's replies that are broken
-    nats: np.ndarray | None = None  # per token of the last reply, under the unmodified model
+    # minus the log-probability per token of the last reply, under the unmodified model
+    nats: np.ndarray | None = None
 
     def mean_stability(self, keep: np.ndarray | slice = slice(None)) -> float:
-        """The mean over the given conversations, by default all."""
+        """The mean over the conversations to keep, by default all."""
         return float(np.nanmean(self.stability[keep]))
 
     @property
     def perplexity(self) -> float | None:
-        """The perplexity of its replies under the unmodified model; None if not scored."""
+        """The perplexity of its replies under the unmodified model; None if it was not measured."""
         if self.nats is None or np.isnan(self.nats).all():
             return None
         return float(np.exp(np.nanmean(self.nats)))
@@ -55,15 +56,16 @@ class Calibration:
 
     candidates: tuple[Candidate, ...]  # "none" first
     names: tuple[tuple[str, str], ...]  # the sweeps' names, each with its parameter
-    report: np.ndarray  # [conversation], True in the half to report on, False in that to choose on
+    # [conversation], True in the half that is reported on, False in the half to choose on
+    report: np.ndarray
     about: CalibrationIdentity  # the identity of the run
-    questions: int = 0  # the number asked under every setting
+    questions: int = 0  # how many are asked under every setting
     chance: float | None = None  # points scored by guessing; None for a text
 
     @property
     def at_chance(self) -> bool:
-        """Whether the score without a method is not certainly above chance, in enough
-        conversations to say so.
+        """Whether the model without a method scores no better than chance, as far as enough
+        conversations show; False if there are too few of them.
         """
         if self.chance is None:
             return False
@@ -128,27 +130,31 @@ class Calibration:
 
     @property
     def drop_limits(self) -> Limits | None:
-        """The most points that another conversation may lose or win: those of one question, because
-        each question is asked in a separate fork, so one conversation does not lose them all while
-        the others lose hardly any. None for a text, whose loss has no limit.
+        """The limits of what another conversation may lose or win: the points of one question.
+
+        Each question is asked in a separate fork, so no conversation loses all of its questions
+        while the others lose hardly any. None for a text, whose loss has no limit.
         """
         if self.about.is_text:
             return None
-        of_a_question = 100.0 * len(self.none.capability) / max(self.questions, 1)
-        most = min(of_a_question, 100.0)
-        return -most, most
+        points_per_question = 100.0 * len(self.none.capability) / max(self.questions, 1)
+        limit = min(points_per_question, 100.0)
+        return -limit, limit
 
 
 def half_of(number: int, pairs: int) -> int:
-    """A conversation's half, alternating among a pair's draws: 0 to choose on, 1 to report on."""
+    """Returns the half of a conversation: 0 to choose on, 1 to report on. The draws of a pair
+    alternate between the halves.
+    """
     return (number % pairs + number // pairs) % 2
 
 
 def read_calibration(folder: Path | str) -> Calibration:
-    """The calibration whose two runs are in a folder.
+    """Reads the calibration whose two runs are in a folder.
 
     Raises:
-        RecordsError: it is not finished, or no reply under a method can be scored in one half.
+        RecordsError: the calibration is not finished, or one half of its conversations has no reply
+            that can be scored under some method.
     """
     stability, capability = (read_run(Path(folder) / name) for name in FOLDERS)
     about = capability.identity_as(CalibrationIdentity)
@@ -158,13 +164,14 @@ def read_calibration(folder: Path | str) -> Calibration:
     for record in capability.capability_conversations:
         answered.setdefault(record.method, {})[record.conversation] = record
     failed = Counter(failure.method for failure in capability.failures)
-    # the questions put under each method, answered or not; none if no question was answered
-    questions = {method: len(records) + failed[method] for method, records in answered.items()}
-    wanted = max(1, min(count, questions.get(NO_FIX, 0)))
+    # the conversations whose questions were asked under each method, whether or not they were
+    # answered; a method without any answer is missing
+    num_asked = {method: len(records) + failed[method] for method, records in answered.items()}
+    num_expected = max(1, min(count, num_asked.get(NO_FIX, 0)))
     settings = _settings(about)
     for method in (setting.method for setting in settings):
         item = series.get(method)
-        if item is None or len(item.records) < count or questions.get(method, 0) < wanted:
+        if item is None or len(item.records) < count or num_asked.get(method, 0) < num_expected:
             raise RecordsError(
                 f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
                 " repeat its command to continue."
@@ -197,7 +204,7 @@ def read_calibration(folder: Path | str) -> Calibration:
 
 
 def _require_scores(candidates: Sequence[Candidate], report: np.ndarray) -> None:
-    """Refuses to compare methods if the replies with one of them say nothing about the prompts."""
+    """Refuses a calibration in which some method has no score in one of the halves."""
     for candidate in candidates:
         measured = ~np.isnan(candidate.stability)
         if not all((measured & half).any() for half in (report, ~report) if half.any()):
@@ -209,7 +216,9 @@ def _require_scores(candidates: Sequence[Candidate], report: np.ndarray) -> None
 
 
 def _chance(capability_run: Run) -> float:
-    """The points scored by guessing; questions without log-probabilities have four choices."""
+    """Returns the points scored by guessing. A question without log-probabilities is answered in
+    writing, and has four choices.
+    """
     choices = [
         len(probe.log_probabilities or LETTERS)
         for record in capability_run.capability_conversations
@@ -219,7 +228,7 @@ def _chance(capability_run: Run) -> float:
 
 
 class _Setting(NamedTuple):
-    """A method at one strength, as `Candidate` has it."""
+    """A method at one strength; the fields are those of `Candidate`."""
 
     method: str
     sweep: int | None
@@ -227,7 +236,7 @@ class _Setting(NamedTuple):
 
 
 def _settings(about: CalibrationIdentity) -> list[_Setting]:
-    """Every setting, "none" first; a method in two sweeps belongs to the later."""
+    """Returns every setting, "none" first; a method in two sweeps belongs to the later one."""
     settings = {NO_FIX: _Setting(NO_FIX, None, "")}
     for number, sweep in enumerate(about.sweeps):
         for method, value in zip(sweep.methods, sweep.values, strict=True):
@@ -240,15 +249,18 @@ def _by_conversation(
     count: int,
     read: Callable[[CapabilityConversation], float],
 ) -> np.ndarray:
-    """One number per record, [conversation]; NaN where there is no record."""
-    return np.array([read(records[at]) if at in records else np.nan for at in range(count)])
+    """Reads one number from each record, [conversation]; NaN where there is no record."""
+    return np.array(
+        [read(records[number]) if number in records else np.nan for number in range(count)]
+    )
 
 
 def _points(record: CapabilityConversation) -> float:
+    """Returns 100 times the mean score of a conversation's questions."""
     return 100 * float(np.mean([probe.score for probe in record.probes]))
 
 
 def _nats(record: CapabilityConversation) -> float:
-    """Minus the log-probability per token of the scored reply; NaN if there is none."""
+    """Returns minus the log-probability per token of the last reply; NaN if it was not scored."""
     reply = record.last_reply
     return -reply.log_probability / reply.tokens if reply else np.nan

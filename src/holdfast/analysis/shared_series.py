@@ -1,4 +1,4 @@
-"""Two runs under one method: which of their conversations and rules are compared."""
+"""Finds the conversations and rules that two runs share, under one method each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ from holdfast.records import Conversation, Probe
 from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
 
 Cell = tuple[int, int, float]  # a probe's conversation and round, both from 0, and its score
+# the number of a conversation, the agent and the user's first words: what a pair has in common
+_Start = tuple[int, str, str | None]
 
 
 @dataclass(frozen=True, order=True)
 class RuleKey:
-    """A rule, the same in both runs; its id is "" if it is the only one of its prompt."""
+    """A rule; two runs share it if all fields are the same. `rule` is its id, or "" if it is the
+    only rule of its prompt.
+    """
 
     prompt: str
     rule: str
@@ -31,7 +35,7 @@ class RuleKey:
 
     @property
     def id(self) -> tuple[str, str]:
-        """Its prompt and its id, which it has in both runs whatever its form."""
+        """Its prompt and its id, which identify it even if its kind, polarity or judge changed."""
         return self.prompt, self.rule
 
     @property
@@ -41,26 +45,26 @@ class RuleKey:
 
 
 def rules_of(series: Series) -> dict[RuleKey, set[str]]:
-    """The rules that have a score, each with the questions that were asked."""
-    keys: dict[RuleKey, set[str]] = {}
+    """Returns the rules that have a score, each with the questions that were asked."""
+    rules: dict[RuleKey, set[str]] = {}
     for record in series.records:
         for probe in record.stability_probes:
-            keys.setdefault(_key(record, probe), set()).add(probe.question)
-    return keys
+            rules.setdefault(_key(record, probe), set()).add(probe.question)
+    return rules
 
 
 def prompts_of(series: Series) -> list[str]:
-    """The ids of the agents' prompts."""
+    """Returns the ids of the agents' prompts."""
     return list(dict.fromkeys(record.agent.id for record in series.records))
 
 
 def _key(record: Conversation, probe: Probe) -> RuleKey:
     return RuleKey(
-        record.agent.id,
-        probe.rule or "",
-        probe.rule_kind or "",
-        probe.polarity or "",
-        probe.judge or "",
+        prompt=record.agent.id,
+        rule=probe.rule or "",
+        kind=probe.rule_kind or "",
+        polarity=probe.polarity or "",
+        judge=probe.judge or "",
     )
 
 
@@ -72,7 +76,7 @@ class SharedSeries:
         before, now: the conversations, in the first run and in this one; row i of both is a pair,
             unless `pairs` is 0.
         pairs: how many pairs there are; 0 if the series are two independent samples.
-        rules: those that have scores in both series.
+        rules: the rules that have scores in both series.
     """
 
     before: Series
@@ -82,10 +86,10 @@ class SharedSeries:
 
     @classmethod
     def of(cls, before: Series, now: Series, same_seed: bool) -> SharedSeries:
-        """The conversations of the prompts that both series have, and the rules of both.
+        """Finds the rules that both series have, and the conversations of the prompts in both.
 
-        They are pairs if the runs have the same seed, and half of those of the smaller series have
-        a partner that began alike.
+        The conversations are paired if the runs have the same seed, and at least half of those in
+        the smaller series have a partner that began alike.
         """
         prompts = set(prompts_of(before)) & set(prompts_of(now))
         rows_before = _rows_by_start(before, prompts)
@@ -110,13 +114,15 @@ class SharedSeries:
 
     @property
     def prompts(self) -> Sequence[str] | None:
-        """The agent's prompt of each pair, for an interval that holds for others; None without."""
+        """The agent's prompt of each pair, for an interval that holds for other prompts too; None
+        if the series are not paired.
+        """
         return self.now.prompts if self.pairs else None
 
     def scores_of(
         self, grouping: RuleGrouping, group: str, rules: Sequence[RuleKey]
     ) -> GroupScores:
-        """The scores of some of the rules, as one group."""
+        """Returns the scores of some of the rules as one group."""
         return GroupScores(
             grouping,
             group,
@@ -128,17 +134,22 @@ class SharedSeries:
     def _means(
         self, series: Series, cells: Mapping[RuleKey, Sequence[Cell]], rules: Sequence[RuleKey]
     ) -> np.ndarray:
-        """The mean scores of some rules, [conversation, round]."""
-        of_rules = [cell for rule in rules for cell in cells[rule]]
-        return cell_means(of_rules, (len(series.records), self._rounds))
+        """Averages the scores of some rules, [conversation, round]."""
+        scores = [cell for rule in rules for cell in cells[rule]]
+        return cell_means(scores, (len(series.records), self._rounds))
 
     @property
     def adoption(self) -> GroupScores | None:
-        """The scores of the user's rules; None if one of the series has none."""
+        """The adoption scores, on the user's rules; None if either series has none."""
         if not (self.before.measured("adoption") and self.now.measured("adoption")):
             return None
-        before, now = (item.adoption[:, : self._rounds] for item in (self.before, self.now))
-        return GroupScores("adoption", "", before, now, bool(self.pairs))
+        return GroupScores(
+            grouping="adoption",
+            group="",
+            before=self.before.adoption[:, : self._rounds],
+            now=self.now.adoption[:, : self._rounds],
+            paired=bool(self.pairs),
+        )
 
     @property
     def _rounds(self) -> int:
@@ -162,12 +173,8 @@ def _cells_by_rule(series: Series, rounds: int) -> dict[RuleKey, list[Cell]]:
     return cells
 
 
-# the number of a conversation, the agent and the user's first words, which a pair shares
-_Start = tuple[int, str, str | None]
-
-
 def _rows_by_start(series: Series, prompts: Set[str]) -> dict[_Start, int]:
-    """The rows of the conversations of some prompts, by how they began."""
+    """Returns the rows of the conversations of some prompts, by how they began."""
     return {
         _start(record): row
         for row, record in enumerate(series.records)
@@ -181,9 +188,9 @@ def _start(record: Conversation) -> _Start:
 
 
 def compare_rows(shared: SharedSeries) -> list[ComparedRow]:
-    """All rules together, then kinds, rules and adoption, in this order.
+    """Compares all rules together, then kinds, rules and adoption, in this order.
 
-    The verdicts on kinds and rules share the error of one (Bonferroni).
+    The verdicts on kinds and rules share the error of one verdict (Bonferroni).
     """
     groups = [
         shared.scores_of("kind", kind, [rule for rule in shared.rules if rule.kind == kind])
@@ -191,7 +198,7 @@ def compare_rows(shared: SharedSeries) -> list[ComparedRow]:
     ]
     if len(shared.rules) > 1:
         groups += [shared.scores_of("rule", rule.name, [rule]) for rule in shared.rules]
-    # of rows with fewer conversations there is no verdict to be wrong about
+    # rows with fewer conversations get no verdict, so they need no share of the error
     verdicts = 2 * sum(group.conversations >= MIN_SAMPLES for group in groups)
     overall = shared.scores_of("all", "", shared.rules)
     rows = [compare_group(overall, shared.error, prompts=shared.prompts)]
