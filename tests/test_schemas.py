@@ -142,8 +142,8 @@ def test_a_run_of_every_version_can_be_continued(version, tmp_path):
 
 UNKNOWN = [
     (CURRENT + 1, f"written by a newer Holdfast (schema {CURRENT + 1}; this one reads up to"),
-    ("three", "has the schema 'three', which is no version"),
-    (0, "has the schema 0, which is no version"),
+    ("three", "has the schema 'three', which is not a version"),
+    (0, "has the schema 0, which is not a version"),
 ]
 
 
