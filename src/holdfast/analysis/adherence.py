@@ -8,12 +8,12 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from holdfast.analysis import sequential, statistics
-from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED, CheckVerdict
 from holdfast.analysis.verdicts import too_few, verdict_on
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Run
@@ -37,7 +37,12 @@ class RuleScores:
     scores: np.ndarray
 
     def cells(self, bins: Sequence[int], values: np.ndarray) -> np.ndarray:
-        """The mean score of each dialog in each bin, [dialog, bin]; NaN where it has none."""
+        """Returns the mean score of each dialog in each bin, [dialog, bin]; NaN where it has none.
+
+        Args:
+            bins: where each bin starts.
+            values: what is binned, [entry]: `positions` or `tokens`.
+        """
         rows, row = np.unique(self.dialogs, return_inverse=True)
         column = np.searchsorted(np.asarray(bins), values, side="right") - 1
         return statistics.means_by_cell(row, column, self.scores, (len(rows), len(bins)))
@@ -117,7 +122,7 @@ class Adherence:
         return self.applied > 0
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> CheckVerdict | Literal[""]:
         """Pass, fail or undecided; "" if there are neither a bar nor earlier logs."""
         if self.bar is None and self.earlier is None and not self.uncompared:
             return ""

@@ -39,7 +39,7 @@ class Candidate:
     nats: np.ndarray | None = None
 
     def mean_stability(self, keep: np.ndarray | slice = slice(None)) -> float:
-        """The mean over the conversations to keep, by default all."""
+        """Returns the mean over the conversations to keep, by default all."""
         return float(np.nanmean(self.stability[keep]))
 
     @property
@@ -86,17 +86,19 @@ class Calibration:
         ]
 
     def gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
-        """Stability gained over "none", paired by conversation."""
+        """Estimates the stability gained over "none", paired by conversation."""
         return paired_difference(candidate.stability[keep], self.none.stability[keep])
 
     def drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
-        """Points of capability lost against "none", paired by conversation (same questions)."""
+        """Estimates the points of capability lost against "none", on the same questions."""
         return paired_difference(
             self.none.capability[keep], candidate.capability[keep], self.drop_limits
         )
 
     def breaks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
-        """Percentage points of broken replies beyond those of "none", paired by conversation."""
+        """Estimates the percentage points of broken replies beyond those of "none", paired by
+        conversation.
+        """
         if candidate.broken is None or self.none.broken is None:
             return NOTHING
         return paired_difference(
@@ -109,14 +111,14 @@ class Calibration:
         return within(more, -math.inf, MAX_ADDED_BROKEN) == CONTRADICTED
 
     def mean_drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
-        """The mean points lost, 0 for "none"; NaN if nothing was asked."""
+        """Returns the mean points lost, 0 for "none"; NaN if nothing was asked."""
         if candidate is self.none:
             return 0.0
         mean = self.drop(candidate, keep).mean
         return math.nan if mean is None else mean
 
     def closest(self, sweep: Sequence[Candidate], budget: float) -> Candidate:
-        """The candidate of a sweep whose mean points lost are closest to a budget."""
+        """Returns the candidate of a sweep whose mean points lost are closest to a budget."""
         return min(sweep, key=lambda candidate: abs(self.mean_drop(candidate) - budget))
 
     @property
@@ -210,8 +212,8 @@ def _require_scores(candidates: Sequence[Candidate], report: np.ndarray) -> None
         if not all((measured & half).any() for half in (report, ~report) if half.any()):
             raise RecordsError(
                 f"No reply with the method {candidate.method} can be scored in one half of the"
-                " conversations, so there is nothing to choose by: they are empty, or cut where a"
-                " rule needs the end; raise --max-new-tokens, or give more --draws."
+                " conversations, so there is nothing to choose by: the replies are empty, or cut"
+                " off where a rule needs their end; raise --max-new-tokens, or give more --draws."
             )
 
 

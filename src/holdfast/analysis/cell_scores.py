@@ -49,7 +49,7 @@ class CellScores:
         return tuple(dict.fromkeys(cell.rule for cell in self.cells))
 
     def of_rule(self, rule: str | None) -> "CellScores":
-        """The scores of one rule."""
+        """Returns the scores of one rule."""
         columns = [column for column, cell in enumerate(self.cells) if cell.rule == rule]
         cells = tuple(self.cells[column] for column in columns)
         return CellScores(cells, self.values[:, columns], self.lost[:, columns])

@@ -17,6 +17,7 @@ from holdfast.analysis.sequential import (
     FAIL,
     PASS,
     UNDECIDED,
+    CheckVerdict,
     Decision,
     bounds,
     capital_below,
@@ -44,7 +45,7 @@ class RuleCheck:
     """
 
     rule: str
-    verdict: str
+    verdict: CheckVerdict
     cell: CheckedCell | None
     comparison: RuleComparison | None
 
@@ -56,7 +57,7 @@ class PromptCheck:
     id: str
     # without a bar, a prompt passes if it has not certainly fallen, all its rules have scores, and
     # few replies were lost
-    verdict: str
+    verdict: CheckVerdict
     records: tuple[Conversation, ...]  # all conversations that were run, in order
     decided_after: int  # how many conversations the verdict rests on; may be fewer than all
     cells: tuple[CheckedCell, ...]  # round by round; their intervals only ever shrink
@@ -182,7 +183,7 @@ def _check_prompt(
     return replace(checked, rules=tuple(checks))
 
 
-def cell_verdict(cell: CheckedCell, bar: float) -> str:
+def cell_verdict(cell: CheckedCell, bar: float) -> CheckVerdict:
     """Returns the verdict by a cell's interval alone; `UNDECIDED` if it contains the bar."""
     return verdict_at(bar, cell.low, cell.high)
 
@@ -206,10 +207,11 @@ def _decide(scores: CellScores, bar: float, error: float) -> Decision:
 def _combine(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decision:
     """Combines the decisions on rules: the prompt fails if any fails, and passes if all pass."""
     verdicts = [rule.verdict for rule in rules]
+    verdict: CheckVerdict = PASS
     if FAIL in verdicts:
         verdict = FAIL
-    else:
-        verdict = UNDECIDED if UNDECIDED in verdicts else PASS
+    elif UNDECIDED in verdicts:
+        verdict = UNDECIDED
     after = len(values) if UNDECIDED in verdicts else max(rule.after for rule in rules)
     last = capital_below(values, bar)[after - 1] if after else np.zeros(values.shape[1])
     return Decision(verdict, after, last)
@@ -217,7 +219,8 @@ def _combine(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decis
 
 def _verdict(
     decision: Decision | None, comparison: PromptComparison | None, scores: CellScores
-) -> str:
+) -> CheckVerdict:
+    """Returns the verdict on a prompt; without a bar there is no decision."""
     if comparison is not None and comparison.fell:
         return FAIL
     if decision is not None:

@@ -88,8 +88,8 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     others = calibration.candidates[1:]
     if any(np.isnan(none.capability[half]).all() for half in (choosing, reporting)):
         raise UsageError(
-            "One half of the conversations has no question, so no cost can be read there; ask more"
-            " --questions."
+            "One half of the conversations has no question, so its cost cannot be measured; ask"
+            " more --questions."
         )
     within_budget = [c for c in others if calibration.mean_drop(c, choosing) <= budget]
     sound = [c for c in others if not calibration.breaks_replies(c, choosing)]

@@ -18,7 +18,7 @@ class ByGroup(RecordModel):
     agent: float
 
     def values(self) -> tuple[float, float, float, float]:
-        """The values in the order of the fields."""
+        """Returns the values in the order of the fields."""
         return self.all, self.system, self.user, self.agent
 
 

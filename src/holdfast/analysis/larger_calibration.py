@@ -1,7 +1,7 @@
 """Estimates how large a calibration has to be to show the gain and the cost of a setting."""
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from holdfast.analysis.candidates import Calibration
 from holdfast.analysis.choosing import Pick
@@ -21,7 +21,7 @@ class TimesNeeded(NamedTuple):
 class LargerSizes(NamedTuple):
     """The sizes of a calibration that should decide."""
 
-    option: str  # "draws" or "conversations": the option that sets the number of conversations
+    option: Literal["draws", "conversations"]  # the one that sets the number of conversations
     value: int  # of this option
     questions: int
     conversations: int  # per setting
@@ -89,12 +89,11 @@ def sizes_needed(calibration: Calibration, chosen: Pick) -> LargerSizes | None:
     times_questions = max(times.questions, 2 * MIN_SAMPLES / questions)
     if not 1 < max(times_conversations, times_questions) <= _MAX_FACTOR:
         return None
-    option = "draws" if plan.conversations is None else "conversations"
     size = plan.conversations or plan.draws or 1
     value = math.ceil(times_conversations * size)
     conversations = count * value // size
     return LargerSizes(
-        option=option,
+        option="draws" if plan.conversations is None else "conversations",
         value=value,
         questions=max(math.ceil(times_questions * questions), conversations),
         conversations=conversations,

@@ -60,7 +60,7 @@ class MethodComparison:
         return len({record.agent.id for record in self.now.records})
 
     def of(self, grouping: RuleGrouping) -> list[ComparedRow]:
-        """The rows of one grouping."""
+        """Returns the rows of one grouping."""
         return [row for row in self.rows if row.grouping == grouping]
 
 

@@ -17,12 +17,14 @@ was not answered, and nobody bets there. Capitals are given as logarithms, after
 
 import math
 from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
 
-PASS = "pass"
-FAIL = "fail"
-UNDECIDED = "undecided"
+CheckVerdict = Literal["pass", "fail", "undecided"]
+PASS: Final = "pass"
+FAIL: Final = "fail"
+UNDECIDED: Final = "undecided"
 _GAMBLERS = 16
 _STAKES = np.sin(np.pi * (2 * np.arange(_GAMBLERS) + 1) / (4 * _GAMBLERS)) ** 2
 _MAX_LOG_CAPITAL = 600.0  # cap on a capital's logarithm, so that sums of capitals stay finite
@@ -34,7 +36,7 @@ _PRECISION = 1e-8  # of a bound
 class Decision:
     """The decision on one prompt."""
 
-    verdict: str
+    verdict: CheckVerdict
     after: int  # how many conversations the decision took; all of them if undecided
     below: np.ndarray  # [cell], the capital of a bet that the cell's mean lies below the bar
 
@@ -53,18 +55,19 @@ def decide(
             prompt fails only by these. None if no value was lost.
     """
     at_best = values if at_best is None else at_best
-    is_certain = {PASS: holds(values, bar, error), FAIL: is_below(at_best, bar, error)}
-    # if each becomes certain at some point, the first one counts
-    first = {
-        verdict: int(np.argmax(certain))
-        for verdict, certain in is_certain.items()
-        if certain.any()
+    is_certain: dict[CheckVerdict, np.ndarray] = {
+        PASS: holds(values, bar, error),
+        FAIL: is_below(at_best, bar, error),
     }
-    verdict = min(first, key=lambda name: first[name], default=UNDECIDED)
-    after = first[verdict] + 1 if first else len(values)
+    first: dict[CheckVerdict, int] = {
+        word: int(np.argmax(certain)) for word, certain in is_certain.items() if certain.any()
+    }
+    # if both become certain at some point, the first one counts
+    verdict = min(first, key=lambda word: first[word], default=None)
+    after = len(values) if verdict is None else first[verdict] + 1
     below = capital_below(at_best[:after], bar)
     last = below[-1] if after else np.zeros(values.shape[1])
-    return Decision(verdict, after, last)
+    return Decision(verdict or UNDECIDED, after, last)
 
 
 def conversations_needed(values: np.ndarray, bar: float, error: float, limit: int) -> int | None:
@@ -163,7 +166,7 @@ def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
     return min(low, high), max(low, high)
 
 
-def verdict_at(bar: float, low: float, high: float) -> str:
+def verdict_at(bar: float, low: float, high: float) -> CheckVerdict:
     """Returns the verdict by the bounds of a mean alone; undecided if the bar is between them."""
     if low >= bar - _PRECISION:
         return PASS

@@ -52,7 +52,7 @@ class Result:
         return next(iter(self.scores))
 
     def estimates(self) -> dict[str, Estimate]:
-        """The mean of each metric over the samples."""
+        """Returns the mean of each metric over the samples."""
         return {name: estimate(values, SCORES) for name, values in self.scores.items()}
 
     def less(self, other: Result) -> dict[str, Estimate]:

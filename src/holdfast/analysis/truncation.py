@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import CANNOT_TELL
 from holdfast.records import Conversation, Probe, Turn
 
-PROMPT_LOST = "prompt lost"
-PROMPT_KEPT = "prompt kept"
+TruncationVerdict = Literal["prompt lost", "prompt kept", "cannot tell"]
+PROMPT_LOST: Final = "prompt lost"
+PROMPT_KEPT: Final = "prompt kept"
 # A model either knows a canary or not, and a lost prompt affects all conversations at once, so few
 # conversations are enough to decide.
 MAX_KNOWN_IF_LOST = 0.1  # with a lost prompt, the share of known canaries is at most this
@@ -45,7 +46,7 @@ class Truncation:
     more_known: int
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> TruncationVerdict:
         """Whether the prompt was lost or kept; "cannot tell" if the canaries do not show it."""
         after = self.canary_after
         if after.n < MIN_AGREEING or after.mean is None or after.low is None:

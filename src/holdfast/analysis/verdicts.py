@@ -12,17 +12,19 @@ looks.
 """
 
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from holdfast.analysis.statistics import ERROR
 from holdfast.records.mean_estimate import Estimate, Judged, excludes_zero
 
 MIN_SAMPLES = 20
 _FIRST_LOOK = 0.8  # the first look's share of the error; each later one gets half of the rest
-CANNOT_TELL = "cannot tell"
+CANNOT_TELL: Final = "cannot tell"
 INCLUDES_ZERO = "its interval includes 0"
-SUPPORTED = "supported"
-CONTRADICTED = "contradicted"
-UNDECIDED = "undecided"
+Support = Literal["supported", "contradicted", "undecided"]
+SUPPORTED: Final = "supported"
+CONTRADICTED: Final = "contradicted"
+UNDECIDED: Final = "undecided"
 NOT_JUDGED = "not judged"  # nothing was measured, or the model scores 0 however it is asked
 
 
@@ -43,7 +45,7 @@ class Verdict:
     undecided.
     """
 
-    sign: int
+    sign: Literal[-1, 0, 1]
     why: str = ""
 
     def word(self, above: str, below: str) -> str:
@@ -92,7 +94,7 @@ def too_few(value: Estimate) -> str:
     return "" if value.n >= MIN_SAMPLES else f"n = {value.n}, fewer than {MIN_SAMPLES}"
 
 
-def judge(value: Estimate, sign: int) -> str:
+def judge(value: Estimate, sign: int) -> Support:
     """Returns whether an estimate supports or contradicts that the number has this sign."""
     side = verdict_on(value).sign
     if not side:
@@ -100,14 +102,14 @@ def judge(value: Estimate, sign: int) -> str:
     return SUPPORTED if side == sign else CONTRADICTED
 
 
-def all_of(*verdicts: str) -> str:
+def all_of(*verdicts: str) -> Support:
     """Combines the verdicts on the parts of a claim, which holds if all of them do."""
     if CONTRADICTED in verdicts:
         return CONTRADICTED
     return UNDECIDED if UNDECIDED in verdicts else SUPPORTED
 
 
-def within(value: Estimate, low: float, high: float) -> str:
+def within(value: Estimate, low: float, high: float) -> Support:
     """Returns whether an estimate supports or contradicts that the number lies from `low` to
     `high`: its whole deciding interval must lie between them, or beyond one of them.
     """
@@ -116,4 +118,6 @@ def within(value: Estimate, low: float, high: float) -> str:
     lower, upper = value.deciding
     if low <= lower and upper <= high:
         return SUPPORTED
-    return CONTRADICTED if upper < low or lower > high else UNDECIDED
+    if upper < low or lower > high:
+        return CONTRADICTED
+    return UNDECIDED

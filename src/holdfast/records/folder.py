@@ -53,7 +53,7 @@ class OpenRun:
         self._file = os.open(folder / RECORDS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
     def keys(self) -> set[Key]:
-        """The (method, conversation) pairs already recorded."""
+        """Returns the (method, conversation) pairs that are recorded already."""
         return set(self._keys)
 
     def __contains__(self, key: object) -> bool:
@@ -265,6 +265,7 @@ def _earlier_sizes(stored: Mapping[str, Any], identity: Mapping[str, Any]) -> li
 
 
 def _planned_conversations(identity: Mapping[str, Any]) -> Any:
+    """Returns the number of conversations in the settings; None if the identity has none."""
     return identity.get("settings", {}).get("conversations")
 
 

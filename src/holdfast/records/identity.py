@@ -76,7 +76,7 @@ class Identity(RecordModel):
     _stored: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The identity exactly as the manifest has it."""
+        """Returns the identity exactly as the manifest has it."""
         return self._stored
 
     @classmethod
