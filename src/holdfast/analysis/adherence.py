@@ -191,7 +191,7 @@ def _why_uncompared(
         return "it was judged on no turn of these logs"
     if scores.rule not in earlier:
         return "the earlier logs have no scores of it"
-    measure = now.manifest.rules.get(scores.rule)  # folders of 0.2 do not say
+    measure = now.manifest.rules.get(scores.rule)  # None in folders of version 0.2
     if before.manifest.rules.get(scores.rule, measure) != measure:
         return "it had another measure or `when` in the earlier logs"
     return ""

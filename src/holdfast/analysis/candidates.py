@@ -144,6 +144,14 @@ class Calibration:
         return -limit, limit
 
 
+class _Setting(NamedTuple):
+    """A method at one strength; the fields are those of `Candidate`."""
+
+    method: str
+    sweep: int | None
+    value: str
+
+
 def half_of(number: int, pairs: int) -> int:
     """Returns the half of a conversation: 0 to choose on, 1 to report on. The draws of a pair
     alternate between the halves.
@@ -227,14 +235,6 @@ def _chance(capability_run: Run) -> float:
         for probe in record.probes
     ]
     return round(100 * float(np.mean([1 / count for count in choices])), 6) if choices else 0.0
-
-
-class _Setting(NamedTuple):
-    """A method at one strength; the fields are those of `Candidate`."""
-
-    method: str
-    sweep: int | None
-    value: str
 
 
 def _settings(about: CalibrationIdentity) -> list[_Setting]:

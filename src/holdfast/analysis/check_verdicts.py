@@ -194,8 +194,8 @@ def _first_failure(
     """Returns the first cell that certainly fails; None if the prompt does not fail its bar."""
     if bar is None or decision is None or decision.verdict != FAIL:
         return None
-    # The prompt fails by the mean of its cells' capitals, which no more than equals the largest. So
-    # some cell fails by itself, except for rounding; then the one with the largest capital counts.
+    # A prompt fails by the mean of its cells' capitals, and no mean exceeds the largest of them. So
+    # some cell fails by itself; if rounding hides that, the one with the largest capital counts.
     certain = (cell for cell in cells if cell_verdict(cell, bar) == FAIL)
     return next(certain, cells[int(np.argmax(decision.below))])
 

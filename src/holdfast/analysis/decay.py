@@ -34,8 +34,8 @@ _MIN_MASS = 2.0**-24
 class _Changes(NamedTuple):
     """The changes of the log mass in one dialog."""
 
-    within_turns: float  # summed
-    between_turns: float  # summed
+    within_turns: float  # the sum over turns
+    between_turns: float  # the sum over pairs of consecutive turns
     slope: float  # the mean slope per token; NaN if every turn has fewer than three
 
 

@@ -30,6 +30,22 @@ CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of `LogScores`, without rules that are made for the answers to probes."""
+
+    rule: np.ndarray
+    dialog: np.ndarray
+    turn: np.ndarray
+    score: np.ndarray
+    tokens_since: np.ndarray
+    calls: np.ndarray
+    compactions: np.ndarray
+    kind: np.ndarray
+    polarity: np.ndarray
+    cause: np.ndarray
+
+
 def count_causes(run: Run) -> dict[str, dict[str, int]]:
     """Counts the breaches of each broken rule by their cause; rules are named as `Adherence.rule`.
 
@@ -72,22 +88,6 @@ def context_effects(run: Run) -> ContextSummaries:
         by_polarity=_grouped(run, columns, columns.polarity),
         compactions=_compaction_effect(run, columns),
     )
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of `LogScores`, without rules that are made for the answers to probes."""
-
-    rule: np.ndarray
-    dialog: np.ndarray
-    turn: np.ndarray
-    score: np.ndarray
-    tokens_since: np.ndarray
-    calls: np.ndarray
-    compactions: np.ndarray
-    kind: np.ndarray
-    polarity: np.ndarray
-    cause: np.ndarray
 
 
 def _columns(run: Run) -> _Columns:

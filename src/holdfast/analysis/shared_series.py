@@ -44,30 +44,6 @@ class RuleKey:
         return f"{self.prompt}, {self.rule}" if self.rule else self.prompt
 
 
-def rules_of(series: Series) -> dict[RuleKey, set[str]]:
-    """Returns the rules that have a score, each with the questions that were asked."""
-    rules: dict[RuleKey, set[str]] = {}
-    for record in series.records:
-        for probe in record.stability_probes:
-            rules.setdefault(_key(record, probe), set()).add(probe.question)
-    return rules
-
-
-def prompts_of(series: Series) -> list[str]:
-    """Returns the ids of the agents' prompts."""
-    return list(dict.fromkeys(record.agent.id for record in series.records))
-
-
-def _key(record: Conversation, probe: Probe) -> RuleKey:
-    return RuleKey(
-        prompt=record.agent.id,
-        rule=probe.rule or "",
-        kind=probe.rule_kind or "",
-        polarity=probe.polarity or "",
-        judge=probe.judge or "",
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class SharedSeries:
     """The conversations and rules of two series that are compared.
@@ -162,6 +138,30 @@ class SharedSeries:
     @cached_property
     def _cells_now(self) -> dict[RuleKey, list[Cell]]:
         return _cells_by_rule(self.now, self._rounds)
+
+
+def rules_of(series: Series) -> dict[RuleKey, set[str]]:
+    """Returns the rules that have a score, each with the questions that were asked."""
+    rules: dict[RuleKey, set[str]] = {}
+    for record in series.records:
+        for probe in record.stability_probes:
+            rules.setdefault(_key(record, probe), set()).add(probe.question)
+    return rules
+
+
+def prompts_of(series: Series) -> list[str]:
+    """Returns the ids of the agents' prompts."""
+    return list(dict.fromkeys(record.agent.id for record in series.records))
+
+
+def _key(record: Conversation, probe: Probe) -> RuleKey:
+    return RuleKey(
+        prompt=record.agent.id,
+        rule=probe.rule or "",
+        kind=probe.rule_kind or "",
+        polarity=probe.polarity or "",
+        judge=probe.judge or "",
+    )
 
 
 def _cells_by_rule(series: Series, rounds: int) -> dict[RuleKey, list[Cell]]:

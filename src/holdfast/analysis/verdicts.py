@@ -28,17 +28,6 @@ UNDECIDED: Final = "undecided"
 NOT_JUDGED = "not judged"  # nothing was measured, or the model scores 0 however it is asked
 
 
-def error_at(look: int) -> float:
-    """Returns the probability with which a verdict at this look, from 1, may be wrong.
-
-    All looks sum to 5%. This is Bonferroni's bound, which needs no assumption on how far apart the
-    looks are. The first look gets most, as most runs are read once: 4%, then 0.5%, 0.25%, ...
-    """
-    if look == 1:
-        return _FIRST_LOOK * ERROR
-    return (1 - _FIRST_LOOK) * ERROR * 0.5 ** (look - 1)
-
-
 @dataclass(frozen=True)
 class Verdict:
     """Whether a number is above 0 (+1), below 0 (-1), or undecided (0); `why` says why it is
@@ -51,6 +40,17 @@ class Verdict:
     def word(self, above: str, below: str) -> str:
         """Returns the word for the sign, or "cannot tell"."""
         return {1: above, -1: below, 0: CANNOT_TELL}[self.sign]
+
+
+def error_at(look: int) -> float:
+    """Returns the probability with which a verdict at this look, from 1, may be wrong.
+
+    All looks sum to 5%. This is Bonferroni's bound, which needs no assumption on how far apart the
+    looks are. The first look gets most, as most runs are read once: 4%, then 0.5%, 0.25%, ...
+    """
+    if look == 1:
+        return _FIRST_LOOK * ERROR
+    return (1 - _FIRST_LOOK) * ERROR * 0.5 ** (look - 1)
 
 
 def verdict_on(value: Estimate, shared_by: int = 1) -> Verdict:

@@ -12,20 +12,6 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from holdfast.records.model import List, Optional, RecordModel
 
 
-def flat(settings: Mapping[str, Any], path: str = "") -> dict[str, str]:
-    """Flattens nested settings into texts by dotted name, with "–" for None."""
-    flat_settings: dict[str, str] = {}
-    for name, value in settings.items():
-        full_name = f"{path}.{name}" if path else str(name)
-        if isinstance(value, Mapping):
-            flat_settings |= flat(value, full_name)
-        elif isinstance(value, list):
-            flat_settings[full_name] = ", ".join(map(str, value)) or "none"
-        else:
-            flat_settings[full_name] = "–" if value is None else str(value)
-    return flat_settings
-
-
 class Named(RecordModel):
     """The name and the fingerprint of a model or a file that took part in a run."""
 
@@ -234,3 +220,17 @@ class Manifest(RecordModel):
         """Reads a manifest, with the kind of identity that its command has."""
         kind = IDENTITIES.get(str(stored.get("command")), ConversationsIdentity)
         return cls.model_validate({**stored, "identity": kind.read(stored.get("identity", {}))})
+
+
+def flat(settings: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    """Flattens nested settings into texts by dotted name, with "–" for None."""
+    flat_settings: dict[str, str] = {}
+    for name, value in settings.items():
+        full_name = f"{path}.{name}" if path else str(name)
+        if isinstance(value, Mapping):
+            flat_settings |= flat(value, full_name)
+        elif isinstance(value, list):
+            flat_settings[full_name] = ", ".join(map(str, value)) or "none"
+        else:
+            flat_settings[full_name] = "–" if value is None else str(value)
+    return flat_settings

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from holdfast.records.manifest import as_json
 
-ABSENT = object()  # stands for the value of a field that is not there
+ABSENT = object()  # the value of a field that an identity lacks
 
 
 class Difference(NamedTuple):

@@ -12,7 +12,7 @@ from holdfast.records.cause_records import CAUSES, RECALL_CAUSES, CompactedRule
 from holdfast.records.conversation import LogDialog, LogProbe, Probe, Unscored
 
 ALL_CAUSES = (*CAUSES, *RECALL_CAUSES)
-NONE = -1  # stands in a column for a value that a score does not have
+NONE = -1  # in a column, for a score that has no such value
 
 
 class ScoredRule(NamedTuple):

@@ -51,11 +51,6 @@ class TaskSample(RecordModel):
 _UNSTEERED = "none"  # in place of a head's name, for the unsteered model
 
 
-def head_name(head: tuple[int, int] | None) -> str:
-    """Returns the name of a head in a record: "3.5" for (3, 5); None is the unsteered model."""
-    return _UNSTEERED if head is None else f"{head[0]}.{head[1]}"
-
-
 class HeadScores(RecordModel):
     """A sample of a profile: its score without steering, and with each head steered alone."""
 
@@ -79,3 +74,8 @@ class HeadScores(RecordModel):
                 layer, head = name.split(".")
                 heads[int(layer), int(head)] = score
         return heads
+
+
+def head_name(head: tuple[int, int] | None) -> str:
+    """Returns the name of a head in a record: "3.5" for (3, 5); None is the unsteered model."""
+    return _UNSTEERED if head is None else f"{head[0]}.{head[1]}"

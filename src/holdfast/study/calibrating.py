@@ -40,6 +40,13 @@ from holdfast.study.capability import Capability
 from holdfast.study.questions import Questioner
 
 
+class CalibrationRuns(NamedTuple):
+    """The two runs of a calibration."""
+
+    stability: records.Run
+    capability: records.Run
+
+
 def _join_sweeps(stored: Sequence[Any], new: Sequence[Any]) -> list[Any] | None:
     """Returns the command's sweeps if they include all methods of the folder's, else None."""
 
@@ -71,13 +78,6 @@ _STABILITY_COMPATIBILITY = dataclasses.replace(
         "settings.conversations": lambda stored, new: new if new >= stored else None,
     },
 )
-
-
-class CalibrationRuns(NamedTuple):
-    """The two runs of a calibration."""
-
-    stability: records.Run
-    capability: records.Run
 
 
 def calibrate(

@@ -76,6 +76,17 @@ Line = TypeVar("Line", TripletLine, ContrastLine)
 Example = TypeVar("Example", Triplet, Contrast)
 
 
+@dataclass(frozen=True)
+class Learned:
+    """What a method learned on a model."""
+
+    tensors: Mapping[str, Tensor]  # float32, [layer, ...]
+    layers: tuple[int, ...]  # the numbers of these layers
+    chosen: tuple[int, ...]  # the layers that are steered unless the user names others
+    of_keys: bool = False  # whether the tensors are per key head
+    facts: Mapping[str, Any] = field(default_factory=dict)  # further facts to write to the file
+
+
 def read_triplets(path: Path | str) -> tuple[Triplet, ...]:
     """Reads a JSON Lines file of triplets; raises a `UsageError` that names the line at fault."""
 
@@ -124,14 +135,3 @@ def _refuse_line(path: Path | str, number: int, sentence: str) -> UsageError:
         option=str(path),
         value=number,
     )
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What a method learned on a model."""
-
-    tensors: Mapping[str, Tensor]  # float32, [layer, ...]
-    layers: tuple[int, ...]  # the numbers of these layers
-    chosen: tuple[int, ...]  # the layers that are steered unless the user names others
-    of_keys: bool = False  # whether the tensors are per key head
-    facts: Mapping[str, Any] = field(default_factory=dict)  # further facts to write to the file

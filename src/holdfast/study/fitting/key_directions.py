@@ -70,6 +70,13 @@ class _Sums:
         return (self.distance / self.tokens).float()
 
 
+class _KeyStatistics(NamedTuple):
+    """The layers whose keys and values were read, and the sums of each over the tokens."""
+
+    layers: tuple[int, ...]
+    sums: dict[Site, _Sums]
+
+
 def learn_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
     """Learns the singular vectors of Omega+ and Omega-, and the distances of heads."""
     layers, sums = _read(model, examples, done)
@@ -92,13 +99,6 @@ def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) 
     tensors["distance"] = sums[Site.KEYS].mean_distance
     tensors["values.distance"] = sums[Site.VALUES].mean_distance
     return Learned(tensors, layers, layers, of_keys=True)
-
-
-class _KeyStatistics(NamedTuple):
-    """The layers whose keys and values were read, and the sums of each over the tokens."""
-
-    layers: tuple[int, ...]
-    sums: dict[Site, _Sums]
 
 
 def _read(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> _KeyStatistics:

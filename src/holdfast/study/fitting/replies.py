@@ -37,6 +37,14 @@ class _ReadChat:
     reply: tuple[int, ...]  # token ids
 
 
+class _ReplyStates(NamedTuple):
+    """The hidden states of the tokens of every reply, each [layer, token, size]."""
+
+    layers: tuple[int, ...]
+    prompted: list[Tensor]
+    plain: list[Tensor]
+
+
 def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
     """Learns the difference of the means, [layer, size], and the layer that separates prompted from
     plain replies best.
@@ -74,14 +82,6 @@ def _layers_to_cap(layers: Sequence[int]) -> tuple[int, ...]:
     """Returns the layers in the range `_CAPPED` of the depth, at least one."""
     first, last = (round(share * len(layers)) for share in _CAPPED)
     return tuple(layers[min(first, len(layers) - 1) : max(last, first + 1)])
-
-
-class _ReplyStates(NamedTuple):
-    """The hidden states of the tokens of every reply, each [layer, token, size]."""
-
-    layers: tuple[int, ...]
-    prompted: list[Tensor]
-    plain: list[Tensor]
 
 
 def _read_replies(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> _ReplyStates:
