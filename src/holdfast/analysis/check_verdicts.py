@@ -72,8 +72,8 @@ class PromptCheck:
     @property
     def unavailable(self) -> bool:
         """Whether it is undecided, and the server left many of its probes without a reply."""
-        asked = len(self.records) * len(self.cells)
-        return self.verdict == UNDECIDED and _too_many_lost(self.lost, asked)
+        expected = len(self.records) * len(self.cells)
+        return self.verdict == UNDECIDED and _too_many_lost(self.lost, expected)
 
     def low_from_start(self, terms: Terms) -> bool:
         """Whether the failing rule's mean is already below the bar in round 1."""
@@ -144,6 +144,7 @@ def _check_prompt(
     error: float,
     comparison: PromptComparison | None,
 ) -> PromptCheck:
+    """Decides on one prompt and its rules; `error` is the prompt's share of that of all tests."""
     scores = cell_scores(records, rounds)
     bar = terms.min_stability
     rules = [rule for rule in scores.rules if rule is not None]
@@ -235,8 +236,8 @@ def _is_measured(scores: CellScores) -> bool:
     return has_scores and not _too_many_lost(int(scores.lost.sum()), scores.lost.size)
 
 
-def _too_many_lost(lost: int, asked: int) -> bool:
-    return lost > MAX_LOST_SHARE * asked
+def _too_many_lost(lost: int, expected: int) -> bool:
+    return lost > MAX_LOST_SHARE * expected
 
 
 def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float) -> CheckedCell:

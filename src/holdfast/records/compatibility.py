@@ -76,8 +76,12 @@ def join_identities(
     stored = with_defaults(manifest["identity"], compatibility.defaults)
     new = with_defaults(dict(identity), compatibility.defaults)
     for name, join in compatibility.joins.items():
-        values = get_at(stored, name), get_at(new, name)
-        if ABSENT not in values and (value := join(*values)) is not None:
+        stored_value = get_at(stored, name)
+        new_value = get_at(new, name)
+        if stored_value is ABSENT or new_value is ABSENT:
+            continue
+        value = join(stored_value, new_value)
+        if value is not None:
             set_at(stored, name, value)
             set_at(new, name, value)
     difference = first_difference(stored, new)
@@ -120,9 +124,11 @@ def _refusal(
             value=new,
             allowed=stored,
         )
-    dtypes = manifest.get("dtype"), about.get("dtype")
-    if difference.name == "model_fingerprint" and all(dtypes) and dtypes[0] != dtypes[1]:
-        difference = Difference("dtype", *dtypes)
+    if difference.name == "model_fingerprint":
+        stored_dtype = manifest.get("dtype")
+        new_dtype = about.get("dtype")
+        if stored_dtype and new_dtype and stored_dtype != new_dtype:  # which explains the difference
+            difference = Difference("dtype", stored_dtype, new_dtype)
     if difference.name.endswith("fingerprint"):
         return _changed(folder, manifest, difference)
     if difference.name in ("logs", "rules"):
@@ -179,12 +185,14 @@ def _cure(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> str:
 def _command_names(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str]:
     """Returns the names of the run's command and of this one; both "" if either is not known."""
     # check and calibrate run their conversations as drift runs, so the typed command says more
-    typed = typed_command(command_of(Manifest.read(manifest))), typed_command(about.get("argv"))
-    if all(typed):
-        return typed
-    stored = manifest.get("command")
-    new = about.get("command")
-    return (str(stored), str(new)) if stored and new else ("", "")
+    stored = typed_command(command_of(Manifest.read(manifest)))
+    new = typed_command(about.get("argv"))
+    if not stored or not new:
+        stored = str(manifest.get("command") or "")
+        new = str(about.get("command") or "")
+    if not stored or not new:
+        return "", ""
+    return stored, new
 
 
 def _short(value: Any) -> str:

@@ -6,6 +6,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from holdfast.records.model import List, Number, Optional, OptionalList, RecordModel
 
+_UNSTEERED = "none"  # in place of a head's name, for the unsteered model
+
 Scores = Annotated[dict[str, float], Field(min_length=1)]
 
 
@@ -46,9 +48,6 @@ class TaskSample(RecordModel):
         if not self.has_fluency:
             fields.pop("fluency", None)
         return fields
-
-
-_UNSTEERED = "none"  # in place of a head's name, for the unsteered model
 
 
 class HeadScores(RecordModel):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CapabilityQuestion:
-    """One item, by its number, in the dialog of a record."""
+    """An item to ask about in a dialog."""
 
     dialog: Conversation
     number: int
@@ -252,7 +252,7 @@ def _record_answer(question: CapabilityQuestion, answers: Answers, plan: Plan) -
     value = by_likelihood if plan.reading == "likeliest" else by_letter
     if item.answer is None and scored is not None:
         value = scored.log_probabilities[0] / scored.tokens[0]
-    assert value is not None  # `calibrating._check_reading` refuses a reading that does not apply
+    assert value is not None  # `calibrate` refuses a reading that does not apply
     return CapabilityAnswer(
         round=plan.ask_at,
         kind="capability",
