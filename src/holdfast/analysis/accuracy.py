@@ -1,12 +1,14 @@
 """The accuracies of a drift run: how many replies, and how many instructions, are followed."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series
 from holdfast.analysis.unscored import without_score
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Conversation
+
+AccuracyLevel = Literal["prompt", "instruction"]
 
 
 class _Reply(NamedTuple):
@@ -16,7 +18,7 @@ class _Reply(NamedTuple):
     follows: list[bool]  # by rule
 
 
-def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
+def accuracy_of(series: Series) -> dict[AccuracyLevel, list[statistics.Estimate]] | None:
     """Returns the accuracy of each round at two levels.
 
     "prompt" is the share of replies that follow every instruction of their prompt. "instruction" is

@@ -127,7 +127,7 @@ def _refusal(
     if difference.name == "model_fingerprint":
         stored_dtype = manifest.get("dtype")
         new_dtype = about.get("dtype")
-        if stored_dtype and new_dtype and stored_dtype != new_dtype:  # which explains the difference
+        if stored_dtype and new_dtype and stored_dtype != new_dtype:
             difference = Difference("dtype", stored_dtype, new_dtype)
     if difference.name.endswith("fingerprint"):
         return _changed(folder, manifest, difference)
