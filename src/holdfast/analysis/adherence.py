@@ -141,6 +141,7 @@ def adherence(
     min_adherence: float | None = None,
     error: float = 0.05,
     before: Run | None = None,
+    *,
     by_category: bool = False,
 ) -> list[Adherence]:
     """Measures how well each rule is kept.
@@ -157,18 +158,20 @@ def adherence(
         each rule that could not be judged, because the turns it applies to were cut off: leaving it
         out would look like a pass.
     """
-    rules = read_scores(run, by_category)
+    rules = read_scores(run, by_category=by_category)
     # with both a bar and earlier logs, each rule takes two tests
     tests = 1 if min_adherence is None or before is None else 2
     for_probes = set() if by_category else set(run.manifest.probe_rules)
     share = error / max(1, sum(scores.rule not in for_probes for scores in rules)) / tests
     if min_adherence is not None or before is not None:
-        rules += _unjudged(run, {scores.rule for scores in rules}, by_category)
+        judged = {scores.rule for scores in rules}
+        rules += _unjudged(run, judged, by_category=by_category)
     order = {name: number for number, name in enumerate(run.manifest.rules)}
     rules.sort(key=lambda scores: order.get(scores.rule, 0))
     past: dict[str, RuleScores] = {}
     if before is not None:
-        past = {scores.rule: scores for scores in read_scores(before, by_category)}
+        past_scores = read_scores(before, by_category=by_category)
+        past = {scores.rule: scores for scores in past_scores}
     rows = []
     for scores in rules:
         row = _measure(scores, share)
@@ -197,10 +200,10 @@ def _why_uncompared(
     return ""
 
 
-def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
+def read_scores(run: Run, *, by_category: bool = False) -> list[RuleScores]:
     """Returns the scores of each rule of a run, or of each category of prompts."""
     columns = run.log_scores
-    labels = [label_of(rule, by_category) for rule in columns.rules]
+    labels = [label_of(rule, by_category=by_category) for rule in columns.rules]
     turns = Counter[str]()  # a category counts its turns once for each of its rules
     for label, rule in zip(labels, columns.rules, strict=True):
         turns[label] += columns.turns[rule.prompt, rule.category]
@@ -223,23 +226,31 @@ def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
     return scores
 
 
-def _unjudged(run: Run, judged: Collection[str], by_category: bool) -> list[RuleScores]:
+def _unjudged(run: Run, judged: Collection[str], *, by_category: bool) -> list[RuleScores]:
     """Returns the rules that could not be judged on any turn, as empty `RuleScores`: wherever they
     apply, the reply was cut off or the log does not show enough.
     """
     turns = run.log_scores.turns
     prompts: dict[str, set[tuple[str, str | None]]] = {}  # by rule; a category has several
     for rule, _ in run.log_scores.unscored:
-        prompts.setdefault(label_of(rule, by_category), set()).add((rule.prompt, rule.category))
-    none = np.empty(0)
+        label = label_of(rule, by_category=by_category)
+        prompts.setdefault(label, set()).add((rule.prompt, rule.category))
+    empty = np.empty(0)
     return [
-        RuleScores(rule, sum(turns[prompt] for prompt in ids), none, none, none, none)
-        for rule, ids in prompts.items()
-        if rule not in judged
+        RuleScores(
+            rule=label,
+            turns=sum(turns[prompt] for prompt in ids),
+            dialogs=empty,
+            positions=empty,
+            tokens=empty,
+            scores=empty,
+        )
+        for label, ids in prompts.items()
+        if label not in judged
     ]
 
 
-def label_of(rule: ScoredRule, by_category: bool = False) -> str:
+def label_of(rule: ScoredRule, *, by_category: bool = False) -> str:
     """Returns the name of a rule in `Adherence.rule`: its category if `by_category`; otherwise
     PROMPT/RULE, or only PROMPT if the rule has no id.
     """

@@ -96,7 +96,7 @@ def check_prompts(
     before: Mapping[str, Sequence[Conversation]] | None = None,
 ) -> list[PromptCheck]:
     """Decides on all prompts, in order; `before` has an earlier run's conversations by prompt."""
-    error = terms.error_each(len(prompts), bool(before))
+    error = terms.error_each(len(prompts), compared=bool(before))
     comparisons: dict[str, PromptComparison] = {}
     for name, current in _by_prompt(records, prompts, terms.budget).items():
         if before and before.get(name):
@@ -112,7 +112,7 @@ def check_again(
     comparisons: Mapping[str, PromptComparison],
 ) -> list[PromptCheck]:
     """Decides like `check_prompts`, given the comparisons with an earlier run by prompt."""
-    error = terms.error_each(len(prompts), bool(comparisons))
+    error = terms.error_each(len(prompts), compared=bool(comparisons))
     return [
         _check_prompt(name, conversations, rounds, terms, error, comparisons.get(name))
         for name, conversations in _by_prompt(records, prompts, terms.budget).items()
@@ -177,10 +177,16 @@ def _check_prompt(
         lost=int(scores.lost.sum()),
         error=error,
     )
-    checks = (
-        _check_rule(rule, checked, bar, by_rule.get(rule), _is_measured(scores.of_rule(rule)))
+    checks = [
+        _check_rule(
+            rule,
+            checked,
+            bar,
+            by_rule.get(rule),
+            is_measured=_is_measured(scores.of_rule(rule)),
+        )
         for rule in rules
-    )
+    ]
     return replace(checked, rules=tuple(checks))
 
 
@@ -260,6 +266,7 @@ def _check_rule(
     checked: PromptCheck,
     bar: float | None,
     decision: Decision | None,
+    *,
     is_measured: bool,
 ) -> RuleCheck:
     """Decides on one rule.

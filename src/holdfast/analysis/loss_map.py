@@ -109,7 +109,9 @@ def loss_map(*runs: Run) -> list[LossRow]:
             option="pool",
         )
     in_place = places == {"in-place"}
-    rows = [row for series in series_by_method(runs) for row in _rows_of(series, in_place)]
+    rows: list[LossRow] = []
+    for series in series_by_method(runs):
+        rows += _rows_of(series, in_place=in_place)
     if not any(row.grouping is Grouping.KIND for row in rows):
         folder = runs[0].folder
         raise UsageError(
@@ -121,25 +123,25 @@ def loss_map(*runs: Run) -> list[LossRow]:
     return rows
 
 
-def _rows_of(series: Series, in_place: bool) -> Iterable[LossRow]:
+def _rows_of(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     """Yields the rows of a method, grouping by grouping.
 
     Args:
         in_place: whether probes are asked in place of the user's message, or after the round.
     """
     probes = [probe for record in series.records for probe in record.stability_probes]
-    yield _of_probes(series, Grouping.ALL, "", _on_rules())
+    yield _late_row(series, Grouping.ALL, "", _on_rules())
     for kind in sorted({probe.rule_kind for probe in probes if probe.rule_kind}):
-        yield _of_kind(series, kind)
+        yield _kind_row(series, kind)
     for polarity in get_args(Polarity):
         if any(probe.polarity == polarity for probe in probes):
-            yield _of_probes(series, Grouping.POLARITY, polarity, _on_rules(polarity=polarity))
+            yield _late_row(series, Grouping.POLARITY, polarity, _on_rules(polarity=polarity))
     yield from _by_size(series)
     yield from _by_rounds(series)
-    yield from _by_length(series, in_place)
-    yield from _by_pressure(series, in_place)
+    yield from _by_length(series, in_place=in_place)
+    yield from _by_pressure(series, in_place=in_place)
     if series.measured("adoption"):
-        yield _of_probes(series, Grouping.ADOPTION, "", lambda probe: probe.kind == "adoption")
+        yield _late_row(series, Grouping.ADOPTION, "", lambda probe: probe.kind == "adoption")
 
 
 def _on_rules(kind: str = "", polarity: str = "") -> Callable[[Probe], bool]:
@@ -154,7 +156,7 @@ def _on_rules(kind: str = "", polarity: str = "") -> Callable[[Probe], bool]:
     return counts
 
 
-def _of_probes(
+def _late_row(
     series: Series, grouping: Grouping, group: str, counts: Callable[[Probe], bool]
 ) -> LossRow:
     """Compares the probes that count in the last quarter of the rounds with those in round 1."""
@@ -173,9 +175,9 @@ def _late_rounds(series: Series) -> int:
     return max(1, math.ceil(_LATE_SHARE * series.rounds))
 
 
-def _of_kind(series: Series, kind: str) -> LossRow:
+def _kind_row(series: Series, kind: str) -> LossRow:
     """Returns the row of a kind of rule; if it falls, with the round from which it does."""
-    row = _of_probes(series, Grouping.KIND, kind, _on_rules(kind))
+    row = _late_row(series, Grouping.KIND, kind, _on_rules(kind))
     if row.verdict != "falls":
         return row
     return row.model_copy(update={"falls_from": _falls_from(series, kind)})
@@ -236,7 +238,7 @@ def _by_size(series: Series) -> Iterable[LossRow]:
     for fewest, most, name in _SIZES:
         members = (fewest <= sizes) & (sizes <= most)
         if members.any():
-            yield _of_probes(series.rows(members), Grouping.SIZE, name, _on_rules())
+            yield _late_row(series.rows(members), Grouping.SIZE, name, _on_rules())
 
 
 def _by_rounds(series: Series) -> Iterable[LossRow]:
@@ -260,11 +262,11 @@ def _count_rules(series: Series) -> int:
     return len(rules)
 
 
-def _by_length(series: Series, in_place: bool) -> Iterable[LossRow]:
+def _by_length(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     """Compares later probes, by the length of the dialog before them, with round 1."""
     names = []
     for record in series.records:
-        lengths = _lengths_before(record, in_place)
+        lengths = _lengths_before(record, in_place=in_place)
         names.append(
             {
                 number: _LENGTH_NAMES[bisect(_LENGTHS, length) - 1]
@@ -280,7 +282,7 @@ def _by_length(series: Series, in_place: bool) -> Iterable[LossRow]:
             yield _row(series, Grouping.LENGTH, name, rules, first, later)
 
 
-def _lengths_before(record: Conversation, in_place: bool) -> dict[int, float]:
+def _lengths_before(record: Conversation, *, in_place: bool) -> dict[int, float]:
     """Estimates, for each round, how many tokens the system prompt and the turns before its probes
     have.
     """
@@ -296,7 +298,7 @@ def _lengths_before(record: Conversation, in_place: bool) -> dict[int, float]:
     return lengths
 
 
-def _by_pressure(series: Series, in_place: bool) -> Iterable[LossRow]:
+def _by_pressure(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     """Compares the probes after messages with each pressure with those after ordinary messages."""
     # a probe in place of the user's message follows the message of the round before
     rounds_later = 1 if in_place else 0

@@ -38,7 +38,7 @@ def compare_runs(
         )
         fell = bool(prompt_fell.any())
         rules = [
-            _compare_rule(rule, bool(rule_fell.any()), now[rule].values, before[rule].values)
+            _compare_rule(rule, now[rule].values, before[rule].values, fell=bool(rule_fell.any()))
             for rule, rule_fell in zip(shared, rules_fell, strict=True)
         ]
     not_compared = [rule for rule in (*now, *before) if rule is not None and rule not in shared]
@@ -63,7 +63,7 @@ def _have_pair(now: CellScores, before: CellScores) -> bool:
 
 
 def _compare_rule(
-    rule: str | None, fell: bool, now: np.ndarray, before: np.ndarray
+    rule: str | None, now: np.ndarray, before: np.ndarray, *, fell: bool
 ) -> RuleComparison:
     """Describes a rule in the round in which it fell most; scores are [conversation, round]."""
     is_paired = ~np.isnan(now - before)

@@ -150,7 +150,8 @@ def _compare_runs(runs: Sequence[ComparedRun]) -> RunComparison:
         pairs = _pair_series(first, run)
         limits += methods_alone(first, run) or other_method(*pairs[0])
         for before, now in pairs:
-            shared = SharedSeries.of(before, now, run.settings.seed == first.settings.seed)
+            same_seed = run.settings.seed == first.settings.seed
+            shared = SharedSeries.of(before, now, same_seed=same_seed)
             if not shared.rules:
                 raise _no_shared_rule(first, before, run, now)
             methods.append(_compare_method(shared))

@@ -61,7 +61,7 @@ class SharedSeries:
     rules: tuple[RuleKey, ...]
 
     @classmethod
-    def of(cls, before: Series, now: Series, same_seed: bool) -> SharedSeries:
+    def of(cls, before: Series, now: Series, *, same_seed: bool) -> SharedSeries:
         """Finds the rules that both series have, and the conversations of the prompts in both.
 
         The conversations are paired if the runs have the same seed, and at least half of those in
