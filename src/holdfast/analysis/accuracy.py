@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series
+from holdfast.analysis.statistics import MatrixEntry
 from holdfast.analysis.unscored import without_score
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Conversation
@@ -30,19 +31,19 @@ def accuracy_of(series: Series) -> dict[AccuracyLevel, list[statistics.Estimate]
     stability = [probe for record in series.records for probe in record.stability_probes]
     if not any(probe.reply_of for probe in stability):
         return None
-    # for each reply: the row of its conversation, its round from 0, and a count
-    follows_all: list[tuple[int, int, float]] = []
-    num_followed: list[tuple[int, int, float]] = []
-    num_instructions: list[tuple[int, int, float]] = []
+    # one entry for each reply, in a matrix of [conversation, round]
+    follows_all: list[MatrixEntry] = []
+    num_followed: list[MatrixEntry] = []
+    num_instructions: list[MatrixEntry] = []
     for row, record in enumerate(series.records):
         replies = _replies(record)
         if replies is None:
             return None
         for reply in replies:
             column = reply.round - 1
-            follows_all.append((row, column, float(all(reply.follows))))
-            num_followed.append((row, column, float(sum(reply.follows))))
-            num_instructions.append((row, column, float(len(reply.follows))))
+            follows_all.append(MatrixEntry(row, column, float(all(reply.follows))))
+            num_followed.append(MatrixEntry(row, column, float(sum(reply.follows))))
+            num_instructions.append(MatrixEntry(row, column, float(len(reply.follows))))
     shape = len(series.records), series.rounds
     return {
         "prompt": statistics.estimate_columns(

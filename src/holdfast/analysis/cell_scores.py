@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.statistics import cell_means
+from holdfast.analysis.statistics import MatrixEntry, cell_means
 from holdfast.analysis.unscored import without_score
 from holdfast.records import Conversation, ProbePlace
 
@@ -69,9 +69,10 @@ def cell_scores(records: Sequence[Conversation], rounds: int) -> CellScores:
     rules = dict.fromkeys(probe.rule for probe in all_probes if probe.kind == "stability")
     cells = [RuleRound(rule, number) for number in range(1, rounds + 1) for rule in rules or [None]]
     columns = {cell: column for column, cell in enumerate(cells)}
-    scores = (
-        (row, columns[RuleRound(probe.rule, probe.round)], probe.score) for row, probe in probes
-    )
+    scores = [
+        MatrixEntry(row, columns[RuleRound(probe.rule, probe.round)], probe.score)
+        for row, probe in probes
+    ]
     values = cell_means(scores, (len(records), len(cells)))
     lost = np.array([[_is_lost(record, cell) for cell in cells] for record in records], dtype=bool)
     return CellScores(tuple(cells), values, lost.reshape(values.shape) & np.isnan(values))

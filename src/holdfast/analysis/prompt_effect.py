@@ -9,7 +9,14 @@ import numpy as np
 
 from holdfast.analysis.estimates import is_never_followed
 from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import SCORES, Estimate, cell_means, estimate, paired_difference
+from holdfast.analysis.statistics import (
+    SCORES,
+    Estimate,
+    MatrixEntry,
+    cell_means,
+    estimate,
+    paired_difference,
+)
 from holdfast.analysis.verdicts import (
     CANNOT_TELL,
     SUPPORTED,
@@ -50,11 +57,11 @@ class _Group:
 
     Attributes:
         pairs: by conversation, the scores of each question with and without the prompt.
-        by_round: the scores with the prompt, as (row in the series, column of the round, score).
+        by_round: the scores with the prompt, in a matrix of [conversation, round].
     """
 
     pairs: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
-    by_round: list[tuple[int, int, float]] = field(default_factory=list)
+    by_round: list[MatrixEntry] = field(default_factory=list)
 
 
 @dataclass
@@ -81,7 +88,7 @@ class _Groups:
                 measure = self.measures.get(probe.measure or "")
                 case = self.cases.get(_rule_of(record, probe))
                 for group in filter(None, (self.overall, measure, case)):
-                    group.by_round.append((row, probe.round - 1, probe.score))
+                    group.by_round.append(MatrixEntry(row, probe.round - 1, probe.score))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.statistics import cell_means
+from holdfast.analysis.statistics import MatrixEntry, cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES, error_at
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import Conversation, Probe, Run
@@ -162,7 +162,7 @@ def leave_out_rules(series: Series, rules: Sequence[tuple[str | None, str]]) -> 
     for row, record in enumerate(series.records):
         left_out = {rule for case, rule in rules if case in (None, record.agent.id)}
         scores = [
-            (0, probe.round - 1, probe.score)
+            MatrixEntry(0, probe.round - 1, probe.score)
             for probe in record.stability_probes
             if probe.rule not in left_out and probe.round <= series.rounds
         ]
@@ -197,11 +197,11 @@ def probe_means(
     records: Sequence[Conversation], rounds: int, counts: Callable[[Probe], bool]
 ) -> np.ndarray:
     """Averages the scores of the probes that count, [conversation, round]; NaN where none does."""
-    cells: list[tuple[int, int, float]] = []
+    scores: list[MatrixEntry] = []
     for row, record in enumerate(records):
         probes = filter(counts, record.probes)
-        cells += [(row, probe.round - 1, probe.score) for probe in probes]
-    return cell_means(cells, (len(records), rounds))
+        scores += [MatrixEntry(row, probe.round - 1, probe.score) for probe in probes]
+    return cell_means(scores, (len(records), rounds))
 
 
 def _methods(run: Run) -> list[str]:

@@ -11,12 +11,11 @@ import numpy as np
 
 from holdfast.analysis.compared_scores import GroupScores, compare_group
 from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import cell_means
+from holdfast.analysis.statistics import MatrixEntry, cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records import Conversation, Probe
 from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
 
-Cell = tuple[int, int, float]  # a probe's conversation and round, both from 0, and its score
 # the number of a conversation, the agent and the user's first words: what a pair has in common
 _Start = tuple[int, str, str | None]
 
@@ -102,17 +101,20 @@ class SharedSeries:
         return GroupScores(
             grouping,
             group,
-            before=self._means(self.before, self._cells_before, rules),
-            now=self._means(self.now, self._cells_now, rules),
+            before=self._means(self.before, self._scores_before, rules),
+            now=self._means(self.now, self._scores_now, rules),
             paired=bool(self.pairs),
         )
 
     def _means(
-        self, series: Series, cells: Mapping[RuleKey, Sequence[Cell]], rules: Sequence[RuleKey]
+        self,
+        series: Series,
+        scores: Mapping[RuleKey, Sequence[MatrixEntry]],
+        rules: Sequence[RuleKey],
     ) -> np.ndarray:
         """Averages the scores of some rules, [conversation, round]."""
-        scores = [cell for rule in rules for cell in cells[rule]]
-        return cell_means(scores, (len(series.records), self._rounds))
+        rule_scores = [score for rule in rules for score in scores[rule]]
+        return cell_means(rule_scores, (len(series.records), self._rounds))
 
     @property
     def adoption(self) -> GroupScores | None:
@@ -132,12 +134,12 @@ class SharedSeries:
         return min(self.before.rounds, self.now.rounds)
 
     @cached_property
-    def _cells_before(self) -> dict[RuleKey, list[Cell]]:
-        return _cells_by_rule(self.before, self._rounds)
+    def _scores_before(self) -> dict[RuleKey, list[MatrixEntry]]:
+        return _scores_by_rule(self.before, self._rounds)
 
     @cached_property
-    def _cells_now(self) -> dict[RuleKey, list[Cell]]:
-        return _cells_by_rule(self.now, self._rounds)
+    def _scores_now(self) -> dict[RuleKey, list[MatrixEntry]]:
+        return _scores_by_rule(self.now, self._rounds)
 
 
 def rules_of(series: Series) -> dict[RuleKey, set[str]]:
@@ -164,13 +166,15 @@ def _key(record: Conversation, probe: Probe) -> RuleKey:
     )
 
 
-def _cells_by_rule(series: Series, rounds: int) -> dict[RuleKey, list[Cell]]:
-    cells: dict[RuleKey, list[Cell]] = defaultdict(list)
+def _scores_by_rule(series: Series, rounds: int) -> dict[RuleKey, list[MatrixEntry]]:
+    """Returns the scores of each rule in a matrix of [conversation, round]."""
+    scores: dict[RuleKey, list[MatrixEntry]] = defaultdict(list)
     for row, record in enumerate(series.records):
         for probe in record.stability_probes:
             if probe.round <= rounds:
-                cells[_key(record, probe)].append((row, probe.round - 1, probe.score))
-    return cells
+                score = MatrixEntry(row, probe.round - 1, probe.score)
+                scores[_key(record, probe)].append(score)
+    return scores
 
 
 def _rows_by_start(series: Series, prompts: Set[str]) -> dict[_Start, int]:

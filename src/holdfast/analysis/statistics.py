@@ -7,6 +7,7 @@ are [conversation, round], with NaN where a round was not measured.
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,14 @@ DIFFERENCES: Limits = (-1.0, 1.0)  # of two scores
 ERROR = 0.05  # of the intervals that are reported
 MIN_PROMPTS = 20  # with fewer, resampling says too little about other prompts: docs/verdicts.md
 NOTHING = Estimate(n=0, mean=None, sd=None, low=None, high=None)  # nothing was measured
+
+
+class MatrixEntry(NamedTuple):
+    """A value in a cell of a matrix, which may have several."""
+
+    row: int
+    column: int
+    value: float
 
 
 def estimate_columns(
@@ -196,9 +205,9 @@ def row_means(values: np.ndarray) -> np.ndarray:
     return means
 
 
-def cell_means(scores: Iterable[tuple[int, int, float]], shape: tuple[int, int]) -> np.ndarray:
-    """Averages scores, each (row, column, value), by cell of a matrix; NaN where there are none."""
-    rows, columns, values = np.array(list(scores), dtype=float).reshape(-1, 3).T
+def cell_means(entries: Iterable[MatrixEntry], shape: tuple[int, int]) -> np.ndarray:
+    """Averages entries by cell of a matrix of this shape; NaN where there are none."""
+    rows, columns, values = np.array(list(entries), dtype=float).reshape(-1, 3).T
     return means_by_cell(rows, columns, values, shape)
 
 
