@@ -90,7 +90,7 @@ def check(
             "Without an earlier run, prompts need a bar; give --min-stability, or --against."
         )
     settings = check_settings(suite, settings, terms)
-    looks = _Looks(
+    running_check = _RunningCheck(
         out=Path(out),
         method=spec_of(method),
         prompts=tuple(case.id for case in suite.cases),
@@ -106,17 +106,17 @@ def check(
         [method],
         cast=options.cast,
         running=options.running,
-        batches=looks.batches,
+        batches=running_check.batches,
     )
-    checks = looks.judge()
-    write_check(Path(out), looks.method, terms, checks, settings.rounds)
+    checks = running_check.judge()
+    write_check(Path(out), running_check.method, terms, checks, settings.rounds)
     _require_scores(checks)
     return CheckedRun(run, checks)
 
 
 @dataclass(frozen=True)
-class _Looks:
-    """Looks at the verdicts of a running check, to decide which conversations come next."""
+class _RunningCheck:
+    """A running check, which looks at its verdicts to decide which conversations come next."""
 
     out: Path
     method: str
