@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 
 from holdfast.analysis.broken_replies import broken_share
 from holdfast.analysis.resampling import Limits
-from holdfast.analysis.series import NO_FIX, read_series
+from holdfast.analysis.series import NO_FIX, Series, read_series
 from holdfast.analysis.statistics import NOTHING, Estimate, estimate, paired_difference, row_means
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, too_few, within
 from holdfast.errors import RecordsError
@@ -107,8 +107,8 @@ class Calibration:
 
     def breaks_replies(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> bool:
         """Whether broken replies clearly increase by more than `MAX_ADDED_BROKEN` points."""
-        more = self.breaks(candidate, keep)
-        return within(more, -math.inf, MAX_ADDED_BROKEN) == CONTRADICTED
+        increase = self.breaks(candidate, keep)
+        return within(increase, -math.inf, MAX_ADDED_BROKEN) == CONTRADICTED
 
     def mean_drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
         """Returns the mean points lost, 0 for "none"; NaN if nothing was asked."""
@@ -170,37 +170,21 @@ def read_calibration(folder: Path | str) -> Calibration:
     about = capability.identity_as(CalibrationIdentity)
     count = about.settings.conversations or 0
     series = {item.method: item for item in read_series(stability)}
-    answered: dict[str, dict[int, CapabilityConversation]] = {}
+    answers: dict[str, dict[int, CapabilityConversation]] = {}
     for record in capability.capability_conversations:
-        answered.setdefault(record.method, {})[record.conversation] = record
+        answers.setdefault(record.method, {})[record.conversation] = record
     failed = Counter(failure.method for failure in capability.failures)
-    # the conversations whose questions were asked under each method, whether or not they were
-    # answered; a method without any answer is missing
-    num_asked = {method: len(records) + failed[method] for method, records in answered.items()}
-    num_expected = max(1, min(count, num_asked.get(NO_FIX, 0)))
     settings = _settings(about)
-    for method in (setting.method for setting in settings):
-        item = series.get(method)
-        if item is None or len(item.records) < count or num_asked.get(method, 0) < num_expected:
-            raise RecordsError(
-                f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
-                " repeat its command to continue."
-            )
-    candidates = [
-        Candidate(
-            method=method,
-            sweep=sweep,
-            value=value,
-            by_round=series[method].stability,
-            stability=row_means(series[method].stability),
-            capability=_by_conversation(answered[method], count, _points),
-            tokens=sum(record.tokens.forwarded for record in answered[method].values()),
-            broken=np.array([broken_share(record) for record in series[method].records]),
-            nats=_by_conversation(answered[method], count, _nats),
+    for method in _unfinished_methods(settings, count, series, answers, failed):
+        raise RecordsError(
+            f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
+            " repeat its command to continue."
         )
-        for method, sweep, value in settings
+    candidates = [
+        _candidate(setting, series[setting.method], answers[setting.method], count)
+        for setting in settings
     ]
-    pairs = len({(r.agent.id, r.user.id) for r in stability.conversations})
+    pairs = len({(record.agent.id, record.user.id) for record in stability.conversations})
     report = np.array([half_of(number, pairs) == 1 for number in range(count)])
     _require_scores(candidates, report)
     return Calibration(
@@ -208,16 +192,57 @@ def read_calibration(folder: Path | str) -> Calibration:
         names=tuple((sweep.name, sweep.parameter) for sweep in about.sweeps),
         report=report,
         about=about,
-        questions=sum(len(record.probes) for record in answered[NO_FIX].values()),
+        questions=sum(len(record.probes) for record in answers[NO_FIX].values()),
         chance=None if about.is_text else _chance(capability),
+    )
+
+
+def _unfinished_methods(
+    settings: Sequence[_Setting],
+    count: int,
+    series: Mapping[str, Series],
+    answers: Mapping[str, Mapping[int, CapabilityConversation]],
+    failed: Mapping[str, int],
+) -> Iterator[str]:
+    """Yields the methods that lack conversations or questions.
+
+    Args:
+        count: how many conversations each method has if it is finished.
+        answers: the conversations whose questions were answered, by method.
+        failed: how many conversations have a failed question, by method.
+    """
+    # a failed question counts as asked, but a method without any answer is missing
+    num_asked = {method: len(records) + failed[method] for method, records in answers.items()}
+    num_expected = max(1, min(count, num_asked.get(NO_FIX, 0)))
+    for setting in settings:
+        item = series.get(setting.method)
+        if item is None or len(item.records) < count:
+            yield setting.method
+        elif num_asked.get(setting.method, 0) < num_expected:
+            yield setting.method
+
+
+def _candidate(
+    setting: _Setting, series: Series, answers: Mapping[int, CapabilityConversation], count: int
+) -> Candidate:
+    return Candidate(
+        method=setting.method,
+        sweep=setting.sweep,
+        value=setting.value,
+        by_round=series.stability,
+        stability=row_means(series.stability),
+        capability=_by_conversation(answers, count, _points),
+        tokens=sum(record.tokens.forwarded for record in answers.values()),
+        broken=np.array([broken_share(record) for record in series.records]),
+        nats=_by_conversation(answers, count, _nats),
     )
 
 
 def _require_scores(candidates: Sequence[Candidate], report: np.ndarray) -> None:
     """Refuses a calibration in which some method has no score in one of the halves."""
     for candidate in candidates:
-        measured = ~np.isnan(candidate.stability)
-        if not all((measured & half).any() for half in (report, ~report) if half.any()):
+        has_score = ~np.isnan(candidate.stability)
+        if not all((has_score & half).any() for half in (report, ~report) if half.any()):
             raise RecordsError(
                 f"No reply with the method {candidate.method} can be scored in one half of the"
                 " conversations, so there is nothing to choose by: the replies are empty, or cut"

@@ -248,8 +248,8 @@ def _too_many_lost(lost: int, expected: int) -> bool:
 
 def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float) -> CheckedCell:
     """Measures a cell from its scores, [conversation]; lost replies may have had the best one."""
-    measured = scores[~np.isnan(scores)]
-    mean = float(measured.mean()) if len(measured) else None
+    present = scores[~np.isnan(scores)]
+    mean = float(present.mean()) if len(present) else None
     low, high = bounds(scores, error)
     if not np.array_equal(scores, at_best, equal_nan=True):
         high = max(high, bounds(at_best, error)[1])
@@ -257,8 +257,9 @@ def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float
 
 
 def _lowest(cells: Sequence[CheckedCell]) -> CheckedCell | None:
-    measured = [cell for cell in cells if cell.mean is not None]
-    return min(measured, key=lambda cell: cell.mean or 0.0, default=None)
+    """Returns the cell with the lowest mean; None if none was measured."""
+    cells_with_mean = [cell for cell in cells if cell.mean is not None]
+    return min(cells_with_mean, key=lambda cell: cell.mean or 0.0, default=None)
 
 
 def _check_rule(

@@ -91,12 +91,16 @@ def pick(calibration: Calibration, budget: float) -> Pick:
             "One half of the conversations has no question, so its cost cannot be measured; ask"
             " more --questions."
         )
-    within_budget = [c for c in others if calibration.mean_drop(c, choosing) <= budget]
-    sound = [c for c in others if not calibration.breaks_replies(c, choosing)]
+    within_budget = [
+        candidate for candidate in others if calibration.mean_drop(candidate, choosing) <= budget
+    ]
+    sound = [
+        candidate for candidate in others if not calibration.breaks_replies(candidate, choosing)
+    ]
     fitting = [candidate for candidate in within_budget if candidate in sound]
-    best = _choose(calibration, fitting, budget, choosing) or max(
-        [none, *fitting], key=lambda candidate: candidate.mean_stability(choosing)
-    )
+    best = _choose(calibration, fitting, budget, choosing)
+    if best is None:
+        best = max([none, *fitting], key=lambda candidate: candidate.mean_stability(choosing))
     is_none = best is none
     return Pick(
         method=best.method,
@@ -179,7 +183,11 @@ def _near(
     if fitting:
         return max(fitting, key=mean_gain)
     gaining = [candidate for candidate in sound if mean_gain(candidate) > 0]
-    return min(gaining or sound, key=lambda c: calibration.mean_drop(c, keep), default=None)
+    return min(
+        gaining or sound,
+        key=lambda candidate: calibration.mean_drop(candidate, keep),
+        default=None,
+    )
 
 
 def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray) -> str:

@@ -198,8 +198,8 @@ def _rule_values(item: Series, case: str | None, rule: str) -> np.ndarray:
         return is_of_rule and probe.round <= item.rounds  # the series may have been truncated
 
     values = probe_means(item.records, item.rounds, counts)
-    others = [case not in (None, record.agent.id) for record in item.records]
-    values[np.array(others)] = np.nan
+    has_other_prompt = [case not in (None, record.agent.id) for record in item.records]
+    values[np.array(has_other_prompt)] = np.nan
     return values
 
 

@@ -53,8 +53,10 @@ def write(folder: Path, summary: Summary) -> Path:
 
 def summarise(run: Run) -> Summary:
     """Makes the summary of a run of any command."""
-    read = _RESULTS.get(run.manifest.command)
-    return summary_of(results_of(run)) if read is None else _summary(run, read(run))
+    make_results = _RESULTS.get(run.manifest.command)
+    if make_results is None:
+        return summary_of(results_of(run))
+    return _summary(run, make_results(run))
 
 
 def summary_of(results: DriftResults) -> Summary:

@@ -166,8 +166,8 @@ def average(results: Sequence[Result]) -> SampleMeans:
 
     A task counts as the mean of its metrics; only samples answered in every task are included.
     """
-    answered = set.intersection(*(set(result.numbers.tolist()) for result in results))
-    numbers = np.array(sorted(answered), dtype=int)
+    shared = set.intersection(*(set(result.numbers.tolist()) for result in results))
+    numbers = np.array(sorted(shared), dtype=int)
     rows = []
     for result in results:
         keep = np.isin(result.numbers, numbers)

@@ -50,15 +50,15 @@ def without_defaults(
     """Returns a joined identity without the fields that came only from defaults, so that repeating
     a command leaves the manifest as it is.
     """
-    kept = {}
+    reduced = {}
     for name, value in joined.items():
         if name not in stored and name not in new:
             continue
         sides = [stored.get(name) or {}, new.get(name) or {}]
         if isinstance(value, dict) and all(isinstance(side, dict) for side in sides):
             value = without_defaults(value, *sides)
-        kept[name] = value
-    return kept
+        reduced[name] = value
+    return reduced
 
 
 def part_of(stored: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,8 +45,8 @@ def _is_dry_run(command: str) -> bool:
 
 def as_json(value: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a value as it is read back from JSON, with tuples as lists."""
-    read: dict[str, Any] = json.loads(json.dumps(dict(value)))
-    return read
+    parsed: dict[str, Any] = json.loads(json.dumps(dict(value)))
+    return parsed
 
 
 def holds_lines(records: Path) -> bool:

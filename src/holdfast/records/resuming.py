@@ -68,13 +68,13 @@ def unfinished(
     Args:
         report: a progress callback, called with the size of each finished batch and 0 tokens.
     """
-    left = []
+    pending = []
     for batch in batches:
         if batch.to_run:
-            left.append(batch)
+            pending.append(batch)
         else:
             report(len(batch.numbers), 0)
-    return left
+    return pending
 
 
 def batches(numbers: Sequence[int], size: int) -> list[Sequence[int]]:

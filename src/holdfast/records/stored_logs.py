@@ -31,13 +31,13 @@ class StoredLogs(Sequence[LogDialog]):
         self._replaced: Mapping[int, LogDialog] = {}  # by their positions
         self._starts = array("Q", [0])  # of each line, and the end of the last one
         self.scores = LogScores()
-        seen: set[int] = set()
+        numbers: set[int] = set()
         for line in _whole_lines(path):
             record = _parse_valid(line, manifest)
-            if record is None or record.conversation in seen:
+            if record is None or record.conversation in numbers:
                 read_lines(path.read_bytes(), path, manifest)  # raises, naming the line
                 raise AssertionError("read_lines accepted a line that was found to be faulty")
-            seen.add(record.conversation)
+            numbers.add(record.conversation)
             self._starts.append(self._starts[-1] + len(line))
             self.scores.add(record)
 

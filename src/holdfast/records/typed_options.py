@@ -41,12 +41,12 @@ def repeated(words: Sequence[str], options: Mapping[str, str | None]) -> str:
 
     Options must have values, as flags are not told apart from them.
     """
-    kept = [
+    command = [
         word
         for previous, word in zip(["", *words], words, strict=False)
         if previous not in options and word.partition("=")[0] not in options
     ]
     for name, value in options.items():
         if value is not None:
-            kept += (name, value)
-    return shlex.join(kept)
+            command += (name, value)
+    return shlex.join(command)

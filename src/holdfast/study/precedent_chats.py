@@ -190,7 +190,8 @@ def _tokens_of(replies: Sequence[Reply]) -> records.Tokens:
     """Adds up the tokens read and written for replies and for draws discarded before them; empty
     unless all are counted.
     """
-    read = written = 0
+    read = 0
+    written = 0
     for reply in replies:
         for drawn in (reply, *reply.discarded):
             if drawn.usage is None:
