@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -175,9 +175,10 @@ def read_calibration(folder: Path | str) -> Calibration:
         answers.setdefault(record.method, {})[record.conversation] = record
     failed = Counter(failure.method for failure in capability.failures)
     settings = _settings(about)
-    for method in _unfinished_methods(settings, count, series, answers, failed):
+    unfinished = _first_unfinished(settings, count, series, answers, failed)
+    if unfinished is not None:
         raise RecordsError(
-            f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
+            f"The calibration in {folder} is not finished ({unfinished} is missing or incomplete);"
             " repeat its command to continue."
         )
     candidates = [
@@ -197,14 +198,14 @@ def read_calibration(folder: Path | str) -> Calibration:
     )
 
 
-def _unfinished_methods(
+def _first_unfinished(
     settings: Sequence[_Setting],
     count: int,
     series: Mapping[str, Series],
     answers: Mapping[str, Mapping[int, CapabilityConversation]],
-    failed: Mapping[str, int],
-) -> Iterator[str]:
-    """Yields the methods that lack conversations or questions.
+    failed: Counter[str],
+) -> str | None:
+    """Returns the first method that lacks conversations or questions; None if all are finished.
 
     Args:
         count: how many conversations each method has if it is finished.
@@ -217,9 +218,10 @@ def _unfinished_methods(
     for setting in settings:
         item = series.get(setting.method)
         if item is None or len(item.records) < count:
-            yield setting.method
-        elif num_asked.get(setting.method, 0) < num_expected:
-            yield setting.method
+            return setting.method
+        if num_asked.get(setting.method, 0) < num_expected:
+            return setting.method
+    return None
 
 
 def _candidate(
