@@ -124,7 +124,9 @@ def test_two_dialogs_have_no_correlation_between_them():
 def test_resamples_in_which_nothing_varies_have_no_correlation():
     scores = np.full((4, 3), 0.1)  # whose squares are not exact
     scores[0, 1] = 0.0  # three of ten resamples lack this dialog
-    found = correlate_mass_and_score(records_with(np.linspace(0.1, 0.3, 12).reshape(4, 3), scores)).all
+    found = correlate_mass_and_score(
+        records_with(np.linspace(0.1, 0.3, 12).reshape(4, 3), scores)
+    ).all
     assert -1 <= found.low <= found.r <= found.high <= 1
 
 

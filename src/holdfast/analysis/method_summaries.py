@@ -68,9 +68,7 @@ def _categories(item: Series, kind: str) -> dict[str, tuple[Estimate, ...]]:
     return {row.group: tuple(row.points) for row in estimates.category_rows(item, kind)}
 
 
-def _collapse(
-    collapse: Collapse, uncollapsed: Sequence[Series], rest: Series
-) -> CollapseSummary:
+def _collapse(collapse: Collapse, uncollapsed: Sequence[Series], rest: Series) -> CollapseSummary:
     """Summarises how many turns are broken, and the conversations that did not collapse.
 
     Args:

@@ -170,11 +170,11 @@ def verdict_at(bar: float, low: float, high: float) -> CheckVerdict:
     """Returns the verdict by the bounds of a mean alone; undecided if the bar is between them."""
     if low >= bar - _PRECISION:
         return PASS
-    if bar < 1:
-        fails = high <= bar + _PRECISION
-    else:  # a mean of 1 reaches a bar of 1
-        fails = high < bar - _PRECISION
-    return FAIL if fails else UNDECIDED
+    if bar < 1 and high <= bar + _PRECISION:
+        return FAIL
+    if bar >= 1 and high < bar - _PRECISION:  # a mean of 1 reaches a bar of 1
+        return FAIL
+    return UNDECIDED
 
 
 def _log_mean(logarithms: np.ndarray) -> np.ndarray:

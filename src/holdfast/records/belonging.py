@@ -100,9 +100,7 @@ def _refuse_another_run(record: Record, manifest: Manifest, place: str) -> None:
 def _refuse_unlisted(name: str, value: str, allowed: Sequence[str], place: str) -> None:
     """Refuses a value that the identity does not list; old identities list nothing."""
     if allowed and value not in allowed:
-        raise NotOfRun(
-            f"{place} has the {name} {reprlib.repr(value)}, which the run does not have"
-        )
+        raise NotOfRun(f"{place} has the {name} {reprlib.repr(value)}, which the run does not have")
 
 
 def _refuse_out_of_range(record: Conversation | LogDialog, manifest: Manifest, place: str) -> None:

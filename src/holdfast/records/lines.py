@@ -139,9 +139,7 @@ def read_notes(data: bytes, path: Path, kind: type[Note]) -> list[Note]:
     return notes
 
 
-def _read_object(
-    line: bytes, number: int, path: Path, *, needs_checksum: bool
-) -> dict[str, Any]:
+def _read_object(line: bytes, number: int, path: Path, *, needs_checksum: bool) -> dict[str, Any]:
     """Returns the JSON object in a line; refuses a damaged line, naming its number."""
     place = f"Line {number} of {path}"
 
