@@ -45,7 +45,7 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift, methods
 from holdfast.analysis.candidates import Calibration, Candidate, read_calibration
-from holdfast.analysis.resampling import resampled_means
+from holdfast.analysis.resampling import resample_means
 from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.records import read_run
 from holdfast.study.calibrating import calibrate
@@ -273,7 +273,7 @@ def resampled(values: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
     """
     names = list(dict.fromkeys(groups))
     member = np.array([[group == name for group in groups] for name in names], dtype=float)
-    sums = resampled_means(np.column_stack([member @ values, member.sum(1)]))
+    sums = resample_means(np.column_stack([member @ values, member.sum(1)]))
     return sums[:, :-1] / sums[:, -1:]
 
 

@@ -178,7 +178,7 @@ def test_the_verdict_on_a_rule_follows_from_both_scores(prompted, unprompted, ve
         scores = np.tile(np.array([prompted, unprompted], dtype=float), n // 4)
         without = statistics.estimate(scores[1], statistics.SCORES)
         never = is_never_followed(scores[0][:, None], statistics.ERROR)
-        return _verdict(statistics.paired_difference(*scores), without, never)
+        return _verdict(statistics.paired_difference(*scores), without, never_followed=never)
 
     assert told(40) == verdict
     assert told(16) == "cannot tell"

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import report
 from holdfast.analysis.summary import summarise, write_summary
-from holdfast.analysis.verdicts import judged
+from holdfast.analysis.verdicts import with_verdict
 from holdfast.cli import main
 from holdfast.drift.run_identity import COMPATIBILITY
 from holdfast.drift.settings import Settings
@@ -142,8 +142,8 @@ def test_a_run_of_every_version_can_be_continued(version, tmp_path):
 
 UNKNOWN = [
     (CURRENT + 1, f"written by a newer Holdfast (schema {CURRENT + 1}; this one reads up to"),
-    ("three", "has the schema 'three', which is no version"),
-    (0, "has the schema 0, which is no version"),
+    ("three", "has the schema 'three', which is not a version"),
+    (0, "has the schema 0, which is not a version"),
 ]
 
 
@@ -284,7 +284,7 @@ def test_a_row_has_all_digits_until_it_is_written():
         kept_throughout=37,
         kept_in_any_round=40,
         never_followed=False,
-        change=judged(value),
+        change=with_verdict(value),
         lower_from_round=None,
         lower_in_rounds=(),
         against=None,

@@ -12,7 +12,7 @@ from tiny import model
 
 from holdfast import Sampling, drift
 from holdfast.analysis import decay
-from holdfast.analysis.mass_and_score import behaviour
+from holdfast.analysis.mass_and_score import correlate_mass_and_score
 from holdfast.chat.prompt import render
 from holdfast.cli import main
 from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError
@@ -106,10 +106,10 @@ def test_a_planted_correlation_is_found_where_it_was_planted():
     fall = np.linspace(0.5, 0.1, 6)
     masses = fall + 0.02 * rng.standard_normal((40, 6))
     # scores depend only on the round
-    by_round = behaviour(records_with(masses, np.tile(fall, (40, 1))))
+    by_round = correlate_mass_and_score(records_with(masses, np.tile(fall, (40, 1))))
     assert by_round.all.r > 0.9 and by_round.within_rounds.r is None
     scores = (masses - fall) * 50 + rng.standard_normal((40, 6))
-    planted = behaviour(records_with(masses, scores)).within_rounds
+    planted = correlate_mass_and_score(records_with(masses, scores)).within_rounds
     correlation = np.corrcoef((masses - fall).ravel(), scores.ravel())[0, 1]
     assert planted.r == pytest.approx(correlation, abs=0.03)
     assert 0 < planted.low < planted.r < planted.high
@@ -117,14 +117,16 @@ def test_a_planted_correlation_is_found_where_it_was_planted():
 
 def test_two_dialogs_have_no_correlation_between_them():
     masses, scores = np.array([[0.5, 0.3], [0.4, 0.1]]), np.array([[1.0, 0.5], [0.5, 0.0]])
-    between = behaviour(records_with(masses, scores)).between_dialogs
+    between = correlate_mass_and_score(records_with(masses, scores)).between_dialogs
     assert between.r is None and "fewer than 3" in between.why
 
 
 def test_resamples_in_which_nothing_varies_have_no_correlation():
     scores = np.full((4, 3), 0.1)  # whose squares are not exact
     scores[0, 1] = 0.0  # three of ten resamples lack this dialog
-    found = behaviour(records_with(np.linspace(0.1, 0.3, 12).reshape(4, 3), scores)).all
+    found = correlate_mass_and_score(
+        records_with(np.linspace(0.1, 0.3, 12).reshape(4, 3), scores)
+    ).all
     assert -1 <= found.low <= found.r <= found.high <= 1
 
 

@@ -2,7 +2,7 @@
 
 Nothing here draws or loads a model; `holdfast.report` makes the figures and pages.
 
-All of it
+Used by all commands
   statistics.py        means, their intervals, paired differences; resampling.py: the bootstrap
   verdicts.py          the single rule for what may be said of a number
   sequential.py        verdicts that may be read after every conversation

@@ -1,12 +1,15 @@
-"""The accuracies of a drift run: the shares of replies, and of instructions, that are followed."""
+"""The accuracies of a drift run: how many replies, and how many instructions, are followed."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series
+from holdfast.analysis.statistics import MatrixEntry
 from holdfast.analysis.unscored import without_score
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Conversation
+
+AccuracyLevel = Literal["prompt", "instruction"]
 
 
 class _Reply(NamedTuple):
@@ -16,41 +19,45 @@ class _Reply(NamedTuple):
     follows: list[bool]  # by rule
 
 
-def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
-    """The accuracies by round at two levels: "prompt", the share of replies that follow every
-    instruction of their prompt, and "instruction", the share of all instructions that are followed
-    (its interval is over conversations too, and it has no standard deviation). None if a prompt's
-    rules are scored on separate replies, or no prompt has several.
+def accuracy_of(series: Series) -> dict[AccuracyLevel, list[statistics.Estimate]] | None:
+    """Returns the accuracy of each round at two levels.
+
+    "prompt" is the share of replies that follow every instruction of their prompt. "instruction" is
+    the share of all instructions that are followed; its interval is over conversations too, and it
+    has no standard deviation.
+
+    Returns None if no prompt has several rules, or if its rules are scored on separate replies.
     """
     stability = [probe for record in series.records for probe in record.stability_probes]
     if not any(probe.reply_of for probe in stability):
         return None
-    # of each reply, its conversation, its round from 0, and the number
-    complete: list[tuple[int, int, float]] = []
-    followed: list[tuple[int, int, float]] = []
-    given: list[tuple[int, int, float]] = []
+    # one entry for each reply, in a matrix of [conversation, round]
+    follows_all: list[MatrixEntry] = []
+    num_followed: list[MatrixEntry] = []
+    num_instructions: list[MatrixEntry] = []
     for row, record in enumerate(series.records):
         replies = _replies(record)
         if replies is None:
             return None
         for reply in replies:
             column = reply.round - 1
-            complete.append((row, column, float(all(reply.follows))))
-            followed.append((row, column, float(sum(reply.follows))))
-            given.append((row, column, float(len(reply.follows))))
+            follows_all.append(MatrixEntry(row, column, float(all(reply.follows))))
+            num_followed.append(MatrixEntry(row, column, float(sum(reply.follows))))
+            num_instructions.append(MatrixEntry(row, column, float(len(reply.follows))))
     shape = len(series.records), series.rounds
     return {
         "prompt": statistics.estimate_columns(
-            statistics.cell_means(complete, shape), statistics.SCORES
+            statistics.cell_means(follows_all, shape), statistics.SCORES
         ),
         "instruction": statistics.share(
-            statistics.cell_means(followed, shape), statistics.cell_means(given, shape)
+            statistics.cell_means(num_followed, shape),
+            statistics.cell_means(num_instructions, shape),
         ),
     }
 
 
 def _replies(record: Conversation) -> list[_Reply] | None:
-    """The replies whose rules all have a score; None if a rule has a reply of its own."""
+    """Returns the replies on which every rule has a score; None if rules have separate replies."""
     probes = record.stability_probes
     unscored = [probe for probe in without_score(record) if probe.kind == "stability"]
     rules = {probe.rule for probe in (*probes, *unscored)}

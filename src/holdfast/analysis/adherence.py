@@ -8,12 +8,12 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from holdfast.analysis import sequential, statistics
-from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED, CheckVerdict
 from holdfast.analysis.verdicts import too_few, verdict_on
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Run
@@ -37,7 +37,12 @@ class RuleScores:
     scores: np.ndarray
 
     def cells(self, bins: Sequence[int], values: np.ndarray) -> np.ndarray:
-        """The mean score of each dialog in each bin, [dialog, bin]; NaN where it has none."""
+        """Returns the mean score of each dialog in each bin, [dialog, bin]; NaN where it has none.
+
+        Args:
+            bins: where each bin starts.
+            values: what is binned, [entry]: `positions` or `tokens`.
+        """
         rows, row = np.unique(self.dialogs, return_inverse=True)
         column = np.searchsorted(np.asarray(bins), values, side="right") - 1
         return statistics.means_by_cell(row, column, self.scores, (len(rows), len(bins)))
@@ -67,7 +72,8 @@ class Survival:
     low: tuple[float, ...]  # [turn], the 95% interval up to `high`, on the log(-log) scale
     high: tuple[float, ...]
     broken: int  # dialogs that break the rule
-    # the first turn after which at most half are unbroken; None if that is never reached
+    # the first turn after which the rule is unbroken in at most half of the dialogs; None if it
+    # stays unbroken in more than half
     median: int | None
     estimated: bool = False  # whether some dialogs ended unbroken before the median
 
@@ -77,19 +83,22 @@ class Adherence:
     """How well a rule is kept.
 
     Args:
-        applied, turns: the number of scores, and of all turns under the rule's prompts. A rule
-            with no score, as the turns it applies to were cut, is undecided.
+        applied: the number of scores. A rule without any, because the turns it applies to were cut
+            off, is undecided.
+        turns: the number of turns under the rule's prompts, whether or not it applied.
         overall: the mean over dialogs, each counted as the mean of its turns.
         bounds: bounds of the true mean, at the check's error.
-        by_turn, by_tokens: per bin of TURN_BINS or TOKEN_BINS in which dialogs have a turn, over
-            these.
+        by_turn: the means in the bins of TURN_BINS; bins without a turn are left out.
+        by_tokens: the means in the bins of TOKEN_BINS; bins without a turn are left out.
         change: from the first to the last turn the rule applied to, over dialogs with at least two.
         broken: the turns that broke the rule, worst first.
-        bar: the mean that the rule must reach; None for none.
-        earlier: the comparison with earlier logs; None without any.
-        uncompared: why there is none although there are earlier logs; "" if there is.
-        for_probes: whether the rule is made for the answers to probes and has no `when`, so that
-            its scores in a log show nothing; it is undecided.
+        bar: the mean that the rule must reach; None if there is no bar.
+        earlier: the comparison with earlier logs; None if there are none, or if they cannot be
+            compared.
+        uncompared: why the rule cannot be compared with the earlier logs; "" if it can, or if there
+            are none.
+        for_probes: whether the rule is made for the answers to probes and has no `when`. Its scores
+            in a log then show nothing, and it is undecided.
     """
 
     rule: str
@@ -113,8 +122,8 @@ class Adherence:
         return self.applied > 0
 
     @property
-    def verdict(self) -> str:
-        """Pass, fail or undecided; "" without a bar or earlier logs."""
+    def verdict(self) -> CheckVerdict | Literal[""]:
+        """Pass, fail or undecided; "" if there are neither a bar nor earlier logs."""
         if self.bar is None and self.earlier is None and not self.uncompared:
             return ""
         if self.for_probes:
@@ -123,7 +132,7 @@ class Adherence:
             return FAIL
         if self.bar is not None:
             return sequential.verdict_at(self.bar, *self.bounds)
-        # a rule that is not compared must not read as a pass
+        # a rule that could not be compared must not be reported as a pass
         return UNDECIDED if self.earlier is None or too_few(self.earlier.difference) else PASS
 
 
@@ -132,64 +141,70 @@ def adherence(
     min_adherence: float | None = None,
     error: float = 0.05,
     before: Run | None = None,
+    *,
     by_category: bool = False,
 ) -> list[Adherence]:
     """Measures how well each rule is kept.
 
     Args:
         min_adherence: the mean that a rule must reach; None sets no bar.
-        error: upper bound on the probability of any false alarm, and of any pass of a bar that is
-            not reached, over all rules together. A fall since `before` may still go unnoticed.
+        error: upper bound on the probability that any rule gets a false alarm, or passes a bar that
+            it does not reach. A fall since `before` may still go unnoticed.
         before: earlier logs to compare with.
         by_category: measure each category of prompts instead of each rule.
 
     Returns:
-        One row per rule that was judged on a turn. With a bar or earlier logs, also one per rule
-        that was judged on none, as the turns it applies to were cut: it must not read as a pass.
+        One row per rule that was judged on a turn. With a bar or earlier logs there is also one for
+        each rule that could not be judged, because the turns it applies to were cut off: leaving it
+        out would look like a pass.
     """
-    rules = read_scores(run, by_category)
-    # a rule may fail its bar, and its comparison too
+    rules = read_scores(run, by_category=by_category)
+    # with both a bar and earlier logs, each rule takes two tests
     tests = 1 if min_adherence is None or before is None else 2
     for_probes = set() if by_category else set(run.manifest.probe_rules)
     share = error / max(1, sum(scores.rule not in for_probes for scores in rules)) / tests
     if min_adherence is not None or before is not None:
-        rules += _unjudged(run, {scores.rule for scores in rules}, by_category)
+        judged = {scores.rule for scores in rules}
+        rules += _unjudged(run, judged, by_category=by_category)
     order = {name: number for number, name in enumerate(run.manifest.rules)}
     rules.sort(key=lambda scores: order.get(scores.rule, 0))
     past: dict[str, RuleScores] = {}
     if before is not None:
-        past = {scores.rule: scores for scores in read_scores(before, by_category)}
+        past_scores = read_scores(before, by_category=by_category)
+        past = {scores.rule: scores for scores in past_scores}
     rows = []
     for scores in rules:
-        why = "" if before is None else _why_uncompared(scores, past, run, before)
-        row = _measured(scores, share)
-        if before is not None and not why:
-            earlier = _difference(scores.by_dialog, past[scores.rule].by_dialog, share)
-            row = replace(row, earlier=earlier)
-        is_for_probes = scores.rule in for_probes
-        rows.append(replace(row, bar=min_adherence, uncompared=why, for_probes=is_for_probes))
+        row = _measure(scores, share)
+        row = replace(row, bar=min_adherence, for_probes=scores.rule in for_probes)
+        if before is not None:
+            why = _why_uncompared(scores, past, run, before)
+            if not why:
+                earlier = _difference(scores.by_dialog, past[scores.rule].by_dialog, share)
+                row = replace(row, earlier=earlier)
+            row = replace(row, uncompared=why)
+        rows.append(row)
     return rows
 
 
 def _why_uncompared(
     scores: RuleScores, earlier: Mapping[str, RuleScores], now: Run, before: Run
 ) -> str:
-    """Why a rule cannot be compared with earlier logs; "" if it can."""
+    """Says why a rule cannot be compared with earlier logs; "" if it can."""
     if not len(scores.scores):
         return "it was judged on no turn of these logs"
     if scores.rule not in earlier:
         return "the earlier logs have no scores of it"
-    measure = now.manifest.rules.get(scores.rule)  # folders of 0.2 do not say
+    measure = now.manifest.rules.get(scores.rule)  # None in folders of version 0.2
     if before.manifest.rules.get(scores.rule, measure) != measure:
         return "it had another measure or `when` in the earlier logs"
     return ""
 
 
-def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
-    """The scores of each rule of a run, or of each category of prompts."""
+def read_scores(run: Run, *, by_category: bool = False) -> list[RuleScores]:
+    """Returns the scores of each rule of a run, or of each category of prompts."""
     columns = run.log_scores
-    labels = [label_of(rule, by_category) for rule in columns.rules]
-    turns = Counter[str]()  # those of a category count once for each of its rules
+    labels = [label_of(rule, by_category=by_category) for rule in columns.rules]
+    turns = Counter[str]()  # a category counts its turns once for each of its rules
     for label, rule in zip(labels, columns.rules, strict=True):
         turns[label] += columns.turns[rule.prompt, rule.category]
     names = list(dict.fromkeys(labels))
@@ -211,31 +226,41 @@ def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
     return scores
 
 
-def _unjudged(run: Run, judged: Collection[str], by_category: bool) -> list[RuleScores]:
-    """The rules that could not be judged on any turn: wherever they apply, the reply was cut, or
-    the log does not show enough.
+def _unjudged(run: Run, judged: Collection[str], *, by_category: bool) -> list[RuleScores]:
+    """Returns the rules that could not be judged on any turn, as empty `RuleScores`: wherever they
+    apply, the reply was cut off or the log does not show enough.
     """
     turns = run.log_scores.turns
     prompts: dict[str, set[tuple[str, str | None]]] = {}  # by rule; a category has several
     for rule, _ in run.log_scores.unscored:
-        prompts.setdefault(label_of(rule, by_category), set()).add((rule.prompt, rule.category))
-    none = np.empty(0)
+        label = label_of(rule, by_category=by_category)
+        prompts.setdefault(label, set()).add((rule.prompt, rule.category))
+    empty = np.empty(0)
     return [
-        RuleScores(rule, sum(turns[prompt] for prompt in ids), none, none, none, none)
-        for rule, ids in prompts.items()
-        if rule not in judged
+        RuleScores(
+            rule=label,
+            turns=sum(turns[prompt] for prompt in ids),
+            dialogs=empty,
+            positions=empty,
+            tokens=empty,
+            scores=empty,
+        )
+        for label, ids in prompts.items()
+        if label not in judged
     ]
 
 
-def label_of(rule: ScoredRule, by_category: bool = False) -> str:
-    """A rule's `Adherence.rule`: PROMPT/RULE, PROMPT if the rule has no id, or the category."""
+def label_of(rule: ScoredRule, *, by_category: bool = False) -> str:
+    """Returns the name of a rule in `Adherence.rule`: its category if `by_category`; otherwise
+    PROMPT/RULE, or only PROMPT if the rule has no id.
+    """
     if by_category:
         return str(rule.category)
     return f"{rule.prompt}/{rule.rule}" if rule.rule else rule.prompt
 
 
-def _measured(scores: RuleScores, error: float) -> Adherence:
-    """How well a rule is kept; `error` is that of its bounds."""
+def _measure(scores: RuleScores, error: float) -> Adherence:
+    """Measures how well a rule is kept; `error` is the probability that its bounds are wrong."""
     means = scores.by_dialog
     # the bets require an order of dialogs that is unrelated to their scores
     bounds = sequential.bounds(np.random.default_rng(0).permutation(means), error)
@@ -260,7 +285,9 @@ def _measured(scores: RuleScores, error: float) -> Adherence:
 
 
 def estimates_from(bins: Sequence[int], cells: np.ndarray) -> tuple[EstimateFrom, ...]:
-    """The estimate of each bin that has a score, from the mean scores, [dialog, bin]."""
+    """Estimates the mean of each bin from the dialogs' mean scores, [dialog, bin]; bins without a
+    score are left out.
+    """
     estimates = statistics.estimate_columns(cells, statistics.SCORES)
     return tuple(
         EstimateFrom(**vars(item), start=start)
@@ -270,16 +297,18 @@ def estimates_from(bins: Sequence[int], cells: np.ndarray) -> tuple[EstimateFrom
 
 
 def _change(scores: RuleScores) -> statistics.Estimate:
-    """The change from a dialog's first score to its last."""
+    """Estimates the change from a dialog's first score to its last."""
     _, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
-    several = counts > 1  # the scores of a dialog follow each other
-    last = first + counts - 1
+    several = counts > 1
+    last = first + counts - 1  # the scores of a dialog are consecutive
     changes = scores.scores[last[several]] - scores.scores[first[several]]
     return statistics.estimate(changes, statistics.DIFFERENCES)
 
 
 def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlierLogs:
-    """Two sets of dialogs compared, by their means; either direction is wrong with `error`."""
+    """Compares the mean scores of two sets of dialogs, each [dialog]; `error` is the probability
+    that `certain` is wrong.
+    """
     difference = statistics.unpaired_difference(now, before, error=min(error, statistics.ERROR))
     return AgainstEarlierLogs(
         before=statistics.estimate(before, statistics.SCORES),
@@ -289,10 +318,10 @@ def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEar
 
 
 def _survival(scores: RuleScores) -> Survival:
-    """The Kaplan-Meier curve of the first turn that breaks the rule."""
+    """Estimates the Kaplan-Meier curve of the first turn that breaks the rule."""
     broken = scores.scores < FOLLOWED
     dialogs, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
-    last = first + counts - 1  # the scores of a dialog follow each other
+    last = first + counts - 1  # the scores of a dialog are consecutive
     breaking, first_break = np.unique(scores.dialogs[broken], return_index=True)
     broken_at = scores.positions[broken][first_break].astype(int)
     ended_at = scores.positions[last[~np.isin(dialogs, breaking)]].astype(int)
@@ -301,7 +330,7 @@ def _survival(scores: RuleScores) -> Survival:
     from scipy.stats import CensoredData, ecdf
 
     curve = ecdf(CensoredData(uncensored=broken_at, right=ended_at)).sf
-    with warnings.catch_warnings():  # there is no interval once no dialog is left
+    with warnings.catch_warnings():  # scipy warns where no dialog is left, so no interval exists
         warnings.simplefilter("ignore", RuntimeWarning)
         interval = curve.confidence_interval(method="log-log")
     events = np.isin(curve.quantiles, broken_at)
@@ -310,7 +339,7 @@ def _survival(scores: RuleScores) -> Survival:
     half = np.flatnonzero(shares <= 0.5)
     low = interval.low.probabilities[events]
     high = interval.high.probabilities[events]
-    undefined = np.isnan(high)  # once no dialog is left; the last bound still holds
+    undefined = np.isnan(high)  # where no dialog is left; the last bound still holds there
     high[undefined] = high[~undefined][-1] if not undefined.all() else 1.0
     median = int(numbers[half[0]]) if len(half) else None
     return Survival(

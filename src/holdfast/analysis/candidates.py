@@ -11,14 +11,14 @@ import numpy as np
 
 from holdfast.analysis.broken_replies import broken_share
 from holdfast.analysis.resampling import Limits
-from holdfast.analysis.series import NO_FIX, read_series
+from holdfast.analysis.series import NO_FIX, Series, read_series
 from holdfast.analysis.statistics import NOTHING, Estimate, estimate, paired_difference, row_means
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, too_few, within
 from holdfast.errors import RecordsError
 from holdfast.records import CapabilityConversation, Run, read_run
 from holdfast.records.identity import CalibrationIdentity
 
-LETTERS = "ABCD"  # label the choices of a question that is answered in writing
+LETTERS = "ABCD"  # labels of the choices of a question that is answered in writing
 MAX_ADDED_BROKEN = 5  # percentage points of additional broken replies that a method may cause
 FOLDERS = ("stability", "capability")  # the two runs of a calibration
 
@@ -29,21 +29,22 @@ class Candidate:
 
     method: str  # its spec string; "none" for the unmodified model
     sweep: int | None  # the number of the sweep it belongs to; None for "none"
-    value: str  # the parameter's value, as written
+    value: str  # the parameter's value, as written; "" for "none"
     by_round: np.ndarray  # stability, [conversation, round]
     stability: np.ndarray  # its mean over rounds
     capability: np.ndarray  # 100 times the share answered right, or a text's log-prob per token
-    tokens: int  # forwarded to measure capability
+    tokens: int  # tokens that were forwarded to measure capability
     broken: np.ndarray | None = None  # share of the agent's replies that are broken
-    nats: np.ndarray | None = None  # per token of the last reply, under the unmodified model
+    # minus the log-probability per token of the last reply, under the unmodified model
+    nats: np.ndarray | None = None
 
     def mean_stability(self, keep: np.ndarray | slice = slice(None)) -> float:
-        """The mean over the given conversations, by default all."""
+        """Returns the mean over the conversations to keep, by default all."""
         return float(np.nanmean(self.stability[keep]))
 
     @property
     def perplexity(self) -> float | None:
-        """The perplexity of its replies under the unmodified model; None if not scored."""
+        """The perplexity of its replies under the unmodified model; None if it was not measured."""
         if self.nats is None or np.isnan(self.nats).all():
             return None
         return float(np.exp(np.nanmean(self.nats)))
@@ -55,15 +56,16 @@ class Calibration:
 
     candidates: tuple[Candidate, ...]  # "none" first
     names: tuple[tuple[str, str], ...]  # the sweeps' names, each with its parameter
-    report: np.ndarray  # [conversation], True in the half to report on, False in that to choose on
+    # [conversation], True in the half that is reported on, False in the half to choose on
+    report: np.ndarray
     about: CalibrationIdentity  # the identity of the run
-    questions: int = 0  # the number asked under every setting
+    questions: int = 0  # how many are asked under every setting
     chance: float | None = None  # points scored by guessing; None for a text
 
     @property
     def at_chance(self) -> bool:
-        """Whether the score without a method is not certainly above chance, in enough
-        conversations to say so.
+        """Whether the model without a method scores no better than chance, as far as enough
+        conversations show; False if there are too few of them.
         """
         if self.chance is None:
             return False
@@ -84,17 +86,19 @@ class Calibration:
         ]
 
     def gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
-        """Stability gained over "none", paired by conversation."""
+        """Estimates the stability gained over "none", paired by conversation."""
         return paired_difference(candidate.stability[keep], self.none.stability[keep])
 
     def drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
-        """Points of capability lost against "none", paired by conversation (same questions)."""
+        """Estimates the points of capability lost against "none", on the same questions."""
         return paired_difference(
             self.none.capability[keep], candidate.capability[keep], self.drop_limits
         )
 
     def breaks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
-        """Percentage points of broken replies beyond those of "none", paired by conversation."""
+        """Estimates the percentage points of broken replies beyond those of "none", paired by
+        conversation.
+        """
         if candidate.broken is None or self.none.broken is None:
             return NOTHING
         return paired_difference(
@@ -103,18 +107,18 @@ class Calibration:
 
     def breaks_replies(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> bool:
         """Whether broken replies clearly increase by more than `MAX_ADDED_BROKEN` points."""
-        more = self.breaks(candidate, keep)
-        return within(more, -math.inf, MAX_ADDED_BROKEN) == CONTRADICTED
+        increase = self.breaks(candidate, keep)
+        return within(increase, -math.inf, MAX_ADDED_BROKEN) == CONTRADICTED
 
     def mean_drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
-        """The mean points lost, 0 for "none"; NaN if nothing was asked."""
+        """Returns the mean points lost, 0 for "none"; NaN if nothing was asked."""
         if candidate is self.none:
             return 0.0
         mean = self.drop(candidate, keep).mean
         return math.nan if mean is None else mean
 
     def closest(self, sweep: Sequence[Candidate], budget: float) -> Candidate:
-        """The candidate of a sweep whose mean points lost are closest to a budget."""
+        """Returns the candidate of a sweep whose mean points lost are closest to a budget."""
         return min(sweep, key=lambda candidate: abs(self.mean_drop(candidate) - budget))
 
     @property
@@ -128,62 +132,60 @@ class Calibration:
 
     @property
     def drop_limits(self) -> Limits | None:
-        """The most points that another conversation may lose or win: those of one question, because
-        each question is asked in a separate fork, so one conversation does not lose them all while
-        the others lose hardly any. None for a text, whose loss has no limit.
+        """The limits of what another conversation may lose or win: the points of one question.
+
+        Each question is asked in a separate fork, so no conversation loses all of its questions
+        while the others lose hardly any. None for a text, whose loss has no limit.
         """
         if self.about.is_text:
             return None
-        of_a_question = 100.0 * len(self.none.capability) / max(self.questions, 1)
-        most = min(of_a_question, 100.0)
-        return -most, most
+        points_per_question = 100.0 * len(self.none.capability) / max(self.questions, 1)
+        limit = min(points_per_question, 100.0)
+        return -limit, limit
+
+
+class _Setting(NamedTuple):
+    """A method at one strength; the fields are those of `Candidate`."""
+
+    method: str
+    sweep: int | None
+    value: str
 
 
 def half_of(number: int, pairs: int) -> int:
-    """A conversation's half, alternating among a pair's draws: 0 to choose on, 1 to report on."""
+    """Returns the half of a conversation: 0 to choose on, 1 to report on. The draws of a pair
+    alternate between the halves.
+    """
     return (number % pairs + number // pairs) % 2
 
 
 def read_calibration(folder: Path | str) -> Calibration:
-    """The calibration whose two runs are in a folder.
+    """Reads the calibration whose two runs are in a folder.
 
     Raises:
-        RecordsError: it is not finished, or no reply under a method can be scored in one half.
+        RecordsError: the calibration is not finished, or one half of its conversations has no reply
+            that can be scored under some method.
     """
     stability, capability = (read_run(Path(folder) / name) for name in FOLDERS)
     about = capability.identity_as(CalibrationIdentity)
     count = about.settings.conversations or 0
     series = {item.method: item for item in read_series(stability)}
-    answered: dict[str, dict[int, CapabilityConversation]] = {}
+    answers: dict[str, dict[int, CapabilityConversation]] = {}
     for record in capability.capability_conversations:
-        answered.setdefault(record.method, {})[record.conversation] = record
+        answers.setdefault(record.method, {})[record.conversation] = record
     failed = Counter(failure.method for failure in capability.failures)
-    # the questions put under each method, answered or not; none if no question was answered
-    questions = {method: len(records) + failed[method] for method, records in answered.items()}
-    wanted = max(1, min(count, questions.get(NO_FIX, 0)))
     settings = _settings(about)
-    for method in (setting.method for setting in settings):
-        item = series.get(method)
-        if item is None or len(item.records) < count or questions.get(method, 0) < wanted:
-            raise RecordsError(
-                f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
-                " repeat its command to continue."
-            )
-    candidates = [
-        Candidate(
-            method=method,
-            sweep=sweep,
-            value=value,
-            by_round=series[method].stability,
-            stability=row_means(series[method].stability),
-            capability=_by_conversation(answered[method], count, _points),
-            tokens=sum(record.tokens.forwarded for record in answered[method].values()),
-            broken=np.array([broken_share(record) for record in series[method].records]),
-            nats=_by_conversation(answered[method], count, _nats),
+    unfinished = _first_unfinished(settings, count, series, answers, failed)
+    if unfinished is not None:
+        raise RecordsError(
+            f"The calibration in {folder} is not finished ({unfinished} is missing or incomplete);"
+            " repeat its command to continue."
         )
-        for method, sweep, value in settings
+    candidates = [
+        _candidate(setting, series[setting.method], answers[setting.method], count)
+        for setting in settings
     ]
-    pairs = len({(r.agent.id, r.user.id) for r in stability.conversations})
+    pairs = len({(record.agent.id, record.user.id) for record in stability.conversations})
     report = np.array([half_of(number, pairs) == 1 for number in range(count)])
     _require_scores(candidates, report)
     return Calibration(
@@ -191,25 +193,69 @@ def read_calibration(folder: Path | str) -> Calibration:
         names=tuple((sweep.name, sweep.parameter) for sweep in about.sweeps),
         report=report,
         about=about,
-        questions=sum(len(record.probes) for record in answered[NO_FIX].values()),
+        questions=sum(len(record.probes) for record in answers[NO_FIX].values()),
         chance=None if about.is_text else _chance(capability),
     )
 
 
+def _first_unfinished(
+    settings: Sequence[_Setting],
+    count: int,
+    series: Mapping[str, Series],
+    answers: Mapping[str, Mapping[int, CapabilityConversation]],
+    failed: Counter[str],
+) -> str | None:
+    """Returns the first method that lacks conversations or questions; None if all are finished.
+
+    Args:
+        count: how many conversations each method has if it is finished.
+        answers: the conversations whose questions were answered, by method.
+        failed: how many conversations have a failed question, by method.
+    """
+    # a failed question counts as asked, but a method without any answer is missing
+    num_asked = {method: len(records) + failed[method] for method, records in answers.items()}
+    num_expected = max(1, min(count, num_asked.get(NO_FIX, 0)))
+    for setting in settings:
+        item = series.get(setting.method)
+        if item is None or len(item.records) < count:
+            return setting.method
+        if num_asked.get(setting.method, 0) < num_expected:
+            return setting.method
+    return None
+
+
+def _candidate(
+    setting: _Setting, series: Series, answers: Mapping[int, CapabilityConversation], count: int
+) -> Candidate:
+    return Candidate(
+        method=setting.method,
+        sweep=setting.sweep,
+        value=setting.value,
+        by_round=series.stability,
+        stability=row_means(series.stability),
+        capability=_by_conversation(answers, count, _points),
+        tokens=sum(record.tokens.forwarded for record in answers.values()),
+        broken=np.array([broken_share(record) for record in series.records]),
+        nats=_by_conversation(answers, count, _nats),
+    )
+
+
 def _require_scores(candidates: Sequence[Candidate], report: np.ndarray) -> None:
-    """Refuses to compare methods if the replies with one of them say nothing about the prompts."""
+    """Refuses a calibration in which some method has no score in one of the halves."""
     for candidate in candidates:
-        measured = ~np.isnan(candidate.stability)
-        if not all((measured & half).any() for half in (report, ~report) if half.any()):
+        has_score = ~np.isnan(candidate.stability)
+        if not all((has_score & half).any() for half in (report, ~report) if half.any()):
             raise RecordsError(
                 f"No reply with the method {candidate.method} can be scored in one half of the"
-                " conversations, so there is nothing to choose by: they are empty, or cut where a"
-                " rule needs the end; raise --max-new-tokens, or give more --draws."
+                " conversations, so there is nothing to choose by: the replies are empty, or cut"
+                " off where a rule needs their end; raise --max-new-tokens, or give more --draws."
             )
 
 
 def _chance(capability_run: Run) -> float:
-    """The points scored by guessing; questions without log-probabilities have four choices."""
+    """Returns the points scored by guessing. A question without log-probabilities is answered in
+    writing, and has four choices.
+    """
     choices = [
         len(probe.log_probabilities or LETTERS)
         for record in capability_run.capability_conversations
@@ -218,16 +264,8 @@ def _chance(capability_run: Run) -> float:
     return round(100 * float(np.mean([1 / count for count in choices])), 6) if choices else 0.0
 
 
-class _Setting(NamedTuple):
-    """A method at one strength, as `Candidate` has it."""
-
-    method: str
-    sweep: int | None
-    value: str
-
-
 def _settings(about: CalibrationIdentity) -> list[_Setting]:
-    """Every setting, "none" first; a method in two sweeps belongs to the later."""
+    """Returns every setting, "none" first; a method in two sweeps belongs to the later one."""
     settings = {NO_FIX: _Setting(NO_FIX, None, "")}
     for number, sweep in enumerate(about.sweeps):
         for method, value in zip(sweep.methods, sweep.values, strict=True):
@@ -240,15 +278,18 @@ def _by_conversation(
     count: int,
     read: Callable[[CapabilityConversation], float],
 ) -> np.ndarray:
-    """One number per record, [conversation]; NaN where there is no record."""
-    return np.array([read(records[at]) if at in records else np.nan for at in range(count)])
+    """Reads one number from each record, [conversation]; NaN where there is no record."""
+    return np.array(
+        [read(records[number]) if number in records else np.nan for number in range(count)]
+    )
 
 
 def _points(record: CapabilityConversation) -> float:
+    """Returns 100 times the mean score of a conversation's questions."""
     return 100 * float(np.mean([probe.score for probe in record.probes]))
 
 
 def _nats(record: CapabilityConversation) -> float:
-    """Minus the log-probability per token of the scored reply; NaN if there is none."""
+    """Returns minus the log-probability per token of the last reply; NaN if it was not scored."""
     reply = record.last_reply
     return -reply.log_probability / reply.tokens if reply else np.nan

@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.statistics import cell_means
+from holdfast.analysis.statistics import MatrixEntry, cell_means
 from holdfast.analysis.unscored import without_score
 from holdfast.records import Conversation, ProbePlace
 
-# why there is no score: the server failed, or it or its filter withheld the reply
+# The reasons for a missing score that are the server's fault: it failed, or withheld the reply.
 _OUTAGES = ("failure", "filter", "empty", "refusal")
 
 
 class RuleRound(NamedTuple):
-    """A rule (None if it is the prompt's only one) in a round: a cell."""
+    """A cell: a rule, or None if it is the prompt's only one, in a round."""
 
     rule: str | None
     round: int
@@ -28,7 +28,8 @@ class CellScores:
     Attributes:
         cells: every rule in every round, by round.
         values: [conversation, cell], NaN where no probe has a score.
-        lost: [conversation, cell] bool, where there is none because the server gave no reply.
+        lost: [conversation, cell] bool, True where the score is missing because the server gave no
+            reply.
     """
 
     cells: tuple[RuleRound, ...]
@@ -37,8 +38,8 @@ class CellScores:
 
     @property
     def at_best(self) -> np.ndarray:
-        """The values, with the best score, 1, for each reply that was lost. A verdict against a
-        prompt uses these, so that an outage cannot make a prompt fail.
+        """The values with the best score, 1, in place of each reply that was lost. Verdicts that
+        let a prompt fail use these, so that an outage cannot cause a failure.
         """
         return np.where(self.lost, 1.0, self.values)
 
@@ -48,36 +49,39 @@ class CellScores:
         return tuple(dict.fromkeys(cell.rule for cell in self.cells))
 
     def of_rule(self, rule: str | None) -> "CellScores":
-        """The scores of one rule."""
+        """Returns the scores of one rule."""
         columns = [column for column, cell in enumerate(self.cells) if cell.rule == rule]
         cells = tuple(self.cells[column] for column in columns)
         return CellScores(cells, self.values[:, columns], self.lost[:, columns])
 
 
 def cell_scores(records: Sequence[Conversation], rounds: int) -> CellScores:
-    """The scores of a prompt's conversations in its first rounds."""
+    """Collects the scores of a prompt's conversations in their first `rounds` rounds."""
     probes = [
         (row, probe)
         for row, record in enumerate(records)
         for probe in record.stability_probes
         if probe.round <= rounds
     ]
-    # a rule without any score is still one that the prompt has to keep
+    # a rule that has no score at all still counts as a rule of the prompt
     all_probes: list[ProbePlace] = [probe for _, probe in probes]
     all_probes += [probe for record in records for probe in without_score(record)]
     rules = dict.fromkeys(probe.rule for probe in all_probes if probe.kind == "stability")
     cells = [RuleRound(rule, number) for number in range(1, rounds + 1) for rule in rules or [None]]
     columns = {cell: column for column, cell in enumerate(cells)}
-    scores = (
-        (row, columns[RuleRound(probe.rule, probe.round)], probe.score) for row, probe in probes
-    )
+    scores = [
+        MatrixEntry(row, columns[RuleRound(probe.rule, probe.round)], probe.score)
+        for row, probe in probes
+    ]
     values = cell_means(scores, (len(records), len(cells)))
     lost = np.array([[_is_lost(record, cell) for cell in cells] for record in records], dtype=bool)
     return CellScores(tuple(cells), values, lost.reshape(values.shape) & np.isnan(values))
 
 
 def _is_lost(record: Conversation, cell: RuleRound) -> bool:
-    """Whether the server gave no reply to a rule's probe, or had ended the dialog before it."""
+    """Whether the server gave no reply to the cell's probe, or failed and so ended the dialog
+    before it.
+    """
     if (
         record.ended is not None
         and record.ended.why in _OUTAGES

@@ -1,8 +1,8 @@
-"""A check as JSON: `check.json`, its terms, from which page and summary derive the verdicts again;
-and its part of `summary.json`.
+"""Writes and reads `check.json`, and makes a check's part of `summary.json`.
 
-The records do not contain the terms: the same conversations may be checked with another bar or
-error, and the earlier run that they were compared with may be gone.
+`check.json` has the terms of a check, from which page and summary derive its verdicts again. The
+records do not contain them: the same conversations may be checked with another bar or error, and
+the earlier run that they were compared with may be gone.
 """
 
 import json
@@ -40,7 +40,7 @@ class Check:
 
 
 class StoredCheck(RecordModel):
-    """A check as `check.json` has it: its terms, and the comparisons with an earlier run."""
+    """The content of `check.json`: a check's terms, and its comparisons with an earlier run."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
@@ -50,8 +50,8 @@ class StoredCheck(RecordModel):
     min_stability: float | None
     error: float
     budget: Number
-    all_rules: bool = False  # files of 0.2 do not have it
-    smoke: bool = False  # nor do files of 0.3 have this
+    all_rules: bool = False  # missing in files of version 0.2
+    smoke: bool = False  # missing in files of version 0.3
     prompts: List[str]
     comparisons: dict[str, PromptComparison] = Field(alias="falls")  # by prompt
 
@@ -78,10 +78,10 @@ def write_check(
 
 
 def read_check(run: Run) -> Check | None:
-    """The check of a run; None for a run of another command.
+    """Reads the check of a run, and derives its verdicts again; None if the run is not a check.
 
     Raises:
-        RecordsError: its file is damaged, or of a version that this one does not read.
+        RecordsError: `check.json` is damaged, or of a version that this one does not read.
     """
     path = run.folder / FILE
     if not path.is_file():
@@ -103,15 +103,15 @@ def _unreadable(path: Path, why: str) -> RecordsError:
 
 
 def summary_of_check(check: Check) -> CheckSummary:
-    """A check as in `summary.json`: its terms, and the verdict on every prompt and rule."""
+    """Returns a check's part of `summary.json`: its terms, and every verdict."""
     return CheckSummary(
         method=check.method,
         **asdict(check.terms),
-        prompts=tuple(map(_prompt, check.prompts)),
+        prompts=tuple(map(_summarise_prompt, check.prompts)),
     )
 
 
-def _prompt(checked: PromptCheck) -> CheckedPrompt:
+def _summarise_prompt(checked: PromptCheck) -> CheckedPrompt:
     return CheckedPrompt(
         id=checked.id,
         verdict=checked.verdict,

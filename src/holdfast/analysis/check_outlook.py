@@ -7,11 +7,13 @@ from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import PromptCheck
 from holdfast.analysis.sequential import UNDECIDED, conversations_needed
 
-MAX_CONVERSATIONS_FORECAST = 2000  # conversations; nobody waits longer for a verdict
+MAX_CONVERSATIONS_FORECAST = 2000  # larger needs are not reported: nobody waits that long
 
 
 def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
-    """Conversations per prompt that would decide if scores continued as so far; None: too many."""
+    """Returns how many conversations per prompt would settle the check if scores stay as they are;
+    None if nothing is undecided, if there is no bar, or if it would take too many.
+    """
     bar = terms.min_stability
     needed = 0
     for checked in checks:
@@ -29,7 +31,9 @@ def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
 
 
 def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
-    """The mean closest to the bar among undecided rounds and rules; None if there are none."""
+    """Returns the mean closest to the bar among the cells of the prompts, or of their undecided
+    rules if every rule is to be decided; None if there are none, or no bar.
+    """
     means: list[float] = []
     for checked in checks:
         rules = checked.undecided_rules(terms)

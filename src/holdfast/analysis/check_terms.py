@@ -11,7 +11,7 @@ class Terms:
     """The terms under which prompts are checked.
 
     Args:
-        min_stability: the bar, above 0 and below 1; None: prompts are only compared with an earlier
+        min_stability: the bar, above 0 and below 1; None to only compare prompts with an earlier
             run.
         error: upper bound on the probability that any prompt gets a wrong verdict.
         budget: the most conversations per prompt.
@@ -33,21 +33,26 @@ class Terms:
         _require_share("error", self.error)
         ranges.whole_number("check", "budget", self.budget, 1)
 
-    def error_each(self, prompts: int, compared: bool) -> float:
-        """Each test's share of the error: a prompt may fail its bar, and its comparison too."""
-        return self.error / prompts / (2 if compared and self.min_stability is not None else 1)
+    def error_each(self, prompts: int, *, compared: bool) -> float:
+        """Returns the probability with which each test may be wrong. A prompt that has a bar and is
+        compared with an earlier run takes two tests.
+        """
+        tests = 2 if compared and self.min_stability is not None else 1
+        return self.error / prompts / tests
 
 
 def _require_share(name: str, value: float) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if number and 0 < value < 1:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number and 0 < value < 1:
         return
-    shown = f"{value:g}" if number else repr(value)
-    # an error of 5 is a common percentage, and no share is that large
+    text = f"{value:g}" if is_number else repr(value)
+    refusal = f"check takes {option(name)} as a share above 0 and below 1, not {text}"
+    if name == "min_stability" and value in (1, 100):
+        raise ParameterOutOfRange(
+            f"{refusal}: no number of conversations shows that a rule is always kept; give 0.99 or"
+            " less."
+        )
+    # an error of 5 is probably meant as a percentage; a bar of 5 is not
     share = ranges.share_meant(value, min_percentage=1 if name == "error" else 10)
     hint = "." if share is None else f"; did you mean {share:g}?"
-    if name == "min_stability" and value in (1, 100):
-        hint = ": no number of conversations shows that a rule is always kept; give 0.99 or less."
-    raise ParameterOutOfRange(
-        f"check takes {option(name)} as a share above 0 and below 1, not {shown}{hint}"
-    )
+    raise ParameterOutOfRange(f"{refusal}{hint}")

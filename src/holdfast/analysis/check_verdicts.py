@@ -1,5 +1,5 @@
-"""Whether system prompts hold: a verdict on each prompt and each of its rules, from the
-conversations of a run, using `analysis.sequential`.
+"""Decides from the conversations of a run whether system prompts hold: a verdict on each prompt and
+each of its rules, by `analysis.sequential`.
 
 A prompt holds if every one of its rules has a mean score of at least the bar in every round. The
 verdict is a function of the records in the order of their numbers, and may be read at any time.
@@ -17,6 +17,7 @@ from holdfast.analysis.sequential import (
     FAIL,
     PASS,
     UNDECIDED,
+    CheckVerdict,
     Decision,
     bounds,
     capital_below,
@@ -26,22 +27,25 @@ from holdfast.analysis.sequential import (
 from holdfast.records import Conversation
 from holdfast.records.run_summary import CheckedCell, PromptComparison, RuleComparison
 
-MAX_LOST_SHARE = (
-    0.1  # the share of replies that may be lost before an open verdict is put down to it
-)
+# With a larger share of lost replies, no prompt passes without a bar, and an undecided verdict is
+# put down to the server.
+MAX_LOST_SHARE = 0.1
 
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """The verdict on one rule of a prompt, the cell that decides it (if none does, the one with
-    the lowest mean; None if nothing was measured), and its comparison with an earlier run.
+    """The verdict on one rule of a prompt.
 
-    It is `PASS` if every round certainly holds, and `FAIL` if the prompt fails and a round of this
-    rule certainly does not hold, or if the rule has certainly fallen.
+    Attributes:
+        verdict: `PASS` if every round certainly holds; `FAIL` if the prompt fails and a round of
+            this rule certainly does not hold, or if the rule has certainly fallen.
+        cell: the cell that decides the verdict; if none does, the one with the lowest mean; None if
+            nothing was measured.
+        comparison: with an earlier run; None if the rule was not compared.
     """
 
     rule: str
-    verdict: str
+    verdict: CheckVerdict
     cell: CheckedCell | None
     comparison: RuleComparison | None
 
@@ -51,25 +55,25 @@ class PromptCheck:
     """The verdict on one prompt, and a description of all its conversations."""
 
     id: str
-    # without a bar, a prompt passes that has not certainly fallen, if all its rules have scores and
+    # without a bar, a prompt passes if it has not certainly fallen, all its rules have scores, and
     # few replies were lost
-    verdict: str
+    verdict: CheckVerdict
     records: tuple[Conversation, ...]  # all conversations that were run, in order
     decided_after: int  # how many conversations the verdict rests on; may be fewer than all
-    cells: tuple[CheckedCell, ...]  # round by round; certainty is never lost, as no end moves back
-    lowest: CheckedCell | None  # the one with the lowest mean; None if nothing was measured
-    first_failure: CheckedCell | None  # the first that certainly fails, if the prompt fails the bar
+    cells: tuple[CheckedCell, ...]  # round by round; their intervals only ever shrink
+    lowest: CheckedCell | None  # the cell with the lowest mean; None if nothing was measured
+    first_failure: CheckedCell | None  # the first certain failure; None if the bar is not failed
     comparison: PromptComparison | None  # None without an earlier run that has the prompt
-    unanswered: int  # probes that were not asked or not answered
+    unanswered: int  # scores that are missing, for whatever reason
     lost: int  # scores that are missing because the server gave no reply
     error: float  # bound on the probability that an end of a cell's interval is ever wrong
-    rules: tuple[RuleCheck, ...] = ()  # none if the prompt has only one
+    rules: tuple[RuleCheck, ...] = ()  # empty if the prompt has only one rule
 
     @property
     def unavailable(self) -> bool:
         """Whether it is undecided, and the server left many of its probes without a reply."""
-        asked = len(self.records) * len(self.cells)
-        return self.verdict == UNDECIDED and _too_many_lost(self.lost, asked)
+        expected = len(self.records) * len(self.cells)
+        return self.verdict == UNDECIDED and _too_many_lost(self.lost, expected)
 
     def low_from_start(self, terms: Terms) -> bool:
         """Whether the failing rule's mean is already below the bar in round 1."""
@@ -79,7 +83,7 @@ class PromptCheck:
         return first.mean is not None and first.mean < terms.min_stability
 
     def undecided_rules(self, terms: Terms) -> list[str]:
-        """The undecided rules, if every rule is to be decided; otherwise none."""
+        """The undecided rules if every rule is to be decided, otherwise []."""
         undecided = [rule.rule for rule in self.rules if rule.verdict == UNDECIDED]
         return undecided if terms.all_rules else []
 
@@ -91,14 +95,12 @@ def check_prompts(
     terms: Terms,
     before: Mapping[str, Sequence[Conversation]] | None = None,
 ) -> list[PromptCheck]:
-    """The verdicts on all prompts, in order; `before` has an earlier run's records by prompt."""
-    by_prompt = _by_prompt(records, prompts, terms.budget)
-    error = terms.error_each(len(prompts), bool(before))
-    comparisons = {
-        name: compare_runs(current, earlier, rounds, terms.budget, error)
-        for name, current in by_prompt.items()
-        if (earlier := (before or {}).get(name, ()))
-    }
+    """Decides on all prompts, in order; `before` has an earlier run's conversations by prompt."""
+    error = terms.error_each(len(prompts), compared=bool(before))
+    comparisons: dict[str, PromptComparison] = {}
+    for name, current in _by_prompt(records, prompts, terms.budget).items():
+        if before and before.get(name):
+            comparisons[name] = compare_runs(current, before[name], rounds, terms.budget, error)
     return check_again(records, prompts, rounds, terms, comparisons)
 
 
@@ -109,10 +111,10 @@ def check_again(
     terms: Terms,
     comparisons: Mapping[str, PromptComparison],
 ) -> list[PromptCheck]:
-    """Like `check_prompts`, with the comparisons with an earlier run already made, by prompt."""
-    error = terms.error_each(len(prompts), bool(comparisons))
+    """Decides like `check_prompts`, given the comparisons with an earlier run by prompt."""
+    error = terms.error_each(len(prompts), compared=bool(comparisons))
     return [
-        _check(name, conversations, rounds, terms, error, comparisons.get(name))
+        _check_prompt(name, conversations, rounds, terms, error, comparisons.get(name))
         for name, conversations in _by_prompt(records, prompts, terms.budget).items()
     ]
 
@@ -120,7 +122,10 @@ def check_again(
 def _by_prompt(
     records: Sequence[Conversation], prompts: Sequence[str], budget: int
 ) -> dict[str, list[Conversation]]:
-    """Each prompt's conversations up to the first missing one, within the budget."""
+    """Returns each prompt's conversations up to the first missing one, within the budget.
+
+    Prompts take turns: conversation n is that of prompt n modulo their number.
+    """
     by_number = {record.conversation: record for record in records}
     by_prompt: dict[str, list[Conversation]] = {}
     for number, name in enumerate(prompts):
@@ -131,7 +136,7 @@ def _by_prompt(
     return by_prompt
 
 
-def _check(
+def _check_prompt(
     name: str,
     records: Sequence[Conversation],
     rounds: int,
@@ -139,6 +144,7 @@ def _check(
     error: float,
     comparison: PromptComparison | None,
 ) -> PromptCheck:
+    """Decides on one prompt and its rules; `error` is the prompt's share of that of all tests."""
     scores = cell_scores(records, rounds)
     bar = terms.min_stability
     rules = [rule for rule in scores.rules if rule is not None]
@@ -147,7 +153,7 @@ def _check(
     if bar is not None and terms.all_rules and rules:
         error /= len(rules)
         by_rule = {rule: _decide(scores.of_rule(rule), bar, error) for rule in rules}
-        decision = _together(scores.at_best, bar, list(by_rule.values()))
+        decision = _combine(scores.at_best, bar, list(by_rule.values()))
     elif bar is not None:
         decision = _decide(scores, bar, error)
     cells = [
@@ -171,25 +177,32 @@ def _check(
         lost=int(scores.lost.sum()),
         error=error,
     )
-    checks = (
-        _check_rule(rule, checked, bar, by_rule.get(rule), _is_measured(scores.of_rule(rule)))
+    checks = [
+        _check_rule(
+            rule,
+            checked,
+            bar,
+            by_rule.get(rule),
+            is_measured=_is_measured(scores.of_rule(rule)),
+        )
         for rule in rules
-    )
+    ]
     return replace(checked, rules=tuple(checks))
 
 
-def cell_verdict(cell: CheckedCell, bar: float) -> str:
-    """The verdict by a cell's interval alone; `UNDECIDED` if it contains the bar."""
+def cell_verdict(cell: CheckedCell, bar: float) -> CheckVerdict:
+    """Returns the verdict by a cell's interval alone; `UNDECIDED` if it contains the bar."""
     return verdict_at(bar, cell.low, cell.high)
 
 
 def _first_failure(
     cells: Sequence[CheckedCell], bar: float | None, decision: Decision | None
 ) -> CheckedCell | None:
-    """The first cell that certainly fails, if the prompt does."""
+    """Returns the first cell that certainly fails; None if the prompt does not fail its bar."""
     if bar is None or decision is None or decision.verdict != FAIL:
         return None
-    # up to rounding, some cell is certain by itself: no mean of capitals exceeds the largest
+    # A prompt fails by the mean of its cells' capitals, and no mean exceeds the largest of them. So
+    # some cell fails by itself; if rounding hides that, the one with the largest capital counts.
     certain = (cell for cell in cells if cell_verdict(cell, bar) == FAIL)
     return next(certain, cells[int(np.argmax(decision.below))])
 
@@ -198,10 +211,14 @@ def _decide(scores: CellScores, bar: float, error: float) -> Decision:
     return decide(scores.values, bar, error, scores.at_best)
 
 
-def _together(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decision:
-    """Fails if any rule fails, and passes if all pass."""
+def _combine(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decision:
+    """Combines the decisions on rules: the prompt fails if any fails, and passes if all pass."""
     verdicts = [rule.verdict for rule in rules]
-    verdict = next((word for word in (FAIL, UNDECIDED) if word in verdicts), PASS)
+    verdict: CheckVerdict = PASS
+    if FAIL in verdicts:
+        verdict = FAIL
+    elif UNDECIDED in verdicts:
+        verdict = UNDECIDED
     after = len(values) if UNDECIDED in verdicts else max(rule.after for rule in rules)
     last = capital_below(values, bar)[after - 1] if after else np.zeros(values.shape[1])
     return Decision(verdict, after, last)
@@ -209,7 +226,8 @@ def _together(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Deci
 
 def _verdict(
     decision: Decision | None, comparison: PromptComparison | None, scores: CellScores
-) -> str:
+) -> CheckVerdict:
+    """Returns the verdict on a prompt; without a bar there is no decision."""
     if comparison is not None and comparison.fell:
         return FAIL
     if decision is not None:
@@ -224,13 +242,14 @@ def _is_measured(scores: CellScores) -> bool:
     return has_scores and not _too_many_lost(int(scores.lost.sum()), scores.lost.size)
 
 
-def _too_many_lost(lost: int, asked: int) -> bool:
-    return lost > MAX_LOST_SHARE * asked
+def _too_many_lost(lost: int, expected: int) -> bool:
+    return lost > MAX_LOST_SHARE * expected
 
 
 def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float) -> CheckedCell:
-    measured = scores[~np.isnan(scores)]
-    mean = float(measured.mean()) if len(measured) else None
+    """Measures a cell from its scores, [conversation]; lost replies may have had the best one."""
+    present = scores[~np.isnan(scores)]
+    mean = float(present.mean()) if len(present) else None
     low, high = bounds(scores, error)
     if not np.array_equal(scores, at_best, equal_nan=True):
         high = max(high, bounds(at_best, error)[1])
@@ -238,8 +257,9 @@ def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float
 
 
 def _lowest(cells: Sequence[CheckedCell]) -> CheckedCell | None:
-    measured = [cell for cell in cells if cell.mean is not None]
-    return min(measured, key=lambda cell: cell.mean or 0.0, default=None)
+    """Returns the cell with the lowest mean; None if none was measured."""
+    cells_with_mean = [cell for cell in cells if cell.mean is not None]
+    return min(cells_with_mean, key=lambda cell: cell.mean or 0.0, default=None)
 
 
 def _check_rule(
@@ -247,31 +267,33 @@ def _check_rule(
     checked: PromptCheck,
     bar: float | None,
     decision: Decision | None,
+    *,
     is_measured: bool,
 ) -> RuleCheck:
-    """The verdict on a rule of a prompt that is checked but for its rules.
+    """Decides on one rule.
 
     Args:
-        decision: the rule's own, if every rule is to be decided.
+        checked: the rule's prompt, with its own verdict but without those on its rules.
+        decision: the decision on this rule, if every rule is to be decided.
         is_measured: whether the rule has scores, and few were lost.
     """
     cells = [cell for cell in checked.cells if cell.rule == rule]
     lowest = _lowest(cells)
     comparison = checked.comparison
-    compared = comparison.rules if comparison else ()
-    of_rule = next((item for item in compared if item.rule == rule), None)
+    compared_rules = comparison.rules if comparison else ()
+    fall = next((item for item in compared_rules if item.rule == rule), None)
     verdicts = [] if bar is None else [cell_verdict(cell, bar) for cell in cells]
     # one interval among many says too little by itself: the prompt or this rule has to fail too
     fails = checked.first_failure is not None and (decision is None or decision.verdict == FAIL)
     if fails and FAIL in verdicts:
-        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], of_rule)
-    if of_rule is not None and of_rule.fell:
-        return RuleCheck(rule, FAIL, lowest, of_rule)
+        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], fall)
+    if fall is not None and fall.fell:
+        return RuleCheck(rule, FAIL, lowest, fall)
     if decision is not None:
-        return RuleCheck(rule, decision.verdict, lowest, of_rule)
+        return RuleCheck(rule, decision.verdict, lowest, fall)
     if bar is None:
-        is_compared = comparison is None or (of_rule is not None and comparison.complete)
+        is_compared = comparison is None or (fall is not None and comparison.complete)
         passes = is_compared and is_measured
     else:
         passes = all(verdict == PASS for verdict in verdicts)
-    return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, of_rule)
+    return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, fall)

@@ -1,4 +1,6 @@
-"""Which setting of a calibration to take: Pareto front, budget, sweeps at the same cost."""
+"""Chooses a setting of a calibration: the Pareto front, the best within a budget, and how much one
+sweep gains over others at the same cost.
+"""
 
 import json
 import math
@@ -10,17 +12,17 @@ import numpy as np
 
 from holdfast.analysis import verdicts
 from holdfast.analysis.candidates import Calibration, Candidate
-from holdfast.analysis.resampling import bounds_of, resampled_means
+from holdfast.analysis.resampling import bounds_of, resample_means
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
 from holdfast.methods.method_file import Interval, MethodFile
 from holdfast.validation import ranges
 
-# Standard errors by which, on the half to choose on, a setting's gain must exceed 0 and its cost
-# stay below the budget, so that the other half shows each in 19 of 20 cases: 1.96 for the end of
-# the other half's interval, plus 1.64 times the square root of 2, as both halves vary.
-_SAFE = 4.3
+# A setting is safe if, on the half to choose on, its gain exceeds 0 and its cost stays below the
+# budget by this many standard errors. The other half then shows each in 19 of 20 cases: 1.96 is for
+# the end of the other half's interval, plus 1.64 times the square root of 2, as both halves vary.
+_SAFE_MARGIN = 4.3
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class Pick:
     gain: Estimate
     drop: Estimate
     none_fits: bool  # whether every candidate costs more than the budget
-    why: str  # the other half does not show a gain within the budget; "" if it does
-    near: Candidate | None = None  # the one that comes closest, if none could be chosen
+    why: str  # why the other half does not show a gain within the budget; "" if it does
+    near: Candidate | None = None  # if none could be chosen, the candidate that comes closest
 
     @property
     def recommended(self) -> bool:
@@ -44,7 +46,9 @@ class Pick:
 
 
 def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
-    """Which candidates no other dominates: no less stable, no more costly, and better in one."""
+    """Returns, for each candidate, whether it is on the Pareto front: no other one is at least as
+    stable and at most as costly, and better in one of the two.
+    """
     points = list(zip(stability, drop, strict=True))
 
     def is_dominated(mean: float, cost: float) -> bool:
@@ -57,7 +61,7 @@ def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
 
 
 def front(calibration: Calibration) -> list[bool]:
-    """Which candidates are on the Pareto front, over means of all conversations."""
+    """Returns which candidates are on the Pareto front, by their means over all conversations."""
     candidates = calibration.candidates
     return pareto(
         [candidate.mean_stability() for candidate in candidates],
@@ -66,8 +70,8 @@ def front(calibration: Calibration) -> list[bool]:
 
 
 def pick(calibration: Calibration, budget: float) -> Pick:
-    """Chooses on one half of the conversations and reports on the other, as the best of many looks
-    better than it is on the data it was chosen on.
+    """Chooses a candidate on one half of the conversations and reports on the other half: on the
+    data it was chosen on, the best of many looks better than it is.
 
     Only one candidate is tested on the other half, so any rule may choose it, and the error rate of
     the recommendation stays that of one test. The rule: of the candidates that the first half shows
@@ -84,15 +88,19 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     others = calibration.candidates[1:]
     if any(np.isnan(none.capability[half]).all() for half in (choosing, reporting)):
         raise UsageError(
-            "One half of the conversations has no question, so no cost can be read there; ask more"
-            " --questions."
+            "One half of the conversations has no question, so its cost cannot be measured; ask"
+            " more --questions."
         )
-    within_budget = [c for c in others if calibration.mean_drop(c, choosing) <= budget]
-    sound = [c for c in others if not calibration.breaks_replies(c, choosing)]
+    within_budget = [
+        candidate for candidate in others if calibration.mean_drop(candidate, choosing) <= budget
+    ]
+    sound = [
+        candidate for candidate in others if not calibration.breaks_replies(candidate, choosing)
+    ]
     fitting = [candidate for candidate in within_budget if candidate in sound]
-    best = _choose(calibration, fitting, budget, choosing) or max(
-        [none, *fitting], key=lambda candidate: candidate.mean_stability(choosing)
-    )
+    best = _choose(calibration, fitting, budget, choosing)
+    if best is None:
+        best = max([none, *fitting], key=lambda candidate: candidate.mean_stability(choosing))
     is_none = best is none
     return Pick(
         method=best.method,
@@ -110,7 +118,9 @@ def pick(calibration: Calibration, budget: float) -> Pick:
 def _choose(
     calibration: Calibration, fitting: Sequence[Candidate], budget: float, keep: np.ndarray
 ) -> Candidate | None:
-    """The most stable with a safe margin, else the widest margin; None if none is more stable."""
+    """Returns the most stable candidate with a safe margin, or else the one with the widest margin;
+    None if none is certainly more stable than "none".
+    """
     gaining = [
         candidate
         for candidate in fitting
@@ -126,7 +136,9 @@ def _choose(
     )
     margins = [_margin(calibration, candidate, budget, keep, spread) for candidate in gaining]
     safe = [
-        candidate for candidate, margin in zip(gaining, margins, strict=True) if margin >= _SAFE
+        candidate
+        for candidate, margin in zip(gaining, margins, strict=True)
+        if margin >= _SAFE_MARGIN
     ]
     if not safe:
         return gaining[int(np.argmax(margins))]
@@ -136,7 +148,12 @@ def _choose(
 def _margin(
     calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray, spread: float
 ) -> float:
-    """Standard errors by which the gain exceeds 0 or the cost stays within budget: the smaller."""
+    """Returns by how many standard errors the gain exceeds 0, or the cost stays within the budget,
+    whichever is less.
+
+    Args:
+        spread: the standard deviation of the cost.
+    """
     gain = calibration.gain(candidate, keep)
     drop = calibration.drop(candidate, keep)
     room = budget - (drop.mean or 0.0)
@@ -156,19 +173,25 @@ def _near(
     sound: Sequence[Candidate],
     keep: np.ndarray,
 ) -> Candidate | None:
-    """The candidate within the budget that gains most, else the cheapest one that gains."""
+    """Returns the candidate within the budget that gains most. If none is within the budget,
+    returns the cheapest that gains, or else the cheapest; None if all break replies.
+    """
 
-    def gained(candidate: Candidate) -> float:
+    def mean_gain(candidate: Candidate) -> float:
         return calibration.gain(candidate, keep).mean or 0.0
 
     if fitting:
-        return max(fitting, key=gained)
-    gaining = [candidate for candidate in sound if gained(candidate) > 0]
-    return min(gaining or sound, key=lambda c: calibration.mean_drop(c, keep), default=None)
+        return max(fitting, key=mean_gain)
+    gaining = [candidate for candidate in sound if mean_gain(candidate) > 0]
+    return min(
+        gaining or sound,
+        key=lambda candidate: calibration.mean_drop(candidate, keep),
+        default=None,
+    )
 
 
 def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray) -> str:
-    """Why these conversations do not show a gain within the budget; "" if they do."""
+    """Says why these conversations do not show a gain within the budget; "" if they do."""
     gain = calibration.gain(candidate, keep)
     drop = calibration.drop(candidate, keep)
     if few := verdicts.too_few(gain) or verdicts.too_few(drop):
@@ -192,14 +215,14 @@ def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: 
 def ahead_at_cost(
     calibration: Calibration, ours: Sequence[Candidate], others: Sequence[Candidate]
 ) -> Estimate:
-    """How much more stable ours are than the others at the same cost, on average.
+    """Estimates how much more stable our candidates are than the others at the same cost.
 
     At a cost between two of the others (or "none"), their stability is interpolated: using one in
     some conversations and the other in the rest has that cost and that stability. Beyond the most
     costly of them, its stability counts. The interval includes the uncertainty of the costs, which
     are computed again in every resample; there is no sd.
     """
-    mixed = 1 + len(others)  # "none" and the others come first
+    num_compared = 1 + len(others)  # "none" and the others come first, then ours
     candidates = (calibration.none, *others, *ours)
     values = np.column_stack(
         [candidate.stability for candidate in candidates]
@@ -209,11 +232,11 @@ def ahead_at_cost(
     def ahead(means: np.ndarray) -> float:
         stability, capability = np.split(means, 2)
         cost = capability[0] - capability
-        curve = np.argsort(cost[:mixed], kind="stable")
-        at_same_cost = np.interp(cost[mixed:], cost[curve], stability[curve])
-        return float(np.mean(stability[mixed:] - at_same_cost))
+        by_cost = np.argsort(cost[:num_compared], kind="stable")
+        at_same_cost = np.interp(cost[num_compared:], cost[by_cost], stability[by_cost])
+        return float(np.mean(stability[num_compared:] - at_same_cost))
 
-    low, high = bounds_of(np.array([ahead(means) for means in resampled_means(values)]))
+    low, high = bounds_of(np.array([ahead(means) for means in resample_means(values)]))
     return Estimate(len(values), ahead(np.nanmean(values, 0)), None, low, high)
 
 

@@ -14,17 +14,17 @@ from holdfast.records.conversation import GIVEN, NO_NEWS_FROM
 Dialog = Conversation | LogDialog
 
 COUNTED = ("cut", "own", "other", "loops", "broken")
-CUT_SHARE_WARNING = 0.25  # share of turns from which a run reports it
-BROKEN_SHARE_WARNING = 0.2
-COLLAPSED_TURNS = 3  # the fewest broken turns that make a collapse
+CUT_SHARE_WARNING = 0.25  # a run with this share of cut turns reports it
+BROKEN_SHARE_WARNING = 0.2  # likewise for broken turns
+COLLAPSED_TURNS = 3  # a collapse has at least this many broken turns
 
 
 @dataclass(frozen=True)
 class ModelTurn:
-    """A turn that a model wrote, whether it was cut at the token limit, and what it repeats."""
+    """A turn that a model wrote."""
 
     round: int
-    cut: bool
+    cut: bool  # at the token limit
     repetition: Repeated
 
 
@@ -32,10 +32,12 @@ class ModelTurn:
 class Collapse:
     """Counts of the turns in a series that models wrote."""
 
-    turns: int  # all of them
-    counts: Mapping[str, int]  # by `COUNTED`: cut, repeats a speaker, loops; broken: any repetition
-    collapsed: Mapping[int, int]  # conversation -> the round from which it is collapsed
-    conversations: int  # how many
+    turns: int  # all turns that models wrote
+    # by `COUNTED`: cut, repeating the speaker's "own" turns or the "other" speaker's, looping, and
+    # "broken": repeating in any of these ways
+    counts: Mapping[str, int]
+    collapsed: Mapping[int, int]  # by conversation, the round from which it is collapsed
+    conversations: int  # the number of conversations in the series
 
     def share(self, name: str) -> float:
         """The share of turns counted under `name`, from 0 to 1."""
@@ -69,18 +71,21 @@ def count_turns(records: Sequence[Dialog]) -> Collapse:
 
 
 def model_turns(record: Dialog) -> list[ModelTurn]:
-    """The turns that a model wrote: all but the starter and the user's turns from a file."""
+    """Returns the turns that a model wrote: all but the starter, and the user's from a file."""
+    turns = list(zip(record.turns, _repetition(record), strict=True))
     return [
-        ModelTurn(turn.round, turn.stop_reason == "length", repeated)
-        for turn, repeated in list(zip(record.turns, _repetition(record), strict=True))[1:]
+        ModelTurn(turn.round, turn.stop_reason == "length", repetition)
+        for turn, repetition in turns[1:]
         if turn.speaker == "agent" or turn.stop_reason not in GIVEN
     ]
 
 
 def _repetition(record: Dialog) -> list[Repeated]:
-    """The part of each turn that is repeated, besides what its speaker is asked to say.
+    """Returns how much of each turn is repeated, not counting what its speaker's prompt asks it to
+    say.
 
-    Versions before 0.3 did not measure it, or counted that too; it is then measured here.
+    It is measured here for records of versions before 0.3, which did not measure repetition, or
+    counted what the prompt asks for.
     """
     recorded = [turn.repeats_unprompted or _unbroken(turn) for turn in record.turns]
     if all(recorded):
@@ -95,15 +100,17 @@ def _repetition(record: Dialog) -> list[Repeated]:
 
 
 def _unbroken(turn: Turn) -> Repeated | None:
-    """The repeated part of a turn, if it is too small for what is asked to matter."""
+    """Returns the repetition of a turn if it is not broken, so that leaving out what its prompt
+    asks for would change nothing; otherwise None.
+    """
     return None if turn.repeats is None or turn.repeats.broken else turn.repeats
 
 
 def collapsed_from(turns: Sequence[ModelTurn]) -> int | None:
-    """The round from which a conversation is collapsed; None if it is not.
+    """Returns the round from which a conversation is collapsed; None if it has not collapsed.
 
-    It is the round of the first broken turn such that, of that turn and all later ones, at least
-    half and at least `COLLAPSED_TURNS` are broken.
+    It has collapsed from the first broken turn on, if of that turn and all later ones at least half
+    and at least `COLLAPSED_TURNS` are broken; otherwise from the next such turn.
     """
     broken = [turn.repetition.broken for turn in turns]
     for start, turn in enumerate(turns):
@@ -114,5 +121,5 @@ def collapsed_from(turns: Sequence[ModelTurn]) -> int | None:
 
 
 def without_collapsed(series: Series, collapse: Collapse) -> Series:
-    """The series without the conversations that have collapsed."""
+    """Returns the series without the conversations that have collapsed."""
     return series.rows(~np.isin(series.conversations, list(collapse.collapsed)))

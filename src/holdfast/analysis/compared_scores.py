@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.analysis import statistics
 from holdfast.analysis.statistics import NOTHING, Estimate
-from holdfast.analysis.verdicts import judged
+from holdfast.analysis.verdicts import with_verdict
 from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
 
 
@@ -31,8 +31,10 @@ class GroupScores:
 
     @property
     def conversations(self) -> int:
-        """How many conversations the comparison rests on: the pairs that have a score in the same
-        round of both runs; if the runs are two samples, those with any score in the smaller one.
+        """How many conversations the comparison rests on.
+
+        Of pairs, those with a score in the same round of both runs count. Of two samples, the
+        conversations with any score count, in the sample that has fewer of them.
         """
         has_before = ~np.isnan(self.before)
         has_now = ~np.isnan(self.now)
@@ -49,28 +51,16 @@ class GroupScores:
 
 
 def compare_group(
-    group: GroupScores, error: float, shared_by: int = 1, prompts: Sequence[str] | None = None
+    group: GroupScores, alpha: float, shared_by: int = 1, prompts: Sequence[str] | None = None
 ) -> ComparedRow:
-    """The difference of the two runs over the rounds scored in both, and in the last of them.
+    """Estimates the difference of the two runs over the rounds scored in both, and in the last of
+    these rounds.
 
     Args:
-        error: the probability that any verdict of the comparison is wrong.
-        shared_by: how many verdicts there are; each gets an equal share of `error`.
+        alpha: the probability that any verdict of the comparison is wrong.
+        shared_by: how many verdicts there are; each gets an equal share of `alpha`.
         prompts: the agent's prompt of each pair, for an interval that also covers other prompts.
     """
-
-    def difference(before: np.ndarray, now: np.ndarray) -> Estimate:
-        """The mean difference, given each conversation's score, [conversation]; NaN if missing."""
-        if group.paired:
-            return statistics.paired_difference(
-                now, before, prompts=prompts, error=error / shared_by
-            )
-        before = before[~np.isnan(before)]
-        now = now[~np.isnan(now)]
-        if not len(before) or not len(now):
-            return NOTHING
-        return statistics.unpaired_difference(now, before, error=error / shared_by)
-
     rounds = group.scored_rounds
     if not len(rounds):
         return ComparedRow(
@@ -78,8 +68,8 @@ def compare_group(
             group=group.group,
             before=NOTHING,
             now=NOTHING,
-            over_rounds=judged(NOTHING),
-            last_round=judged(NOTHING),
+            over_rounds=with_verdict(NOTHING),
+            last_round=with_verdict(NOTHING),
         )
     before = group.before[:, rounds]
     now = group.now[:, rounds]
@@ -89,11 +79,31 @@ def compare_group(
         now = np.where(missing, np.nan, now)
     mean_before = statistics.row_means(before)
     mean_now = statistics.row_means(now)
+    error = alpha / shared_by
+    if group.paired:
+        over_rounds = statistics.paired_difference(
+            mean_now, mean_before, prompts=prompts, error=error
+        )
+        last_round = statistics.paired_difference(
+            now[:, -1], before[:, -1], prompts=prompts, error=error
+        )
+    else:
+        over_rounds = _unpaired_difference(mean_now, mean_before, error)
+        last_round = _unpaired_difference(now[:, -1], before[:, -1], error)
     return ComparedRow(
         grouping=group.grouping,
         group=group.group,
         before=statistics.estimate(mean_before, statistics.SCORES),
         now=statistics.estimate(mean_now, statistics.SCORES),
-        over_rounds=judged(difference(mean_before, mean_now), shared_by),
-        last_round=judged(difference(before[:, -1], now[:, -1]), shared_by),
+        over_rounds=with_verdict(over_rounds, shared_by),
+        last_round=with_verdict(last_round, shared_by),
     )
+
+
+def _unpaired_difference(now: np.ndarray, before: np.ndarray, error: float) -> Estimate:
+    """Estimates the difference of two samples, each [conversation] with NaN for a missing score."""
+    now = now[~np.isnan(now)]
+    before = before[~np.isnan(before)]
+    if not len(before) or not len(now):
+        return NOTHING
+    return statistics.unpaired_difference(now, before, error=error)

@@ -1,4 +1,7 @@
-"""Sentences on what a comparison of runs leaves out, or on what needs care when it is read."""
+"""Sentences on what a comparison of runs leaves out, and on what to be careful about.
+
+Each function returns its sentences, or [] if there is nothing to say.
+"""
 
 from collections.abc import Sequence
 
@@ -10,11 +13,11 @@ from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.plurals import count_of, listing
 from holdfast.records.identity import ConversationsIdentity
 
-_MAX_RULES_NAMED = 8  # named in a sentence
+_MAX_RULES_NAMED = 8  # in one sentence
 
 
 def state_caveats(compared: ComparedRun) -> list[str]:
-    """The meaning of the state of a run for its numbers."""
+    """Warns that a run is a check, or is not finished."""
     run = compared.run
     if read_check(run) is not None:
         return [
@@ -23,18 +26,18 @@ def state_caveats(compared: ComparedRun) -> list[str]:
             " where a small difference matters."
         ]
     methods = run.identity_as(ConversationsIdentity).methods
-    wanted = (compared.settings.conversations or 0) * max(1, len(methods))
-    if len(run.conversations) >= wanted:
+    planned = (compared.settings.conversations or 0) * max(1, len(methods))
+    if len(run.conversations) >= planned:
         return []
     return [
-        f"{compared.label} is not finished: it has {len(run.conversations):,} of {wanted:,}"
+        f"{compared.label} is not finished: it has {len(run.conversations):,} of {planned:,}"
         " conversations. Verdicts hold for a run that is read when it is finished; repeat its"
         " command first."
     ]
 
 
 def lost_prompt(compared: ComparedRun) -> list[str]:
-    """Whether a server cut off the system prompt."""
+    """Warns that a server cut off the system prompt."""
     if not has_lost_prompt(compared.series):
         return []
     return [
@@ -44,7 +47,7 @@ def lost_prompt(compared: ComparedRun) -> list[str]:
 
 
 def methods_alone(first: ComparedRun, run: ComparedRun) -> list[str]:
-    """The methods of one run alone, if they have others in common."""
+    """Names the methods that only one of the two runs has, if they have others in common."""
     if not set(first.methods) & set(run.methods):
         return []
     sentences = []
@@ -55,7 +58,7 @@ def methods_alone(first: ComparedRun, run: ComparedRun) -> list[str]:
 
 
 def other_method(before: Series, now: Series) -> list[str]:
-    """That each run has one method, and not the same."""
+    """Warns that two runs are compared under different methods."""
     if before.method == now.method:
         return []
     return [
@@ -65,7 +68,9 @@ def other_method(before: Series, now: Series) -> list[str]:
 
 
 def rules_left_out(before: Series, now: Series) -> list[str]:
-    """Rules that either run has alone, or in another form, and those that were asked otherwise."""
+    """Names the rules that only one run has, those that differ in kind, polarity or judge, and
+    those that were asked with other questions.
+    """
     questions_before = rules_of(before)
     questions_now = rules_of(now)
     shared = [rule for rule in questions_before if rule in questions_now]
@@ -75,7 +80,7 @@ def rules_left_out(before: Series, now: Series) -> list[str]:
     if changed := (ids_before & ids_now) - {rule.id for rule in shared}:
         names = [RuleKey(*rule_id).name for rule_id in sorted(changed)]
         sentences.append(
-            f"Not compared, as kind, polarity or judge is another: {'; '.join(names)}."
+            f"Not compared, as their kind, polarity or judge differs: {'; '.join(names)}."
         )
     only_before = [rule.name for rule in questions_before if rule.id not in ids_now]
     only_now = [rule.name for rule in questions_now if rule.id not in ids_before]
@@ -87,21 +92,23 @@ def rules_left_out(before: Series, now: Series) -> list[str]:
     ]
     if other_questions:
         sentences.append(
-            f"Asked with other questions in each run, which may be harder or easier:"
+            f"Asked with different questions in each run, which may be harder or easier:"
             f" {'; '.join(other_questions)}."
         )
     return sentences
 
 
 def _first_rules(names: Sequence[str]) -> str:
-    """'a; b and 3 more rules', if there are too many; their names have commas."""
+    """Lists rules as 'a; b and 3 more rules'; with semicolons, as their names have commas."""
     more = len(names) - _MAX_RULES_NAMED
     text = "; ".join(names[:_MAX_RULES_NAMED])
     return f"{text} and {more} more rules" if more > 0 else text
 
 
 def samples_left_out(before: Series, now: Series, pairs: int) -> list[str]:
-    """Conversations without a partner, and rounds that one run has alone; 0 pairs if none are."""
+    """Warns that the runs are two independent samples (0 pairs), or counts the conversations
+    without a partner; and says which rounds only one run has.
+    """
     sentences = []
     if not pairs:
         sentences.append(

@@ -1,4 +1,4 @@
-"""How the mass on the system prompt decays, in numbers with intervals (Li et al. 2024, section 4).
+"""Measures how the mass on the system prompt decays (Li et al. 2024, section 4).
 
 The paper sees a plateau within turns and a drop between them; attention spread uniformly over the
 tokens that a layer sees would decay hyperbolically, regardless of turns. A head is compared with
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from holdfast.analysis.mass_and_score import Behaviour, behaviour
+from holdfast.analysis.mass_and_score import Behaviour, correlate_mass_and_score
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
 from holdfast.errors import UsageError
 from holdfast.plurals import count_of
@@ -27,15 +27,15 @@ Dialog = Mapping[int, TurnTrace]  # the agent's turns, by round
 Rows = List[List[float]]
 _Level = Callable[[TurnTrace], np.ndarray]  # takes a turn and returns its masses, [step]
 
-# masses are stored as float16, which rounds what is smaller to 0, whose logarithm means nothing
+# masses are stored as float16: smaller ones become 0, which has no logarithm
 _MIN_MASS = 2.0**-24
 
 
 class _Changes(NamedTuple):
     """The changes of the log mass in one dialog."""
 
-    within_turns: float  # summed
-    between_turns: float  # summed
+    within_turns: float  # the sum over turns
+    between_turns: float  # the sum over pairs of consecutive turns
     slope: float  # the mean slope per token; NaN if every turn has fewer than three
 
 
@@ -84,7 +84,7 @@ class Trace(RecordModel):
     dialogs: Number
     whole_dialogs: Number  # those with a mass in every round
     rounds: Number
-    # the one whose mass falls most in every second dialog with all rounds
+    # (layer, head) whose mass falls most in every second dialog with all rounds
     shown_head: tuple[int, int] = Field(strict=False)
     heads: Heads
     curves: Curves
@@ -96,10 +96,16 @@ class Trace(RecordModel):
 
 
 def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Dialog]) -> Trace:
-    """All measurements of a model's self-chats, for the average head and the one that falls most.
+    """Measures a model's self-chats, for the average over all heads and for the head whose mass
+    falls most.
 
-    That head is chosen on half of the dialogs and measured on the others, if there are four or
-    more; else both on all.
+    That head is chosen on half of the dialogs and measured on the others. With fewer than four
+    dialogs, it is both chosen and measured on all of them.
+
+    Args:
+        name: the name of the model.
+        records: its conversations.
+        dialogs: their traces, in the same order.
 
     Raises:
         UsageError: the dialogs have one round, or fewer than two have a mass in each.
@@ -136,12 +142,12 @@ def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Dialo
         head=_decay_of(measuring, measuring, rounds, head_mass, head_uniform),
         model=name,
         method=records[0].method,
-        behaviour=behaviour(records),
+        behaviour=correlate_mass_and_score(records),
     )
 
 
 def _head_masses(dialogs: Sequence[Dialog], number: int) -> np.ndarray:
-    """The mean mass of each head in a round, [layer, head]."""
+    """Returns the mean mass of each head in a round, [layer, head]."""
     masses = [np.asarray(dialog[number].mass).mean(2) for dialog in dialogs]
     return np.asarray(np.mean(masses, 0))
 
@@ -153,6 +159,7 @@ def _head_that_falls_most(dialogs: Sequence[Dialog], rounds: int) -> tuple[int, 
 
 
 def _check_counts(dialogs: int, whole: int, rounds: int) -> None:
+    """Refuses dialogs that are too few or too short to measure a decay."""
     if not dialogs:
         raise UsageError(
             "No dialog has a mass on a system prompt, so there is nothing to measure; give the"
@@ -167,8 +174,8 @@ def _check_counts(dialogs: int, whole: int, rounds: int) -> None:
         )
     if whole < 2:
         raise UsageError(
-            f"Of {count_of(dialogs, 'dialog')} with a mass on a system prompt, {whole} of"
-            f" {count_of(rounds, 'round')} have one in each, and an interval needs two; use more"
+            f"Of {count_of(dialogs, 'dialog')} with a mass on a system prompt, {whole} have one in"
+            f" each of {count_of(rounds, 'round')}, and an interval needs two; use more"
             " conversations.",
             option="conversations",
             value=whole,
@@ -182,7 +189,7 @@ def _decay_of(
     level: _Level,
     uniform_level: _Level,
 ) -> Decay:
-    """The mean mass by round, and the changes of its logarithm in whole dialogs."""
+    """Estimates the mean mass by round, and the changes of its logarithm in whole dialogs."""
     masses = [
         np.array([level(dialog[number]).mean() for dialog in dialogs if number in dialog])
         for number in range(1, rounds + 1)
@@ -190,8 +197,8 @@ def _decay_of(
     real = [_changes(dialog, rounds, level) for dialog in whole]
     uniform = [_changes(dialog, rounds, uniform_level) for dialog in whole]
 
-    def change(of: Callable[[_Changes], float]) -> Change:
-        return _change(np.array([*map(of, real)]), np.array([*map(of, uniform)]))
+    def change(quantity: Callable[[_Changes], float]) -> Change:
+        return _change(np.array([*map(quantity, real)]), np.array([*map(quantity, uniform)]))
 
     return Decay(
         mass=tuple(estimate(values, SCORES) for values in masses),
@@ -202,7 +209,7 @@ def _decay_of(
 
 
 def _change(real: np.ndarray, uniform: np.ndarray) -> Change:
-    """The estimates of a change, from its values, [dialog]."""
+    """Estimates a change from its values, [dialog]."""
     return Change(
         real=estimate(real, None),
         uniform=estimate(uniform, None),
@@ -211,13 +218,17 @@ def _change(real: np.ndarray, uniform: np.ndarray) -> Change:
 
 
 def _changes(dialog: Dialog, rounds: int, level: _Level) -> _Changes:
-    """The changes in a whole dialog; a least-squares line gives each turn's start and end."""
-    # the query of a turn's first token belongs to the template and attends unlike any other
+    """Measures the changes in a whole dialog, taking each turn's start and end from the
+    least-squares line through it.
+    """
     lines: list[_Line] = []
     slopes: list[float] = []
     for number in range(1, rounds + 1):
         masses = level(dialog[number])
-        masses = np.log(np.maximum(masses[1:] if len(masses) > 1 else masses, _MIN_MASS))
+        if len(masses) > 1:
+            # the query of a turn's first token belongs to the template and attends unlike others
+            masses = masses[1:]
+        masses = np.log(np.maximum(masses, _MIN_MASS))
         slope = 0.0
         start = masses[0]
         if len(masses) > 1:
@@ -231,21 +242,23 @@ def _changes(dialog: Dialog, rounds: int, level: _Level) -> _Changes:
 
 
 def _curves(dialogs: Sequence[Dialog], rounds: int, level: _Level) -> Rows:
-    """Per round, the mean at each step that at least half of the dialogs reach."""
+    """Returns, for each round, the mean at every step that at least half of the dialogs reach."""
     curves = []
     for number in range(1, rounds + 1):
         turns = [level(dialog[number]) for dialog in dialogs if number in dialog]
         steps = int(np.median([len(turn) for turn in turns])) if turns else 0
-        means = (np.mean([turn[at] for turn in turns if len(turn) > at]) for at in range(steps))
+        means = (
+            np.mean([turn[step] for turn in turns if len(turn) > step]) for step in range(steps)
+        )
         curves.append(tuple(round(float(mean), 6) for mean in means))
     return tuple(curves)
 
 
 def _average_mass(turn: TurnTrace) -> np.ndarray:
-    """The mass averaged over layers and heads, [step]."""
+    """Averages the mass over layers and heads, [step]."""
     return np.asarray(turn.mass.mean((0, 1)))
 
 
 def _average_uniform(turn: TurnTrace) -> np.ndarray:
-    """The mass if attention were uniform, averaged over the layers, [step]."""
+    """Averages the mass under uniform attention over the layers, [step]."""
     return np.asarray(turn.uniform.mean(0))

@@ -17,7 +17,7 @@ class DriftResults:
 
     Args:
         series: one per method, the unsteered one first.
-        baseline: of the first series.
+        baseline: the first series without a system prompt; None if that was not measured.
         findings: on the first series, over the rounds in which the model read the whole prompt.
     """
 
@@ -33,7 +33,7 @@ class DriftResults:
 
 
 def results_of(run: Run, label: str = "") -> DriftResults:
-    """The results of a drift run; the label tells it from other runs on the same page."""
+    """Computes the results of a drift run; the label tells it from other runs on the same page."""
     series = tuple(read_series(run, label))
     baseline = baseline_beside(run, series[0])
     return DriftResults(run, series, baseline, findings_of(until_prompt_lost(series)[0], baseline))

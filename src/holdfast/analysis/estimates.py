@@ -14,8 +14,9 @@ from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Conversation, Probe
 
 LOW = 0.2  # a rule that certainly scores less counts as never followed
-MIN_UNITS = 5  # fewest conversations for a group to have intervals, or a prompt a rank
-PROMPTS_APART = 6  # with more prompts, rules are identified only by their ids, over all prompts
+MIN_UNITS = 5  # with fewer conversations, a group has no intervals, and a prompt no rank
+# With more prompts than this, rules with the same id share a row, whatever their prompts.
+MAX_PROMPTS_APART = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +26,10 @@ class EstimateRow:
     series: Series
     measure: str  # one of `MEASURED`
     values: np.ndarray  # [conversation, round], NaN where not measured
-    members: np.ndarray  # [conversation] bool, those of the group
+    members: np.ndarray  # [conversation] bool, whether it belongs to the group
     group: str = ""  # the name of the category or rule; "" for all conversations
-    case: str | None = None  # the rule's prompt; None for any
-    rule: str = ""  # the rule's id
+    case: str | None = None  # the rule's prompt; None for any prompt, and in rows of other groups
+    rule: str = ""  # the rule's id; "" in rows of other groups
 
     @property
     def n(self) -> int:
@@ -37,7 +38,9 @@ class EstimateRow:
 
     @property
     def prompts(self) -> list[str] | None:
-        """The prompts that the interval for other prompts resamples; rules have none."""
+        """The prompts that the interval for other prompts resamples; None in rows of rules, which
+        have no such interval.
+        """
         return None if self.rule else self.series.prompts
 
     @functools.cached_property
@@ -49,7 +52,9 @@ class EstimateRow:
 
     @property
     def drawn(self) -> list[statistics.Estimate]:
-        """The points; without intervals if there are fewer than `MIN_UNITS` conversations."""
+        """The estimate of each round as charts show it: without an interval if the group has fewer
+        than `MIN_UNITS` conversations.
+        """
         if self.n >= MIN_UNITS:
             return self.points
         return [replace(point, low=None, high=None, decisive=None) for point in self.points]
@@ -75,12 +80,12 @@ class EstimateRow:
 
     @property
     def lower_from_round(self) -> int | None:
-        """The first of `lower_in_rounds` after which means stay lower; None if the last round is
-        not lower.
+        """The first of `lower_in_rounds` after which all means stay below that of round 1; None if
+        the last round is not clearly lower.
         """
         if len(self._changes) not in self.lower_in_rounds:
             return None
-        last_return = 0  # the last round whose mean is not lower
+        last_return = 0  # the last round whose mean is not below that of round 1
         for number, change in enumerate(self._changes, start=1):
             if change.mean is not None and change.mean >= 0:
                 last_return = number
@@ -107,7 +112,7 @@ class EstimateRow:
 
     @property
     def kept_in_any_round(self) -> int:
-        """How many scored `FOLLOWED` or more in any round."""
+        """How many conversations scored `FOLLOWED` or more in any round."""
         followed = self.values[self.members] >= FOLLOWED  # NaN compares as False
         return int(followed.any(axis=1).sum())
 
@@ -119,19 +124,24 @@ class EstimateRow:
     @property
     def judge(self) -> str:
         """The model that judges these replies; "" if scores are computed from the text."""
-        records = (r for r, member in zip(self.series.records, self.members, strict=True) if member)
-        probes = (probe for record in records for probe in record.stability_probes)
-        judges = (probe.judge for probe in probes if self.rule in ("", probe.rule))
-        return next(filter(None, judges), "")
+        for record, is_member in zip(self.series.records, self.members, strict=True):
+            if not is_member:
+                continue
+            for probe in record.stability_probes:
+                if probe.judge and self.rule in ("", probe.rule):
+                    return probe.judge
+        return ""
 
 
 def row_of(item: Series, measure: str) -> EstimateRow:
-    """A measure over all conversations."""
+    """Returns the row of a measure over all conversations."""
     return EstimateRow(item, measure, item.values(measure), np.ones(len(item.records), dtype=bool))
 
 
 def category_rows(item: Series, kind: str) -> list[EstimateRow]:
-    """A row per category of the prompt that this kind of probe is about, in alphabetical order."""
+    """Returns a row per category of prompts, in alphabetical order: the agent's prompt for
+    stability, the user's for adoption.
+    """
     names = [category_of(record, kind) for record in item.records]
     rows = [
         EstimateRow(
@@ -143,23 +153,28 @@ def category_rows(item: Series, kind: str) -> list[EstimateRow]:
 
 
 def rule_rows(series: Sequence[Series]) -> list[EstimateRow]:
-    """A row per rule and series, in the order of asking; empty if prompts have no rules. Its group
-    is the rule's id, preceded by its prompt's where two to `PROMPTS_APART` prompts have rules.
+    """Returns a row per rule and series, in the order of asking; [] if prompts have no rules.
+
+    A row's group is the rule's id, preceded by its prompt's id if two to `MAX_PROMPTS_APART`
+    prompts have rules.
     """
-    probed = {item: [_rules(record) for record in item.records] for item in series}
+    rules_by_series = {item: [_rules(record) for record in item.records] for item in series}
     rules: list[tuple[str | None, str]] = [
-        rule for records in probed.values() for record in records for rule in record
+        rule
+        for by_conversation in rules_by_series.values()
+        for conversation in by_conversation
+        for rule in conversation
     ]
     prompts = {case for case, _ in rules}
-    if len(prompts) > PROMPTS_APART:
+    if len(prompts) > MAX_PROMPTS_APART:
         rules = [(None, rule) for _, rule in rules]
     rows = []
     for case, rule in dict.fromkeys(rules):
         name = f"{case}, {rule}" if case is not None and len(prompts) > 1 else rule
         for item in series:
             members = [
-                any(rule_id == rule and case in (None, agent) for agent, rule_id in record)
-                for record in probed[item]
+                any(rule_id == rule and case in (None, agent) for agent, rule_id in conversation)
+                for conversation in rules_by_series[item]
             ]
             values = _rule_values(item, case, rule)
             if not np.isnan(values).all():
@@ -170,25 +185,27 @@ def rule_rows(series: Sequence[Series]) -> list[EstimateRow]:
 
 
 def _rules(record: Conversation) -> list[tuple[str, str]]:
+    """Returns the (prompt, rule) pairs that were probed, each once."""
     rules = (probe.rule for probe in record.stability_probes if probe.rule)
     return list(dict.fromkeys((record.agent.id, rule) for rule in rules))
 
 
 def _rule_values(item: Series, case: str | None, rule: str) -> np.ndarray:
-    """A rule's mean scores, [conversation, round]; NaN where it was not asked."""
+    """Returns a rule's mean scores, [conversation, round]; NaN where it was not asked."""
 
     def counts(probe: Probe) -> bool:
-        asks = probe.kind == "stability" and probe.rule == rule
-        return asks and probe.round <= item.rounds  # the series may have been truncated
+        is_of_rule = probe.kind == "stability" and probe.rule == rule
+        return is_of_rule and probe.round <= item.rounds  # the series may have been truncated
 
     values = probe_means(item.records, item.rounds, counts)
-    others = [case not in (None, record.agent.id) for record in item.records]
-    values[np.array(others)] = np.nan
+    has_other_prompt = [case not in (None, record.agent.id) for record in item.records]
+    values[np.array(has_other_prompt)] = np.nan
     return values
 
 
 def first_broken(values: np.ndarray) -> list[int]:
-    """Each conversation's first round, from 1, below `FOLLOWED`; 0 if none.
+    """Returns the first round of each conversation, from 1, that scores below `FOLLOWED`; 0 if no
+    round does.
 
     Args:
         values: [conversation, round].
@@ -199,8 +216,12 @@ def first_broken(values: np.ndarray) -> list[int]:
 
 
 def is_never_followed(values: np.ndarray, error: float) -> bool:
-    """Whether no conversation ever kept a rule, or it is certainly low in every round; values are
-    its scores, [conversation, round].
+    """Whether no conversation ever kept a rule, or its mean is certainly low in every round.
+
+    False for fewer than `MIN_SAMPLES` conversations.
+
+    Args:
+        values: the scores of the rule, [conversation, round].
     """
     if len(values) < MIN_SAMPLES:
         return False

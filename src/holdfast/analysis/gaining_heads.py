@@ -11,8 +11,8 @@ from holdfast.methods.heads import HeadSet
 
 Combination = Literal["intersection", "union"]
 
-_BY_CHANCE = 0.025  # the share of heads without any gain whose interval still lies above 0
-_DIGITS = 4  # a gain printed as 0.0000 is none: the order of summation may change a score
+_SHARE_BY_CHANCE = 0.025  # of heads without a gain: their intervals lie above 0 by chance
+_DIGITS = 4  # a gain that rounds to 0 counts as 0, as the order of summation may change a score
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class GainingHeads:
     """The heads that gain something.
 
     Attributes:
-        left_out: how many of the best heads gain nothing.
-        certain: how many gains are certain.
+        left_out: how many of the best heads gain nothing, and so are left out.
+        certain: how many of the heads have a certain gain.
     """
 
     heads: HeadSet
@@ -63,8 +63,8 @@ def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: Combination) ->
 
 
 def count_certain_gains(gains: Gains) -> CertainGains | None:
-    """How many heads have a certain gain; None with too few samples."""
+    """Counts the heads that have a certain gain; None if there are too few samples to say."""
     if max(gain.n for gain in gains.values()) < MIN_SAMPLES:
         return None
     count = sum(verdict_on(gain).sign > 0 for gain in gains.values())
-    return CertainGains(count, len(gains) * _BY_CHANCE)
+    return CertainGains(count, len(gains) * _SHARE_BY_CHANCE)

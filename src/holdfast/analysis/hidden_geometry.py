@@ -1,4 +1,4 @@
-"""How the hidden states of a model spread as a dialog grows (Li et al. 2024, section 5)."""
+"""Measures how a model's hidden states spread as a dialog grows (Li et al. 2024, section 5)."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from holdfast.records.model import List, RecordModel
 class ByGroup(RecordModel):
     """A quantity of the tokens up to a round, averaged over layers and dialogs.
 
-    `all` counts every token of the system prompt and of both speakers; the others equally many
-    tokens each, as both quantities grow with the number.
+    `all` is over every token of the system prompt and of both speakers. The other three are over
+    equally many tokens each, as both quantities grow with the number of tokens.
     """
 
     all: float
@@ -18,7 +18,7 @@ class ByGroup(RecordModel):
     agent: float
 
     def values(self) -> tuple[float, float, float, float]:
-        """The values in the order of the fields."""
+        """Returns the values in the order of the fields."""
         return self.all, self.system, self.user, self.agent
 
 
@@ -41,8 +41,10 @@ class Geometry(RecordModel):
 
 
 def effective_dimension(vectors: np.ndarray) -> float:
-    """How many dimensions vectors [n, D] fill, from 1 to min(n, D): the participation ratio
-    (sum s^2)^2 / sum s^4 of the singular values s of these vectors, scaled to norm 1.
+    """Returns how many dimensions vectors [n, D] fill, from 1 to min(n, D).
+
+    This is the participation ratio (sum s^2)^2 / sum s^4 of the singular values s of the vectors,
+    each scaled to norm 1.
     """
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     squares = np.linalg.svd(unit, compute_uv=False) ** 2
@@ -50,7 +52,10 @@ def effective_dimension(vectors: np.ndarray) -> float:
 
 
 def opening_angle(vectors: np.ndarray, share: float = 0.95) -> float:
-    """The angle in radians around the mean of vectors [n, D] that contains this share of them."""
+    """Returns the angle in radians around the mean of vectors [n, D] that contains this share of
+    them.
+    """
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     mean = unit.mean(0)
-    return float(np.quantile(np.arccos(np.clip(unit @ mean / np.linalg.norm(mean), -1, 1)), share))
+    cosines = np.clip(unit @ mean / np.linalg.norm(mean), -1, 1)
+    return float(np.quantile(np.arccos(cosines), share))

@@ -1,21 +1,30 @@
-"""How large a calibration has to be to show the gain and the cost of a setting."""
+"""Estimates how large a calibration has to be to show the gain and the cost of a setting."""
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from holdfast.analysis.candidates import Calibration
 from holdfast.analysis.choosing import Pick
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES
 
-_MAX_FACTOR = 100  # times as much work; larger factors are not reported
+_MAX_FACTOR = 100  # larger factors of growth are not reported
 
 
 class TimesNeeded(NamedTuple):
-    """By what factors a calibration is to grow."""
+    """The factors by which a calibration would have to grow."""
 
     conversations: float  # to show the gain
     questions: float  # to show the cost
+
+
+class LargerSizes(NamedTuple):
+    """The sizes of a calibration that should decide."""
+
+    option: Literal["draws", "conversations"]  # the one that sets the number of conversations
+    value: int  # of this option
+    questions: int
+    conversations: int  # per setting
 
 
 class _Evidence(NamedTuple):
@@ -23,14 +32,15 @@ class _Evidence(NamedTuple):
 
     gain: Estimate
     drop: Estimate
-    halves: int  # of the conversations, that these come from
+    halves: int  # on how many halves of the conversations the two were measured
 
 
 def times_needed(calibration: Calibration, chosen: Pick) -> TimesNeeded | None:
-    """How much more would show the gain and the cost; None if the means do not.
+    """Estimates by what factors the calibration would have to grow to show the gain and the cost;
+    None if no size would, because the means show no gain or too high a cost.
 
-    Each question is asked in one conversation, so that the cost becomes clearer with the questions,
-    and hardly with the conversations that share them.
+    Each question is asked in one conversation, so the cost becomes clearer with more questions, and
+    hardly with more conversations that share them.
     """
     gain, drop, halves = _evidence_on(calibration, chosen)
     room = chosen.budget - (drop.mean or 0.0)
@@ -40,17 +50,20 @@ def times_needed(calibration: Calibration, chosen: Pick) -> TimesNeeded | None:
         return None
     conversations = halves * max((_half_width(gain) / gain.mean) ** 2, MIN_SAMPLES / gain.n)
     questions = halves * max((_half_width(drop) / room) ** 2, MIN_SAMPLES / drop.n)
-    least = 1.0 if max(conversations, questions) > 1.5 else 1.5
-    return TimesNeeded(max(conversations, least), max(questions, least))
+    # at least one of the two has to grow noticeably, by half
+    min_factor = 1.0 if max(conversations, questions) > 1.5 else 1.5
+    return TimesNeeded(max(conversations, min_factor), max(questions, min_factor))
 
 
 def budget_shown(calibration: Calibration, chosen: Pick, questions: int) -> int:
-    """The smallest whole budget that this many questions would show, if the mean cost holds."""
+    """Returns the smallest whole budget that this many questions would show to be kept, if the mean
+    cost stays as it is.
+    """
     _, drop, halves = _evidence_on(calibration, chosen)
     if drop.mean is None or drop.interval is None:
         return math.ceil(chosen.budget)
-    shrinks = math.sqrt(halves * calibration.questions / questions)
-    return math.ceil(drop.mean + shrinks * _half_width(drop))
+    shrinkage = math.sqrt(halves * calibration.questions / questions)  # of the interval
+    return math.ceil(drop.mean + shrinkage * _half_width(drop))
 
 
 def _evidence_on(calibration: Calibration, chosen: Pick) -> _Evidence:
@@ -64,17 +77,10 @@ def _half_width(value: Estimate) -> float:
     return (value.high - value.low) / 2
 
 
-class LargerSizes(NamedTuple):
-    """The sizes of a calibration that should decide."""
-
-    option: str  # "draws" or "conversations": that which sets their number
-    value: int  # of this option
-    questions: int
-    conversations: int  # per setting
-
-
 def sizes_needed(calibration: Calibration, chosen: Pick) -> LargerSizes | None:
-    """Sizes large enough to decide if the means hold; None if none are within reach."""
+    """Returns sizes that would decide if the means stay as they are; None if the calibration is
+    large enough, or if more than `_MAX_FACTOR` times the work would be needed.
+    """
     plan = calibration.about.plan
     count = len(calibration.none.stability)
     questions = calibration.questions
@@ -83,12 +89,11 @@ def sizes_needed(calibration: Calibration, chosen: Pick) -> LargerSizes | None:
     times_questions = max(times.questions, 2 * MIN_SAMPLES / questions)
     if not 1 < max(times_conversations, times_questions) <= _MAX_FACTOR:
         return None
-    option = "draws" if plan.conversations is None else "conversations"
     size = plan.conversations or plan.draws or 1
     value = math.ceil(times_conversations * size)
     conversations = count * value // size
     return LargerSizes(
-        option=option,
+        option="draws" if plan.conversations is None else "conversations",
         value=value,
         questions=max(math.ceil(times_questions * questions), conversations),
         conversations=conversations,

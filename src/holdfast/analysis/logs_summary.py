@@ -20,7 +20,7 @@ from holdfast.records.run_summary import (
 def write_logs_summary(
     run: Run, rows: Sequence[Adherence], bar: float | None, error: float
 ) -> Path:
-    """Writes `summary.json` into the run's folder."""
+    """Writes `summary.json` into the run's folder; returns its path."""
     counts = count_causes(run)
     results = LogsResult(
         min_adherence=bar,

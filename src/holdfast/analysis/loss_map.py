@@ -1,8 +1,9 @@
-"""Which kinds of rules a model keeps over a conversation, and which it loses.
+"""Maps which kinds of rules a model keeps over a conversation, and which it loses.
 
-The probes of drift runs are grouped by what their rule is about, by how it binds, by how many rules
-the prompt has, by how many rounds and tokens came before, and by what the user's last message put
-on the rules. The unit is the conversation, which counts with the mean over its probes in the group.
+The probes of drift runs are grouped by the kind and the polarity of their rule, by how many rules
+the prompt has, by how many rounds and tokens came before, and by the pressure that the user's last
+message put on the rules. The unit is the conversation, which counts with the mean over its probes
+in the group.
 """
 
 import math
@@ -16,7 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from holdfast.analysis.outcome import MATTERS
-from holdfast.analysis.series import Series, pooled, probe_means, read_series
+from holdfast.analysis.series import Series, pool_series, probe_means, read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate, row_means
 from holdfast.analysis.verdicts import SUPPORTED, verdict_on, within
 from holdfast.errors import UsageError
@@ -26,8 +27,13 @@ from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.model import Optional, RecordModel
 
 ORDINARY = "none"  # the pressure of an ordinary message
-_LATE = 0.25  # the share of a conversation that counts as its end
-_SIZES = ((1, 1, "1 rule"), (2, 3, "2 or 3 rules"), (4, 5, "4 or 5 rules"), (6, 99, "6 and more"))
+_LATE_SHARE = 0.25  # the share of the rounds that counts as the end of a conversation
+_SIZES = (  # fewest and most rules in the prompt, and the name of the group
+    (1, 1, "1 rule"),
+    (2, 3, "2 or 3 rules"),
+    (4, 5, "4 or 5 rules"),
+    (6, 99, "6 and more"),
+)
 _LENGTHS = (0, 500, 1_000, 2_000, 4_000, 8_000)  # tokens; each group ends where the next begins
 _LENGTH_NAMES = (
     *(f"{start:,} to {end:,}" for start, end in pairwise(_LENGTHS)),
@@ -54,18 +60,19 @@ class Grouping(StrEnum):
 class LossRow(RecordModel):
     """How a group of rules fares under one method.
 
+    What `first` and `last` compare depends on the grouping. Rounds and lengths: round 1, and the
+    probes of the group. Pressures: probes after an ordinary message, and after a message with this
+    pressure. All others, among them adoption, which is about the rules of the user's prompt: round
+    1, and the last quarter of the rounds.
+
     Attributes:
         grouping, group: such as "kind" and "closing".
         rules: how many different rules of prompts are in it.
-        first: the mean score in round 1.
-        last: the mean score in the last quarter of the rounds.
-        change: last minus first, paired by conversation. Of rounds and lengths: the scores of the
-            probes there, minus those in round 1. Of a pressure: the scores of probes after such a
-            message, minus those after an ordinary one in the same conversation. Of adoption: as of
-            a rule, for the rules of the user's prompt.
-        verdict: on the change; it holds if it certainly is within 10 points.
-        falls_from: of a kind that falls, the first round that is certainly below round 1, or else
-            the first of the last quarter.
+        first, last: the two mean scores that are compared.
+        change: last minus first, paired by conversation.
+        verdict: on the change; "holds" if it is certainly within 10 points.
+        falls_from: only for a kind that falls: the first round that is certainly below round 1, or
+            else the first of the last quarter.
     """
 
     method: str
@@ -80,16 +87,16 @@ class LossRow(RecordModel):
 
 
 def series_by_method(runs: Sequence[Run]) -> list[Series]:
-    """One series per method, of the conversations of all runs."""
+    """Pools the conversations of all runs into one series per method."""
     by_method: dict[str, list[Series]] = {}
     for run in runs:
         for series in read_series(run):
             by_method.setdefault(series.method, []).append(series)
-    return list(map(pooled, by_method.values()))
+    return list(map(pool_series, by_method.values()))
 
 
 def loss_map(*runs: Run) -> list[LossRow]:
-    """The rows of one drift run, or of several together (such as two seeds), method by method.
+    """Returns the rows of one drift run, or of several pooled (such as two seeds), by method.
 
     Raises:
         UsageError: the suite gives no kinds of rules, or the runs differ in where they probe.
@@ -102,7 +109,9 @@ def loss_map(*runs: Run) -> list[LossRow]:
             option="pool",
         )
     in_place = places == {"in-place"}
-    rows = [row for series in series_by_method(runs) for row in _rows_of(series, in_place)]
+    rows: list[LossRow] = []
+    for series in series_by_method(runs):
+        rows += _rows_of(series, in_place=in_place)
     if not any(row.grouping is Grouping.KIND for row in rows):
         folder = runs[0].folder
         raise UsageError(
@@ -114,25 +123,31 @@ def loss_map(*runs: Run) -> list[LossRow]:
     return rows
 
 
-def _rows_of(series: Series, in_place: bool) -> Iterable[LossRow]:
-    """The rows of a method, by grouping; `in_place` of the user's message, or after the round."""
+def _rows_of(series: Series, *, in_place: bool) -> Iterable[LossRow]:
+    """Yields the rows of a method, grouping by grouping.
+
+    Args:
+        in_place: whether probes are asked in place of the user's message, or after the round.
+    """
     probes = [probe for record in series.records for probe in record.stability_probes]
-    yield _of_probes(series, Grouping.ALL, "", _on_rules())
+    yield _late_row(series, Grouping.ALL, "", _on_rules())
     for kind in sorted({probe.rule_kind for probe in probes if probe.rule_kind}):
-        yield _of_kind(series, kind)
+        yield _kind_row(series, kind)
     for polarity in get_args(Polarity):
         if any(probe.polarity == polarity for probe in probes):
-            yield _of_probes(series, Grouping.POLARITY, polarity, _on_rules(polarity=polarity))
+            yield _late_row(series, Grouping.POLARITY, polarity, _on_rules(polarity=polarity))
     yield from _by_size(series)
     yield from _by_rounds(series)
-    yield from _by_length(series, in_place)
-    yield from _by_pressure(series, in_place)
+    yield from _by_length(series, in_place=in_place)
+    yield from _by_pressure(series, in_place=in_place)
     if series.measured("adoption"):
-        yield _of_probes(series, Grouping.ADOPTION, "", lambda probe: probe.kind == "adoption")
+        yield _late_row(series, Grouping.ADOPTION, "", lambda probe: probe.kind == "adoption")
 
 
 def _on_rules(kind: str = "", polarity: str = "") -> Callable[[Probe], bool]:
-    """Whether a probe is on a rule of the agent's prompt of this kind and polarity; "" for any."""
+    """Returns a filter for probes on rules of the agent's prompt that have this kind and polarity;
+    "" stands for any.
+    """
 
     def counts(probe: Probe) -> bool:
         is_of_kind = kind in ("", probe.rule_kind) and polarity in ("", probe.polarity)
@@ -141,10 +156,10 @@ def _on_rules(kind: str = "", polarity: str = "") -> Callable[[Probe], bool]:
     return counts
 
 
-def _of_probes(
+def _late_row(
     series: Series, grouping: Grouping, group: str, counts: Callable[[Probe], bool]
 ) -> LossRow:
-    """The row of the probes that count: the last quarter of the rounds, and the first one."""
+    """Compares the probes that count in the last quarter of the rounds with those in round 1."""
     values = probe_means(series.records, series.rounds, counts)  # [conversation, round]
     rules = {
         (record.agent.id, probe.rule)
@@ -156,30 +171,31 @@ def _of_probes(
 
 
 def _late_rounds(series: Series) -> int:
-    return max(1, math.ceil(_LATE * series.rounds))
+    """Returns how many rounds the last quarter has."""
+    return max(1, math.ceil(_LATE_SHARE * series.rounds))
 
 
-def _of_kind(series: Series, kind: str) -> LossRow:
-    """The row of a kind of rule; if it falls, with the round from which."""
-    row = _of_probes(series, Grouping.KIND, kind, _on_rules(kind))
+def _kind_row(series: Series, kind: str) -> LossRow:
+    """Returns the row of a kind of rule; if it falls, with the round from which it does."""
+    row = _late_row(series, Grouping.KIND, kind, _on_rules(kind))
     if row.verdict != "falls":
         return row
     return row.model_copy(update={"falls_from": _falls_from(series, kind)})
 
 
 def _falls_from(series: Series, kind: str) -> int:
-    """The first round whose scores are certainly below those of round 1, or else the first of the
-    last quarter. The rounds share the error of one verdict.
+    """Returns the first round whose scores are certainly below those of round 1, or else the first
+    round of the last quarter. The tests of all rounds share the error of one verdict.
     """
     values = probe_means(series.records, series.rounds, _on_rules(kind))  # [conversation, round]
     changes = values[:, 1:] - values[:, :1]
-    probed = [
-        number for number in range(changes.shape[1]) if not np.isnan(changes[:, number]).all()
+    columns = [
+        column for column in range(changes.shape[1]) if not np.isnan(changes[:, column]).all()
     ]
-    for number in probed:
-        change = estimate(changes[:, number], DIFFERENCES, error=series.error / len(probed))
+    for column in columns:
+        change = estimate(changes[:, column], DIFFERENCES, error=series.error / len(columns))
         if verdict_on(change).sign < 0:
-            return number + 2
+            return column + 2  # the first column is that of round 2
     return series.rounds - _late_rounds(series) + 1
 
 
@@ -191,7 +207,7 @@ def _row(
     first: np.ndarray,
     last: np.ndarray,
 ) -> LossRow:
-    """The row of two scores per conversation, [conversation]; NaN where there is none."""
+    """Compares two scores per conversation, each [conversation]; NaN where a score is missing."""
     change = estimate(last - first, DIFFERENCES, error=series.error)
     return LossRow(
         method=series.method,
@@ -215,25 +231,26 @@ def _verdict(change: Estimate) -> LossVerdict:
 
 
 def _by_size(series: Series) -> Iterable[LossRow]:
-    """The conversations of prompts with few and with many rules."""
+    """Yields a row per size of prompts, from those with few rules to those with many."""
     sizes = np.array(
         [len({probe.rule for probe in record.stability_probes}) for record in series.records]
     )
-    for least, most, name in _SIZES:
-        members = (least <= sizes) & (sizes <= most)
+    for fewest, most, name in _SIZES:
+        members = (fewest <= sizes) & (sizes <= most)
         if members.any():
-            yield _of_probes(series.rows(members), Grouping.SIZE, name, _on_rules())
+            yield _late_row(series.rows(members), Grouping.SIZE, name, _on_rules())
 
 
 def _by_rounds(series: Series) -> Iterable[LossRow]:
-    """The first round, beside each quarter of the others."""
+    """Compares each quarter of the later rounds with round 1."""
     values = series.stability
     rules = _count_rules(series)
     for rounds in np.array_split(np.arange(2, series.rounds + 1), 4):
-        if len(rounds):
-            name = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else str(rounds[0])
-            later = row_means(values[:, rounds - 1])
-            yield _row(series, Grouping.ROUNDS, name, rules, values[:, 0], later)
+        if not len(rounds):
+            continue
+        name = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else str(rounds[0])
+        later = row_means(values[:, rounds - 1])
+        yield _row(series, Grouping.ROUNDS, name, rules, values[:, 0], later)
 
 
 def _count_rules(series: Series) -> int:
@@ -245,11 +262,11 @@ def _count_rules(series: Series) -> int:
     return len(rules)
 
 
-def _by_length(series: Series, in_place: bool) -> Iterable[LossRow]:
-    """The first round, beside later probes by the length of the dialog before them."""
+def _by_length(series: Series, *, in_place: bool) -> Iterable[LossRow]:
+    """Compares later probes, by the length of the dialog before them, with round 1."""
     names = []
     for record in series.records:
-        lengths = _lengths_before(record, in_place)
+        lengths = _lengths_before(record, in_place=in_place)
         names.append(
             {
                 number: _LENGTH_NAMES[bisect(_LENGTHS, length) - 1]
@@ -265,8 +282,10 @@ def _by_length(series: Series, in_place: bool) -> Iterable[LossRow]:
             yield _row(series, Grouping.LENGTH, name, rules, first, later)
 
 
-def _lengths_before(record: Conversation, in_place: bool) -> dict[int, float]:
-    """By round, the length of the system prompt and the turns before its probes, in tokens."""
+def _lengths_before(record: Conversation, *, in_place: bool) -> dict[int, float]:
+    """Estimates, for each round, how many tokens the system prompt and the turns before its probes
+    have.
+    """
     characters = Counter[int]()
     for turn in record.turns:
         characters[turn.round] += len(turn.text)
@@ -279,8 +298,8 @@ def _lengths_before(record: Conversation, in_place: bool) -> dict[int, float]:
     return lengths
 
 
-def _by_pressure(series: Series, in_place: bool) -> Iterable[LossRow]:
-    """How probes fare right after each kind of message of the user."""
+def _by_pressure(series: Series, *, in_place: bool) -> Iterable[LossRow]:
+    """Compares the probes after messages with each pressure with those after ordinary messages."""
     # a probe in place of the user's message follows the message of the round before
     rounds_later = 1 if in_place else 0
     names = [
@@ -300,8 +319,12 @@ def _by_pressure(series: Series, in_place: bool) -> Iterable[LossRow]:
 
 
 def _means_in(series: Series, names: Sequence[Mapping[int, str]], name: str) -> np.ndarray:
-    """The mean score of the probes in the rounds that have this name, [conversation]; NaN where
-    there are none. `names` has the name of each round, by conversation.
+    """Returns the mean score of the probes in the rounds of a name, [conversation]; NaN where there
+    are none.
+
+    Args:
+        names: for each conversation, the names of its rounds by number.
+        name: the name of the rounds that count.
     """
     means = np.full(len(series.records), np.nan)
     for row, (record, by_round) in enumerate(zip(series.records, names, strict=True)):

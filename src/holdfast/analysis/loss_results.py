@@ -20,7 +20,7 @@ class PooledRun(RecordModel):
     """A run that the numbers come from."""
 
     command: str  # as it was typed, without the folder that it wrote to
-    versions: dict[str, str]  # of Holdfast and of what it computes with
+    versions: dict[str, str]  # of Holdfast and the libraries it computes with
     conversations: Number
 
 
@@ -40,7 +40,7 @@ class LossMap(RecordModel):
 
 
 def model_loss(name: str, *runs: Run) -> ModelLoss:
-    """The map of one model, from all its runs.
+    """Makes the map of one model from all its runs.
 
     Raises:
         UsageError: as in `loss_map`.
@@ -61,15 +61,16 @@ def model_loss(name: str, *runs: Run) -> ModelLoss:
 
 
 def _without_out(command: str) -> str:
+    """Returns the command without `--out`; unchanged if a shell could not read it."""
     words = split_command(command)
     return repeated(words, {"--out": None}) if words else command
 
 
 def read_loss_map(file: Path) -> tuple[ModelLoss, ...]:
-    """The maps in a `loss_map.json`.
+    """Reads the maps in a `loss_map.json`.
 
     Raises:
-        RecordsError: it is none.
+        AnotherRun: the file cannot be read, or is not a map of loss.
     """
     try:
         return LossMap.model_validate_json(file.read_bytes()).models

@@ -1,27 +1,27 @@
-"""Whether a probe keeps its rule the more, the more mass is on the system prompt."""
+"""Correlates the mass on the system prompt with how well probes keep their rules."""
 
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.analysis.resampling import bounds_of, resampled_means
+from holdfast.analysis.resampling import bounds_of, resample_means
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import Conversation
 from holdfast.records.model import List, Number, Optional, RecordModel
 
 Rows = List[List[float]]
-_MIN_GROUPS = 3  # for an interval; the means of two dialogs always lie on a line
+_MIN_GROUPS = 3  # for a correlation: the means of two dialogs always lie on a line
 
 
 class Correlation(RecordModel):
-    """Pearson's r of mass and score, with its 95% interval; None where there is none."""
+    """Pearson's r of mass and score, with its 95% interval."""
 
-    n: Number  # of groups that are resampled
-    r: float | None
+    n: Number  # the number of groups that are resampled
+    r: float | None  # this and the interval are None if `why` says why
     low: float | None
     high: float | None
-    why: Optional[str] = None  # there is none
+    why: Optional[str] = None  # why there is no correlation; None if there is one
 
     @property
     def estimate(self) -> Estimate:
@@ -33,14 +33,14 @@ class Behaviour(RecordModel):
     """Correlations of a probe's mean mass with its score."""
 
     all: Correlation
-    within_rounds: Correlation  # less the mean of its round
-    within_dialogs: Correlation  # less the mean of its dialog
+    within_rounds: Correlation  # after subtracting the mean of the probe's round
+    within_dialogs: Correlation  # after subtracting the mean of the probe's dialog
     between_dialogs: Correlation  # of the means of dialogs
-    probes: Rows  # a row for each: round, mass, score
+    probes: Rows  # round, mass and score of each probe
 
 
-def behaviour(records: Sequence[Conversation]) -> Behaviour:
-    """Correlations of a probe's mean mass with its score: overall, within and between dialogs."""
+def correlate_mass_and_score(records: Sequence[Conversation]) -> Behaviour:
+    """Correlates a probe's mean mass with its score: overall, within and between dialogs."""
     dialogs = [probes for record in records if len(probes := _probes(record))]
     all_probes = np.concatenate([np.empty((0, 3)), *dialogs])
     round_means = {
@@ -62,7 +62,7 @@ def behaviour(records: Sequence[Conversation]) -> Behaviour:
 
 
 def _probes(record: Conversation) -> np.ndarray:
-    """The round, the mass and the score of each probe that has a mass, [probe, 3]."""
+    """Returns the round, the mass and the score of each probe that has a mass, [probe, 3]."""
     rows = [
         (probe.round, probe.mass, probe.score)
         for probe in record.stability_probes
@@ -72,7 +72,9 @@ def _probes(record: Conversation) -> np.ndarray:
 
 
 def _correlation(groups: Sequence[np.ndarray]) -> Correlation:
-    """Pearson's r of [n, 2] with a 95% bootstrap interval over groups."""
+    """Computes Pearson's r of the pairs in all groups, each [n, 2], with a 95% bootstrap interval
+    over groups.
+    """
     if len(groups) < _MIN_GROUPS:
         why = f"fewer than {_MIN_GROUPS} groups of probes have a mass"
         return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
@@ -81,18 +83,21 @@ def _correlation(groups: Sequence[np.ndarray]) -> Correlation:
     if math.isnan(r):
         why = "mass or score is the same everywhere"
         return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
-    low, high = bounds_of(_r(resampled_means(sums)))
+    low, high = bounds_of(_r(resample_means(sums)))
     return Correlation(n=len(groups), r=r, low=low, high=high)
 
 
 def _sums(group: np.ndarray) -> list[float]:
-    """n, x, y, xx, yy and xy of [n, 2]; r is the same of their means over groups."""
+    """Returns the sums over a group, [n, 2], from which r follows: of 1, x, y, x^2, y^2 and xy.
+
+    Their means over groups give the same r.
+    """
     return [len(group), *group.sum(0), *(group**2).sum(0), (group[:, 0] * group[:, 1]).sum()]
 
 
 def _r(sums: np.ndarray) -> np.ndarray:
-    """Pearson's r of each row of sums of values around 1; NaN where a column is constant up to
-    rounding, of the values or of their sums.
+    """Computes Pearson's r from each row of `_sums`, [resample, 6]; NaN where the masses or the
+    scores are constant up to rounding. Values are assumed to be of the order of 1.
     """
     n, x, y, xx, yy, xy = sums.T
     spread_x = n * xx - x**2

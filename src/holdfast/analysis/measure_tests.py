@@ -1,8 +1,8 @@
-"""How well measures agree with labelled turns: those of a suite, and of a file.
+"""Tests how well measures agree with labelled turns, of a suite and of a file.
 
-A measure is taken as a detector of broken turns. Its precision is the share of the turns it scores
-as broken that are labelled so, its recall the share of the turns labelled as broken that it scores
-so. A turn that it does not score (its rule does not apply) counts as not detected.
+A measure is treated as a detector of broken turns. Its precision is the share of the turns it
+scores as broken that are labelled so; its recall is the share of the turns labelled as broken that
+it scores so. A turn that it does not score, because its rule does not apply, is not detected.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from holdfast.validation.pydantic_errors import format_path, problem_of
 JUDGED = "needs a judge"
 
 Label = Literal["follows", "breaks"]
-TurnsByPlace = Mapping[str, LabelledTurn]  # by where the label stands
+TurnsByPlace = Mapping[str, LabelledTurn]  # by the place of the label, as in `Disagreement.source`
 
 
 class LabelledLine(TurnEntry):
@@ -36,7 +36,7 @@ class LabelledLine(TurnEntry):
 
     rule: Text
     label: Label
-    source: str = ""  # of the turn in a log, as `holdfast logs --label` writes it
+    source: str = ""  # where the turn is in a log, as `holdfast logs --label` writes it
 
 
 def _share_json(share: Estimate) -> dict[str, Any]:
@@ -47,12 +47,12 @@ ShareOfTurns = Annotated[Estimate, PlainSerializer(_share_json)]
 
 
 class Disagreement(RecordModel):
-    """A turn that is scored otherwise than labelled, or not at all.
+    """A turn whose score disagrees with its label, or that has no score.
 
     Attributes:
-        source: where the label stands, as in "breaks 2" or "turns.jsonl, line 4".
+        source: where the label is: "breaks 2" in a suite, or "turns.jsonl, line 4".
         score: None if the rule does not apply to the turn.
-        text: of the turn, in short; not in the JSON.
+        text: the text of the turn, cut short; not in the JSON.
     """
 
     source: str
@@ -66,8 +66,9 @@ class MeasureTest(RecordModel):
     """A rule's measure on labelled turns.
 
     Attributes:
-        rule: its name, with its case's.
-        follows, breaks: how many turns are labelled so.
+        rule: CASE/RULE, or CASE if the rule has no id.
+        follows: how many turns are labelled as following the rule.
+        breaks: how many turns are labelled as breaking it.
         precision: of the turns that are scored as broken, the share that is labelled so.
         recall: of the turns that are labelled as broken, the share that is scored so.
         untested: why the turns are not scored; None if they are.
@@ -108,23 +109,23 @@ class _ScoredTurn:
 
 
 def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
-    """The labelled turns of a JSON Lines file, by rule: its lines are objects with `rule`, `label`
-    and a turn's fields.
+    """Reads a JSON Lines file of labelled turns, objects with `rule`, `label` and a turn's fields;
+    returns them by rule.
 
-    A turn with a `source` may be labelled again: the last label of it and the rule counts.
+    A turn with a `source` may be labelled again: the last label for that source and rule counts.
 
     Raises:
         UsageError: the file or a line cannot be read, or the suite has no such rule.
     """
     names = _names_of(suite)
     turns: dict[str, dict[str, LabelledTurn]] = {}
-    places: dict[tuple[str, str], str] = {}  # of the last label of a rule and a source
+    places: dict[tuple[str, str], str] = {}  # of the last label, by rule and source
     for number, value in read_json_lines(path):
         place = f"{path}, line {number}"
         try:
             line = LabelledLine.model_validate(value)
         except ValidationError as error:
-            problem = problem_of(error, LabelledLine, value, _in(place))
+            problem = problem_of(error, LabelledLine, value, _name_fields_in(place))
             raise UsageError(problem.sentence) from None
         if line.rule not in names:
             raise UnknownName("rule", line.rule, names)
@@ -139,21 +140,24 @@ def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
     return dict(turns)
 
 
-def _in(place: str) -> Callable[[FieldPath], str]:
-    """Names a field of a line in messages."""
+def _name_fields_in(place: str) -> Callable[[FieldPath], str]:
+    """Returns a function that names a field of the line at this place, for messages."""
     return lambda path: f"{place}: {format_path(path) or 'it'}"
 
 
 def _names_of(suite: Suite) -> dict[str, str]:
-    """The rules' full names, by every name that means only one of them."""
+    """Returns the rules' full names by every name that can be used for them: the full name, and the
+    rule's id alone if no other rule has it.
+    """
     full_names = [name for name, _ in _named_rules(suite)]
-    ends = [name.rpartition("/")[2] for name in full_names]
-    counts = Counter(ends)
-    names = {end: name for end, name in zip(ends, full_names, strict=True) if counts[end] == 1}
+    ids = [name.rpartition("/")[2] for name in full_names]
+    counts = Counter(ids)
+    names = {id_: name for id_, name in zip(ids, full_names, strict=True) if counts[id_] == 1}
     return names | {name: name for name in full_names}
 
 
 def _named_rules(suite: Suite) -> list[tuple[str, Rule]]:
+    """Returns every rule of the suite with its full name."""
     return [
         (f"{case.id}/{rule.id}" if rule.id else case.id, rule)
         for case in suite.cases
@@ -164,7 +168,7 @@ def _named_rules(suite: Suite) -> list[tuple[str, Rule]]:
 def run_measure_tests(
     suite: Suite, more: Mapping[str, TurnsByPlace] | None = None
 ) -> list[MeasureTest]:
-    """Scores the labelled turns of every rule: its own, and those of a file."""
+    """Scores the labelled turns of every rule: those in the suite, and `more` by rule."""
     return [
         _measure_test(name, rule, {**_turns_of(rule), **(more or {}).get(name, {})})
         for name, rule in _named_rules(suite)
@@ -172,7 +176,7 @@ def run_measure_tests(
 
 
 def _turns_of(rule: Rule) -> TurnsByPlace:
-    """The labelled turns of a rule itself, by their places in it, such as "breaks 2"."""
+    """Returns the labelled turns in a rule of a suite by their places, such as "breaks 2"."""
     turns: dict[str, LabelledTurn] = {}
     counts = Counter[str]()
     for labelled in rule.labelled:
@@ -202,7 +206,7 @@ def _measure_test(name: str, rule: Rule, labelled_turns: TurnsByPlace) -> Measur
 
 
 def _share(marks: Sequence[bool]) -> Estimate:
-    """The share of marks that are true, with the exact binomial interval."""
+    """Returns the share of marks that are true, with the exact binomial interval."""
     return estimate(np.array(marks, dtype=float), SCORES)
 
 

@@ -1,4 +1,4 @@
-"""Methods against the method without steering, in the same conversations."""
+"""Compares methods with the method without steering, in the same conversations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +12,19 @@ from holdfast.analysis.series import Series
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """A row minus that of another series, on the n conversations that both have."""
+    """A row minus the same row of another series, on the n conversations that both have."""
 
     row: EstimateRow
     against: EstimateRow
     n: int
-    last: statistics.Estimate
-    mean: statistics.Estimate
+    last: statistics.Estimate  # in the last round that both have
+    mean: statistics.Estimate  # over all rounds
 
 
 def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
-    """The first method of the same run; for a run's first method, that of the first run."""
+    """Returns the series that a series is compared with: the first method of its run, or for that
+    method, the first method of the first run. None for the first series of all.
+    """
     first_of_run = next(other for other in series if other.run == item.run)
     if first_of_run is not item:
         return first_of_run
@@ -30,13 +32,13 @@ def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
 
 
 def difference(series: Sequence[Series], item: Series, measure: str) -> Difference | None:
-    """A series minus its baseline; None for the baseline itself, or if no pairs are shared."""
+    """Compares a series with its baseline; None if it has none, or if they share no pairs."""
     baseline = baseline_of(series, item)
     return compare(row_of(item, measure), row_of(baseline, measure)) if baseline else None
 
 
 def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> list[Difference]:
-    """Each rule's row minus that of its baseline, where conversations are shared."""
+    """Compares each rule's row with that of its baseline, where they share conversations."""
     by_rule = {(row.series, row.group): row for row in rows}
     pairs = []
     for row in rows:
@@ -48,7 +50,9 @@ def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> l
 
 
 def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
-    """The paired difference; None where no conversations are shared, or agents' prompts differ."""
+    """Compares two rows in pairs; None if they share no conversation, or the agents' prompts in
+    these differ.
+    """
     shared, rows, rows_against = np.intersect1d(
         row.series.conversations, against.series.conversations, return_indices=True
     )
@@ -80,7 +84,9 @@ def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
 
 
 def fixes(series: Sequence[Series]) -> list[Difference]:
-    """Every other method of the first run against its first, if their stability can be compared."""
+    """Compares the stability of every other method of the first run with that of its first method,
+    where they can be compared.
+    """
     same_run = [item for item in series[1:] if item.run == series[0].run]
-    compared = [difference(series, item, "stability") for item in same_run]
-    return [pair for pair in compared if pair and pair.mean.mean is not None]
+    differences = [difference(series, item, "stability") for item in same_run]
+    return [pair for pair in differences if pair and pair.mean.mean is not None]

@@ -15,7 +15,7 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.analysis.truncation import truncation_of, until_prompt_lost
 from holdfast.analysis.unscored import unscored_by_reason
-from holdfast.analysis.verdicts import judged
+from holdfast.analysis.verdicts import with_verdict
 from holdfast.records.run_summary import (
     AgainstFirstMethod,
     BaselineSummary,
@@ -29,19 +29,21 @@ from holdfast.records.run_summary import (
 
 
 def method_summaries(results: DriftResults) -> Iterator[MethodSummary]:
-    """The results by method."""
+    """Summarises the results of each method."""
     series = results.series
-    whole = until_prompt_lost(results.series)
+    with_prompt = until_prompt_lost(results.series)
     rules = estimates.rule_rows(series)
     against = {pair.row: pair for pair in rule_differences(series, rules)}
-    counted = [count_turns(item.records) for item in series]
-    left = [without_collapsed(item, turns) for item, turns in zip(series, counted, strict=True)]
-    for item, read, turns, rest in zip(series, whole, counted, left, strict=True):
+    collapses = [count_turns(item.records) for item in series]
+    uncollapsed = list(map(without_collapsed, series, collapses))
+    for item, item_with_prompt, collapse, rest in zip(
+        series, with_prompt, collapses, uncollapsed, strict=True
+    ):
         rows = {kind: estimates.row_of(item, kind) for kind in MEASURED if item.measured(kind)}
         scored = {kind: rows[kind] for kind in KINDS if kind in rows}
         levels = accuracy_of(item) or {}
-        first = item is series[0]
-        findings = results.findings if first else findings_of(read)
+        is_first = item is series[0]
+        findings = results.findings if is_first else findings_of(item_with_prompt)
         yield MethodSummary(
             method=item.method,
             outcome=str(findings.outcome),
@@ -49,14 +51,14 @@ def method_summaries(results: DriftResults) -> Iterator[MethodSummary]:
             unscored=dict(sorted(unscored_by_reason(item.records).items())),
             by_round={kind: tuple(row.points) for kind, row in rows.items()},
             over_all_rounds={kind: row.mean for kind, row in scored.items()},
-            change={kind: judged(row.change) for kind, row in scored.items()},
+            change={kind: with_verdict(row.change) for kind, row in scored.items()},
             against=_against(series, item),
             categories={kind: _categories(item, kind) for kind in scored},
             prompts=tuple(row.results for row in by_prompt(item)),
             rules=tuple(_rule(row, against.get(row)) for row in rules if row.series is item),
             accuracy={f"{name}_level": tuple(points) for name, points in levels.items()} or None,
-            baseline=_baseline(results.baseline) if first else None,
-            collapse=_collapse(turns, _without(left, rest) if turns.collapsed else None),
+            baseline=_baseline(results.baseline) if is_first else None,
+            collapse=_collapse(collapse, uncollapsed, rest),
             truncation=_truncation(item),
             summarised=summarised_rounds_of(item),
         )
@@ -66,18 +68,24 @@ def _categories(item: Series, kind: str) -> dict[str, tuple[Estimate, ...]]:
     return {row.group: tuple(row.points) for row in estimates.category_rows(item, kind)}
 
 
-def _collapse(turns: Collapse, rest: WithoutCollapsed | None) -> CollapseSummary:
-    """How much of what models wrote is broken, and the results of the other conversations."""
+def _collapse(collapse: Collapse, uncollapsed: Sequence[Series], rest: Series) -> CollapseSummary:
+    """Summarises how many turns are broken, and the conversations that did not collapse.
+
+    Args:
+        uncollapsed: all series without their collapsed conversations.
+        rest: the one of them that is summarised.
+    """
+    rounds = {str(number): first for number, first in collapse.collapsed.items()}
     return CollapseSummary(
-        turns=turns.turns,
-        **{name: turns.share(name) for name in COUNTED},
-        collapsed_from_round={str(number): first for number, first in turns.collapsed.items()},
-        without_collapsed=rest,
+        turns=collapse.turns,
+        **{name: collapse.share(name) for name in COUNTED},
+        collapsed_from_round=rounds,
+        without_collapsed=_without_collapsed(uncollapsed, rest) if rounds else None,
     )
 
 
 def _truncation(item: Series) -> TruncationSummary | None:
-    """The rounds from which a server read less than it was sent; None if nothing shows that."""
+    """Summarises how a server truncated chats; None if nothing shows that it did."""
     cut = truncation_of(item)
     if cut is None:
         return None
@@ -91,7 +99,7 @@ def _truncation(item: Series) -> TruncationSummary | None:
 
 
 def _against(series: Sequence[Series], item: Series) -> AgainstFirstMethod | None:
-    """The differences from the first method; None for that method itself."""
+    """Summarises the differences from the first method; None for that method itself."""
     pairs = {kind: pair for kind in KINDS if (pair := difference(series, item, kind))}
     if not pairs:
         return None
@@ -104,19 +112,21 @@ def _against(series: Sequence[Series], item: Series) -> AgainstFirstMethod | Non
 
 
 def _differences(pair: Difference) -> MethodDifferences:
-    return MethodDifferences(last_round=judged(pair.last), over_all_rounds=judged(pair.mean))
+    return MethodDifferences(
+        last_round=with_verdict(pair.last), over_all_rounds=with_verdict(pair.mean)
+    )
 
 
-def _without(left: Sequence[Series], rest: Series) -> WithoutCollapsed | None:
-    """The numbers of a series without its collapsed conversations; None if no others are left."""
+def _without_collapsed(uncollapsed: Sequence[Series], rest: Series) -> WithoutCollapsed | None:
+    """Summarises a series without its collapsed conversations; None if no others are left."""
     if not rest.records:
         return None
     row = estimates.row_of(rest, "stability")
     return WithoutCollapsed(
         conversations=len(rest.records),
         stability_by_round=tuple(row.points),
-        change=judged(row.change),
-        against=_against(left, rest),
+        change=with_verdict(row.change),
+        against=_against(uncollapsed, rest),
     )
 
 
@@ -139,7 +149,7 @@ def _rule(row: estimates.EstimateRow, pair: Difference | None) -> RuleSummary:
         kept_throughout=row.kept_throughout,
         kept_in_any_round=row.kept_in_any_round,
         never_followed=row.never_followed,
-        change=judged(row.change),
+        change=with_verdict(row.change),
         lower_from_round=row.lower_from_round,
         lower_in_rounds=tuple(row.lower_in_rounds),
         against=None if pair is None else _differences(pair),

@@ -1,7 +1,7 @@
-"""The outcome of a drift run: what its title says, and what its next step follows from.
+"""The outcome of a drift run, which decides its title and its next step.
 
-Several things may be true of a run. The first of `Outcome` that applies counts, because it makes
-those after it meaningless: a fall in the scores of a rule says nothing about the prompt if they
+Several outcomes may be true of a run. The first in the order of `Outcome` counts, because it makes
+the later ones meaningless: a fall in the scores of a rule says nothing about the prompt if they
 were as high without it.
 """
 
@@ -20,24 +20,26 @@ from holdfast.analysis.collapse import (
 )
 from holdfast.analysis.estimates import EstimateRow, row_of, rule_rows
 from holdfast.analysis.prompt_effect import UNINFORMATIVE, Baseline
-from holdfast.analysis.series import Series, leaving_out
+from holdfast.analysis.series import Series, leave_out_rules
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, error_at, verdict_on, within
 from holdfast.records.run_summary import BaselineScores
 
 MATTERS = 0.1  # smaller changes do not count as drift
-_MIN_GROWTH = 1.5  # as many conversations at the next look, as every look costs some certainty
-_MAX_GROWTH = 10  # larger needs are not reported
+# Factors by which a run may have to grow before verdicts on it are read again: at least this much,
+# as every reading costs some certainty, and at most this much, as larger needs are not reported.
+_MIN_GROWTH = 1.5
+_MAX_GROWTH = 10
 
 
 class Outcome(StrEnum):
-    """The possible outcomes of a run, in the order in which they count."""
+    """The possible outcomes of a run; the first that applies counts."""
 
     NOT_MEASURED = "nothing measured"  # no reply could be scored
     MADE_WORSE = "made worse"  # a rule is followed less with the prompt than without it
     UNINFORMATIVE = "uninformative"  # all rules are followed as well without the prompt
-    # conversations repeat themselves, and the rest shows something else
+    # many turns are repeated, and the conversations without a collapse have another outcome
     BROKEN_DOWN = "broken down"
     CUT = "cut"  # most replies were cut at the token limit, too early to judge the rules
     TOO_FEW = "too few conversations"
@@ -50,22 +52,26 @@ class Outcome(StrEnum):
 
     @property
     def counts_after_breakdown(self) -> bool:
-        """Whether it holds only if the conversations that did not break down show it too."""
+        """Whether the outcome comes after `BROKEN_DOWN`, so that in a run with broken turns it
+        counts only if the conversations that did not break down show it too.
+        """
         order = list(Outcome)
         return order.index(self) > order.index(Outcome.BROKEN_DOWN)
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The findings on the first series, over the rounds that half of its conversations reach.
+    """The findings on a series, over the rounds that half of its conversations reach.
 
     Attributes:
         outcome: the first that applies.
         stability: over all probes but those of uninformative rules.
-        rules: a row per rule, if prompts have several; the next three are some of them.
-        lost: rules that end clearly lower than they began.
-        made_worse: rules, or prompts of a single rule, that the prompt makes worse.
-        collapse: of all conversations.
+        rules: a row per rule, if prompts have several.
+        never_followed: the rows of `rules` that are never followed.
+        lost: the rows of `rules` that end clearly lower than they began.
+        uninformative: the rows of `rules` that score as well without the system prompt.
+        made_worse: rules, or prompts with a single rule, that the prompt makes worse.
+        collapse: the counts of broken turns in all conversations.
     """
 
     outcome: Outcome
@@ -78,35 +84,38 @@ class Findings:
     collapse: Collapse
 
 
-def findings_of(first: Series, baseline: Baseline | None = None) -> Findings:
-    """The findings on a series, given its scores without a system prompt if they were measured."""
-    collapse = count_turns(first.records)
-    findings = _despite_breakdown(first, baseline, collapse)
-    if (
-        collapse.share("broken") < BROKEN_SHARE_WARNING
-        or not findings.outcome.counts_after_breakdown
-        or _unbroken_agree(first, baseline, findings)
-    ):
+def findings_of(series: Series, baseline: Baseline | None = None) -> Findings:
+    """Returns the findings on a series, given its baseline if that was measured."""
+    collapse = count_turns(series.records)
+    findings = _findings_despite_breakdown(series, baseline, collapse)
+    if collapse.share("broken") < BROKEN_SHARE_WARNING:
+        return findings
+    if not findings.outcome.counts_after_breakdown:
+        return findings
+    if _unbroken_agree(series, baseline, findings):
         return findings
     return replace(findings, outcome=Outcome.BROKEN_DOWN)
 
 
-def _unbroken_agree(first: Series, baseline: Baseline | None, findings: Findings) -> bool:
-    """Whether the conversations that did not break down, if they are enough, show the same."""
-    rest = without_collapsed(first, findings.collapse)
+def _unbroken_agree(series: Series, baseline: Baseline | None, findings: Findings) -> bool:
+    """Whether the conversations that did not collapse show the same; False if they are too few."""
+    rest = without_collapsed(series, findings.collapse)
     if len(rest.records) < MIN_SAMPLES:
         return False
-    unbroken = _despite_breakdown(rest, baseline, findings.collapse)
-    lost, still_lost = ({row.group for row in side.lost} for side in (findings, unbroken))
+    unbroken = _findings_despite_breakdown(rest, baseline, findings.collapse)
+    lost = {row.group for row in findings.lost}
+    still_lost = {row.group for row in unbroken.lost}
     return unbroken.outcome is findings.outcome and lost <= still_lost
 
 
-def _despite_breakdown(first: Series, baseline: Baseline | None, collapse: Collapse) -> Findings:
-    """The findings on all conversations, whether or not they have broken down."""
-    shared = first.until(first.shared_rounds)
+def _findings_despite_breakdown(
+    series: Series, baseline: Baseline | None, collapse: Collapse
+) -> Findings:
+    """Returns the findings on all conversations, whether or not they have broken down."""
+    shared = series.until(series.shared_rounds)
     rules = tuple(rule_rows([shared]))
     uninformative = tuple(row for row in rules if is_uninformative(row, baseline))
-    informative = leaving_out(shared, [(row.case, row.rule) for row in uninformative])
+    informative = leave_out_rules(shared, [(row.case, row.rule) for row in uninformative])
     findings = Findings(
         outcome=Outcome.UNDECIDED,
         stability=row_of(informative if informative.measured("stability") else shared, "stability"),
@@ -153,7 +162,9 @@ def _cannot_show_drift(findings: Findings, baseline: Baseline) -> bool:
 
 
 def most_are_cut(series: Series) -> bool:
-    """Whether more probes of stability are not judged, as their replies were cut, than are."""
+    """Whether more stability probes are left unscored because their replies were cut than are
+    scored.
+    """
     scored = sum(len(record.stability_probes) for record in series.records)
     cut = unscored_by_reason(series.records, "stability")["cut"]
     return bool(cut > scored)
@@ -170,16 +181,23 @@ def is_uninformative(row: EstimateRow, baseline: Baseline | None) -> bool:
 
 
 def conversations_needed(value: Estimate, other: float, look: int) -> int | None:
-    """How many conversations, rounded up to tens, would distinguish a mean from 0 or from `other`
-    at the look after this one, if its mean and deviation stay; None if too many would.
+    """Returns how many conversations, rounded up to tens, would distinguish a mean from 0 or from
+    `other` when verdicts are read the next time, if its mean and deviation stay as they are.
+
+    Returns None if the mean is distinguished already, if it has no deviation, or if more than
+    `_MAX_GROWTH` times the conversations would be needed.
+
+    Args:
+        look: how often verdicts on the run have been read, this time included.
     """
     if value.mean is None or not value.sd or verdict_on(value).sign:
         return None
-    apart = max(abs(value.mean), abs(value.mean - other))
+    distance = max(abs(value.mean), abs(value.mean - other))
     deviations = -NormalDist().inv_cdf(error_at(look + 1) / 2)
     fewest = 10 * math.ceil(_MIN_GROWTH * value.n / 10)
     for count in range(fewest, _MAX_GROWTH * value.n + 10, 10):
-        unseen = (1 + abs(value.mean)) / (count + 1)  # what the unseen conversation may change
-        if deviations * value.sd / math.sqrt(count) + unseen <= apart:
+        # how far the unseen conversation that intervals allow for may move the mean
+        unseen = (1 + abs(value.mean)) / (count + 1)
+        if deviations * value.sd / math.sqrt(count) + unseen <= distance:
             return count
     return None

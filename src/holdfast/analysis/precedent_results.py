@@ -1,8 +1,8 @@
 """Prompt or precedent: the scores of next replies after kept and broken histories.
 
-The unit is the conversation, which counts with the mean over its rules. A rule counts only where
-both histories are what they were made to be: its mean score is at least `CLEAR` in the kept one and
-at most 1 - `CLEAR` in the broken one. What a model cannot do, or does anyway, shows nothing.
+The unit is the conversation, which counts with the mean over its rules. A rule counts only if its
+mean score is at least `CLEAR` in the kept history and at most 1 - `CLEAR` in the broken one. A rule
+that the model cannot keep, or keeps whatever it is told, shows nothing.
 """
 
 import itertools
@@ -19,20 +19,20 @@ CLEAR = 0.8
 
 @dataclass(frozen=True)
 class Cell:
-    """The next replies after some of one history."""
+    """The score of next replies, with a number of replies of one history in view."""
 
     history: str  # "kept" or "broken"
-    seen: int  # replies of the history in view
+    seen: int  # how many replies of the history were in view
     prompted: bool  # whether the system prompt was in view
     score: Estimate
 
 
 @dataclass(frozen=True)
 class AtDepth:
-    """The worth of prompt and precedent with a number of earlier replies in view.
+    """The effects of prompt and precedent with a number of earlier replies in view.
 
-    Each is a paired difference of scores; the first two are None under a method, under which every
-    reply has the prompt in view.
+    Each is a paired difference of scores. The effects of the prompt are None under a method, where
+    every reply has the prompt in view.
     """
 
     seen: int
@@ -47,28 +47,28 @@ class Precedent:
 
     method: str
     rules: str  # "all", or the category
-    used: int  # rules in conversations whose histories are both clear
-    of: int  # all of them
+    used: int  # how many rules count, over all conversations
+    of: int  # how many rules there are, over all conversations
     cells: tuple[Cell, ...]
     depths: tuple[AtDepth, ...]
 
 
 def precedent_of(chats: Sequence[PrecedentChat]) -> list[Precedent]:
-    """The results of every method: over all rules, then by category where there are several."""
+    """Returns the results of every method: over all rules, then by category if it has several."""
     results = []
     for method in dict.fromkeys(chat.method for chat in chats):
-        of_method = [chat for chat in chats if chat.method == method]
-        results.append(_results(method, "all", of_method))
-        categories = dict.fromkeys(chat.agent.category for chat in of_method)
+        group = [chat for chat in chats if chat.method == method]
+        results.append(_results(method, "all", group))
+        categories = dict.fromkeys(chat.agent.category for chat in group)
         if len(categories) > 1:
             for category in categories:
-                group = [chat for chat in of_method if chat.agent.category == category]
-                results.append(_results(method, str(category), group))
+                subgroup = [chat for chat in group if chat.agent.category == category]
+                results.append(_results(method, str(category), subgroup))
     return results
 
 
 def clear_rules(chat: PrecedentChat) -> list[str]:
-    """The rules that the kept history keeps and the broken one breaks."""
+    """Returns the rules that the kept history clearly keeps and the broken one clearly breaks."""
     return [
         rule
         for rule in chat.kept.scores[0]
@@ -77,7 +77,9 @@ def clear_rules(chat: PrecedentChat) -> list[str]:
 
 
 def _mean_score(history: History, rule: str) -> float:
-    """NaN if no reply of the history is evidence, so that no comparison with it holds."""
+    """Returns a rule's mean score in a history; NaN, which no comparison accepts, if none of its
+    replies could be scored.
+    """
     return _mean([scores[rule] for scores in history.scores])
 
 
@@ -91,7 +93,7 @@ def _results(method: str, rules: str, chats: Sequence[PrecedentChat]) -> Precede
         for key in itertools.product(("kept", "broken"), depths, sorted(prompted, reverse=True))
     }
 
-    def prompt_worth(history: str, seen: int) -> Estimate | None:
+    def prompt_effect(history: str, seen: int) -> Estimate | None:
         if False not in prompted:
             return None
         return estimate(scores[history, seen, True] - scores[history, seen, False], DIFFERENCES)
@@ -104,10 +106,12 @@ def _results(method: str, rules: str, chats: Sequence[PrecedentChat]) -> Precede
         cells=tuple(Cell(*key, estimate(values, SCORES)) for key, values in scores.items()),
         depths=tuple(
             AtDepth(
-                seen,
-                prompt_worth("kept", seen),
-                prompt_worth("broken", seen),
-                estimate(scores["kept", seen, True] - scores["broken", seen, True], DIFFERENCES),
+                seen=seen,
+                prompt_after_kept=prompt_effect("kept", seen),
+                prompt_after_broken=prompt_effect("broken", seen),
+                precedent=estimate(
+                    scores["kept", seen, True] - scores["broken", seen, True], DIFFERENCES
+                ),
             )
             for seen in depths
         ),
@@ -117,7 +121,7 @@ def _results(method: str, rules: str, chats: Sequence[PrecedentChat]) -> Precede
 def _mean_of_cell(
     chat: PrecedentChat, rules: Sequence[str], history: str, seen: int, prompted: bool
 ) -> float:
-    """The mean over the rules of the next reply in one cell; NaN if none could be scored."""
+    """Returns the mean score over some rules of the reply in a cell; NaN if there is none."""
     for reply in chat.next_replies:
         if (reply.history, reply.seen, reply.prompted) == (history, seen, prompted):
             return _mean([reply.scores[rule] for rule in rules])
@@ -125,5 +129,6 @@ def _mean_of_cell(
 
 
 def _mean(scores: Sequence[float | None]) -> float:
-    judged = [score for score in scores if score is not None]
-    return float(np.mean(judged)) if judged else float("nan")
+    """Returns the mean of the scores that are not None; NaN if there are none."""
+    present = [score for score in scores if score is not None]
+    return float(np.mean(present)) if present else float("nan")

@@ -1,4 +1,4 @@
-"""A profile of attention heads: the effect of steering each one alone, and their ranking."""
+"""Profiles of attention heads: the effect of steering each head alone, and their ranking."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from holdfast.methods.heads import Head, Ranking, Shape
 from holdfast.records import HeadScores, Run, read_run
 from holdfast.records.identity import ProfileIdentity
 
-Gains = dict[Head, Estimate]  # by head, its score minus the unsteered one on the same samples
+Gains = dict[Head, Estimate]  # by head: its score minus the unsteered score of the same samples
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class Profile:
     unsteered: float
     scores: dict[Head, float]
     gains: Gains
-    samples: dict[Head, int]  # how many a head was scored on; fewer if version 0.2 halved the heads
+    samples: dict[Head, int]  # how many each was scored on; version 0.2 dropped heads on the way
     ranking: Ranking  # best first
 
 
 def read_profile(out: Path | str) -> Profile:
-    """The profile in a folder.
+    """Reads the profile in a folder.
 
     Raises:
         UsageError: the folder holds no profile, or one without any score.
@@ -45,14 +45,18 @@ def read_profile(out: Path | str) -> Profile:
 
 
 def rank_first(out: Path | str, count: int) -> Ranking:
-    """The ranking that the first `count` samples of a finished run alone would have given."""
+    """Returns the ranking by the first `count` samples of a run alone."""
     run = read_run(out)
     records = tuple(record for record in run.records if record.conversation < count)
     return profile_of(replace(run, records=records)).ranking
 
 
 def profile_of(run: Run) -> Profile:
-    """The profile that the records of a run make; a `UsageError` if no head was scored."""
+    """Computes the profile from the records of a run.
+
+    Raises:
+        UsageError: no head was scored.
+    """
     identity = run.identity_as(ProfileIdentity)
     records = sorted(run.head_scores, key=lambda record: record.conversation)
     scores_by_head: dict[Head, list[float]] = {}
@@ -60,7 +64,9 @@ def profile_of(run: Run) -> Profile:
         for head, score in record.by_head.items():
             scores_by_head.setdefault(head, []).append(score)
     if not scores_by_head:
-        raise UsageError(f"{run.folder} holds no head's score; repeat the command to continue.")
+        raise UsageError(
+            f"{run.folder} has no score of any head yet; repeat its command to continue."
+        )
     scores = {head: sum(values) / len(values) for head, values in scores_by_head.items()}
     samples = {head: len(values) for head, values in scores_by_head.items()}
     shape = Shape(

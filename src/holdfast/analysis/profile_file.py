@@ -16,7 +16,7 @@ class ScoredHead(RecordModel):
     layer: int
     head: int
     score: float  # with this head steered alone
-    samples: int  # that it was scored on
+    samples: int  # how many it was scored on
     gain: Estimate  # over the model without steering, on the same samples
 
 

@@ -1,4 +1,4 @@
-"""A prompt compared with an earlier run of it: which rules fell."""
+"""Compares a prompt with an earlier run of it, to see which rules fell."""
 
 from collections.abc import Sequence
 
@@ -21,35 +21,34 @@ def compare_runs(
 
     Args:
         rounds: how many rounds are compared, from the first.
-        budget: the most conversations of a prompt.
-        error: upper bound on the probability that a rule which has not fallen is reported as
-            fallen.
+        budget: the most conversations that the prompt may have.
+        error: upper bound on the probability that a rule is wrongly reported as fallen.
     """
     pairs = list(zip(current, earlier, strict=False))
     now = _scores_by_rule([new for new, _ in pairs], rounds)
     before = _scores_by_rule([old for _, old in pairs], rounds)
-    compared = [rule for rule in now if rule in before and _have_pair(now[rule], before[rule])]
+    shared = [rule for rule in now if rule in before and _have_pair(now[rule], before[rule])]
     fell = False
     rules: list[RuleComparison] = []
-    if compared:
+    if shared:
         prompt_fell, rules_fell = falls(
-            np.stack([now[rule].at_best for rule in compared]),
-            np.stack([before[rule].values for rule in compared]),
+            np.stack([now[rule].at_best for rule in shared]),
+            np.stack([before[rule].values for rule in shared]),
             error,
         )
         fell = bool(prompt_fell.any())
         rules = [
-            _compare_rule(rule, bool(rule_fell.any()), now[rule].values, before[rule].values)
-            for rule, rule_fell in zip(compared, rules_fell, strict=True)
+            _compare_rule(rule, now[rule].values, before[rule].values, fell=bool(rule_fell.any()))
+            for rule, rule_fell in zip(shared, rules_fell, strict=True)
         ]
-    one_sided = [rule for rule in (*now, *before) if rule is not None and rule not in compared]
+    not_compared = [rule for rule in (*now, *before) if rule is not None and rule not in shared]
     return PromptComparison(
         pairs=len(pairs),
         expected=min(budget, len(earlier)),
         alike=sum(_opening(new) == _opening(old) for new, old in pairs),
         fell=fell,
         rules=tuple(sorted(rules, key=lambda rule: (not rule.fell, rule.now - rule.before))),
-        not_compared=tuple(dict.fromkeys(one_sided)),
+        not_compared=tuple(dict.fromkeys(not_compared)),
     )
 
 
@@ -64,9 +63,9 @@ def _have_pair(now: CellScores, before: CellScores) -> bool:
 
 
 def _compare_rule(
-    rule: str | None, fell: bool, now: np.ndarray, before: np.ndarray
+    rule: str | None, now: np.ndarray, before: np.ndarray, *, fell: bool
 ) -> RuleComparison:
-    """Compares a rule in the round in which it fell most; scores are [conversation, round]."""
+    """Describes a rule in the round in which it fell most; scores are [conversation, round]."""
     is_paired = ~np.isnan(now - before)
     by_round = [
         RuleComparison(
@@ -78,10 +77,12 @@ def _compare_rule(
         )
         for column in np.flatnonzero(is_paired.any(axis=0)).tolist()
     ]
-    return min(by_round, key=lambda fall: fall.now - fall.before)
+    return min(by_round, key=lambda comparison: comparison.now - comparison.before)
 
 
 def _opening(record: Conversation) -> tuple[int, str, str | None]:
-    """The number, the user model's prompt and the starter: equal if the draws are the same."""
+    """Returns the number, the user model's prompt and the starter of a conversation, which two
+    conversations share if they were drawn alike.
+    """
     starter = record.turns[0].text if record.turns else None
     return record.conversation, record.user.system_prompt, starter

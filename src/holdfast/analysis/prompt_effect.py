@@ -1,4 +1,4 @@
-"""Scores of each measure with and without a system prompt: does the prompt do anything?"""
+"""Compares scores with and without a system prompt: does the prompt do anything?"""
 
 import math
 from collections.abc import Mapping
@@ -9,8 +9,22 @@ import numpy as np
 
 from holdfast.analysis.estimates import is_never_followed
 from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import SCORES, Estimate, cell_means, estimate, paired_difference
-from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, judged, too_few, verdict_on, within
+from holdfast.analysis.statistics import (
+    SCORES,
+    Estimate,
+    MatrixEntry,
+    cell_means,
+    estimate,
+    paired_difference,
+)
+from holdfast.analysis.verdicts import (
+    CANNOT_TELL,
+    SUPPORTED,
+    too_few,
+    verdict_on,
+    with_verdict,
+    within,
+)
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.records import Conversation, Probe, Run
 from holdfast.records.identity import DefaultPrompt
@@ -19,8 +33,9 @@ from holdfast.records.run_summary import BaselineScores
 DISCRIMINATES = "discriminates"
 UNINFORMATIVE = "uninformative"
 MADE_WORSE = "made worse"  # clearly lower with the prompt, by more than `_SAME_WITHIN`
-NEVER_FOLLOWED = "never followed"  # in any round, as `estimates.is_never_followed` defines it
-_HIGH_UNPROMPTED = 0.75  # a score that is certainly above this leaves no room for the prompt
+NEVER_FOLLOWED = "never followed"  # in no round, as `estimates.is_never_followed` defines it
+# If the score without the prompt is certainly above this, the prompt cannot add to it.
+_HIGH_UNPROMPTED = 0.75
 _SAME_WITHIN = 0.1  # scores that are certainly this close count as the same
 
 
@@ -41,17 +56,17 @@ class _Group:
     """The scores of a measure, a case, or everything.
 
     Attributes:
-        pairs: by conversation, the scores of the same questions with and without the prompt.
-        by_round: with the prompt, as (row in the series, column of the round, score).
+        pairs: by conversation, the scores of each question with and without the prompt.
+        by_round: the scores with the prompt, in a matrix of [conversation, round].
     """
 
     pairs: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
-    by_round: list[tuple[int, int, float]] = field(default_factory=list)
+    by_round: list[MatrixEntry] = field(default_factory=list)
 
 
 @dataclass
 class _Groups:
-    """The groups that a probe belongs to: everything, its measure, and its case or rule."""
+    """All groups; a probe belongs to three of them: everything, its measure, and its rule."""
 
     overall: _Group = field(default_factory=_Group)
     measures: dict[str, _Group] = field(default_factory=dict)
@@ -73,7 +88,7 @@ class _Groups:
                 measure = self.measures.get(probe.measure or "")
                 case = self.cases.get(_rule_of(record, probe))
                 for group in filter(None, (self.overall, measure, case)):
-                    group.by_round.append((row, probe.round - 1, probe.score))
+                    group.by_round.append(MatrixEntry(row, probe.round - 1, probe.score))
 
 
 @dataclass(frozen=True)
@@ -85,7 +100,7 @@ class Baseline:
         measures: a row for each measure, the least discriminating first.
         cases: a row for each case, in the same order; if cases have several rules, for each rule.
         by_rule: whether cases have several rules.
-        default: the system prompt that the template inserts.
+        default: the system prompt that the template inserts; None if it inserts none.
     """
 
     overall: BaselineScores
@@ -95,7 +110,9 @@ class Baseline:
     default: DefaultPrompt | None = None
 
     def verdict_on(self, case: str | None, rule: str) -> str:
-        """The verdict on a rule, for case None under every prompt; "" if its rows differ."""
+        """Returns the verdict on a rule under a prompt, or under every prompt if `case` is None; ""
+        if the rule was not measured, or its prompts have different verdicts.
+        """
         verdicts = {
             row.verdict
             for about, row in self.cases.items()
@@ -110,7 +127,9 @@ class Baseline:
 
 
 def baseline_beside(run: Run, series: Series) -> Baseline | None:
-    """Compares a run's first series with its baseline on shared questions; None without any."""
+    """Compares a run's first series with the run's baseline, on the questions that both asked; None
+    if there are none.
+    """
     baseline_run = read_baseline(run.folder)
     if baseline_run is None:
         return None
@@ -148,16 +167,16 @@ def _key(record: Conversation, probe: Probe) -> tuple[int, str | None, int]:
 
 
 def _least_discriminating(row: BaselineScores) -> tuple[float, str]:
-    """A key that sorts the least discriminating row first."""
+    """Returns a key that sorts the least discriminating row first."""
     return row.difference.mean or 0.0, row.name
 
 
 def _row(name: str, group: _Group, series: Series) -> BaselineScores:
-    """The row of a group. The unit is the conversation: its probes are averaged."""
+    """Compares the scores of a group. The unit is the conversation: its probes are averaged."""
     means = np.array([np.mean(scores, axis=0) for _, scores in sorted(group.pairs.items())])
     prompted, unprompted = means.T
     by_round = cell_means(group.by_round, (len(series.records), series.rounds))
-    by_round = by_round[~np.isnan(by_round).all(axis=1)]  # the conversations that asked it
+    by_round = by_round[~np.isnan(by_round).all(axis=1)]  # conversations with any score
     difference = paired_difference(prompted, unprompted, error=series.error)
     unprompted_mean = estimate(unprompted, SCORES, error=series.error)
     return BaselineScores(
@@ -165,13 +184,23 @@ def _row(name: str, group: _Group, series: Series) -> BaselineScores:
         n=len(means),
         prompted=estimate(prompted, SCORES, error=series.error),
         unprompted=unprompted_mean,
-        difference=judged(difference),
-        verdict=_verdict(difference, unprompted_mean, is_never_followed(by_round, series.error)),
+        difference=with_verdict(difference),
+        verdict=_verdict(
+            difference,
+            unprompted_mean,
+            never_followed=is_never_followed(by_round, series.error),
+        ),
     )
 
 
-def _verdict(difference: Estimate, unprompted: Estimate, never_followed: bool) -> str:
-    """The first verdict that applies; the difference is that of prompted and unprompted scores."""
+def _verdict(difference: Estimate, unprompted: Estimate, *, never_followed: bool) -> str:
+    """Returns the first verdict that applies.
+
+    Args:
+        difference: the prompted minus the unprompted scores.
+        unprompted: the mean score without the prompt.
+        never_followed: whether the rules are never followed with the prompt.
+    """
     if too_few(difference):
         return CANNOT_TELL
     sign = verdict_on(difference).sign
@@ -181,6 +210,6 @@ def _verdict(difference: Estimate, unprompted: Estimate, never_followed: bool) -
         return NEVER_FOLLOWED
     if sign > 0:
         return DISCRIMINATES
-    same = within(difference, -_SAME_WITHIN, _SAME_WITHIN) == SUPPORTED
-    high = within(unprompted, _HIGH_UNPROMPTED, math.inf) == SUPPORTED
-    return UNINFORMATIVE if same or high else CANNOT_TELL
+    is_same = within(difference, -_SAME_WITHIN, _SAME_WITHIN) == SUPPORTED
+    is_high = within(unprompted, _HIGH_UNPROMPTED, math.inf) == SUPPORTED
+    return UNINFORMATIVE if is_same or is_high else CANNOT_TELL

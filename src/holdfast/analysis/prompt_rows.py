@@ -32,7 +32,7 @@ class PromptRow:
 
 
 def by_prompt(item: Series) -> list[PromptRow]:
-    """A row per system prompt the agent had, least stable (mean over all rounds) first."""
+    """Returns a row per system prompt of the agent, the least stable over all rounds first."""
     adopted: dict[str | None, list[float]] = {}
     for record, value in zip(item.records, item.adoption[:, -1], strict=True):
         if not np.isnan(value):
@@ -52,7 +52,12 @@ def by_prompt(item: Series) -> list[PromptRow]:
 def _prompt_row(
     agent: Agent, item: Series, members: np.ndarray, adopted: Sequence[float]
 ) -> PromptRow | None:
-    """The row of a prompt's conversations; None if none was measured."""
+    """Returns the row of a prompt; None if its stability was not measured.
+
+    Args:
+        members: whether the agent had the prompt, [conversation] bool.
+        adopted: its adoption scores in the last round, in conversations whose user had it.
+    """
     stability = item.stability[members]
     if np.isnan(stability).all():
         return None

@@ -1,10 +1,10 @@
-"""Known, but not done: can a model still state the rules that it breaks?
+"""Can a model still state the rules that it breaks?
 
 A run with `--recall` asks the agent for its rules in forks of the first and the last round. The
 unit is the conversation, which counts with the mean over its rules.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,10 +23,10 @@ class RecallRow(RecordModel):
     Attributes:
         kind: of the rules; "" for all.
         stated_first: the share of rules that are stated in round 1.
-        stated_last: the same in the last round.
+        stated_last: the share of rules that are stated in the last round.
         broken: how many rules were broken in the last round, over all conversations.
         stated_of_broken: the share of these that are stated in that round.
-        stated_of_kept: the share of the others that are.
+        stated_of_kept: the share of the rules kept in the last round that are stated in it.
     """
 
     method: str
@@ -39,60 +39,72 @@ class RecallRow(RecordModel):
 
 
 @dataclass(frozen=True)
-class _AskedRule:
-    """A rule in the first or the last round of one conversation."""
+class _RecalledRule:
+    """A rule that the agent was asked to state, in the first or the last round."""
 
     conversation: int  # the row of the series
     round: int
     kind: str | None
     stated: float  # the score of the reply to "what are your rules?"
-    kept: float | None  # the score of the rule's own probes; None if there was none to score
+    kept: float | None  # the mean score of the rule's own probes; None if none has a score
 
 
 def recall_rows(*runs: Run) -> list[RecallRow]:
-    """The rows of one drift run, or of several together, method by method and all rules first; []
-    without `--recall`.
+    """Returns the rows of one drift run, or of several pooled, by method; those of all rules come
+    first. [] for runs without `--recall`.
     """
     rows: list[RecallRow] = []
     for series in series_by_method(runs):
-        asked = _asked_rules(series)
-        for kind in ("", *sorted({rule.kind for rule in asked if rule.kind})) if asked else ():
-            of_kind = [rule for rule in asked if kind in ("", rule.kind)]
-            rows.append(_row(series, kind, of_kind))
+        rules = _recalled_rules(series)
+        if not rules:
+            continue
+        rows.append(_row(series, "", rules))
+        for kind in sorted({rule.kind for rule in rules if rule.kind}):
+            rows.append(_row(series, kind, [rule for rule in rules if rule.kind == kind]))
     return rows
 
 
-def _asked_rules(series: Series) -> list[_AskedRule]:
-    asked: list[_AskedRule] = []
+def _recalled_rules(series: Series) -> list[_RecalledRule]:
+    """Returns every rule that the agent was asked to state, once per conversation and round."""
+    rules: list[_RecalledRule] = []
     for row, record in enumerate(series.records):
         for recall in record.probes:
             if recall.kind != "recall":
                 continue
-            kept = [
+            scores = [
                 probe.score
                 for probe in record.stability_probes
                 if (probe.round, probe.rule) == (recall.round, recall.rule)
             ]
-            score = float(np.mean(kept)) if kept else None
-            asked.append(_AskedRule(row, recall.round, recall.rule_kind, recall.score, score))
-    return asked
+            rules.append(
+                _RecalledRule(
+                    conversation=row,
+                    round=recall.round,
+                    kind=recall.rule_kind,
+                    stated=recall.score,
+                    kept=float(np.mean(scores)) if scores else None,
+                )
+            )
+    return rules
 
 
-def _row(series: Series, kind: str, asked: list[_AskedRule]) -> RecallRow:
-    last = max(rule.round for rule in asked)
+def _row(series: Series, kind: str, rules: Sequence[_RecalledRule]) -> RecallRow:
+    last = max(rule.round for rule in rules)
 
-    def share_stated(counts: Callable[[_AskedRule], bool]) -> Estimate:
-        """The share of the rules that count which are stated, over conversations that have any."""
-        stated: dict[int, list[float]] = {}
-        for rule in filter(counts, asked):
-            stated.setdefault(rule.conversation, []).append(rule.stated)
-        means = np.array([float(np.mean(scores)) for scores in stated.values()])
+    def share_stated(counts: Callable[[_RecalledRule], bool]) -> Estimate:
+        """Estimates which share of the rules that count is stated, over the conversations that
+        have such rules.
+        """
+        by_conversation: dict[int, list[float]] = {}
+        for rule in filter(counts, rules):
+            by_conversation.setdefault(rule.conversation, []).append(rule.stated)
+        means = np.array([float(np.mean(scores)) for scores in by_conversation.values()])
         return estimate(means, SCORES, error=series.error)
 
-    def broken(rule: _AskedRule) -> bool:
+    def is_broken(rule: _RecalledRule) -> bool:
         return rule.round == last and rule.kept is not None and rule.kept < FOLLOWED
 
-    def kept(rule: _AskedRule) -> bool:
+    def is_kept(rule: _RecalledRule) -> bool:
         return rule.round == last and rule.kept is not None and rule.kept >= FOLLOWED
 
     return RecallRow(
@@ -100,7 +112,7 @@ def _row(series: Series, kind: str, asked: list[_AskedRule]) -> RecallRow:
         kind=kind,
         stated_first=share_stated(lambda rule: rule.round == 1),
         stated_last=share_stated(lambda rule: rule.round == last),
-        broken=sum(map(broken, asked)),
-        stated_of_broken=share_stated(broken),
-        stated_of_kept=share_stated(kept),
+        broken=sum(map(is_broken, rules)),
+        stated_of_broken=share_stated(is_broken),
+        stated_of_kept=share_stated(is_kept),
     )

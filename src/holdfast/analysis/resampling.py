@@ -1,17 +1,17 @@
-"""Intervals of means from resampled units, such as conversations.
+"""Resamples units, such as conversations, for intervals of means.
 
-One function, `resampled`, is behind every interval. It is a Bayesian bootstrap (Rubin 1981) that
-adds one unseen conversation: for the lower end it scored as low as a score can be, for the upper
-end as high. This is the interval of Gaffke 2005 (see Learned-Miller and Thomas 2019, "A new
-confidence interval for the mean of a bounded random variable"). For scores of 0 and 1 it equals the
-exact interval of Clopper and Pearson, so it has a width even if all values are alike; with many
-conversations it is the usual one. Its coverage for every distribution is conjectured, not proven.
-A plain bootstrap is too narrow where few conversations matter much, as it knows only the losses
-that it has seen: `benchmarks/verdicts.py` compares the two.
+One function, `resample`, is behind every interval. It is a Bayesian bootstrap (Rubin 1981) that
+adds one unseen conversation: for the lower end of the interval it has the lowest possible score,
+for the upper end the highest. This is the interval of Gaffke 2005 (see Learned-Miller and Thomas
+2019, "A new confidence interval for the mean of a bounded random variable"). For scores of 0 and 1
+it equals the exact interval of Clopper and Pearson, so it has a width even if all values are equal;
+with many conversations it approaches the usual one. Its coverage for every distribution is
+conjectured, not proven. A plain bootstrap is too narrow where few conversations matter much, as it
+knows only the losses that it has seen: `benchmarks/verdicts.py` compares the two.
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -20,23 +20,26 @@ Limits = tuple[float, float]  # the lowest and the highest value of a unit
 SEED = 0
 RESAMPLES = 10_000
 _MIN_RESAMPLES = 1_000
-_RESAMPLED_CELLS = 40_000_000  # units times resamples, from which there are fewer resamples
-_CELLS = 2_000_000  # resampling weights per block
-_MAX_CACHED_UNITS = 1_000  # units whose weights are kept for the next estimate
+_MAX_WEIGHTS = 40_000_000  # units times resamples; there are fewer resamples of many units
+_WEIGHTS_PER_BLOCK = 2_000_000
+_MAX_CACHED_UNITS = 1_000  # the weights of more units are not kept for the next estimate
 
 
 def bounds_by_column(
     sums: np.ndarray, sizes: np.ndarray, limits: Limits | None, errors: Sequence[float]
 ) -> np.ndarray:
-    """The ends of the interval of every column's mean, [column, error, low and high].
+    """Returns the ends of the interval of every column's mean, [column, error, low and high]; NaN
+    for a column with fewer than two units.
 
-    The arguments are those of `resampled`; a column with fewer than two units has no interval.
+    Args:
+        sums, sizes, limits: as in `resample`.
+        errors: the probabilities that the mean is outside; there is one interval for each.
     """
     bounds = np.full((sums.shape[1], len(errors), 2), np.nan)
     enough = (sizes > 0).sum(axis=0) > 1
     if enough.any():
         resamples = RESAMPLES if len(errors) > 1 else _enough_resamples(len(sums))
-        low, high = resampled(sums[:, enough], sizes[:, enough], limits, resamples)
+        low, high = resample(sums[:, enough], sizes[:, enough], limits, resamples)
         below = np.percentile(low, [50 * error for error in errors], axis=0)
         above = np.percentile(high, [100 - 50 * error for error in errors], axis=0)
         bounds[enough] = np.stack([below, above], axis=-1).swapaxes(0, 1)
@@ -44,28 +47,28 @@ def bounds_by_column(
 
 
 def _enough_resamples(units: int) -> int:
-    """The number of resamples for the ends of a 95% interval: fewer if there are many units, as
-    each resample then takes longer, and the interval is narrow anyway.
+    """Returns how many resamples a 95% interval needs: fewer for many units, as each resample then
+    takes longer, and the interval is narrow anyway.
     """
-    return min(RESAMPLES, max(_MIN_RESAMPLES, _RESAMPLED_CELLS // units))
+    return min(RESAMPLES, max(_MIN_RESAMPLES, _MAX_WEIGHTS // units))
 
 
-def resampled(
+def resample(
     sums: np.ndarray, sizes: np.ndarray, limits: Limits | None, resamples: int = RESAMPLES
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Every column's mean in each resample, [resample, column], if the unseen unit has the lowest
-    value, and if it has the highest.
+    """Returns every column's mean in each resample, [resample, column], twice: with the lowest and
+    with the highest value for the unseen unit.
 
     Args:
-        sums, sizes: [unit, column]; the mean of a column is its sums over its sizes. A unit of size
-            0 was not measured.
-        limits: the lowest and the highest value; values beyond them widen them. None: there is no
-            unseen unit.
+        sums, sizes: [unit, column]; the mean of a column is the total of its sums over the total of
+            its sizes. A unit of size 0 was not measured.
+        limits: the lowest and the highest possible value; values beyond them widen them. None for a
+            plain Bayesian bootstrap without an unseen unit.
         resamples: how many.
     """
     present = sizes > 0
     values = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=present)
-    unseen = sizes.sum(axis=0) / present.sum(axis=0)  # as large as those seen are on average
+    unseen = sizes.sum(axis=0) / present.sum(axis=0)  # the mean size of those seen
     lowest = np.nanmin(values, axis=0)
     highest = np.nanmax(values, axis=0)
     if limits is None:
@@ -75,10 +78,11 @@ def resampled(
         highest = np.maximum(highest, limits[1])
     low = []
     high = []
-    # those of many units take more memory than time
-    blocks = (
-        _weights(len(sums)) if len(sums) <= _MAX_CACHED_UNITS else _blocks(len(sums) + 1, resamples)
-    )
+    blocks: Iterable[np.ndarray]
+    if len(sums) <= _MAX_CACHED_UNITS:
+        blocks = _cached_weights(len(sums))
+    else:  # too many to keep
+        blocks = _draw_weights(len(sums) + 1, resamples)
     for weights in blocks:
         seen = weights[:, :-1]
         extra = weights[:, -1:] * unseen
@@ -90,30 +94,32 @@ def resampled(
 
 
 @functools.lru_cache(maxsize=4)
-def _weights(units: int) -> tuple[np.ndarray, ...]:
-    """The weights in each resample of the units, and of one more unit that stands for those not
-    sampled: blocks of [resample, unit + 1]. Exponential draws divided by their sum are distributed
-    uniformly over all weightings.
+def _cached_weights(units: int) -> tuple[np.ndarray, ...]:
+    """Returns the weights of the units and the unseen unit, in blocks of [resample, unit + 1]."""
+    return tuple(_draw_weights(units + 1, RESAMPLES))
+
+
+def _draw_weights(columns: int, resamples: int) -> Iterator[np.ndarray]:
+    """Draws weights in blocks of [resample, column].
+
+    Exponential draws divided by their sum are uniform over all weightings; the division is left to
+    the caller.
     """
-    return tuple(_blocks(units + 1, RESAMPLES))
-
-
-def _blocks(columns: int, resamples: int) -> Iterator[np.ndarray]:
     generator = np.random.default_rng([SEED, columns])
-    block = max(1, _CELLS // columns)
+    block = max(1, _WEIGHTS_PER_BLOCK // columns)
     for start in range(0, resamples, block):
         size = min(block, resamples - start), columns
         yield generator.standard_exponential(size, dtype=np.float32)
 
 
-def resampled_means(values: np.ndarray) -> np.ndarray:
-    """Column means of [conversation, column] in every resample, [resample, column], for statistics
-    that are no mean and so have no interval of their own.
+def resample_means(values: np.ndarray) -> np.ndarray:
+    """Returns the column means of values, [conversation, column], in each resample, [resample,
+    column]: for the interval of a statistic that is computed from such means.
     """
     present = ~np.isnan(values)
     filled = np.where(present, values, 0.0)
     means = []
-    for weights in _weights(len(values)):
+    for weights in _cached_weights(len(values)):
         with np.errstate(invalid="ignore", divide="ignore"):
             seen = weights[:, :-1]
             means.append((seen @ filled) / (seen @ present.astype(float)))
@@ -121,6 +127,6 @@ def resampled_means(values: np.ndarray) -> np.ndarray:
 
 
 def bounds_of(values: np.ndarray) -> tuple[float, float]:
-    """The 95% percentile interval of a statistic, [resample]."""
+    """Returns the 95% percentile interval of a statistic, [resample]."""
     low, high = np.nanpercentile(values, [2.5, 97.5])
     return float(low), float(high)

@@ -1,7 +1,7 @@
-"""Why rules were broken in logged dialogs, and how well they are kept by what was in the context.
+"""Why rules were broken in logged dialogs, and how their adherence depends on the context.
 
-The unit is the dialog, which counts with the mean of its scores; all rules count together, except
-those that are made for the answers to probes.
+The unit is the dialog, which counts with the mean of its scores. All rules count together, except
+rules that are made for the answers to probes.
 """
 
 from __future__ import annotations
@@ -30,51 +30,9 @@ CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
 
 
-def count_causes(run: Run) -> dict[str, dict[str, int]]:
-    """How many breaches of each rule that was broken, named as `Adherence.rule`, have each cause,
-    in the order of `CAUSES`, then of `RECALL_CAUSES` if a model was asked.
-    """
-    columns = _columns(run)
-    broken = columns.cause != NONE
-    labels = [label_of(rule) for rule in run.log_scores.rules]
-    rules, first = np.unique(columns.rule[broken], return_index=True)
-    totals = np.bincount(columns.cause[broken], minlength=len(ALL_CAUSES))
-    recall_causes = [cause for cause in RECALL_CAUSES if totals[ALL_CAUSES.index(cause)]]
-    counts: dict[str, dict[str, int]] = {}
-    for rule in rules[np.argsort(first)]:
-        of_rule = columns.cause[broken & (columns.rule == rule)]
-        numbers = np.bincount(of_rule, minlength=len(ALL_CAUSES))
-        by_cause = counts.setdefault(labels[rule], dict.fromkeys((*CAUSES, *recall_causes), 0))
-        for cause in by_cause:
-            by_cause[cause] += int(numbers[ALL_CAUSES.index(cause)])
-    return counts
-
-
-def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """How many breaches of all rules have each cause."""
-    totals = Counter[str]({cause: 0 for cause in CAUSES})
-    for by_cause in counts.values():
-        totals.update(by_cause)
-    return dict(totals)
-
-
-def context_effects(run: Run) -> ContextSummaries:
-    """Why rules were broken, and how well they are kept by what was in the context."""
-    columns = _columns(run)
-    return ContextSummaries(
-        why=CauseCounts(**total_causes(count_causes(run))),
-        by_tokens_since=_binned(run, columns, columns.tokens_since, TOKEN_BINS),
-        by_calls=_binned(run, columns, columns.calls, CALL_BINS),
-        by_compactions=_binned(run, columns, columns.compactions, COMPACTION_BINS),
-        by_kind=_grouped(run, columns, columns.kind),
-        by_polarity=_grouped(run, columns, columns.polarity),
-        compactions=_compaction_effect(run, columns),
-    )
-
-
 @dataclass(frozen=True)
 class _Columns:
-    """The scores of the rules that turns show, as in `LogScores`."""
+    """The columns of `LogScores`, without rules that are made for the answers to probes."""
 
     rule: np.ndarray
     dialog: np.ndarray
@@ -88,20 +46,64 @@ class _Columns:
     cause: np.ndarray
 
 
+def count_causes(run: Run) -> dict[str, dict[str, int]]:
+    """Counts the breaches of each broken rule by their cause; rules are named as `Adherence.rule`.
+
+    The causes are all of `CAUSES`, and if a model was asked for its rules, also those of
+    `RECALL_CAUSES` that occur.
+    """
+    columns = _columns(run)
+    broken = columns.cause != NONE
+    labels = [label_of(rule) for rule in run.log_scores.rules]
+    rules, first = np.unique(columns.rule[broken], return_index=True)
+    totals = np.bincount(columns.cause[broken], minlength=len(ALL_CAUSES))
+    recall_causes = [cause for cause in RECALL_CAUSES if totals[ALL_CAUSES.index(cause)]]
+    counts: dict[str, dict[str, int]] = {}
+    for rule in rules[np.argsort(first)]:
+        causes = columns.cause[broken & (columns.rule == rule)]
+        numbers = np.bincount(causes, minlength=len(ALL_CAUSES))
+        by_cause = counts.setdefault(labels[rule], dict.fromkeys((*CAUSES, *recall_causes), 0))
+        for cause in by_cause:
+            by_cause[cause] += int(numbers[ALL_CAUSES.index(cause)])
+    return counts
+
+
+def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Adds up the counts of all rules; every cause of `CAUSES` has a count."""
+    totals = Counter[str]({cause: 0 for cause in CAUSES})
+    for by_cause in counts.values():
+        totals.update(by_cause)
+    return dict(totals)
+
+
+def context_effects(run: Run) -> ContextSummaries:
+    """Summarises why rules were broken, and how their adherence depends on the context."""
+    columns = _columns(run)
+    return ContextSummaries(
+        why=CauseCounts(**total_causes(count_causes(run))),
+        by_tokens_since=_binned(run, columns, columns.tokens_since, TOKEN_BINS),
+        by_calls=_binned(run, columns, columns.calls, CALL_BINS),
+        by_compactions=_binned(run, columns, columns.compactions, COMPACTION_BINS),
+        by_kind=_grouped(run, columns, columns.kind),
+        by_polarity=_grouped(run, columns, columns.polarity),
+        compactions=_compaction_effect(run, columns),
+    )
+
+
 def _columns(run: Run) -> _Columns:
     scores = run.log_scores
     for_probes = set(run.manifest.probe_rules)
-    shown = np.array([label_of(rule) not in for_probes for rule in scores.rules], dtype=bool)
+    keep_rule = np.array([label_of(rule) not in for_probes for rule in scores.rules], dtype=bool)
     rule = np.asarray(scores.rule)
-    is_shown = shown[rule] if len(rule) else np.zeros(0, dtype=bool)
+    keep = keep_rule[rule] if len(rule) else np.zeros(0, dtype=bool)
     names = [field.name for field in fields(_Columns)]
-    return _Columns(**{name: np.asarray(getattr(scores, name))[is_shown] for name in names})
+    return _Columns(**{name: np.asarray(getattr(scores, name))[keep] for name in names})
 
 
 def _binned(
     run: Run, columns: _Columns, values: np.ndarray, bins: Sequence[int]
 ) -> tuple[EstimateFrom, ...]:
-    """The mean score over dialogs in each bin of a value."""
+    """Estimates the mean score over dialogs in each bin of a value; () if no score has one."""
     has_value = values != NONE
     if not has_value.any():
         return ()
@@ -111,7 +113,9 @@ def _binned(
 
 
 def _grouped(run: Run, columns: _Columns, values: np.ndarray) -> dict[str, Estimate]:
-    """The mean score over dialogs of the rules of each name."""
+    """Estimates the mean score over dialogs of the rules of each kind or polarity, by name; {} if
+    no rule has one.
+    """
     has_value = values != NONE
     numbers = run.log_scores.names
     names = sorted(name for name, number in numbers.items() if (values == number).any())
@@ -128,39 +132,46 @@ def _grouped(run: Run, columns: _Columns, values: np.ndarray) -> dict[str, Estim
 def _cells(
     run: Run, columns: _Columns, has_value: np.ndarray, column: np.ndarray, count: int
 ) -> np.ndarray:
-    """The mean of the scores that have a value, [dialog, column]; NaN where there are none."""
+    """Averages the scores that have a value, [dialog, column]; NaN where there are none.
+
+    Args:
+        has_value: [score] bool.
+        column: the column of each score that has a value.
+        count: the number of columns.
+    """
     rows = columns.dialog[has_value]
     scores = columns.score[has_value]
     return statistics.means_by_cell(rows, column, scores, (len(run.dialogs), count))
 
 
 def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
-    """Adherence before and after compactions, first over the compactions of a dialog that have
-    turns on both sides, then over dialogs.
+    """Compares adherence before and after compactions; None if no dialog has any.
+
+    A dialog counts with the mean over those of its compactions that have scores on both sides.
     """
     scores = run.log_scores
     if not scores.compacted:
         return None
-    before = []
-    after = []
+    means_before: list[float] = []
+    means_after: list[float] = []
     for row in scores.compacted:
-        ends = np.searchsorted(columns.dialog, (row, row + 1))  # its scores follow each other
-        counts = columns.compactions[slice(*ends)]
-        values = columns.score[slice(*ends)]
-        counts, values = counts[counts != NONE], values[counts != NONE]
-        means = {int(n): values[counts == n].mean() for n in np.unique(counts)}
-        pairs = [(n - 1, n) for n in means if n - 1 in means]
-        if pairs:
-            before.append(np.mean([means[left] for left, _ in pairs]))
-            after.append(np.mean([means[right] for _, right in pairs]))
-    left = np.array(before, dtype=float)
-    right = np.array(after, dtype=float)
+        start, end = np.searchsorted(columns.dialog, (row, row + 1))  # scores are in dialog order
+        counts = columns.compactions[start:end]
+        values = columns.score[start:end]
+        # the mean score between compactions, by how many of them came before; NONE is no number
+        means = {int(n): values[counts == n].mean() for n in np.unique(counts) if n != NONE}
+        followed = [n for n in means if n + 1 in means]
+        if followed:
+            means_before.append(float(np.mean([means[n] for n in followed])))
+            means_after.append(float(np.mean([means[n + 1] for n in followed])))
+    before = np.array(means_before)
+    after = np.array(means_after)
     return CompactionEffect(
         dialogs=len(scores.compacted),
         compactions=sum(scores.compacted.values()),
-        before=statistics.estimate(left, statistics.SCORES),
-        after=statistics.estimate(right, statistics.SCORES),
-        change=statistics.estimate(right - left, statistics.DIFFERENCES),
+        before=statistics.estimate(before, statistics.SCORES),
+        after=statistics.estimate(after, statistics.SCORES),
+        change=statistics.estimate(after - before, statistics.DIFFERENCES),
         kept=tuple(
             KeptInSummaries(rule=label_of(rule), **kept._asdict())
             for rule, kept in scores.kept.items()

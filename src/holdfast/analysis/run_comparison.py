@@ -1,11 +1,11 @@
-"""Drift runs side by side: what differs between them, and the differences of their scores.
+"""Compares drift runs: what differs between them, and the differences of their scores.
 
-The first run is the one that the others are compared with. Rules are the same if prompt, id, kind,
-polarity and judge are the same; only rounds that were scored in both runs count. Conversations that
-began alike (the same seed, number, agent and starter) are compared in pairs, and all others
-as two independent samples. The verdict on all rules together is as likely to be wrong as that of
-any run; the verdicts on kinds and rules share the same error (Bonferroni), so that one of them is
-wrong no more often.
+All runs are compared with the first. Two rules are the same if prompt, id, kind, polarity and judge
+are; only rounds that were scored in both runs count. If conversations began alike (the same seed,
+number, agent and starter), they are compared in pairs; otherwise the runs are compared as two
+independent samples. The verdict on all rules together has the same error as one on a single run.
+The verdicts on kinds and rules share that error (Bonferroni), so that the probability that any of
+them is wrong is no larger.
 """
 
 from collections.abc import Sequence
@@ -36,16 +36,17 @@ class MethodComparison:
     """One run compared with the first, under one method.
 
     Attributes:
-        before, now: the conversations that are compared, of the rules that are compared; their
-            stability is over the rounds that both have, and NaN in others.
+        before, now: the conversations that are compared, in the first run and in this one. Their
+            stability is over the rules that are compared, and NaN in rounds that are not.
         pairs: how many pairs of conversations began alike; 0 if the runs are independent samples.
+        rounds: the rounds that are compared, from 1.
         rows: all rules, kinds, rules and adoption, in this order.
     """
 
     before: Series
     now: Series
     pairs: int
-    rounds: tuple[int, ...]  # those compared, from 1
+    rounds: tuple[int, ...]
     rows: tuple[ComparedRow, ...]
 
     @property
@@ -59,7 +60,7 @@ class MethodComparison:
         return len({record.agent.id for record in self.now.records})
 
     def of(self, grouping: RuleGrouping) -> list[ComparedRow]:
-        """The rows of one grouping."""
+        """Returns the rows of one grouping."""
         return [row for row in self.rows if row.grouping == grouping]
 
 
@@ -70,8 +71,8 @@ class RunComparison:
     Attributes:
         labels: short names of the runs, in the order given.
         contrasts: what differs between the runs.
-        limits: sentences on what is therefore not compared, or needs care.
-        methods: for each other run and each method that is compared.
+        limits: sentences on what is not compared, or needs care.
+        methods: a comparison for each run after the first and each method.
     """
 
     runs: tuple[Run, ...]
@@ -81,13 +82,13 @@ class RunComparison:
     methods: tuple[MethodComparison, ...]
 
     def causes(self, item: MethodComparison) -> list[str]:
-        """The possible causes of a difference between the two runs of a comparison."""
-        at = self.labels.index(item.now.run)
+        """Returns the possible causes of a difference between the two runs of a comparison."""
+        number = self.labels.index(item.now.run)
         causes = ["method"] if item.before.method != item.now.method else []
         causes += [
             contrast.cause
             for contrast in self.contrasts
-            if contrast.values[at] != contrast.values[0]
+            if contrast.values[number] != contrast.values[0]
         ]
         return [cause for cause in dict.fromkeys(causes) if cause]
 
@@ -95,7 +96,7 @@ class RunComparison:
     def figures(self) -> list[list[Series]]:
         """For each run after the first, the series of a figure: the first run's, then its own.
 
-        A figure has one other run, as the rules and conversations that two runs share depend on
+        A figure compares only two runs, as the rules and conversations that are shared depend on
         both.
         """
         by_run: dict[str, list[MethodComparison]] = {}
@@ -111,19 +112,17 @@ def compare_folders(folders: Sequence[Path | str]) -> RunComparison:
     """Reads runs of `holdfast drift` or `check` and compares them with the first.
 
     Raises:
-        UsageError: fewer than two folders, or one twice.
+        UsageError: there are fewer than two folders, or one is given twice.
         AnotherRun: a folder is not such a run, or has nothing in common with the first.
         RecordsError: a run is damaged, or has no finished conversation.
     """
     paths = [Path(folder) for folder in folders]
     if len(paths) < 2:
-        raise UsageError(
-            f"Only {paths[0]} is given; name a second run to compare it with."
-            if paths
-            else "No run is given; name two or more.",
-            option="folders",
-            value=[str(path) for path in paths],
-        )
+        if paths:
+            message = f"Only {paths[0]} is given; name a second run to compare it with."
+        else:
+            message = "No run is given; name two or more."
+        raise UsageError(message, option="folders", value=[str(path) for path in paths])
     labels = label_runs(paths)
     runs = [read_run(path) for path in paths]
     for run in runs:
@@ -148,10 +147,11 @@ def _compare_runs(runs: Sequence[ComparedRun]) -> RunComparison:
     limits += [limit for run in runs for limit in lost_prompt(run)]
     methods: list[MethodComparison] = []
     for run in others:
-        aligned = _aligned(first, run)
-        limits += methods_alone(first, run) or other_method(*aligned[0])
-        for before, now in aligned:
-            shared = SharedSeries.of(before, now, run.settings.seed == first.settings.seed)
+        pairs = _pair_series(first, run)
+        limits += methods_alone(first, run) or other_method(*pairs[0])
+        for before, now in pairs:
+            same_seed = run.settings.seed == first.settings.seed
+            shared = SharedSeries.of(before, now, same_seed=same_seed)
             if not shared.rules:
                 raise _no_shared_rule(first, before, run, now)
             methods.append(_compare_method(shared))
@@ -181,8 +181,10 @@ def _refuse_other_places(runs: Sequence[ComparedRun]) -> None:
             )
 
 
-def _aligned(first: ComparedRun, run: ComparedRun) -> list[tuple[Series, Series]]:
-    """The series of two runs that are compared: those of a method in common, or the only ones."""
+def _pair_series(first: ComparedRun, run: ComparedRun) -> list[tuple[Series, Series]]:
+    """Pairs the series of two runs by their method; if they have no method in common but one each,
+    pairs these two.
+    """
     by_method = {item.method: item for item in first.series}
     pairs = [(by_method[item.method], item) for item in run.series if item.method in by_method]
     if not pairs and len(first.series) == len(run.series) == 1:
@@ -204,7 +206,7 @@ def _no_shared_rule(
 ) -> AnotherRun:
     return AnotherRun(
         f"{run.run.folder} and {first.run.folder} have no rule in common: the prompts of the first"
-        f" are {listing(prompts_of(now))}, those of the other {listing(prompts_of(before))};"
+        f" are {listing(prompts_of(now))}, and those of the second {listing(prompts_of(before))};"
         " compare runs that share prompts and rules.",
         option="folders",
         value=str(run.run.folder),
@@ -224,15 +226,15 @@ def _compare_method(shared: SharedSeries) -> MethodComparison:
 
 
 def _with_scores(series: Series, scores: np.ndarray, rounds: np.ndarray) -> Series:
-    """A series as the figure shows it: only the scores that are compared, in these rounds."""
+    """Returns the series with only the scores that are compared, in these rounds."""
     nothing = np.full_like(scores, np.nan)
-    compared = nothing.copy()
-    compared[:, rounds] = scores[:, rounds]
-    matrices = {"stability": compared, "adoption": nothing, "mass": nothing}
+    stability = nothing.copy()
+    stability[:, rounds] = scores[:, rounds]
+    matrices = {"stability": stability, "adoption": nothing, "mass": nothing}
     return replace(series, matrices=matrices)
 
 
 def unsteered(comparison: RunComparison) -> MethodComparison:
-    """The comparison that a title is about: of no method if there is one, else the first."""
+    """Returns the comparison that titles are about: of runs without a method, or else the first."""
     plain = [item for item in comparison.methods if item.now.method == NO_FIX]
     return (plain or list(comparison.methods))[0]

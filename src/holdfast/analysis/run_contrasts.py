@@ -1,4 +1,4 @@
-"""Facts in which runs differ: model, suite, settings, prompts' texts and versions."""
+"""Finds the facts in which runs differ: model, suite, settings, prompts' texts and versions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from holdfast.records.identity import (
     flat,
 )
 
-# settings that change how many conversations there are, or how fast they are made
-_NO_MATTER = ("settings.conversations", "settings.batch", "settings.trace")
+# Settings that change how many conversations there are, or how fast they are made, but not scores.
+_IRRELEVANT = ("settings.conversations", "settings.batch", "settings.trace")
 _ABSENT = "–"
 
 
@@ -54,9 +54,9 @@ class Contrast:
     """A fact that is not the same in all runs.
 
     Attributes:
-        name: of the setting as manifests have it, such as "settings.rounds", or "prompt of CASE".
-        cause: what it belongs to, such as "model": the possible cause of a difference; "" if it
-            changes nothing but rounding.
+        name: "settings.rounds", as manifests name it, or "prompt of CASE".
+        cause: the possible cause of a difference in scores, such as "model"; "" if the fact changes
+            only rounding.
         values: one for each run; "–" where a run does not have it.
     """
 
@@ -66,37 +66,39 @@ class Contrast:
 
 
 def contrasts_of(runs: Sequence[ComparedRun]) -> Iterable[Contrast]:
-    """The facts that differ: the identities', the prompts' texts, and the versions."""
+    """Finds the facts that differ: in identities, in the texts of prompts, and in versions."""
     manifests = [item.run.manifest for item in runs]
-    for name, values in _differing([_settings(item) for item in manifests]):
-        if name not in _NO_MATTER:
+    for name, values in _find_differences([_settings(item) for item in manifests]):
+        if name not in _IRRELEVANT:
             yield Contrast(name, _cause_of(name), values)
-    for name, values in _differing([item.prompts for item in runs]):
-        if _ABSENT not in values:  # prompts of one run alone are not compared
+    for name, values in _find_differences([item.prompts for item in runs]):
+        if _ABSENT not in values:  # a prompt that some run lacks is not compared
             yield Contrast(f"prompt of {name}", "prompts", values)
-    facts = [{**item.versions, "dtype": item.dtype or _ABSENT} for item in manifests]
-    for name, values in _differing(facts):
-        yield Contrast(f"versions.{name}" if name != "dtype" else name, _library(name), values)
+    for name, values in _find_differences([item.versions for item in manifests]):
+        cause = "the version of Holdfast" if name == "holdfast" else ""
+        yield Contrast(f"versions.{name}", cause, values)
+    for name, values in _find_differences([{"dtype": item.dtype or _ABSENT} for item in manifests]):
+        yield Contrast(name, "", values)
 
 
 def _settings(manifest: Manifest) -> dict[str, str]:
-    """The settings of a run by dotted name; an empty one counts as absent."""
+    """Returns the settings of a run by dotted name; an empty value counts as absent."""
     settings = flat(manifest.identity.to_json())
     return {name: value or _ABSENT for name, value in settings.items()}
 
 
-def _library(name: str) -> str:
-    return "the version of Holdfast" if name == "holdfast" else ""
-
-
-def _differing(facts: Sequence[Mapping[str, str]]) -> Iterable[tuple[str, tuple[str, ...]]]:
-    for name in dict.fromkeys(name for of_run in facts for name in of_run):
-        values = tuple(of_run.get(name, _ABSENT) for of_run in facts)
+def _find_differences(
+    facts_by_run: Sequence[Mapping[str, str]],
+) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """Yields each fact that is not the same in all runs: its name, and its value in each run."""
+    for name in dict.fromkeys(name for facts in facts_by_run for name in facts):
+        values = tuple(facts.get(name, _ABSENT) for facts in facts_by_run)
         if len(set(values)) > 1:
             yield name, values
 
 
 def _cause_of(name: str) -> str:
+    """Returns the `Contrast.cause` of a setting, given its dotted name."""
     first, _, rest = name.partition(".")
     if first == "settings":
         return rest.rpartition(".")[2].replace("_", " ")
@@ -106,5 +108,5 @@ def _cause_of(name: str) -> str:
         "suite_fingerprint": "suite",
         "user_model": "user model",
         "user_turns": "user turns",
-        "methods": "",  # methods are aligned
+        "methods": "",  # series are paired by their method
     }.get(first, first)

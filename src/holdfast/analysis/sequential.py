@@ -1,4 +1,4 @@
-"""Verdicts that may be checked after every conversation, at a declared error rate.
+"""Makes verdicts that may be checked after every conversation, at a declared error rate.
 
 A verdict is a bet (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by
 betting", 2023). To show that the mean lies above a bar, a gambler stakes part of a capital of 1 on
@@ -9,32 +9,36 @@ and every conversation has the same mean whatever came before it.
 
 The capital is split equally among several gamblers, each staking a fixed fraction. The fractions
 follow the arcsine law (Krichevsky and Trofimov), so one of them does about as well as the best in
-hindsight. Arrays are [..., conversation, cell], a cell being one rule in one round; NaN where a
-probe was not answered, on which nobody bets. Capitals are logarithms, after each conversation.
+hindsight.
+
+Arrays are [..., conversation, cell], a cell being one rule in one round; they are NaN where a probe
+was not answered, and nobody bets there. Capitals are given as logarithms, after each conversation.
 """
 
 import math
 from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
 
-PASS = "pass"
-FAIL = "fail"
-UNDECIDED = "undecided"
+CheckVerdict = Literal["pass", "fail", "undecided"]
+PASS: Final = "pass"
+FAIL: Final = "fail"
+UNDECIDED: Final = "undecided"
 _GAMBLERS = 16
 _STAKES = np.sin(np.pi * (2 * np.arange(_GAMBLERS) + 1) / (4 * _GAMBLERS)) ** 2
 _MAX_LOG_CAPITAL = 600.0  # cap on a capital's logarithm, so that sums of capitals stay finite
 _STEPS = 30  # bisection steps on the way to a bound
-_ROUNDING = 1e-8  # the precision to which a bound is known
+_PRECISION = 1e-8  # of a bound
 
 
 @dataclass(frozen=True)
 class Decision:
     """The decision on one prompt."""
 
-    verdict: str
-    after: int  # how many conversations it took; all of them if undecided
-    below: np.ndarray  # [cell], the capital of a bet that its mean lies below the bar
+    verdict: CheckVerdict
+    after: int  # how many conversations the decision took; all of them if undecided
+    below: np.ndarray  # [cell], the capital of a bet that the cell's mean lies below the bar
 
 
 def decide(
@@ -45,51 +49,62 @@ def decide(
     Args:
         values: [conversation, cell], in the order of the conversations' numbers.
         bar: above 0 and below 1.
-        error: upper bound on the probability that a prompt that holds fails, or that one which does
-            not hold passes, whenever one stops.
-        at_best: the values with the highest that each can have had where one was lost, by which
-            alone a prompt fails; None if none was lost.
+        error: upper bound on the probability of a wrong verdict, whenever one stops: that a prompt
+            which holds fails, or that one which does not hold passes.
+        at_best: the values with the best possible score in place of each one that was lost. A
+            prompt fails only by these. None if no value was lost.
     """
     at_best = values if at_best is None else at_best
-    ends = {PASS: holds(values, bar, error), FAIL: is_below(at_best, bar, error)}
-    # both cannot be true for long; the first to be certain counts
-    first = {verdict: int(np.argmax(holds)) for verdict, holds in ends.items() if holds.any()}
-    verdict = min(first, key=lambda name: first[name], default=UNDECIDED)
-    after = first[verdict] + 1 if first else len(values)
+    is_certain: dict[CheckVerdict, np.ndarray] = {
+        PASS: holds(values, bar, error),
+        FAIL: is_below(at_best, bar, error),
+    }
+    first: dict[CheckVerdict, int] = {
+        word: int(np.argmax(certain)) for word, certain in is_certain.items() if certain.any()
+    }
+    # if both become certain at some point, the first one counts
+    verdict = min(first, key=lambda word: first[word], default=None)
+    after = len(values) if verdict is None else first[verdict] + 1
     below = capital_below(at_best[:after], bar)
     last = below[-1] if after else np.zeros(values.shape[1])
-    return Decision(verdict, after, last)
+    return Decision(verdict or UNDECIDED, after, last)
 
 
-def conversations_needed(values: np.ndarray, bar: float, error: float, most: int) -> int | None:
-    """How many conversations like these would decide; None if `most` would not."""
+def conversations_needed(values: np.ndarray, bar: float, error: float, limit: int) -> int | None:
+    """Returns how many conversations like these would decide; None if `limit` would not, or if
+    there are none yet.
+    """
     if not len(values):
         return None
-    more = np.tile(values, (math.ceil(most / len(values)), 1))[:most]
-    decision = decide(more, bar, error)
+    repeated = np.tile(values, (math.ceil(limit / len(values)), 1))[:limit]
+    decision = decide(repeated, bar, error)
     return None if decision.verdict == UNDECIDED else decision.after
 
 
 def holds(values: np.ndarray, bar: float, error: float) -> np.ndarray:
-    """Whether it is certain that every cell's mean lies above the bar: [..., conversation].
+    """Whether it is certain, after each conversation, that every cell's mean lies above the bar:
+    [..., conversation].
 
-    Each cell must be certain by itself: if one is not above, its capital bounds the smallest.
+    Each cell must be certain by itself. So if any cell is not above the bar, it prevents this, with
+    the same error.
     """
     certain: np.ndarray = capital_above(values, bar).min(axis=-1) >= -math.log(error)
     return certain
 
 
 def is_below(values: np.ndarray, bar: float, error: float) -> np.ndarray:
-    """Whether it is certain that some cell's mean lies below the bar: [..., conversation].
+    """Whether it is certain, after each conversation, that some cell's mean lies below the bar:
+    [..., conversation].
 
-    The test uses the mean of the cells' capitals: if all cells hold, it is a supermartingale too,
-    however the cells depend on one another. So no correction for multiple cells is made.
+    The test uses the mean of the cells' capitals. If all cells hold, it is a supermartingale too,
+    however the cells depend on one another, so no correction for several cells is needed.
     """
     return _log_mean(capital_below(values, bar)) >= -math.log(error)
 
 
 def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
-    """Whether it is certain that a prompt's rules are kept less than before in some round.
+    """Whether it is certain, after each conversation, that rules are kept less than before in some
+    round: any rule of the prompt, and each by itself.
 
     The prompt's capital is the mean of its rules' capitals, and a rule's the mean of its rounds'.
     A rule is reported if every set of rules that contains it has a sufficient mean capital (a
@@ -98,8 +113,8 @@ def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray
 
     Args:
         now, before: [rule, conversation, round]; conversations with the same index are compared. If
-            they are the same pair with the same draws, they differ less, and a fall is seen
-            earlier; if they are not, the verdict is still valid.
+            they are of the same pair of prompts with the same draws, they differ less, and a fall
+            is seen earlier; if they are not, the verdict is still valid.
         error: upper bound on the probability that any rule is ever wrongly reported as fallen.
 
     Returns:
@@ -112,7 +127,7 @@ def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray
 
 
 def _lowest_means(capitals: np.ndarray) -> np.ndarray:
-    """For each rule, the lowest mean of any set of rules that contains it, [rule, conversation]."""
+    """Returns the lowest mean of any set of rules that contains each rule, [rule, conversation]."""
     lowest = np.empty_like(capitals)
     sizes = np.arange(1, len(capitals) + 1)[:, None]
     for index, capital in enumerate(capitals):
@@ -123,8 +138,8 @@ def _lowest_means(capitals: np.ndarray) -> np.ndarray:
 
 
 def capital_above(values: np.ndarray, bar: float) -> np.ndarray:
-    """The capital of a bet that a cell's mean lies above the bar; if it does not, the capital is
-    not expected to grow.
+    """Returns the capital of a bet that each cell's mean lies above the bar. If it does not, the
+    capital is not expected to grow.
     """
     surplus = np.nan_to_num(values - bar)  # where nothing was measured, nothing is won or lost
     growth = np.log1p(surplus[..., None] * (_STAKES / bar))
@@ -132,45 +147,47 @@ def capital_above(values: np.ndarray, bar: float) -> np.ndarray:
 
 
 def capital_below(values: np.ndarray, bar: float) -> np.ndarray:
-    """The capital of a bet that a cell's mean lies below the bar."""
+    """Returns the capital of a bet that each cell's mean lies below the bar."""
     return capital_above(1 - values, 1 - bar)
 
 
 def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
-    """A lower and an upper bound of the mean.
+    """Returns a lower and an upper bound of the mean.
 
-    Certainty is never lost: an end never moves back. Each end by itself is wrong with probability
-    `error` at most; if the two cross, one of them is wrong, and they are swapped.
+    Further conversations only ever narrow the interval. Each end by itself is wrong with
+    probability `error` at most; if the two cross, one of them is wrong, and they are swapped.
 
     Args:
         values: [conversation], NaN where nothing was measured.
         error: upper bound, for each end, on the probability that the mean is ever beyond it.
     """
-    low = _lower(values, error)
-    high = 1 - _lower(1 - values, error)
+    low = _lower_bound(values, error)
+    high = 1 - _lower_bound(1 - values, error)
     return min(low, high), max(low, high)
 
 
-def verdict_at(bar: float, low: float, high: float) -> str:
-    """The verdict of the bounds of a mean by themselves; undecided if the bar is between them. A
-    mean of 1 reaches a bar of 1, so that only a lower mean fails there.
-    """
-    if low >= bar - _ROUNDING:
+def verdict_at(bar: float, low: float, high: float) -> CheckVerdict:
+    """Returns the verdict by the bounds of a mean alone; undecided if the bar is between them."""
+    if low >= bar - _PRECISION:
         return PASS
-    is_below = high <= bar + _ROUNDING if bar < 1 else high < bar - _ROUNDING
-    return FAIL if is_below else UNDECIDED
+    if bar < 1 and high <= bar + _PRECISION:
+        return FAIL
+    if bar >= 1 and high < bar - _PRECISION:  # a mean of 1 reaches a bar of 1
+        return FAIL
+    return UNDECIDED
 
 
 def _log_mean(logarithms: np.ndarray) -> np.ndarray:
-    most = logarithms.max(axis=-1, keepdims=True)
+    """Returns the logarithm of the mean over the last axis, given logarithms."""
+    largest = logarithms.max(axis=-1, keepdims=True)
     # terms below exp(-80) of the largest add nothing, and are slow to compute
-    scaled = np.exp(np.maximum(logarithms - most, -80)).mean(axis=-1)
-    means: np.ndarray = np.log(scaled) + most[..., 0]
+    scaled = np.exp(np.maximum(logarithms - largest, -80)).mean(axis=-1)
+    means: np.ndarray = np.log(scaled) + largest[..., 0]
     return means
 
 
-def _lower(values: np.ndarray, error: float) -> float:
-    """The highest bar that the mean certainly exceeds, after any of the conversations."""
+def _lower_bound(values: np.ndarray, error: float) -> float:
+    """Returns the highest bar that the mean certainly exceeded after any of the conversations."""
     low, high = 0.0, 1.0
     for _ in range(_STEPS):
         bar = (low + high) / 2

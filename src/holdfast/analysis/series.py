@@ -1,4 +1,4 @@
-"""Turns records into matrices [conversation, round], one `Series` per run and method."""
+"""Turns records into matrices, [conversation, round]: one `Series` per run and method."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.statistics import cell_means
+from holdfast.analysis.statistics import MatrixEntry, cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES, error_at
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import Conversation, Probe, Run
@@ -29,9 +29,10 @@ class Series:
     run: str  # the label of its folder; "" where the report shows a single run
     method: str
     records: tuple[Conversation, ...]  # in the order of the rows below
-    conversations: np.ndarray  # [n] their numbers
+    conversations: np.ndarray  # [n], their numbers
     matrices: Mapping[str, np.ndarray]  # by measure, [n, rounds], NaN where not measured
-    short: str = ""  # the method without its parameters, if no other of the run has that name
+    # the method without its parameters; "" if another method of the run has the same name
+    short: str = ""
     look: int = 1  # how often verdicts on this run can have been read, this time included
 
     @property
@@ -41,15 +42,15 @@ class Series:
 
     @property
     def label(self) -> str:
-        """The name in tables, with that of its run if there are several."""
+        """The name in tables, after that of its run if there are several runs."""
         method = self.short or self.method
         return f"{self.run} · {method}" if self.run else method
 
     @property
     def legend(self) -> str:
-        """The label in charts, where it must be clear without the command."""
-        start = f"{self.run} · " if self.run else ""
-        return f"{start}{self.method}{' (no fix)' if self.method == NO_FIX else ''}"
+        """The label in charts, which must be clear to a reader who does not know the command."""
+        method = f"{self.method} (no fix)" if self.method == NO_FIX else self.method
+        return f"{self.run} · {method}" if self.run else method
 
     @property
     def rounds(self) -> int:
@@ -72,7 +73,7 @@ class Series:
         return self.matrices["mass"]
 
     def values(self, measure: str) -> np.ndarray:
-        """[conversation, round]: one of `MEASURED`."""
+        """Returns the matrix of a measure, one of `MEASURED`: [conversation, round]."""
         return self.matrices[measure]
 
     def measured(self, measure: str) -> bool:
@@ -86,17 +87,18 @@ class Series:
 
     @property
     def shared_rounds(self) -> int:
-        """The last round that at least half of the conversations reached with a stability."""
+        """The last round in which at least half of the conversations have a stability."""
         reached = (~np.isnan(self.stability)).sum(axis=0)
         shared = np.flatnonzero(2 * reached >= len(self.records))
         return int(shared[-1]) + 1 if len(shared) else self.rounds
 
     def until(self, rounds: int) -> Series:
-        """The series without later rounds."""
-        return replace(self, matrices={name: m[:, :rounds] for name, m in self.matrices.items()})
+        """Returns the series without rounds after this one."""
+        matrices = {name: matrix[:, :rounds] for name, matrix in self.matrices.items()}
+        return replace(self, matrices=matrices)
 
     def rows(self, rows: np.ndarray) -> Series:
-        """The series of some conversations: where [n] bool is true, or with these row numbers."""
+        """Returns the series of some conversations, given an [n] bool mask or their row numbers."""
         return replace(
             self,
             records=tuple(self.records[row] for row in np.arange(len(self.records))[rows]),
@@ -106,7 +108,11 @@ class Series:
 
 
 def read_series(run: Run, label: str = "") -> list[Series]:
-    """One series per method of a run: no fix first, the others in the manifest's order."""
+    """Reads one series per method of a run: no fix first, the others in the manifest's order.
+
+    Raises:
+        RecordsError: the run has no finished conversation.
+    """
     if not run.records:
         raise RecordsError(
             f"{run.folder} has no finished conversation yet; repeat its command to continue, then"
@@ -117,56 +123,55 @@ def read_series(run: Run, label: str = "") -> list[Series]:
     return [_series(run, label, method, rounds) for method in _methods(run)]
 
 
-def pooled(several: Sequence[Series]) -> Series:
-    """The conversations of one method in several runs, such as of two seeds, as one series."""
+def pool_series(several: Sequence[Series]) -> Series:
+    """Joins the conversations of one method in several runs, such as two seeds, into one series."""
     first, *others = several
     if not others:
         return first
     rounds = max(series.rounds for series in several)
     conversations: list[np.ndarray] = []
+    start = 0
     for series in several:
-        # the numbers of each run begin at 0, and name a conversation only within it
-        start = 1 + max((int(numbers.max()) for numbers in conversations), default=-1)
+        # conversations are numbered from 0 in each run, so later runs continue the numbers
         conversations.append(series.conversations + start)
+        start = 1 + int(conversations[-1].max())
 
-    def concatenated(measure: str) -> np.ndarray:
-        matrices = [series.matrices[measure] for series in several]
-        widths = [((0, 0), (0, rounds - matrix.shape[1])) for matrix in matrices]
-        return np.concatenate(
-            [
-                np.pad(matrix, width, constant_values=np.nan)
-                for matrix, width in zip(matrices, widths, strict=True)
-            ]
-        )
+    def concatenate(measure: str) -> np.ndarray:
+        padded = []
+        for series in several:
+            width = (0, 0), (0, rounds - series.rounds)
+            padded.append(np.pad(series.matrices[measure], width, constant_values=np.nan))
+        return np.concatenate(padded)
 
     return replace(
         first,
         records=tuple(record for series in several for record in series.records),
         conversations=np.concatenate(conversations),
-        matrices={measure: concatenated(measure) for measure in first.matrices},
+        matrices={measure: concatenate(measure) for measure in first.matrices},
         look=max(series.look for series in several),
     )
 
 
-def leaving_out(series: Series, rules: Sequence[tuple[str | None, str]]) -> Series:
-    """The series with a stability that does not count some rules; each is (case, rule), and a case
-    of None stands for any.
+def leave_out_rules(series: Series, rules: Sequence[tuple[str | None, str]]) -> Series:
+    """Returns the series with a stability that does not count some rules, each given as (case,
+    rule); a case of None stands for any case.
     """
     if not rules:
         return series
     matrix = series.stability.copy()
     for row, record in enumerate(series.records):
         left_out = {rule for case, rule in rules if case in (None, record.agent.id)}
-        counted = [probe for probe in record.stability_probes if probe.rule not in left_out]
-        within = [probe for probe in counted if probe.round <= series.rounds]
-        matrix[row] = cell_means(
-            ((0, probe.round - 1, probe.score) for probe in within), (1, series.rounds)
-        )[0]
+        scores = [
+            MatrixEntry(0, probe.round - 1, probe.score)
+            for probe in record.stability_probes
+            if probe.rule not in left_out and probe.round <= series.rounds
+        ]
+        matrix[row] = cell_means(scores, (1, series.rounds))[0]
     return replace(series, matrices={**series.matrices, "stability": matrix})
 
 
 def label_runs(folders: list[Path]) -> list[str]:
-    """A short distinct label per folder, the end of its path; "" for a single run."""
+    """Returns a short distinct label for each folder, the end of its path; "" for a single run."""
     paths = [Path(folder).resolve() for folder in folders]
     if len(paths) == 1:
         return [""]
@@ -182,27 +187,31 @@ def label_runs(folders: list[Path]) -> list[str]:
 
 
 def category_of(record: Conversation, kind: str) -> str | None:
-    """The category of the agent's prompt for stability, and of the user's for adoption."""
+    """Returns the category of the prompt that probes of a kind are about: for adoption the user's,
+    otherwise the agent's.
+    """
     return (record.user if kind == "adoption" else record.agent).category
 
 
 def probe_means(
     records: Sequence[Conversation], rounds: int, counts: Callable[[Probe], bool]
 ) -> np.ndarray:
-    """The mean score of the probes that count, [conversation, round]; NaN where there are none."""
-    cells: list[tuple[int, int, float]] = []
+    """Averages the scores of the probes that count, [conversation, round]; NaN where none does."""
+    scores: list[MatrixEntry] = []
     for row, record in enumerate(records):
         probes = filter(counts, record.probes)
-        cells += [(row, probe.round - 1, probe.score) for probe in probes]
-    return cell_means(cells, (len(records), rounds))
+        scores += [MatrixEntry(row, probe.round - 1, probe.score) for probe in probes]
+    return cell_means(scores, (len(records), rounds))
 
 
 def _methods(run: Run) -> list[str]:
+    """Returns the methods that have records: no fix first, then in the manifest's order."""
     methods = list(dict.fromkeys(record.method for record in run.conversations))
     order = run.identity_as(ConversationsIdentity).methods
 
     def sort_key(method: str) -> tuple[bool, int]:
-        return method != NO_FIX, order.index(method) if method in order else len(order)
+        position = order.index(method) if method in order else len(order)
+        return method != NO_FIX, position
 
     return sorted(methods, key=sort_key)
 
@@ -221,21 +230,28 @@ def _series(run: Run, label: str, method: str, rounds: int) -> Series:
         "adoption": probe_means(records, rounds, lambda probe: probe.kind == "adoption"),
         "mass": _masses(records, rounds),
     }
-    kinds = [other.partition(":")[0] for other in _methods(run)]
-    kind = method.partition(":")[0]
-    short = kind if kinds.count(kind) == 1 else ""
-    return Series(label, method, tuple(records), numbers, matrices, short, look_of(run))
+    names = [other.partition(":")[0] for other in _methods(run)]
+    name = method.partition(":")[0]
+    return Series(
+        run=label,
+        method=method,
+        records=tuple(records),
+        conversations=numbers,
+        matrices=matrices,
+        short=name if names.count(name) == 1 else "",
+        look=_count_looks(run),
+    )
 
 
-def look_of(run: Run) -> int:
-    """The number of times that someone can have read verdicts on a run: now, and before each time
-    that conversations were added to it, if it already had enough for a verdict.
+def _count_looks(run: Run) -> int:
+    """Counts how often someone can have read verdicts on a run: now, and before each time that
+    conversations were added to it, if it then had enough of them for a verdict.
     """
     return 1 + sum(size >= MIN_SAMPLES for size in run.manifest.earlier_sizes)
 
 
 def _masses(records: Sequence[Conversation], rounds: int) -> np.ndarray:
-    """The mass of the agent's turn, [conversation, round]; NaN where none was recorded."""
+    """Returns the mass of the agent's turns, [conversation, round]; NaN where none was recorded."""
     values = np.full((len(records), rounds), np.nan)
     for row, record in enumerate(records):
         for turn in record.turns:

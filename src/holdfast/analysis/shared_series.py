@@ -1,4 +1,4 @@
-"""Two runs under one method: which of their conversations and rules are compared."""
+"""Finds the conversations and rules that two runs share, under one method each."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ import numpy as np
 
 from holdfast.analysis.compared_scores import GroupScores, compare_group
 from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import cell_means
+from holdfast.analysis.statistics import MatrixEntry, cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records import Conversation, Probe
 from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
 
-Cell = tuple[int, int, float]  # a probe's conversation and round, both from 0, and its score
+# the number of a conversation, the agent and the user's first words: what a pair has in common
+_Start = tuple[int, str, str | None]
 
 
 @dataclass(frozen=True, order=True)
 class RuleKey:
-    """A rule, the same in both runs; its id is "" if it is the only one of its prompt."""
+    """A rule; two runs share it if all fields are the same. `rule` is its id, or "" if it is the
+    only rule of its prompt.
+    """
 
     prompt: str
     rule: str
@@ -31,37 +34,13 @@ class RuleKey:
 
     @property
     def id(self) -> tuple[str, str]:
-        """Its prompt and its id, which it has in both runs whatever its form."""
+        """Its prompt and its id, which identify it even if its kind, polarity or judge changed."""
         return self.prompt, self.rule
 
     @property
     def name(self) -> str:
         """'baker, signs'; only the prompt if it has one rule."""
         return f"{self.prompt}, {self.rule}" if self.rule else self.prompt
-
-
-def rules_of(series: Series) -> dict[RuleKey, set[str]]:
-    """The rules that have a score, each with the questions that were asked."""
-    keys: dict[RuleKey, set[str]] = {}
-    for record in series.records:
-        for probe in record.stability_probes:
-            keys.setdefault(_key(record, probe), set()).add(probe.question)
-    return keys
-
-
-def prompts_of(series: Series) -> list[str]:
-    """The ids of the agents' prompts."""
-    return list(dict.fromkeys(record.agent.id for record in series.records))
-
-
-def _key(record: Conversation, probe: Probe) -> RuleKey:
-    return RuleKey(
-        record.agent.id,
-        probe.rule or "",
-        probe.rule_kind or "",
-        probe.polarity or "",
-        probe.judge or "",
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +51,7 @@ class SharedSeries:
         before, now: the conversations, in the first run and in this one; row i of both is a pair,
             unless `pairs` is 0.
         pairs: how many pairs there are; 0 if the series are two independent samples.
-        rules: those that have scores in both series.
+        rules: the rules that have scores in both series.
     """
 
     before: Series
@@ -81,11 +60,11 @@ class SharedSeries:
     rules: tuple[RuleKey, ...]
 
     @classmethod
-    def of(cls, before: Series, now: Series, same_seed: bool) -> SharedSeries:
-        """The conversations of the prompts that both series have, and the rules of both.
+    def of(cls, before: Series, now: Series, *, same_seed: bool) -> SharedSeries:
+        """Finds the rules that both series have, and the conversations of the prompts in both.
 
-        They are pairs if the runs have the same seed, and half of those of the smaller series have
-        a partner that began alike.
+        The conversations are paired if the runs have the same seed, and at least half of those in
+        the smaller series have a partner that began alike.
         """
         prompts = set(prompts_of(before)) & set(prompts_of(now))
         rows_before = _rows_by_start(before, prompts)
@@ -110,64 +89,96 @@ class SharedSeries:
 
     @property
     def prompts(self) -> Sequence[str] | None:
-        """The agent's prompt of each pair, for an interval that holds for others; None without."""
+        """The agent's prompt of each pair, for an interval that holds for other prompts too; None
+        if the series are not paired.
+        """
         return self.now.prompts if self.pairs else None
 
     def scores_of(
         self, grouping: RuleGrouping, group: str, rules: Sequence[RuleKey]
     ) -> GroupScores:
-        """The scores of some of the rules, as one group."""
+        """Returns the scores of some of the rules as one group."""
         return GroupScores(
             grouping,
             group,
-            before=self._means(self.before, self._cells_before, rules),
-            now=self._means(self.now, self._cells_now, rules),
+            before=self._means(self.before, self._scores_before, rules),
+            now=self._means(self.now, self._scores_now, rules),
             paired=bool(self.pairs),
         )
 
     def _means(
-        self, series: Series, cells: Mapping[RuleKey, Sequence[Cell]], rules: Sequence[RuleKey]
+        self,
+        series: Series,
+        scores: Mapping[RuleKey, Sequence[MatrixEntry]],
+        rules: Sequence[RuleKey],
     ) -> np.ndarray:
-        """The mean scores of some rules, [conversation, round]."""
-        of_rules = [cell for rule in rules for cell in cells[rule]]
-        return cell_means(of_rules, (len(series.records), self._rounds))
+        """Averages the scores of some rules, [conversation, round]."""
+        rule_scores = [score for rule in rules for score in scores[rule]]
+        return cell_means(rule_scores, (len(series.records), self._rounds))
 
     @property
     def adoption(self) -> GroupScores | None:
-        """The scores of the user's rules; None if one of the series has none."""
+        """The adoption scores, on the user's rules; None if either series has none."""
         if not (self.before.measured("adoption") and self.now.measured("adoption")):
             return None
-        before, now = (item.adoption[:, : self._rounds] for item in (self.before, self.now))
-        return GroupScores("adoption", "", before, now, bool(self.pairs))
+        return GroupScores(
+            grouping="adoption",
+            group="",
+            before=self.before.adoption[:, : self._rounds],
+            now=self.now.adoption[:, : self._rounds],
+            paired=bool(self.pairs),
+        )
 
     @property
     def _rounds(self) -> int:
         return min(self.before.rounds, self.now.rounds)
 
     @cached_property
-    def _cells_before(self) -> dict[RuleKey, list[Cell]]:
-        return _cells_by_rule(self.before, self._rounds)
+    def _scores_before(self) -> dict[RuleKey, list[MatrixEntry]]:
+        return _scores_by_rule(self.before, self._rounds)
 
     @cached_property
-    def _cells_now(self) -> dict[RuleKey, list[Cell]]:
-        return _cells_by_rule(self.now, self._rounds)
+    def _scores_now(self) -> dict[RuleKey, list[MatrixEntry]]:
+        return _scores_by_rule(self.now, self._rounds)
 
 
-def _cells_by_rule(series: Series, rounds: int) -> dict[RuleKey, list[Cell]]:
-    cells: dict[RuleKey, list[Cell]] = defaultdict(list)
+def rules_of(series: Series) -> dict[RuleKey, set[str]]:
+    """Returns the rules that have a score, each with the questions that were asked."""
+    rules: dict[RuleKey, set[str]] = {}
+    for record in series.records:
+        for probe in record.stability_probes:
+            rules.setdefault(_key(record, probe), set()).add(probe.question)
+    return rules
+
+
+def prompts_of(series: Series) -> list[str]:
+    """Returns the ids of the agents' prompts."""
+    return list(dict.fromkeys(record.agent.id for record in series.records))
+
+
+def _key(record: Conversation, probe: Probe) -> RuleKey:
+    return RuleKey(
+        prompt=record.agent.id,
+        rule=probe.rule or "",
+        kind=probe.rule_kind or "",
+        polarity=probe.polarity or "",
+        judge=probe.judge or "",
+    )
+
+
+def _scores_by_rule(series: Series, rounds: int) -> dict[RuleKey, list[MatrixEntry]]:
+    """Returns the scores of each rule in a matrix of [conversation, round]."""
+    scores: dict[RuleKey, list[MatrixEntry]] = defaultdict(list)
     for row, record in enumerate(series.records):
         for probe in record.stability_probes:
             if probe.round <= rounds:
-                cells[_key(record, probe)].append((row, probe.round - 1, probe.score))
-    return cells
-
-
-# the number of a conversation, the agent and the user's first words, which a pair shares
-_Start = tuple[int, str, str | None]
+                score = MatrixEntry(row, probe.round - 1, probe.score)
+                scores[_key(record, probe)].append(score)
+    return scores
 
 
 def _rows_by_start(series: Series, prompts: Set[str]) -> dict[_Start, int]:
-    """The rows of the conversations of some prompts, by how they began."""
+    """Returns the rows of the conversations of some prompts, by how they began."""
     return {
         _start(record): row
         for row, record in enumerate(series.records)
@@ -181,9 +192,9 @@ def _start(record: Conversation) -> _Start:
 
 
 def compare_rows(shared: SharedSeries) -> list[ComparedRow]:
-    """All rules together, then kinds, rules and adoption, in this order.
+    """Compares all rules together, then kinds, rules and adoption, in this order.
 
-    The verdicts on kinds and rules share the error of one (Bonferroni).
+    The verdicts on kinds and rules share the error of one verdict (Bonferroni).
     """
     groups = [
         shared.scores_of("kind", kind, [rule for rule in shared.rules if rule.kind == kind])
@@ -191,7 +202,7 @@ def compare_rows(shared: SharedSeries) -> list[ComparedRow]:
     ]
     if len(shared.rules) > 1:
         groups += [shared.scores_of("rule", rule.name, [rule]) for rule in shared.rules]
-    # of rows with fewer conversations there is no verdict to be wrong about
+    # rows with fewer conversations get no verdict, so they need no share of the error
     verdicts = 2 * sum(group.conversations >= MIN_SAMPLES for group in groups)
     overall = shared.scores_of("all", "", shared.rules)
     rows = [compare_group(overall, shared.error, prompts=shared.prompts)]

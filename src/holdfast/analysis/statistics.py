@@ -1,38 +1,46 @@
-"""Means and their uncertainty. The unit is the conversation: rounds and probes of one conversation
-are not independent. Matrices are [conversation, round], with NaN where a round was not measured.
+"""Estimates means and their uncertainty.
+
+The unit is the conversation, as rounds and probes of one conversation are not independent. Matrices
+are [conversation, round], with NaN where a round was not measured.
 """
 
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.resampling import SEED, Limits, bounds_by_column, resampled
+from holdfast.analysis.resampling import SEED, Limits, bounds_by_column, resample
 from holdfast.records.mean_estimate import Estimate as Estimate
 from holdfast.records.mean_estimate import OtherPrompts
 
 SCORES: Limits = (0.0, 1.0)
 DIFFERENCES: Limits = (-1.0, 1.0)  # of two scores
-ERROR = 0.05  # of the intervals that are shown
-
+ERROR = 0.05  # of the intervals that are reported
 MIN_PROMPTS = 20  # with fewer, resampling says too little about other prompts: docs/verdicts.md
+NOTHING = Estimate(n=0, mean=None, sd=None, low=None, high=None)  # nothing was measured
 
 
-NOTHING = Estimate(0, None, None, None, None)  # for what was not measured
+class MatrixEntry(NamedTuple):
+    """A value in a cell of a matrix, which may have several."""
+
+    row: int
+    column: int
+    value: float
 
 
 def estimate_columns(
     values: np.ndarray, limits: Limits | None, error: float = ERROR
 ) -> list[Estimate]:
-    """One estimate per column of [conversation, column], each over the conversations that have a
-    value there.
+    """Estimates the mean of each column, over the conversations that have a value in it.
 
     All columns see the same resampled conversations, as rounds of one conversation belong together.
 
     Args:
-        limits: the lowest and the highest value that a conversation can have; None if there are
-            none, and the interval is then a plain Bayesian bootstrap.
+        values: [conversation, column].
+        limits: the lowest and the highest value that a conversation can have; None if there are no
+            limits, and the interval is then a plain Bayesian bootstrap.
         error: the probability, of at most 0.05, with which a verdict on one column may be wrong.
     """
     values = np.ascontiguousarray(values, dtype=float)
@@ -43,7 +51,7 @@ def estimate_columns(
 def _estimates(
     data: bytes, shape: tuple[int, int], limits: Limits | None, error: float
 ) -> tuple[Estimate, ...]:
-    """Cached, as page and figures ask for the same ones several times."""
+    """Computes `estimate_columns`; cached, as page and figures need the same estimates."""
     values = np.frombuffer(data, dtype=float).reshape(shape)
     measured = ~np.isnan(values)
     errors = (ERROR,) if error == ERROR else (ERROR, error)
@@ -57,7 +65,7 @@ def _estimates(
 
 
 def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
-    """The estimate of values, [n], whose bounds are [error, low and high]."""
+    """Returns the estimate of values, [n], given its intervals, [error, low and high]."""
     if not len(values):
         return NOTHING
     mean = float(values.mean())
@@ -74,9 +82,12 @@ def estimate(
     prompts: Sequence[str] | None = None,
     error: float = ERROR,
 ) -> Estimate:
-    """The estimate of one value per conversation, [n], NaN where not measured; given the prompt of
-    each conversation, it includes the interval for other prompts. `limits` and `error` are those of
-    `estimate_columns`.
+    """Estimates the mean of one value per conversation, [n], NaN where not measured.
+
+    Args:
+        limits, error: as in `estimate_columns`.
+        prompts: the prompt of each conversation; the estimate then includes the interval for other
+            prompts, if there are at least `MIN_PROMPTS`.
     """
     values = np.asarray(values, dtype=float)
     summary = estimate_columns(values[:, None], limits, error)[0]
@@ -86,15 +97,20 @@ def estimate(
 
 
 def over_prompts(values: np.ndarray, limits: Limits | None, prompts: np.ndarray) -> OtherPrompts:
-    """The interval from resampling prompts, [n], each with all of its conversations (the cluster
-    bootstrap); values are [n], NaN where not measured.
+    """Returns the interval from resampling prompts, each with all of its conversations (the cluster
+    bootstrap).
+
+    Args:
+        values: [n], NaN where not measured.
+        limits: as in `estimate_columns`.
+        prompts: the prompt of each conversation, [n].
     """
     measured = ~np.isnan(values)
-    drawn, owner = np.unique(prompts[measured], return_inverse=True)
-    sums = np.bincount(owner, weights=values[measured], minlength=len(drawn))
-    sizes = np.bincount(owner, minlength=len(drawn)).astype(float)
+    distinct, prompt_number = np.unique(prompts[measured], return_inverse=True)
+    sums = np.bincount(prompt_number, weights=values[measured], minlength=len(distinct))
+    sizes = np.bincount(prompt_number, minlength=len(distinct)).astype(float)
     low, high = bounds_by_column(sums[:, None], sizes[:, None], limits, (ERROR,))[0, 0]
-    return OtherPrompts(len(drawn), float(low), float(high))
+    return OtherPrompts(len(distinct), float(low), float(high))
 
 
 def change(
@@ -104,7 +120,7 @@ def change(
     prompts: Sequence[str] | None = None,
     error: float = ERROR,
 ) -> Estimate:
-    """The paired change of scores, [conversation, round], from one round to another."""
+    """Estimates the paired change of scores, [conversation, round], from one round to another."""
     return estimate(values[:, last] - values[:, first], DIFFERENCES, prompts, error)
 
 
@@ -115,8 +131,11 @@ def paired_difference(
     prompts: Sequence[str] | None = None,
     error: float = ERROR,
 ) -> Estimate:
-    """The mean of values - baseline, both in the same order of conversations; `limits` are those
-    of the difference.
+    """Estimates the mean of values - baseline, both [n] in the same order of conversations.
+
+    Args:
+        limits: of the difference.
+        prompts, error: as in `estimate`.
     """
     differences = np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float)
     return estimate(differences, limits, prompts, error)
@@ -125,9 +144,10 @@ def paired_difference(
 def unpaired_difference(
     values: np.ndarray, baseline: np.ndarray, limits: Limits = SCORES, error: float = ERROR
 ) -> Estimate:
-    """The mean of values minus that of other conversations, both [n] and within `limits`.
+    """Estimates the mean of values minus that of other conversations, each [n] and within `limits`.
 
-    n is the smaller number of conversations, and sd the standard error of the difference.
+    In the estimate, n is the smaller number of conversations, and sd the standard error of the
+    difference.
     """
     sample = np.asarray(values, dtype=float)[:, None]
     other = np.asarray(baseline, dtype=float)[:, None]
@@ -135,30 +155,35 @@ def unpaired_difference(
     mean = float(sample.mean() - other.mean())
     if count < 2:
         return Estimate(count, mean, None, None, None)
-    low, high = resampled(sample, np.ones_like(sample), limits)
-    # both are resampled in the same order; permuting one keeps the resamples from being paired
+    low, high = resample(sample, np.ones_like(sample), limits)
+    # samples of the same size get the same weights; a permutation makes them independent
     order = np.random.default_rng(SEED).permutation(len(low))
-    other_low, other_high = resampled(other, np.ones_like(other), limits)
+    other_low, other_high = resample(other, np.ones_like(other), limits)
     other_low = other_low[order]
     other_high = other_high[order]
-    least = (low - other_high)[:, 0]
-    most = (high - other_low)[:, 0]
+    lowest = (low - other_high)[:, 0]
+    highest = (high - other_low)[:, 0]
 
     def interval(error: float) -> tuple[float, float]:
-        ends = np.percentile(least, 50 * error), np.percentile(most, 100 - 50 * error)
-        return float(ends[0]), float(ends[1])
+        low_end = np.percentile(lowest, 50 * error)
+        high_end = np.percentile(highest, 100 - 50 * error)
+        return float(low_end), float(high_end)
 
     decisive = None if error == ERROR else interval(error)
     return Estimate(count, mean, float((low - other_low).std()), *interval(ERROR), decisive)
 
 
-def share(followed: np.ndarray, given: np.ndarray) -> list[Estimate]:
-    """The share of all that was given that was followed, by column of [conversation, column]; NaN
-    where nothing was. It has no standard deviation, as conversations differ in what they are given.
+def share(counts: np.ndarray, totals: np.ndarray) -> list[Estimate]:
+    """Estimates, for each column, the sum of counts over the sum of totals.
+
+    There is no standard deviation, as conversations differ in their totals.
+
+    Args:
+        counts, totals: [conversation, column], NaN where nothing was measured.
     """
-    measured = ~np.isnan(given)
-    sums = np.where(measured, followed, 0.0)
-    sizes = np.where(measured, given, 0.0)
+    measured = ~np.isnan(totals)
+    sums = np.where(measured, counts, 0.0)
+    sizes = np.where(measured, totals, 0.0)
     shares = []
     for column, bounds in enumerate(bounds_by_column(sums, sizes, SCORES, (ERROR,))):
         count = int(measured[:, column].sum())
@@ -172,7 +197,7 @@ def share(followed: np.ndarray, given: np.ndarray) -> list[Estimate]:
 
 
 def row_means(values: np.ndarray) -> np.ndarray:
-    """Each conversation's mean over the rounds it has; NaN where it has none."""
+    """Returns each conversation's mean over the rounds it has; NaN if it has none."""
     present = ~np.isnan(values)
     counts = present.sum(axis=1)
     sums = np.where(present, values, 0.0).sum(axis=1)
@@ -180,17 +205,19 @@ def row_means(values: np.ndarray) -> np.ndarray:
     return means
 
 
-def cell_means(scores: Iterable[tuple[int, int, float]], shape: tuple[int, int]) -> np.ndarray:
-    """The mean of all scores (row, column, value) of each cell; NaN where there are none."""
-    rows, columns, values = np.array(list(scores), dtype=float).reshape(-1, 3).T
+def cell_means(entries: Iterable[MatrixEntry], shape: tuple[int, int]) -> np.ndarray:
+    """Averages entries by cell of a matrix of this shape; NaN where there are none."""
+    rows, columns, values = np.array(list(entries), dtype=float).reshape(-1, 3).T
     return means_by_cell(rows, columns, values, shape)
 
 
 def means_by_cell(
     rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]
 ) -> np.ndarray:
-    """The mean of values, [n], of each cell of a matrix of this shape, given the row and the column
-    of each; NaN where there are none.
+    """Averages values by cell of a matrix of this shape; NaN where there are none.
+
+    Args:
+        rows, columns, values: [n]; the cell of each value, and the value.
     """
     size = shape[0] * shape[1]
     cells = np.ravel_multi_index((rows.astype(np.intp), columns.astype(np.intp)), shape)

@@ -1,4 +1,4 @@
-"""`summary.json` of calibrations, traces and geometries."""
+"""Writes `summary.json` of calibrations, traces and geometries."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from holdfast.analysis.decay import Trace
 from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.analysis.summary import write_results, write_summary
-from holdfast.analysis.verdicts import judged
+from holdfast.analysis.verdicts import with_verdict
 from holdfast.records import read_run
 from holdfast.records.run_summary import CalibratedSetting
 
@@ -19,37 +19,39 @@ DIALOGS = "dialogs"  # the folder of a geometry
 
 
 def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
-    """Writes `summary.json` of the calibration and of its two runs."""
+    """Writes `summary.json` of a calibration and of its two runs."""
     for name in FOLDERS:
         write_summary(folder / name)
     results = tuple(
-        _setting(calibration, candidate, on_front)
+        _setting(calibration, candidate, on_front=on_front)
         for candidate, on_front in zip(calibration.candidates, front(calibration), strict=True)
     )
     records = sum(len(read_run(folder / name).records) for name in FOLDERS)
     write_results(folder, "calibrate", calibration.about.to_json(), records, results)
 
 
-def _setting(calibration: Calibration, candidate: Candidate, on_front: bool) -> CalibratedSetting:
+def _setting(
+    calibration: Calibration, candidate: Candidate, *, on_front: bool
+) -> CalibratedSetting:
     broken = candidate.broken
     nats = candidate.nats
     return CalibratedSetting(
         method=candidate.method,
         front=on_front,
         stability=estimate(candidate.stability, SCORES),
-        gain=judged(calibration.gain(candidate)),
+        gain=with_verdict(calibration.gain(candidate)),
         capability=estimate(candidate.capability, None),
         chance=calibration.chance,
-        points_lost=judged(calibration.drop(candidate)),
+        points_lost=with_verdict(calibration.drop(candidate)),
         broken=None if broken is None else estimate(broken, SCORES),
-        broken_more=judged(calibration.breaks(candidate)),
+        broken_more=with_verdict(calibration.breaks(candidate)),
         reply_nats=None if nats is None else estimate(nats, None),
         tokens_forwarded=candidate.tokens,
     )
 
 
 def write_trace_summaries(traces: Sequence[Trace], folder: Path) -> None:
-    """Writes `summary.json` of the runs, and of the traces without curves and single probes."""
+    """Writes `summary.json` of each run, and of the study: its traces without curves and probes."""
     for name in MODELS[: len(traces)]:
         write_summary(folder / name)
     details: Any = {"curves": True, "behaviour": {"probes"}}
@@ -59,7 +61,9 @@ def write_trace_summaries(traces: Sequence[Trace], folder: Path) -> None:
 
 
 def write_geometry_summaries(geometry: Geometry, folder: Path) -> None:
-    """Writes `summary.json` of the dialogs, and of the study, without the embeddings' norms."""
+    """Writes `summary.json` of the dialogs, and of the study: its geometry without the norms of
+    embeddings.
+    """
     write_summary(folder / DIALOGS)
     identity = geometry.model_dump(include={"model", "model_fingerprint", "suite"})
     results = geometry.model_dump(include={"hidden_states"})

@@ -1,4 +1,4 @@
-"""How well rules are kept before and after a summary takes the place of a dialog's older rounds."""
+"""Compares how well rules are kept before and after a summary replaces a dialog's older rounds."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference
-from holdfast.analysis.verdicts import judged
+from holdfast.analysis.verdicts import with_verdict
 from holdfast.records import Probe
 from holdfast.records.run_summary import ScoresAroundSummary
 
@@ -21,8 +21,8 @@ class _Means:
     after: list[float] = field(default_factory=list)
 
     def add(self, probes: Sequence[Probe]) -> None:
-        """Adds the means of a conversation; ignores one without probes on both sides."""
-        # `left_out` counts older rounds that the model did not see, as a summary took their place
+        """Adds the means of a conversation that has probes on both sides of the summary."""
+        # `left_out` counts older rounds that the model did not see because a summary replaced them
         before = [probe.score for probe in probes if not probe.left_out]
         after = [probe.score for probe in probes if probe.left_out]
         if before and after:
@@ -31,8 +31,8 @@ class _Means:
 
 
 def summarised_rounds_of(series: Series) -> tuple[ScoresAroundSummary, ...]:
-    """The scores of all rules together, then those of each, in the order of their means after a
-    summary, the lowest first; () if no rounds were summarised.
+    """Compares all rules together, and then each rule, the one with the lowest mean after a summary
+    first; () if no rounds were summarised.
 
     A rule is named 'PROMPT: RULE', or 'PROMPT' if it has no id.
     """
@@ -60,7 +60,7 @@ def _row(rule: str | None, means: _Means, error: float) -> ScoresAroundSummary:
         rule=rule,
         before=estimate(before, SCORES, error=error),
         after=estimate(after, SCORES, error=error),
-        difference=judged(paired_difference(after, before, error=error)),
+        difference=with_verdict(paired_difference(after, before, error=error)),
     )
 
 

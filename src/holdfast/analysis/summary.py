@@ -1,4 +1,4 @@
-"""`summary.json`, the results of a run for other programs (docs/records.md).
+"""Writes `summary.json`, the results of a run for other programs (docs/records.md).
 
 The file is derived only from the manifest and the records (for a check, also from `check.json`)
 and has no date or duration, so deriving it again from the same records gives the same bytes.
@@ -17,7 +17,7 @@ from holdfast.analysis.method_summaries import method_summaries
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.statistics import estimate
 from holdfast.analysis.task_results import read_results
-from holdfast.analysis.verdicts import judged
+from holdfast.analysis.verdicts import with_verdict
 from holdfast.files import write_whole
 from holdfast.records import Run, read_run
 from holdfast.records.identity import CalibrationIdentity
@@ -33,7 +33,7 @@ from holdfast.records.run_summary import (
 
 
 def write_summary(folder: Path | str) -> Path:
-    """Writes `summary.json` into a run folder, whole or not at all; returns the file."""
+    """Writes `summary.json` of the run in a folder, whole or not at all; returns its path."""
     return write(Path(folder), summarise(read_run(folder)))
 
 
@@ -46,19 +46,21 @@ def write_results(
 
 
 def write(folder: Path, summary: Summary) -> Path:
-    """Writes `summary.json`, whole or not at all; returns the file."""
+    """Writes `summary.json`, whole or not at all; returns its path."""
     text = json.dumps(summary.to_json(), ensure_ascii=False, indent=1, allow_nan=False)
     return write_whole(folder / NAME, text + "\n")
 
 
 def summarise(run: Run) -> Summary:
-    """The summary of a run of any command."""
-    read = _RESULTS.get(run.manifest.command)
-    return summary_of(results_of(run)) if read is None else _summary(run, read(run))
+    """Makes the summary of a run of any command."""
+    make_results = _RESULTS.get(run.manifest.command)
+    if make_results is None:
+        return summary_of(results_of(run))
+    return _summary(run, make_results(run))
 
 
 def summary_of(results: DriftResults) -> Summary:
-    """The summary of a drift run."""
+    """Makes the summary of a drift run."""
     check = None if results.check is None else summary_of_check(results.check)
     return _summary(results.run, tuple(method_summaries(results)), check)
 
@@ -94,7 +96,7 @@ def _profile(run: Run) -> ProfileResult:
             layer=layer,
             head=head,
             score=profile.scores[layer, head],
-            gain=judged(profile.gains[layer, head]),
+            gain=with_verdict(profile.gains[layer, head]),
         )
         for layer, head in profile.ranking.heads
     ]
@@ -115,6 +117,7 @@ def _capability(run: Run) -> tuple[CapabilityResult, ...]:
     return tuple(rows)
 
 
+# the results of a run, by its command; runs of other commands are drift runs
 _RESULTS: dict[str, Callable[[Run], Any]] = {
     "tasks": _tasks,
     "profile": _profile,

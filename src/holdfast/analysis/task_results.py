@@ -1,7 +1,11 @@
-"""A run of `holdfast tasks`: every metric of every task and variant; the unit is the sample."""
+"""Reads a run of `holdfast tasks`: every metric of every task and variant.
+
+The unit is the sample.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,7 +18,7 @@ from holdfast.records import Run, TaskSample
 from holdfast.records.identity import TasksIdentity
 
 ZERO_SHOT = "zero-shot"
-MIN_FLUENCY = 3.0  # results below this are excluded, as in the paper
+MIN_FLUENCY = 3.0  # results with a lower mean are excluded, as in the paper
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,18 +30,18 @@ class Result:
     numbers: np.ndarray  # [n], the samples' numbers
     scores: dict[str, np.ndarray]  # per metric, [n], NaN where a sample has none
     draws: tuple[dict[str, float], ...]  # per draw of demonstrations, the mean of each metric
-    fluency: float | None  # mean over the replies that have one
-    replies: int  # the number of replies judged
-    short: int  # of these, too short to have a fluency
-    low: int  # of these, with a fluency under 3.0
+    fluency: float | None  # the mean over replies; None if no reply has one
+    replies: int  # how many replies were meant to be fluent
+    short: int  # how many of these are too short to have a fluency
+    low: int  # how many of these have a fluency below `MIN_FLUENCY`
 
     @property
     def excluded(self) -> bool:
-        """Whether the replies are degenerate: their mean fluency is under 3.0, and at least half of
-        them are long enough to have one.
+        """Whether the replies are degenerate: their mean fluency is below `MIN_FLUENCY`, and at
+        least half of them are long enough to have a fluency.
 
-        The paper excludes results below 3.0; since its tables show means of 3.00 and 3.03, a result
-        is taken to mean a row of a table.
+        The paper excludes results below 3.0. Its tables have rows with means of 3.00 and 3.03, so
+        we take a result to be a row of a table.
         """
         is_low = self.fluency is not None and self.fluency < MIN_FLUENCY
         return is_low and 2 * self.short <= self.replies
@@ -48,11 +52,11 @@ class Result:
         return next(iter(self.scores))
 
     def estimates(self) -> dict[str, Estimate]:
-        """The mean of each metric over the samples."""
+        """Returns the mean of each metric over the samples."""
         return {name: estimate(values, SCORES) for name, values in self.scores.items()}
 
     def less(self, other: Result) -> dict[str, Estimate]:
-        """Per metric, this result minus `other`, paired on the samples of both."""
+        """Returns this result minus `other` by metric, paired on the samples of both."""
         return {
             name: SampleMeans(self.numbers, values).less(
                 SampleMeans(other.numbers, other.scores[name])
@@ -68,7 +72,7 @@ class SampleMeans(NamedTuple):
     values: np.ndarray  # [n]
 
     def less(self, other: SampleMeans) -> Estimate:
-        """The mean of these values minus others, paired on the samples of both."""
+        """Estimates the mean of these values minus others, paired on the samples of both."""
         shared = np.intersect1d(self.numbers, other.numbers)
         values = self.values[np.isin(self.numbers, shared)]
         other_values = other.values[np.isin(other.numbers, shared)]
@@ -77,7 +81,13 @@ class SampleMeans(NamedTuple):
 
 @dataclass(frozen=True)
 class Average:
-    """The average over tasks, and its gain over zero-shot; None if any part is missing."""
+    """The average over tasks, and its gain over zero-shot.
+
+    Attributes:
+        score: None if a task is missing or excluded.
+        less_zero_shot: None for zero-shot itself, or if either of the two has no score.
+        finished: whether there is a result for every task.
+    """
 
     variant: str
     score: Estimate | None
@@ -86,9 +96,16 @@ class Average:
 
 
 def read_results(run: Run) -> list[Result]:
-    """The results of a run, in the order of its tasks and variants."""
+    """Returns the results of a run, in the order of its tasks and variants.
+
+    Raises:
+        AnotherRun: another command made the run.
+        RecordsError: it has no finished sample.
+    """
     if run.manifest.command != "tasks":
-        raise AnotherRun(f"{run.folder} holds no run of `holdfast tasks`; give one that does.")
+        raise AnotherRun(
+            f"{run.folder} does not hold a run of `holdfast tasks`; give a folder that does."
+        )
     if not run.records:
         raise RecordsError(
             f"{run.folder} has no finished sample yet; repeat its command to continue."
@@ -97,15 +114,19 @@ def read_results(run: Run) -> list[Result]:
     for record in run.samples:
         groups.setdefault((record.task, record.variant), []).append(record)
     identity = run.identity_as(TasksIdentity)
-    order = {name: index for index, name in enumerate(identity.settings.tasks)}
-    variants = {name: index for index, name in enumerate(identity.variants)}
-    wanted = [key for key in groups if key[0] in order and key[1] in variants]
-    wanted.sort(key=lambda key: (order[key[0]], variants[key[1]]))
-    return [_result(task, variant, groups[task, variant]) for task, variant in wanted]
+    return [
+        _result(task, variant, groups[task, variant])
+        for task, variant in itertools.product(identity.settings.tasks, identity.variants)
+        if (task, variant) in groups
+    ]
 
 
-def compared(results: Sequence[Result]) -> list[tuple[Result, dict[str, Estimate]]]:
-    """One task's results to be compared with zero-shot, with their differences from it."""
+def compared(
+    results: Sequence[Result],
+) -> list[tuple[Result, dict[str, Estimate]]]:
+    """Compares one task's results with zero-shot: returns each of the others with its differences
+    by metric. Excluded results are left out; [] if zero-shot is missing or excluded.
+    """
     zero = next((result for result in results if result.variant == ZERO_SHOT), None)
     if zero is None or zero.excluded:
         return []
@@ -114,37 +135,39 @@ def compared(results: Sequence[Result]) -> list[tuple[Result, dict[str, Estimate
 
 
 def averages(results: Sequence[Result]) -> list[Average]:
-    """Every variant's average over the tasks; empty for a single task."""
+    """Averages the results of every variant over the tasks; [] for a single task."""
     tasks = {result.task for result in results}
     if len(tasks) < 2:
         return []
     by_variant: dict[str, list[Result]] = {}
     for result in results:
         by_variant.setdefault(result.variant, []).append(result)
-    rows: list[Average] = []
 
-    def whole(group: Sequence[Result]) -> bool:
+    def can_be_averaged(group: Sequence[Result]) -> bool:
         return len(group) == len(tasks) and not any(result.excluded for result in group)
 
     zero_shot = by_variant.get(ZERO_SHOT, [])
-    zero = average(zero_shot) if whole(zero_shot) else None
+    zero = average(zero_shot) if can_be_averaged(zero_shot) else None
+    rows: list[Average] = []
     for variant, group in by_variant.items():
-        if not whole(group):
-            rows.append(Average(variant, None, None, len(group) == len(tasks)))
-            continue
-        means = average(group)
-        difference = means.less(zero) if zero is not None and variant != ZERO_SHOT else None
-        rows.append(Average(variant, estimate(means.values, SCORES), difference, True))
+        score: Estimate | None = None
+        less_zero_shot: Estimate | None = None
+        if can_be_averaged(group):
+            means = average(group)
+            score = estimate(means.values, SCORES)
+            if zero is not None and variant != ZERO_SHOT:
+                less_zero_shot = means.less(zero)
+        rows.append(Average(variant, score, less_zero_shot, finished=len(group) == len(tasks)))
     return rows
 
 
 def average(results: Sequence[Result]) -> SampleMeans:
-    """The average over one variant's tasks (the last column of the paper's Table 1), per sample.
+    """Averages one variant's tasks, per sample (the last column of the paper's Table 1).
 
     A task counts as the mean of its metrics; only samples answered in every task are included.
     """
-    answered = set.intersection(*(set(result.numbers.tolist()) for result in results))
-    numbers = np.array(sorted(answered), dtype=int)
+    shared = set.intersection(*(set(result.numbers.tolist()) for result in results))
+    numbers = np.array(sorted(shared), dtype=int)
     rows = []
     for result in results:
         keep = np.isin(result.numbers, numbers)
@@ -156,8 +179,8 @@ def average(results: Sequence[Result]) -> SampleMeans:
 def _result(task: str, variant: str, records: Sequence[TaskSample]) -> Result:
     numbers = sorted({record.conversation for record in records})
     names = list(dict.fromkeys(name for record in records for name in record.scores))
-    judged = [record for record in records if record.has_fluency]
-    fluencies = [record.fluency for record in judged if record.fluency is not None]
+    fluent = [record for record in records if record.has_fluency]
+    fluencies = [record.fluency for record in fluent if record.fluency is not None]
     return Result(
         task=task,
         variant=variant,
@@ -165,14 +188,14 @@ def _result(task: str, variant: str, records: Sequence[TaskSample]) -> Result:
         scores={name: _by_sample(records, name, numbers) for name in names},
         draws=tuple(_draw_means(records, names)),
         fluency=float(np.mean(fluencies)) if fluencies else None,
-        replies=len(judged),
-        short=len(judged) - len(fluencies),
+        replies=len(fluent),
+        short=len(fluent) - len(fluencies),
         low=sum(value < MIN_FLUENCY for value in fluencies),
     )
 
 
 def _by_sample(records: Sequence[TaskSample], metric: str, numbers: Sequence[int]) -> np.ndarray:
-    """A metric by sample, [sample], in the order of `numbers`; NaN where a sample has none."""
+    """Returns a metric by sample, in the order of `numbers`; NaN where a sample has none."""
     scores: dict[int, list[float]] = {}
     for record in records:
         if metric in record.scores:
@@ -181,6 +204,7 @@ def _by_sample(records: Sequence[TaskSample], metric: str, numbers: Sequence[int
 
 
 def _draw_means(records: Sequence[TaskSample], metrics: Sequence[str]) -> list[dict[str, float]]:
+    """Returns the mean of each metric for each draw of demonstrations; draw 0 has none."""
     means = []
     for draw in sorted({record.draw for record in records} - {0}):
         scores = [record.scores for record in records if record.draw == draw]

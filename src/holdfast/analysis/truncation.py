@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,11 +12,13 @@ from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import CANNOT_TELL
 from holdfast.records import Conversation, Probe, Turn
 
-PROMPT_LOST = "prompt lost"
-PROMPT_KEPT = "prompt kept"
-# a canary is known or not, and a lost prompt turns all conversations at once, so few of them decide
-MAX_KNOWN_IF_LOST = 0.1  # the largest share of canaries that may be known without the prompt
-MIN_KNOWN_IF_KEPT = 0.5  # the lower end of the interval of that share exceeds it, if it was read
+TruncationVerdict = Literal["prompt lost", "prompt kept", "cannot tell"]
+PROMPT_LOST: Final = "prompt lost"
+PROMPT_KEPT: Final = "prompt kept"
+# A model either knows a canary or not, and a lost prompt affects all conversations at once, so few
+# conversations are enough to decide.
+MAX_KNOWN_IF_LOST = 0.1  # with a lost prompt, the share of known canaries is at most this
+MIN_KNOWN_IF_KEPT = 0.5  # with a kept prompt, the interval of that share lies above this
 MIN_AGREEING = 6  # conversations; a two-sided sign test gives p = 0.03 if all 6 agree
 
 
@@ -26,13 +28,13 @@ class Truncation:
 
     Attributes:
         conversations: how many the series has.
-        cut_from: by the conversation's number, the first round with a longer chat, but no more
-            tokens, than the one before.
-        limit: the most prompt tokens that the server counted in these.
+        cut_from: by the conversation's number, the first round with a longer chat than the one
+            before, but no more tokens.
+        limit: the most prompt tokens that the server counted in these conversations.
         canary_before: the share of canaries known before those rounds; n is 0 if none were asked.
         canary_after: the share known from those rounds on.
-        fewer_known: how many conversations have a lower share from then on.
-        more_known: how many have a higher one.
+        fewer_known: in how many conversations the share is lower from those rounds on.
+        more_known: in how many conversations it is higher.
     """
 
     conversations: int
@@ -44,7 +46,7 @@ class Truncation:
     more_known: int
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> TruncationVerdict:
         """Whether the prompt was lost or kept; "cannot tell" if the canaries do not show it."""
         after = self.canary_after
         if after.n < MIN_AGREEING or after.mean is None or after.low is None:
@@ -56,9 +58,9 @@ class Truncation:
 
 
 class _KnownCanaries(NamedTuple):
-    """The shares of the canaries of a conversation that were known."""
+    """The shares of a conversation's canaries that were known before and after the cut."""
 
-    before: float  # they were cut
+    before: float
     after: float
 
 
@@ -67,8 +69,8 @@ class _Cut:
     """The cut of one conversation."""
 
     first_round: int
-    most_tokens: int  # that the server counted in a prompt
-    canaries: _KnownCanaries | None  # None if none were cut
+    most_tokens: int  # the most tokens that the server counted in a prompt
+    canaries: _KnownCanaries | None  # None if no probe of a canary was cut
 
 
 def truncation_of(series: Series) -> Truncation | None:
@@ -91,6 +93,7 @@ def truncation_of(series: Series) -> Truncation | None:
 
 
 def _cut_of(record: Conversation) -> _Cut | None:
+    """Returns the cut of a conversation; None if its chats were not truncated."""
     turns = [turn for turn in record.turns if turn.speaker == "agent"]
     canaries = [probe for probe in record.probes if probe.kind == "canary"]
     turn_round = _first_cut_round(turns)
@@ -110,10 +113,10 @@ def _cut_of(record: Conversation) -> _Cut | None:
 
 
 def until_prompt_lost(all_series: Sequence[Series]) -> Sequence[Series]:
-    """All series, each ended before the first round in which a server stopped reading its system
-    prompt in any of them; unchanged if none did.
+    """Ends all series before the first round in which a server stopped reading the system prompt in
+    any of them; returns them unchanged if that never happened.
     """
-    rounds = [number for cut in _prompts_lost(all_series) for number in cut.cut_from.values()]
+    rounds = [number for cut in _lost_prompts(all_series) for number in cut.cut_from.values()]
     if not rounds:
         return all_series
     return [series.until(min(rounds) - 1) for series in all_series]
@@ -121,20 +124,22 @@ def until_prompt_lost(all_series: Sequence[Series]) -> Sequence[Series]:
 
 def has_lost_prompt(all_series: Sequence[Series]) -> bool:
     """Whether a server certainly stopped reading the system prompt."""
-    return bool(_prompts_lost(all_series))
+    return bool(_lost_prompts(all_series))
 
 
-def _prompts_lost(all_series: Sequence[Series]) -> list[Truncation]:
+def _lost_prompts(all_series: Sequence[Series]) -> list[Truncation]:
+    """Returns the truncations in which the prompt was certainly lost."""
     cuts = map(truncation_of, all_series)
     return [cut for cut in cuts if cut is not None and cut.verdict == PROMPT_LOST]
 
 
 def _first_cut_round(replies: Sequence[Turn | Probe]) -> int | None:
-    """The first round with no more tokens than the one before, though no more was left out."""
+    """Returns the first round whose prompt has no more tokens than the one before, although the
+    same rounds were left out; None if there is none.
+    """
     for earlier, later in itertools.pairwise(replies):
         if earlier.prompt_tokens is None or later.prompt_tokens is None:
             continue
-        same = earlier.left_out == later.left_out
-        if same and later.prompt_tokens <= earlier.prompt_tokens:
+        if earlier.left_out == later.left_out and later.prompt_tokens <= earlier.prompt_tokens:
             return int(later.round)
     return None

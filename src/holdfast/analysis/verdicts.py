@@ -1,56 +1,63 @@
-"""The single rule for what may be said of a number: every verdict, headline and recommendation
-passes through here, and docs/verdicts.md gives the reasons. Only the verdicts of checks and logs at
-a bar come from `sequential`, and that on canaries from a sign test (`truncation`).
+"""The single rule for what may be said of a number; docs/verdicts.md gives the reasons.
+
+Every verdict, headline and recommendation passes through here, with two exceptions: verdicts of
+checks and logs at a bar come from `sequential`, and the one on canaries from a sign test
+(`truncation`).
 
 An estimate is reported as above or below 0 only if it rests on at least `MIN_SAMPLES` conversations
-and the interval that decides lies on one side of 0. That is the 95% interval unless the run may be
-read again: a run whose verdict is uncertain can be extended, and looking until something is certain
-would be wrong far more often than once. `error_at` shares the 5% out among these looks.
+and its deciding interval lies on one side of 0. The deciding interval is wider than 95% if the run
+may be read again: a run whose verdict is uncertain can be extended, and looking until something is
+certain would be wrong far more often than 5% of the time. `error_at` divides the 5% among the
+looks.
 """
 
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from holdfast.analysis.statistics import ERROR
 from holdfast.records.mean_estimate import Estimate, Judged, excludes_zero
 
 MIN_SAMPLES = 20
-_FIRST_LOOK = 0.8  # its share of the error; every later look gets half of what is left
-CANNOT_TELL = "cannot tell"
+_FIRST_LOOK = 0.8  # the first look's share of the error; each later one gets half of the rest
+CANNOT_TELL: Final = "cannot tell"
 INCLUDES_ZERO = "its interval includes 0"
-SUPPORTED = "supported"
-CONTRADICTED = "contradicted"
-UNDECIDED = "undecided"
+Support = Literal["supported", "contradicted", "undecided"]
+SUPPORTED: Final = "supported"
+CONTRADICTED: Final = "contradicted"
+UNDECIDED: Final = "undecided"
 NOT_JUDGED = "not judged"  # nothing was measured, or the model scores 0 however it is asked
 
 
-def error_at(look: int) -> float:
-    """The probability that a verdict at this look, from 1, may be wrong; all looks sum to 5%.
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a number is above 0 (+1), below 0 (-1), or undecided (0); `why` says why it is
+    undecided.
+    """
 
-    The bound of Bonferroni, which needs no assumption on how far apart the looks are. The first
-    look gets most, as most runs are read once: 4%, then 0.5%, 0.25%, ...
+    sign: Literal[-1, 0, 1]
+    why: str = ""
+
+    def word(self, above: str, below: str) -> str:
+        """Returns the word for the sign, or "cannot tell"."""
+        return {1: above, -1: below, 0: CANNOT_TELL}[self.sign]
+
+
+def error_at(look: int) -> float:
+    """Returns the probability with which a verdict at this look, from 1, may be wrong.
+
+    All looks sum to 5%. This is Bonferroni's bound, which needs no assumption on how far apart the
+    looks are. The first look gets most, as most runs are read once: 4%, then 0.5%, 0.25%, ...
     """
     if look == 1:
         return _FIRST_LOOK * ERROR
     return (1 - _FIRST_LOOK) * ERROR * 0.5 ** (look - 1)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a number is above 0 (+1), below 0 (-1), or undecided (0), and then why."""
-
-    sign: int
-    why: str = ""
-
-    def word(self, above: str, below: str) -> str:
-        """One of two words, or "cannot tell"."""
-        return {1: above, -1: below, 0: CANNOT_TELL}[self.sign]
-
-
 def verdict_on(value: Estimate, shared_by: int = 1) -> Verdict:
-    """Whether an estimate is above 0, below 0, or undecided.
+    """Decides whether an estimate is above or below 0.
 
     Args:
-        shared_by: how many verdicts share the error that the interval which decides was made for.
+        shared_by: how many verdicts share the error for which the deciding interval was made.
     """
     if value.mean is None:
         return Verdict(0, "nothing was measured")
@@ -65,49 +72,52 @@ def verdict_on(value: Estimate, shared_by: int = 1) -> Verdict:
     return Verdict(1 if value.mean > 0 else -1)
 
 
-def judged(value: Estimate, shared_by: int = 1) -> Judged:
-    """A difference with its verdict; `shared_by` as in `verdict_on`."""
+def with_verdict(value: Estimate, shared_by: int = 1) -> Judged:
+    """Returns a difference together with its verdict; `shared_by` as in `verdict_on`."""
     verdict = verdict_on(value, shared_by)
     return Judged(**vars(value), verdict=verdict.word("higher", "lower"), why=verdict.why or None)
 
 
 def _too_near(value: Estimate, shared_by: int) -> str:
-    """The reason if the 95% interval excludes 0, and the wider one that decides does not."""
+    """Explains a verdict for which the 95% interval excludes 0, but the deciding one does not."""
     assert value.deciding is not None
     low, high = value.deciding
-    occasion = "a run that may be extended and read again"
     if shared_by > 1:
         occasion = f"one of {shared_by} comparisons"
+    else:
+        occasion = "a run that may be extended and read again"
     return f"{occasion} needs a wider interval, [{low:+.3f}, {high:+.3f}], and that includes 0"
 
 
 def too_few(value: Estimate) -> str:
-    """Why there are too few conversations or samples for a verdict; "" if there are enough."""
+    """Says that there are too few conversations or samples for a verdict; "" if not."""
     return "" if value.n >= MIN_SAMPLES else f"n = {value.n}, fewer than {MIN_SAMPLES}"
 
 
-def judge(value: Estimate, sign: int) -> str:
-    """Whether the estimate supports or contradicts that it lies on the side `sign` of 0."""
+def judge(value: Estimate, sign: int) -> Support:
+    """Returns whether an estimate supports or contradicts that the number has this sign."""
     side = verdict_on(value).sign
     if not side:
         return UNDECIDED
     return SUPPORTED if side == sign else CONTRADICTED
 
 
-def all_of(*verdicts: str) -> str:
-    """The verdict on a claim that holds if all of its parts do."""
+def all_of(*verdicts: str) -> Support:
+    """Combines the verdicts on the parts of a claim, which holds if all of them do."""
     if CONTRADICTED in verdicts:
         return CONTRADICTED
     return UNDECIDED if UNDECIDED in verdicts else SUPPORTED
 
 
-def within(value: Estimate, low: float, high: float) -> str:
-    """Whether the estimate supports or contradicts that it lies from `low` to `high`: the whole
-    interval that decides must lie between them, or beyond one of them.
+def within(value: Estimate, low: float, high: float) -> Support:
+    """Returns whether an estimate supports or contradicts that the number lies from `low` to
+    `high`: its whole deciding interval must lie between them, or beyond one of them.
     """
     if too_few(value) or value.deciding is None:
         return UNDECIDED
     lower, upper = value.deciding
     if low <= lower and upper <= high:
         return SUPPORTED
-    return CONTRADICTED if upper < low or lower > high else UNDECIDED
+    if upper < low or lower > high:
+        return CONTRADICTED
+    return UNDECIDED

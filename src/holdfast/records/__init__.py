@@ -2,9 +2,10 @@
 
 Every line is on the disk before the next conversation counts as done, so a run may be killed at
 any moment and resumed by repeating its command. A line is one conversation, identified by its key
-(method, conversation); in a run of `holdfast tasks` or `holdfast profile` it is one sample,
-identified by its task and variant, or its stage, and by its number. It ends with its own checksum.
-Requests that were not answered are noted in `failures.jsonl`, and stay missing until they are.
+(method, conversation). In a run of `holdfast tasks` or `holdfast profile` it is one sample, whose
+key is its task and variant, or its stage, and its number. Every line ends with its own checksum.
+Requests that failed are noted in `failures.jsonl`; their records stay missing until the requests
+are answered.
 """
 
 from holdfast.records.belonging import Record

@@ -1,4 +1,4 @@
-"""Reads the JSON of a record into its model, and refuses a record of another run."""
+"""Validates records: each must fit the model of its command, and belong to its run."""
 
 import reprlib
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from holdfast.records.precedent_records import PrecedentChat
 from holdfast.records.samples import HeadScores, TaskSample
 
 Record = Conversation | LogDialog | TaskSample | HeadScores | PrecedentChat
-RECORD_TYPES: dict[str, type[Record]] = {  # by command; of all others, conversations
+RECORD_TYPES: dict[str, type[Record]] = {  # by command; all other commands record conversations
     "calibrate": CapabilityConversation,
     "logs": LogDialog,
     "tasks": TaskSample,
@@ -27,28 +27,43 @@ RECORD_TYPES: dict[str, type[Record]] = {  # by command; of all others, conversa
 
 
 class NotOfRun(ValueError):
-    """A record that is malformed or of another run; the text follows "Line 7 of ..."."""
+    """A record is malformed, or belongs to another run; the message names its place."""
 
 
-def record_of(fields: Mapping[str, Any], manifest: Manifest) -> Record:
-    """The record with these fields; raises `NotOfRun`."""
+def validate_record(fields: Mapping[str, Any], manifest: Manifest, place: str) -> Record:
+    """Makes the record with these fields.
+
+    Args:
+        manifest: of the run that the record should belong to.
+        place: where the record is, such as "Line 7 of records.jsonl", for messages.
+
+    Raises:
+        NotOfRun: the record is malformed, or does not belong to the run.
+    """
     try:
         record = RECORD_TYPES.get(manifest.command, Conversation).model_validate(fields)
     except ValidationError as error:
-        raise NotOfRun(first_fault(error)) from None
-    refuse_foreign(record, manifest)
+        raise NotOfRun(f"{place} {first_fault(error)}") from None
+    refuse_foreign(record, manifest, place)
     return record
 
 
-def refuse_foreign(record: Record, manifest: Manifest) -> None:
-    """Refuses a record that is not of the run of a manifest; raises `NotOfRun`."""
-    _refuse_another_run(record, manifest)
+def refuse_foreign(record: Record, manifest: Manifest, place: str) -> None:
+    """Refuses a record that cannot belong to the run of a manifest.
+
+    Raises:
+        NotOfRun: it has a number, a method, a score or a round that the run cannot have.
+    """
+    _refuse_another_run(record, manifest, place)
     if isinstance(record, Conversation | LogDialog):
-        _refuse_out_of_range(record, manifest)
+        _refuse_out_of_range(record, manifest, place)
 
 
 def first_fault(error: ValidationError) -> str:
-    """The first fault of JSON that is not what a model needs, missing fields first."""
+    """Describes the first fault of invalid JSON, a missing field first.
+
+    Returns a predicate such as "has no 'round'"; the caller puts the name of the place before it.
+    """
     errors = error.errors(include_url=False)
     first = next((entry for entry in errors if entry["type"] == "missing"), errors[0])
     if first["type"] == "json_invalid":
@@ -60,7 +75,7 @@ def first_fault(error: ValidationError) -> str:
     return f"has {name} {reprlib.repr(first['input'])}, {why}"
 
 
-def _refuse_another_run(record: Record, manifest: Manifest) -> None:
+def _refuse_another_run(record: Record, manifest: Manifest, place: str) -> None:
     identity = manifest.identity
     unit = "sample"
     count: int | None = None
@@ -72,28 +87,32 @@ def _refuse_another_run(record: Record, manifest: Manifest) -> None:
         count = identity.settings.conversations
         unit = "conversation"
     if count is not None and record.conversation >= count:
-        raise NotOfRun(f"has {unit} {record.conversation}, and the run's are 0 to {count - 1}")
+        raise NotOfRun(
+            f"{place} has {unit} {record.conversation}, and the run's are 0 to {count - 1}"
+        )
     if isinstance(identity, ConversationsIdentity):
-        _refuse_unlisted("method", record.method, identity.methods)
+        _refuse_unlisted("method", record.method, identity.methods, place)
     if isinstance(identity, TasksIdentity) and isinstance(record, TaskSample):
-        _refuse_unlisted("task", record.task, identity.settings.tasks)
-        _refuse_unlisted("variant", record.variant, identity.variants)
+        _refuse_unlisted("task", record.task, identity.settings.tasks, place)
+        _refuse_unlisted("variant", record.variant, identity.variants, place)
 
 
-def _refuse_unlisted(name: str, value: str, listed: Sequence[str]) -> None:
-    if listed and value not in listed:
-        raise NotOfRun(f"has the {name} {reprlib.repr(value)}, which the run does not have")
+def _refuse_unlisted(name: str, value: str, allowed: Sequence[str], place: str) -> None:
+    """Refuses a value that the identity does not list; old identities list nothing."""
+    if allowed and value not in allowed:
+        raise NotOfRun(f"{place} has the {name} {reprlib.repr(value)}, which the run does not have")
 
 
-def _refuse_out_of_range(record: Conversation | LogDialog, manifest: Manifest) -> None:
+def _refuse_out_of_range(record: Conversation | LogDialog, manifest: Manifest, place: str) -> None:
     for probe in record.probes:
         if probe.kind != "capability" and not 0 <= probe.score <= 1:
-            raise NotOfRun(f"has the score {probe.score:g}, which is not between 0 and 1")
+            raise NotOfRun(f"{place} has the score {probe.score:g}, which is not between 0 and 1")
     identity = manifest.identity
     if manifest.command != "drift" or not isinstance(identity, ConversationsIdentity):
         return
-    last = max(
-        [*(turn.round for turn in record.turns), *(p.round for p in record.probes)], default=0
-    )
+    rounds = [turn.round for turn in record.turns] + [probe.round for probe in record.probes]
+    last = max(rounds, default=0)
     if identity.settings.rounds is not None and last > identity.settings.rounds:
-        raise NotOfRun(f"has round {last}, and the run's are 1 to {identity.settings.rounds}")
+        raise NotOfRun(
+            f"{place} has round {last}, and the run's are 1 to {identity.settings.rounds}"
+        )

@@ -1,4 +1,4 @@
-"""Why a rule was broken in a logged dialog, as far as the log shows it."""
+"""Records of why a rule was broken in a logged dialog, as far as the log shows it."""
 
 from typing import Literal
 
@@ -22,7 +22,7 @@ class Evidence(RecordModel):
     """An event of a log that shows where a rule was said, left the context, or was overruled."""
 
     what: Literal["said", "left", "ordered"]
-    turn: int  # the turn that it precedes or is in; 0 if it is in an earlier dialog
+    turn: int  # the turn that the event precedes or is in; 0 if it is in an earlier dialog
     source: str  # the file, and the line or the session in it
     event: Optional[str] = None  # its id in the log
     quote: str = ""  # the passage, cut short
@@ -44,17 +44,17 @@ class BreachCause(RecordModel):
     cause: Cause
     why: str  # in a sentence
     evidence: OptionalList[Evidence] = ()
-    step: Optional[BreachStep] = None  # if its tool calls up to one show the breach
+    step: Optional[BreachStep] = None  # if the breach can be traced to one of its tool calls
 
 
 class RecallAnswer(RecordModel):
-    """A model's answer to the question what its rules are, as `recall.jsonl` has it."""
+    """A model's answer when it was asked for its rules, as `recall.jsonl` has it."""
 
-    form: int  # version of the question
-    model: str  # its fingerprint
+    form: int  # the version of the question
+    model: str  # the model's fingerprint
     digest: str  # of the messages before the answer
-    answer: str
-    stop_reason: str  # why it ended; why the request was refused if there is none
+    answer: str  # "" if the request was refused
+    stop_reason: str  # why the answer ended, or why the request was refused
 
 
 class RuleInContext(RecordModel):
@@ -62,23 +62,23 @@ class RuleInContext(RecordModel):
 
     in_context: bool
     tokens: Optional[int] = None  # since it was last said in the context, estimated
-    calls: Number  # tool calls in the dialog so far
-    compactions: Number  # compactions of the dialog so far
+    calls: Number  # how many tool calls the dialog had so far
+    compactions: Number  # how many compactions the dialog had so far
 
 
 class CompactedRule(RecordModel):
     """A rule that was in the context before a compaction."""
 
     rule: Optional[str] = None  # as a probe names it
-    in_summary: bool  # whether what replaced the context says it
-    in_context: bool  # whether it still was in the context, in a system prompt if nowhere else
-    quote: str = ""  # what the summary says of it
+    in_summary: bool  # whether the text that replaced the context states the rule
+    in_context: bool  # whether the rule was still in the context, if only in the system prompt
+    quote: str = ""  # the passage of the summary that states it
 
 
 class LoggedCompaction(RecordModel):
     """A compaction of a logged dialog."""
 
-    turn: int  # the turn that it precedes or is in
+    turn: int  # the turn that the compaction precedes or is in
     source: str
     event: Optional[str] = None
     rules: OptionalList[CompactedRule] = ()

@@ -16,7 +16,7 @@ class ContrastSummary(RecordModel):
     """A fact that is not the same in all runs."""
 
     name: str
-    cause: str | None  # what it belongs to; None if it changes nothing but rounding
+    cause: str | None  # the possible cause of a difference; None if it changes only rounding
     values: List[str]  # in the order of the runs
 
 

@@ -1,4 +1,4 @@
-"""Whether a command continues the run in a folder, by their identities."""
+"""Decides by their identities whether a command continues the run in a folder."""
 
 from __future__ import annotations
 
@@ -33,14 +33,18 @@ from holdfast.records.manifest import (
 
 @dataclass(frozen=True)
 class Compatibility:
-    """How a run's identity may differ between two commands on one folder; names are dotted."""
+    """How a run's identity may differ between two commands on one folder.
 
-    # the values of fields that some versions' manifests lack, in the form of the identity
+    Attributes:
+        defaults: values for the fields that manifests of some versions lack, nested as in the
+            identity.
+        joins: by dotted name, a function that takes the folder's value and the command's, and
+            returns the value of the extended run, or None if the run cannot be extended so.
+        reasons: by dotted name, why a run cannot be extended in this field, for the message.
+    """
+
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    # by name, a function that takes the folder's value and the command's, and returns that of the
-    # extended run, or None if the run cannot be extended in this way
     joins: Mapping[str, Callable[[Any, Any], Any]] = field(default_factory=dict)
-    # by name, why a run cannot be extended in this field; for the message
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -48,28 +52,36 @@ ALIKE = Compatibility()  # the identities must be equal
 
 
 def union(stored: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """All stored values, and then those of the command that are new."""
+    """Returns all stored values, followed by the command's new ones."""
     return [*stored, *(value for value in new if value not in stored)]
 
 
 def superset(stored: Sequence[Any], new: Sequence[Any]) -> list[Any] | None:
-    """The command's values, if they include all stored ones; else None."""
+    """Returns the command's values if they include all stored ones, or else None."""
     return list(new) if all(value in new for value in stored) else None
 
 
-def joint_identity(
+def join_identities(
     folder: Path,
     manifest: Mapping[str, Any],
     identity: Mapping[str, Any],
     compatibility: Compatibility,
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The identity of the run that covers both what the folder has and what the command asks."""
+    """Returns the identity of the run that includes both the folder's and the command's.
+
+    Raises:
+        AnotherRun: the two are of different runs.
+    """
     stored = with_defaults(manifest["identity"], compatibility.defaults)
     new = with_defaults(dict(identity), compatibility.defaults)
     for name, join in compatibility.joins.items():
-        values = get_at(stored, name), get_at(new, name)
-        if ABSENT not in values and (value := join(*values)) is not None:
+        stored_value = get_at(stored, name)
+        new_value = get_at(new, name)
+        if stored_value is ABSENT or new_value is ABSENT:
+            continue
+        value = join(stored_value, new_value)
+        if value is not None:
             set_at(stored, name, value)
             set_at(new, name, value)
     difference = first_difference(stored, new)
@@ -84,7 +96,7 @@ def refuse_another(
     compatibility: Compatibility,
     about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Refuses early what `open_run` would refuse, given part of the identity; writes nothing."""
+    """Refuses early what `open_run` would refuse, given a part of the identity; writes nothing."""
     folder = Path(folder)
     if not (folder / MANIFEST).is_file() or not holds_lines(folder / "records.jsonl"):
         return
@@ -92,10 +104,7 @@ def refuse_another(
     new = as_json(identity)
     stored = with_defaults(manifest["identity"], compatibility.defaults)
     part = {**manifest, "identity": part_of(stored, new)}
-    joint_identity(folder, part, new, replace(compatibility, defaults={}), about)
-
-
-# --- The refusal
+    join_identities(folder, part, new, replace(compatibility, defaults={}), about)
 
 
 def _refusal(
@@ -105,35 +114,35 @@ def _refusal(
     about: Mapping[str, Any],
     difference: Difference,
 ) -> AnotherRun:
-    """The error that refuses a command, naming how it differs from the run in the folder."""
-    repeat = _or_repeat(manifest, about)
-    stored, new = _commands(manifest, about)
+    """Makes the error that names how a command differs from the run in the folder."""
+    cure = _cure(manifest, about)
+    stored, new = _command_names(manifest, about)
     if stored != new:
         return AnotherRun(
-            f"{folder} holds a run of `holdfast {stored}`, not of `holdfast {new}`; choose another"
-            f" folder with --out{repeat}.",
+            f"{folder} holds a run of `holdfast {stored}`, not of `holdfast {new}`; {cure}.",
             option="command",
             value=new,
             allowed=stored,
         )
-    dtypes = manifest.get("dtype"), about.get("dtype")
-    if difference.name == "model_fingerprint" and all(dtypes) and dtypes[0] != dtypes[1]:
-        difference = Difference("dtype", *dtypes)
+    if difference.name == "model_fingerprint":
+        stored_dtype = manifest.get("dtype")
+        new_dtype = about.get("dtype")
+        if stored_dtype and new_dtype and stored_dtype != new_dtype:
+            difference = Difference("dtype", stored_dtype, new_dtype)
     if difference.name.endswith("fingerprint"):
         return _changed(folder, manifest, difference)
     if difference.name in ("logs", "rules"):
         return AnotherRun(
-            f"{folder} holds the scores of other {difference.name}; choose another folder with"
-            f" --out{repeat}.",
+            f"{folder} holds the scores of other {difference.name}; {cure}.",
             option=difference.name,
         )
     first, *others = difference.name.split(".")
     setting = others[-1] if others and first in ("settings", "plan") else difference.name
-    reason = compatibility.reasons.get(difference.name)
+    values = f"{_short(difference.stored)} there and {_short(difference.new)} here"
+    if reason := compatibility.reasons.get(difference.name):
+        values = f"{values} ({reason})"
     return AnotherRun(
-        f"{folder} holds another run: {setting} is {_short(difference.stored)} there and"
-        f" {_short(difference.new)} here{f' ({reason})' if reason else ''}; choose another folder"
-        f" with --out{repeat}.",
+        f"{folder} holds another run: {setting} is {values}; {cure}.",
         option=difference.name,
         value=None if difference.new is ABSENT else difference.new,
         allowed=None if difference.stored is ABSENT else difference.stored,
@@ -141,40 +150,49 @@ def _refusal(
 
 
 def _changed(folder: Path, manifest: Mapping[str, Any], difference: Difference) -> AnotherRun:
-    """The error for a model or a file that has another fingerprint than in the run."""
+    """Makes the error for a model or a file whose fingerprint is not that of the run."""
     kind = difference.name.removesuffix("fingerprint").rstrip("._")
-    changed = manifest["identity"].get(kind)
-    title = changed["name"] if isinstance(changed, dict) else changed
-    have = "have" if kind in ("user_turns", "dialogs") else "has"
-    seen = f" (from {difference.stored} to {difference.new})" if kind == "model" else ""
+    stored = manifest["identity"].get(kind)
+    name = stored["name"] if isinstance(stored, dict) else stored
+    subject = f"The {kind.replace('_', ' ')}"
+    if name:
+        subject = f"{subject} {name!r}"
+    verb = "have" if kind in ("user_turns", "dialogs") else "has"
+    change = f"{subject} {verb} changed since the run in {folder}"
+    if kind == "model":
+        change = f"{change} (from {difference.stored} to {difference.new})"
     return AnotherRun(
-        f"The {kind.replace('_', ' ')}{f' {title!r}' if title else ''} {have} changed since the"
-        f" run in {folder}{seen}; choose another folder with --out, or undo the change to resume"
-        " that run.",
+        f"{change}; choose another folder with --out, or undo the change to resume that run.",
         option=difference.name,
         value=difference.new,
         allowed=difference.stored,
     )
 
 
-def _or_repeat(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> str:
-    """The cure of repeating the run's own command; "" for that command, which is refused."""
+def _cure(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    """Returns the advice to a user whose command is refused: to use another folder, or to repeat
+    the run's command unless that is the one that is refused.
+    """
+    cure = "choose another folder with --out"
     command = command_of(Manifest.read(manifest))
     if command and command == about.get("argv"):
-        return ""
+        return cure
     which = "last command that extended it" if manifest.get(EXTENDED_BY) else "first command"
-    return f", or repeat the {which} to resume it" + (f" (`{command}`)" if command else "")
+    cure = f"{cure}, or repeat the {which} to resume it"
+    return f"{cure} (`{command}`)" if command else cure
 
 
-def _commands(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str]:
-    """The names of the run's command and of this one, both "" if they are not known."""
+def _command_names(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str]:
+    """Returns the names of the run's command and of this one; both "" if either is not known."""
     # check and calibrate run their conversations as drift runs, so the typed command says more
-    typed = typed_command(command_of(Manifest.read(manifest))), typed_command(about.get("argv"))
-    if all(typed):
-        return typed
-    stored = manifest.get("command")
-    new = about.get("command")
-    return (str(stored), str(new)) if stored and new else ("", "")
+    stored = typed_command(command_of(Manifest.read(manifest)))
+    new = typed_command(about.get("argv"))
+    if not stored or not new:
+        stored = str(manifest.get("command") or "")
+        new = str(about.get("command") or "")
+    if not stored or not new:
+        return "", ""
+    return stored, new
 
 
 def _short(value: Any) -> str:

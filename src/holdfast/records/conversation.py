@@ -1,7 +1,7 @@
 """The record of a conversation, and its parts.
 
-One class from where a conversation is made to where it is drawn: the benchmark makes a
-`Conversation`, its JSON is a line of `records.jsonl`, and statistics, tables and pages read it.
+The same class is used everywhere: the benchmark makes a `Conversation`, its JSON is a line of
+`records.jsonl`, and statistics, tables and pages read it.
 """
 
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from pydantic import Field
 from holdfast.records.cause_records import BreachCause, LoggedCompaction, RuleInContext
 from holdfast.records.model import List, Number, Optional, OptionalList, RecordModel
 
-NO_NEWS_FROM = 0.5  # the share from which a turn counts as repeated
+NO_NEWS_FROM = 0.5  # a turn of which at least this share is repeated counts as repeated
 RoundNumber = Annotated[int, Field(ge=1)]
 
 
@@ -38,18 +38,19 @@ class Repeated(RecordModel):
 
     @property
     def broken(self) -> bool:
-        """Whether half of the turn or more is not new."""
+        """Whether at least half of the turn is repeated."""
         return max(self.own, self.other, self.loops) >= NO_NEWS_FROM
 
 
-# Stop reasons of turns that no model wrote in the run, but a recorded dialog or a script.
+# The stop reasons of turns that come from a recorded dialog or a script, not from a model.
 RECORDED = "recorded"
 SCRIPTED = "scripted"
 GIVEN = (RECORDED, SCRIPTED)
 
 
-# Pydantic puts the fields of the last base first. Lines keep the order of 0.2, the score beside the
-# reply, so what all replies have behind it is the first base of the records below.
+# Pydantic puts the fields of the last base first. To keep the order that lines have had since
+# version 0.2, with the score beside the reply, `ReplyDetails` is the first base of the records
+# below, so that its fields come last.
 
 
 class ReplyDetails(RecordModel):
@@ -60,8 +61,8 @@ class ReplyDetails(RecordModel):
     reasoning: Optional[str] = None  # what the model thought before it replied
     prompt_tokens: Optional[int] = None  # of the chat, as an endpoint counted them
     left_out: Optional[int] = None  # how many of the oldest rounds the model did not see
-    retries: Optional[int] = None  # how often it was drawn again because it broke a rule
-    # after how many tokens a reply was cut, if that was before the limit of the run: by a limit of
+    retries: Optional[int] = None  # how often the text was drawn again because it broke a rule
+    # after how many tokens the reply was cut, if that was before the run's own limit: by a limit of
     # the server, or at the end of the model's context
     cut_at: Optional[int] = None
 
@@ -78,11 +79,12 @@ class TurnText(RecordModel):
 class Turn(ReplyDetails, TurnText):
     """One message of a conversation."""
 
-    # of a replayed turn with tool calls: all its messages, in OpenAI's form
+    # only of a replayed turn with tool calls: all its messages, in OpenAI's form
     messages: OptionalList[dict[str, Any]] = ()
-    pressure: Optional[str] = None  # of a user's scripted message, if its file says
+    pressure: Optional[str] = None  # of a user's scripted message, if its file states it
     repeats: Optional[Repeated] = None
-    # if half of the turn or more is repeated: without what the speaker's prompt asks it to say
+    # `repeats` without what the speaker's prompt asks it to say; measured if at least half of the
+    # turn is repeated
     repeats_unprompted: Optional[Repeated] = None
 
 
@@ -94,8 +96,8 @@ class ProbePlace(RecordModel):
     rule: Optional[str] = None  # which rule it asks about, if the prompt has several
     probe: Number  # its number, from 0
     reply_of: Optional[str] = None  # the rule whose probe generated the reply, if rules share it
-    rule_kind: Optional[str] = None  # what the rule is about, and how it binds, if its suite says
-    polarity: Optional[str] = None
+    rule_kind: Optional[str] = None  # what the rule is about, if its suite states it
+    polarity: Optional[str] = None  # how the rule binds, if its suite states it
 
 
 class ProbeText(ProbePlace):
@@ -108,7 +110,7 @@ class ProbeText(ProbePlace):
 class ProbeScore(ProbeText):
     """The score of a reply."""
 
-    score: float  # 0 (broken) to 1 (kept); of a text, its log-probability per token
+    score: float  # 0 (broken) to 1 (kept); for a text, its log-probability per token
     reason: str
     judge: Optional[str] = None  # the model that scored it
 
@@ -116,7 +118,7 @@ class ProbeScore(ProbeText):
 class NoProbeScore(ProbeText):
     """Why a reply is no evidence."""
 
-    why: str  # empty, cut, refusal or tool_calls; of a turn of a log, cut or not shown
+    why: str  # empty, cut, refusal or tool_calls; for a turn of a log, cut or not shown
     reason: str
 
 
@@ -146,15 +148,15 @@ class ProbeReply(ProbeReplyDetails, ProbeText):
     """A question put to the agent, and its reply, before it becomes a `Probe` or `Unscored`."""
 
     def scored(self, score: float, reason: str, judge: str | None = None) -> Probe:
-        """The probe with the score of its reply."""
+        """Returns the probe with the score of its reply."""
         return Probe(**dict(self), score=score, reason=reason, judge=judge)
 
     def unscored(self, why: str, reason: str) -> Unscored:
-        """The probe without a score, as its reply is no evidence."""
+        """Returns the probe without a score, because its reply is no evidence."""
         return Unscored(**dict(self), why=why, reason=reason)
 
     def unanswered(self, why: str, reason: str) -> Unanswered:
-        """The place of the probe, whose reply a judge did not judge."""
+        """Returns the place of the probe, because the judge gave no verdict on its reply."""
         place = {name: getattr(self, name) for name in ProbePlace.model_fields}
         return Unanswered(**place, why=why, reason=reason)
 
@@ -173,7 +175,7 @@ class Tokens(RecordModel):
     """The tokens that a conversation cost."""
 
     forwarded: int = 0  # tokens that went through the model
-    least: Optional[int] = None  # if every token of every view were forwarded once
+    least: Optional[int] = None  # the number if every token of every view were forwarded once
     read: Optional[int] = None  # of all chats, where they are counted
     written: Optional[int] = None  # of all replies, where they are counted
 
@@ -189,7 +191,7 @@ class Ended(RecordModel):
 class ContextSummary(RecordModel):
     """A summary that replaced rounds which no longer fitted."""
 
-    view: str  # of the agent or of the user
+    view: str  # "agent" or "user": whose view of the dialog it is in
     rounds: Annotated[tuple[int, int], Field(strict=False)]  # the first and the last
     text: str
 
@@ -197,18 +199,18 @@ class ContextSummary(RecordModel):
 class Replayed(RecordModel):
     """The recorded dialog that was replayed."""
 
-    line: int  # of the file
+    line: int  # its line in the file
     system_prompt: str  # "own", "added", or "in place of another"
 
 
 class Scripted(RecordModel):
     """The script that the user's messages came from."""
 
-    line: int  # of the file
+    line: int  # its line in the file
 
 
 class LastReply(RecordModel):
-    """The agent's last reply as the model without methods reads it."""
+    """The probability of the agent's last reply under the model without methods."""
 
     log_probability: float
     tokens: int
@@ -217,22 +219,23 @@ class LastReply(RecordModel):
 class Conversation(RecordModel):
     """One conversation of a run."""
 
-    method: str  # as it is written; with `conversation`, the key of the record
-    conversation: Number  # the same number under two methods: the same prompts, starter and seeds
+    method: str  # its spec string; with `conversation`, the key of the record
+    # the same number under two methods means the same prompts, starter and seeds
+    conversation: Number
     agent: Agent
     user: Participant
     turns: List[Turn]
     probes: List[Probe]
     tokens: Tokens = Tokens()
-    seconds: float = 0  # since the conversation that was recorded before
+    seconds: float = 0  # since the previous conversation was recorded
     ended: Optional[Ended] = None
     unscored: OptionalList[Unscored] = ()
     unanswered: OptionalList[Unanswered] = ()
     summaries: OptionalList[ContextSummary] = ()
     replayed: Optional[Replayed] = None
-    canary: Optional[str] = None  # the sentence behind the agent's system prompt
+    canary: Optional[str] = None  # the sentence added to the agent's system prompt
     scripted: Optional[Scripted] = None
-    # the most requests at once, once the device ran out of memory
+    # the limit on requests at once, if it was lowered because the device ran out of memory
     rows_at_most: Optional[int] = None
 
     @property
@@ -263,9 +266,9 @@ class LogPrompt(RecordModel):
 class LogTurn(Turn):
     """A reply of a logged dialog."""
 
-    tokens: int  # of the dialog up to it
-    tools: List[str]  # the names of the tools it called
-    span: Optional[str] = None  # TRACE/SPAN, of the call that ended it, if the log has spans
+    tokens: int  # of the dialog up to this turn
+    tools: List[str]  # the names of the tools that it called
+    span: Optional[str] = None  # TRACE/SPAN of the call that ended it, if the log has spans
 
 
 class LogProbe(Probe):
@@ -291,5 +294,5 @@ class LogDialog(RecordModel):
 
     @property
     def answered(self) -> tuple[Probe | Unscored, ...]:
-        """The scores, and what could not be scored."""
+        """The probes that have a reply, with and without a score."""
         return (*self.probes, *self.unscored)

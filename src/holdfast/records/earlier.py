@@ -1,7 +1,7 @@
-"""Run folders that earlier versions wrote: their manifests in the current form.
+"""Converts the manifests of run folders that earlier versions wrote.
 
-Their records need no conversion: fields that came later are optional, and what a reader cannot do
-without is measured from the text (`analysis.collapse`).
+Their records need no conversion: newer fields are optional, and a value that readers need is
+measured from the text if it is missing (`analysis.collapse`).
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,15 @@ OLD_LINES = "lines_without_crc32"
 
 
 def version_of(manifest: Mapping[str, Any]) -> object:
-    """The version of a manifest, as it states it; versions before 3 do not.
+    """Returns the version of a manifest, as it states it; versions before 3 do not state it.
 
-    1: neither the manifest nor the lines have checksums; the identity may lack `runtime`, the
-    settings `pairs`. 2: both end with a checksum; lines that version 1 wrote stay without one, and
-    `lines_without_crc32` counts them. 3: the manifest has its version, in `schema`. A field that
-    earlier readers would misread requires a new version, and a new step in `as_current`.
+    1: neither the manifest nor the lines have checksums; the identity may lack `runtime`, and its
+    settings `pairs`.
+    2: both end with a checksum; lines that version 1 wrote stay without one, and
+    `lines_without_crc32` counts them.
+    3: the manifest has its version, in `schema`.
+
+    A field that earlier readers would misread requires a new version, and a step in `as_current`.
     """
     return manifest.get(SCHEMA, 2 if OLD_LINES in manifest else 1)
 
@@ -31,7 +34,7 @@ def refuse_unknown(manifest: Mapping[str, Any], path: Path) -> None:
     version = version_of(manifest)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise RecordsError(
-            f"{path} has the schema {version!r}, which is no version; restore it, or start a new"
+            f"{path} has the schema {version!r}, which is not a version; restore it, or start a new"
             " run in another folder."
         )
     if version > CURRENT:

@@ -1,4 +1,4 @@
-"""The table of a run as a file, for spreadsheets and other tools (docs/runs.md)."""
+"""Writes the table of a run to a file, for spreadsheets and other tools (docs/runs.md)."""
 
 import csv
 import importlib
@@ -15,7 +15,7 @@ from holdfast.records.earlier import SCHEMA
 from holdfast.records.run import Run
 from holdfast.records.run_table import Column
 
-# also in full width, which some spreadsheets take for the same
+# the last four are full-width forms, which some spreadsheets treat alike
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
@@ -41,10 +41,11 @@ def write_csv(run: Run, path: Path | str) -> Path:
 
 
 def csv_line(row: Sequence[Any]) -> str:
-    """The row as a line that ends with a line feed.
+    """Returns a row of CSV, ending with a line feed.
 
-    The writer quotes fields with a character of its own line ends, so it is given both, or a
-    carriage return in a text would stay unquoted, and readers would take it for the end of a row.
+    The writer quotes a field only for characters that are in its line terminator. So the terminator
+    is CR LF here, or else a carriage return in a text would stay unquoted, and readers would take
+    it for the end of the row.
     """
     line = io.StringIO(newline="")
     csv.writer(line, lineterminator="\r\n").writerow(row)
@@ -52,7 +53,9 @@ def csv_line(row: Sequence[Any]) -> str:
 
 
 def without_formula(text: str | None) -> str | None:
-    """A text cell that no spreadsheet takes for a formula; a number stays one."""
+    """Returns a text that no spreadsheet takes for a formula, by an apostrophe before one that it
+    would; a number stays as it is.
+    """
     if text is None or not text.startswith(_FORMULA_STARTS) or _NUMBER.fullmatch(text):
         return text
     return f"'{text}"
@@ -83,7 +86,7 @@ def write_parquet(run: Run, path: Path | str) -> Path:
 
 
 def arrow_schema(columns: Sequence[Column], metadata: Mapping[str, str]) -> Any:
-    """The columns as a schema of pyarrow."""
+    """Returns the columns as a `pyarrow.Schema`."""
     arrow = importlib.import_module("pyarrow")
     types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
     fields = [(column.name, types[column.type]) for column in columns]
@@ -91,5 +94,7 @@ def arrow_schema(columns: Sequence[Column], metadata: Mapping[str, str]) -> Any:
 
 
 def without_surrogates(value: Any) -> Any:
-    """A text without lone surrogates, which Parquet does not take; other values as they are."""
+    """Replaces the lone surrogates in a text, which Parquet refuses; returns other values as they
+    are.
+    """
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

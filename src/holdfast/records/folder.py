@@ -1,4 +1,4 @@
-"""Opens run folders for appending: new ones, and those of runs that are resumed or extended."""
+"""Opens run folders for appending: to start a run, to resume it, or to extend it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
 from holdfast.files import FULL, sync, write_whole
 from holdfast.records.belonging import Record, refuse_foreign
-from holdfast.records.compatibility import ALIKE, Compatibility, joint_identity, refuse_another
+from holdfast.records.compatibility import ALIKE, Compatibility, join_identities, refuse_another
 from holdfast.records.earlier import CURRENT, OLD_LINES, SCHEMA
 from holdfast.records.identity import Manifest
 from holdfast.records.lines import append_line, cut_torn_line, to_line, to_manifest, write_all
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Key = tuple[str, int]
 
-_OWN_FILES = (LOCK, MANIFEST)
+_OWN_FILES = (LOCK, MANIFEST)  # what a new folder may contain already
 
 
 class OpenRun:
@@ -53,7 +53,7 @@ class OpenRun:
         self._file = os.open(folder / RECORDS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
     def keys(self) -> set[Key]:
-        """The (method, conversation) pairs already recorded."""
+        """Returns the (method, conversation) pairs that are recorded already."""
         return set(self._keys)
 
     def __contains__(self, key: object) -> bool:
@@ -66,11 +66,11 @@ class OpenRun:
             NotOfRun: the record has a method, a number or a score that the run cannot have.
             RecordsError: it is recorded already, or cannot be written.
         """
-        refuse_foreign(record, self.manifest)
+        refuse_foreign(record, self.manifest, "The record")
         self.append_lines({(record.method, record.conversation): to_line(record)})
 
     def append_lines(self, lines: Mapping[Key, bytes]) -> None:
-        """Writes the lines of records, by their keys, and waits until all are on the disk.
+        """Writes the lines of records, given by key, and waits until all are on the disk.
 
         Raises:
             RecordsError: one is recorded already, or they cannot be written.
@@ -86,20 +86,24 @@ class OpenRun:
         is_written = False
         try:
             write_all(self._file, b"".join(lines.values()))
-            is_written = True  # from here on an interrupt keeps the lines
+            is_written = True  # an interrupt after this keeps the lines
             self._keys.update(lines)
             sync(self._file, self.folder)
         except OSError as error:
             self._keys.difference_update(lines)
-            _cut(self._file, size)
+            _truncate(self._file, size)
             raise _unwritable(self.folder, error, len(self._keys)) from error
         except BaseException:
             if not is_written:
-                _cut(self._file, size)
+                _truncate(self._file, size)
             raise
 
     def note_failure(self, method: str, conversation: int, why: str, reason: str) -> None:
-        """Notes a request that was not answered, to be asked again; `why` as in `RequestFailed`."""
+        """Notes a failed request, which the next command repeats.
+
+        Args:
+            why, reason: as in `RequestFailed`.
+        """
         failure = Failure(method=method, conversation=conversation, why=why, reason=reason)
         try:
             append_line(self.folder / FAILURES, failure)
@@ -107,7 +111,7 @@ class OpenRun:
             raise _unwritable(self.folder, error, len(self._keys)) from error
 
     def close(self) -> None:
-        """Release the folder; a second call does nothing."""
+        """Releases the folder; a second call does nothing."""
         if self._open:
             self._open = False
             os.close(self._file)
@@ -120,9 +124,9 @@ class OpenRun:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
         if isinstance(error, Unreachable):
+            message = str(error).rstrip(".")
             raise Unreachable(
-                str(error).rstrip(".")
-                + f", then repeat the command: what is finished is kept in {self.folder}."
+                f"{message}, then repeat the command: what is finished is kept in {self.folder}."
             ) from None
 
 
@@ -132,18 +136,19 @@ def open_run(
     about: Mapping[str, Any],
     compatibility: Compatibility = ALIKE,
 ) -> OpenRun:
-    """Create a run folder, or open it again if it holds the same run or one that this extends.
+    """Creates a run folder, or opens one that holds the same run or a run that this one extends.
 
     Args:
         identity: everything that must be equal for two commands to be the same run (JSON values).
         about: the rest of the manifest (command, versions, seed, argv); `created` is added. When a
-            run is resumed, its first manifest stays and `about` is appended to its list `resumed`;
-            if nothing was recorded yet, another identity starts a new run.
-        compatibility: how the identity may differ.
+            run is resumed, its first manifest stays, and `about` is appended to its list `resumed`.
+            If nothing was recorded yet, another identity starts a new run.
+        compatibility: how the identity may differ from that in the folder.
 
     Raises:
-        RecordsError: the folder holds another run (the message names the first difference), is in
-            use by another process, is not a run, or cannot be written.
+        AnotherRun: the folder holds another run (the message names the first difference), or files
+            that are not of a run.
+        RecordsError: the folder is damaged, in use by another process, or cannot be written.
     """
     folder = Path(folder)
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -154,7 +159,7 @@ def open_run(
         raise _unwritable(folder, error, 0) from error
     try:
         if not (folder / MANIFEST).exists():
-            _refuse_foreign(folder)  # before anything in it is touched
+            _refuse_foreign_files(folder)  # before anything in the folder is touched
         for name in (RECORDS, FAILURES):
             cut_torn_line(folder / name)
         facts = {"created": created, **about}
@@ -176,12 +181,14 @@ def refuse_early(
     about: Mapping[str, Any],
     compatibility: Compatibility = ALIKE,
 ) -> None:
-    """Refuses what `open_run` would, given the identity known without a model; writes nothing."""
+    """Refuses what `open_run` would, given the part of the identity that is known without a model;
+    writes nothing.
+    """
     folder = Path(folder)
     if (folder / MANIFEST).exists():
         refuse_another(folder, identity, compatibility, about)
     elif folder.is_dir():
-        _refuse_foreign(folder)
+        _refuse_foreign_files(folder)
 
 
 def refuse_other_command(folder: Path | str, command: str) -> None:
@@ -189,19 +196,21 @@ def refuse_other_command(folder: Path | str, command: str) -> None:
     stored = _command_in(Path(folder))
     if stored not in ("", command):
         raise AnotherRun(
-            f"{folder} holds a run of `holdfast {stored}`, and `holdfast {command}` needs a folder"
-            " of its own; choose another with --out."
+            f"{folder} holds a run of `holdfast {stored}`, and `holdfast {command}` needs a"
+            " separate folder; choose another with --out."
         )
 
 
 def _command_in(folder: Path) -> str:
-    """The command that wrote the manifest or the summary in a folder; "" if there is neither."""
+    """Returns the command that wrote the manifest or the summary in a folder; "" if there is
+    neither.
+    """
     if (folder / MANIFEST).is_file():
         manifest = described(folder)
         return typed_command(command_of(manifest)) or manifest.command
     try:
         return str(json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["command"])
-    except (OSError, ValueError, LookupError, TypeError):  # no summary, or not one of ours
+    except (OSError, ValueError, LookupError, TypeError):  # no summary, or not one that we wrote
         return ""
 
 
@@ -209,69 +218,85 @@ def _start_or_resume(
     folder: Path, identity: dict[str, Any], about: Mapping[str, Any], compatibility: Compatibility
 ) -> None:
     """Writes the manifest: a new one, or the existing run's, extended by this command."""
-    new_manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
-    if not (folder / MANIFEST).exists():
-        manifest = new_manifest
-    else:
+    manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
+    if (folder / MANIFEST).exists():
         lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
-        manifest = read_manifest(folder)
-        if not lines and manifest["identity"] != identity:
-            (folder / FAILURES).unlink(missing_ok=True)  # they are of the other run
-            manifest = new_manifest
-        else:
-            both = joint_identity(folder, manifest, identity, compatibility, about)
-            if both != manifest["identity"] and about.get("argv"):
-                manifest[EXTENDED_BY] = about["argv"]
-            if earlier := _earlier_sizes(manifest, both):
-                manifest[EARLIER_SIZES] = earlier
-            manifest |= {
-                "identity": both,
-                "resumed": [*manifest.get("resumed", []), about],
-                OLD_LINES: manifest.get(OLD_LINES, lines),
-                SCHEMA: CURRENT,
-            }
+        stored = read_manifest(folder)
+        if lines or stored["identity"] == identity:
+            joined = join_identities(folder, stored, identity, compatibility, about)
+            manifest = _extend_manifest(stored, joined, about, lines)
+        else:  # another run was started here, and recorded nothing but perhaps failures
+            (folder / FAILURES).unlink(missing_ok=True)
     write_whole(folder / MANIFEST, to_manifest(manifest), "another folder with --out")
 
 
-def _earlier_sizes(manifest: Mapping[str, Any], extended: Mapping[str, Any]) -> list[int]:
-    """How many conversations the run had each time before it got more; verdicts on it could be
-    read that often (`analysis.verdicts.error_at`).
+def _extend_manifest(
+    stored: Mapping[str, Any], identity: Mapping[str, Any], about: Mapping[str, Any], lines: int
+) -> dict[str, Any]:
+    """Returns the manifest of a run that a command resumes or extends.
+
+    Args:
+        stored: the run's manifest so far.
+        identity: of the extended run.
+        about: the command.
+        lines: how many lines are recorded.
     """
-    size = _planned_conversations(manifest["identity"])
-    earlier = list(manifest.get(EARLIER_SIZES, []))
-    return earlier if size == _planned_conversations(extended) else [*earlier, size]
+    manifest = dict(stored)
+    if identity != stored["identity"] and about.get("argv"):
+        manifest[EXTENDED_BY] = about["argv"]
+    if earlier := _earlier_sizes(stored, identity):
+        manifest[EARLIER_SIZES] = earlier
+    manifest |= {
+        "identity": identity,
+        "resumed": [*stored.get("resumed", []), about],
+        OLD_LINES: stored.get(OLD_LINES, lines),
+        SCHEMA: CURRENT,
+    }
+    return manifest
+
+
+def _earlier_sizes(stored: Mapping[str, Any], identity: Mapping[str, Any]) -> list[int]:
+    """Returns how many conversations the run had before each time that it was extended. Verdicts on
+    it could be read each time (`analysis.verdicts.error_at`).
+    """
+    size = _planned_conversations(stored["identity"])
+    earlier = list(stored.get(EARLIER_SIZES, []))
+    return earlier if size == _planned_conversations(identity) else [*earlier, size]
 
 
 def _planned_conversations(identity: Mapping[str, Any]) -> Any:
+    """Returns the number of conversations in the settings; None if the identity has none."""
     return identity.get("settings", {}).get("conversations")
 
 
-def _refuse_foreign(folder: Path) -> None:
+def _refuse_foreign_files(folder: Path) -> None:
+    """Refuses a folder without a manifest that has files in it."""
     names = sorted(path.name for path in folder.iterdir())
     foreign = [name for name in names if name not in _OWN_FILES and not name.startswith(".")]
     if foreign:
         raise AnotherRun(
-            f"{folder} is not empty and is not a run (it holds {foreign[0]!r}); "
-            "choose a new or empty folder with --out.",
+            f"{folder} is not empty and is not a run (it holds {foreign[0]!r});"
+            " choose a new or empty folder with --out.",
             option=str(folder),
             value=foreign[0],
         )
 
 
-def _cut(file: int, size: int) -> None:
-    """Remove a half-written line; if even that fails, the next opening removes it."""
+def _truncate(file: int, size: int) -> None:
+    """Removes a half-written line; if even that fails, the next opening removes it."""
     with contextlib.suppress(OSError):
         os.ftruncate(file, size)
 
 
-def _unwritable(folder: Path, error: OSError, kept: int) -> RecordsError:
+def _unwritable(folder: Path, error: OSError, recorded: int) -> RecordsError:
+    """Makes the error for a folder that cannot be written and has this many records."""
     why = FULL.get(error.errno or 0, reason_of(error))
     if error.errno in FULL:
         return RecordsError(
-            f"Cannot write to {folder}: {why}; the {kept} conversations recorded there are safe, "
-            "so free some space and repeat the command to resume.",
+            f"Cannot write to {folder}: {why}; the {recorded} conversations recorded there are"
+            " safe, so free some space and repeat the command to resume.",
             option=str(folder),
-            value=kept,
+            value=recorded,
         )
     return RecordsError(
         f"Cannot write to {folder}: {why}; choose a folder you may write to with --out.",

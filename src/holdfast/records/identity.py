@@ -1,6 +1,6 @@
-"""The start of a run, as its manifest has it: the command, and the identity of the run.
+"""The manifest of a run: the command that made it, and the run's identity.
 
-Fields have defaults, as earlier versions wrote fewer of them; fields that are not named here are
+Fields have defaults, as earlier versions wrote fewer of them. Fields that are not declared here are
 kept, and compared when a run is resumed (`records.compatibility`).
 """
 
@@ -10,20 +10,6 @@ from typing import Any, ClassVar, Self
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from holdfast.records.model import List, Optional, RecordModel
-
-
-def flat(settings: Mapping[str, Any], path: str = "") -> dict[str, str]:
-    """Nested settings as text, by dotted name; "–" for None."""
-    flat_settings: dict[str, str] = {}
-    for name, value in settings.items():
-        full_name = f"{path}.{name}" if path else str(name)
-        if isinstance(value, Mapping):
-            flat_settings |= flat(value, full_name)
-        elif isinstance(value, list):
-            flat_settings[full_name] = ", ".join(map(str, value)) or "none"
-        else:
-            flat_settings[full_name] = "–" if value is None else str(value)
-    return flat_settings
 
 
 class Named(RecordModel):
@@ -67,16 +53,16 @@ class TaskRunSettings(RecordModel):
 class Identity(RecordModel):
     """The facts that distinguish a run from others."""
 
-    command: ClassVar[str] = "drift"  # makes a run with such an identity
-    contents: ClassVar[str] = "records"  # what such a run has, for messages
+    command: ClassVar[str] = "drift"  # the command that makes runs with such an identity
+    contents: ClassVar[str] = "records"  # a name for the records of such a run, for messages
 
     model: str | None = None
     model_fingerprint: str | None = None
-    runtime: dict[str, Any] = Field(default_factory=dict)  # what rounding depends on
+    runtime: dict[str, Any] = Field(default_factory=dict)  # whatever affects rounding
     _stored: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The identity exactly as the manifest has it."""
+        """Returns the identity exactly as the manifest has it."""
         return self._stored
 
     @classmethod
@@ -106,7 +92,7 @@ class SweepIdentity(RecordModel):
     """A method with the values of its parameter that a calibration tried."""
 
     name: str
-    parameter: str = Field(alias="knob")  # folders have it under the name of version 0.1
+    parameter: str = Field(alias="knob")  # the name that version 0.1 wrote, and folders still have
     values: List[str]
     methods: List[str]
 
@@ -173,7 +159,7 @@ class LogsIdentity(Identity):
     logs: str = ""  # a fingerprint
 
 
-IDENTITIES: dict[str, type[Identity]] = {  # by command; of all others, conversations
+IDENTITIES: dict[str, type[Identity]] = {  # by command; all others have a ConversationsIdentity
     kind.command: kind
     for kind in (CalibrationIdentity, TasksIdentity, ProfileIdentity, LogsIdentity)
 }
@@ -204,33 +190,47 @@ class Manifest(RecordModel):
     command: str = "drift"
     argv: str | None = None
     extended_by: str | None = None  # the command that last made the run larger
-    earlier_sizes: List[int] = ()  # the conversations it had each time before it got more
+    earlier_sizes: List[int] = ()  # how many conversations the run had each time it was extended
     resumed: List[Resumed] = ()
     versions: dict[str, str] = Field(default_factory=dict)
     identity: Identity = Identity()
     notes: List[str] = ()
     default_system_prompt: Optional[DefaultPrompt] = None
-    servers: List[str] = ()  # that answered
+    servers: List[str] = ()  # the endpoints that answered
     ray: Optional[dict[str, Any]] = None  # the actors that answered
     dtype: Optional[str] = None
     layers: Optional[int] = None
     heads: Optional[int] = None
-    checkable: bool = False  # each prompt has a rule with a text that a program checks
-    lines_without_crc32: Optional[int] = None  # leading lines, of a version without checksums
-    # of logs
+    checkable: bool = False  # whether each prompt has a rule with a text that a program checks
+    lines_without_crc32: Optional[int] = None  # how many leading lines were written without one
+    # The following fields are only of runs of `holdfast logs`.
     dialogs: int = 0  # how many were read
     unmatched: int = 0  # how many of them are under none of the suite's prompts
     other_prompts: int = 0  # how many have another system prompt
     reasoning_turns: int = 0
     formats: dict[str, int] = Field(default_factory=dict)
-    problems: List[str] = ()  # what was not read
-    rules: dict[str, Any] = Field(default_factory=dict)  # how each was scored
-    rule_texts: dict[str, str] = Field(default_factory=dict)  # their words, of those that have any
-    probe_rules: List[str] = ()  # those made for the answers to probes
-    loaded: List[str] = ()  # files that every context began with, as the command says
+    problems: List[str] = ()  # sentences on what could not be read
+    rules: dict[str, Any] = Field(default_factory=dict)  # how each rule was scored
+    rule_texts: dict[str, str] = Field(default_factory=dict)  # the words of rules that have any
+    probe_rules: List[str] = ()  # the rules made for the answers to probes
+    loaded: List[str] = ()  # files that every context began with, according to the command
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self:
-        """The manifest in a file, with the identity of its command."""
+        """Reads a manifest, with the kind of identity that its command has."""
         kind = IDENTITIES.get(str(stored.get("command")), ConversationsIdentity)
         return cls.model_validate({**stored, "identity": kind.read(stored.get("identity", {}))})
+
+
+def flat(settings: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    """Flattens nested settings into texts by dotted name, with "–" for None."""
+    flat_settings: dict[str, str] = {}
+    for name, value in settings.items():
+        full_name = f"{path}.{name}" if path else str(name)
+        if isinstance(value, Mapping):
+            flat_settings |= flat(value, full_name)
+        elif isinstance(value, list):
+            flat_settings[full_name] = ", ".join(map(str, value)) or "none"
+        else:
+            flat_settings[full_name] = "–" if value is None else str(value)
+    return flat_settings

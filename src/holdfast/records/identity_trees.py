@@ -1,4 +1,4 @@
-"""Identities as trees of JSON values: compared, and completed with defaults."""
+"""Compares identities, which are trees of JSON values, and completes them with defaults."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from holdfast.records.manifest import as_json
 
-ABSENT = object()  # stands for the value of a field that is not there
+ABSENT = object()  # the value of a field that an identity lacks
 
 
 class Difference(NamedTuple):
-    """A field in which two identities differ; a value is `ABSENT` where one does not have it."""
+    """A field in which two identities differ; `ABSENT` is the value of one that lacks the field."""
 
     name: str  # dotted
     stored: Any  # in the folder
@@ -20,21 +20,21 @@ class Difference(NamedTuple):
 
 
 def first_difference(stored: Any, new: Any, path: str = "") -> Difference | None:
-    """The first unequal value, in this command's order."""
+    """Returns the first difference, in the order of `new`; None if the two are equal."""
     if isinstance(stored, dict) and isinstance(new, dict):
         for name in [*new, *(name for name in stored if name not in new)]:
             inner = f"{path}.{name}" if path else name
-            values = stored.get(name, ABSENT), new.get(name, ABSENT)
-            if difference := first_difference(*values, inner):
+            difference = first_difference(stored.get(name, ABSENT), new.get(name, ABSENT), inner)
+            if difference:
                 return difference
         return None
-    # 1 == True and 1 == 1.0 in Python: the spelling in JSON decides, except for whole floats
-    same = stored == new and isinstance(stored, bool) == isinstance(new, bool)
-    return None if same else Difference(path or "identity", stored, new)
+    # in Python, 1 == True; in JSON, the two differ (1 and 1.0 count as equal here)
+    is_same = stored == new and isinstance(stored, bool) == isinstance(new, bool)
+    return None if is_same else Difference(path or "identity", stored, new)
 
 
 def with_defaults(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """An identity with the defaults of the fields that it lacks."""
+    """Returns the identity with defaults for the fields that it lacks."""
     complete = copy.deepcopy(dict(identity))
     for name, value in as_json(defaults).items():
         if name not in complete:
@@ -47,22 +47,22 @@ def with_defaults(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> d
 def without_defaults(
     joined: Mapping[str, Any], stored: Mapping[str, Any], new: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A joined identity without the fields that only the defaults have, so that repeating a command
-    leaves the manifest as it is.
+    """Returns a joined identity without the fields that came only from defaults, so that repeating
+    a command leaves the manifest as it is.
     """
-    kept = {}
+    reduced = {}
     for name, value in joined.items():
         if name not in stored and name not in new:
             continue
-        sides = stored.get(name), new.get(name)
-        if isinstance(value, dict) and all(isinstance(side, dict) for side in sides if side):
-            value = without_defaults(value, *(side or {} for side in sides))
-        kept[name] = value
-    return kept
+        sides = [stored.get(name) or {}, new.get(name) or {}]
+        if isinstance(value, dict) and all(isinstance(side, dict) for side in sides):
+            value = without_defaults(value, *sides)
+        reduced[name] = value
+    return reduced
 
 
 def part_of(stored: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a stored identity that a command's has too."""
+    """Returns the fields of a stored identity that a command's identity has too."""
     part = {name: stored[name] for name in new if name in stored}
     for name, value in part.items():
         if isinstance(value, dict) and isinstance(new[name], dict):
@@ -71,7 +71,7 @@ def part_of(stored: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
 
 
 def get_at(identity: Mapping[str, Any], name: str) -> Any:
-    """The value of a field, by its dotted name; `ABSENT` if there is none."""
+    """Returns the value of a field, given its dotted name; `ABSENT` if the identity lacks it."""
     value: Any = identity
     for part in name.split("."):
         value = value.get(part, ABSENT) if isinstance(value, Mapping) else ABSENT
@@ -79,7 +79,7 @@ def get_at(identity: Mapping[str, Any], name: str) -> Any:
 
 
 def set_at(identity: dict[str, Any], name: str, value: Any) -> None:
-    """Sets the value of a field that is there, by its dotted name."""
+    """Sets the value of an existing field, given its dotted name."""
     *outer, last = name.split(".")
     for part in outer:
         identity = identity[part]

@@ -18,8 +18,8 @@ from holdfast.records.run_reading import read_run
 from holdfast.records.traces import FOLDER as TRACES
 
 _RUNTIME = "runtime"  # the part of an identity in which the shards of a run may differ
-# what the manifest of a shard says of its own folder, and not of the whole run
-_OF_THE_FOLDER = {
+# the fields of a shard's manifest that describe its own folder, and not the whole run
+_FOLDER_FIELDS = {
     "identity",
     "created",
     "resumed",
@@ -28,8 +28,8 @@ _OF_THE_FOLDER = {
     EXTENDED_BY,
     EARLIER_SIZES,
 }
-# a whole run may be joined again once its shards have more conversations or methods
-_JOINED = Compatibility(
+# the joined run may be joined again when its shards have more conversations or methods
+_COMPATIBILITY = Compatibility(
     joins={
         _RUNTIME: lambda stored, new: stored,
         "settings.conversations": max,
@@ -42,14 +42,15 @@ _DIFFERENT_RUNTIMES = (
 
 
 def join_runs(folders: Sequence[Path], out: Path, command: str) -> Run:
-    """Copies the records, traces and agreement of judges of runs with one identity into one folder.
+    """Copies the shards of a run into one folder: their records, traces and judges' agreement.
 
-    What the folder has already is left as it is, so that shards can be joined as they arrive.
+    Files and records that the folder has already stay as they are, so that shards can be joined as
+    they arrive.
 
     Args:
         folders: of the shards; at least one.
         out: a new folder, or one that holds shards of the same run.
-        command: that made the whole run if one machine had, for the manifest.
+        command: the command with which one machine would have made the whole run, for the manifest.
 
     Raises:
         AnotherRun: a folder holds no run, or another run than the first.
@@ -57,17 +58,17 @@ def join_runs(folders: Sequence[Path], out: Path, command: str) -> Run:
             cannot be written.
     """
     shards = [read_run(folder) for folder in folders]
-    lines = _lines_of(shards)
+    lines = _collect_lines(shards)
     first = shards[0]
     about = {
         name: value
         for name, value in read_manifest(first.folder).items()
-        if name not in _OF_THE_FOLDER
+        if name not in _FOLDER_FIELDS
     }
     about["argv"] = command
     if earlier := max((shard.manifest.earlier_sizes for shard in shards), key=len):
         about[EARLIER_SIZES] = list(earlier)
-    with open_run(out, first.manifest.identity.to_json(), about, _JOINED) as joined:
+    with open_run(out, first.manifest.identity.to_json(), about, _COMPATIBILITY) as joined:
         joined.append_lines({key: line for key, line in lines.items() if key not in joined})
         for shard in shards:
             _copy_new(sorted((shard.folder / TRACES).glob("*.npz")), out / TRACES)
@@ -79,11 +80,11 @@ def join_runs(folders: Sequence[Path], out: Path, command: str) -> Run:
     return read_run(out)
 
 
-def _lines_of(shards: Sequence[Run]) -> dict[Key, bytes]:
-    """The lines of all records; refuses shards of different runs."""
+def _collect_lines(shards: Sequence[Run]) -> dict[Key, bytes]:
+    """Returns the lines of all records by key; refuses shards of different runs."""
     first = shards[0]
-    lines = dict[Key, bytes]()
-    places = dict[Key, Path]()
+    lines: dict[Key, bytes] = {}
+    places: dict[Key, Path] = {}  # the folder of each record
     for shard in shards:
         _refuse_another(first, shard)
         for record in shard.records:
@@ -101,35 +102,36 @@ def _lines_of(shards: Sequence[Run]) -> dict[Key, bytes]:
 
 
 def _refuse_another(first: Run, shard: Run) -> None:
+    """Refuses a folder that is not a shard of the same run as the first."""
     difference = first_difference(
-        _of_any_machine(first.manifest.identity.to_json()),
-        _of_any_machine(shard.manifest.identity.to_json()),
+        _without_runtime(first.manifest.identity.to_json()),
+        _without_runtime(shard.manifest.identity.to_json()),
     )
     if difference is None:
         return
     raise AnotherRun(
         f"{shard.folder} is not a shard of the run in {first.folder}: its {difference.name} is"
-        f" {difference.new!r}, and there it is {difference.stored!r}; give the folders of one"
-        " command with different --shard.",
+        f" {difference.new!r}, and there it is {difference.stored!r}; give folders that one command"
+        " made with different values of --shard.",
         option=difference.name,
         value=difference.new,
         allowed=difference.stored,
     )
 
 
-def _of_any_machine(identity: Mapping[str, Any]) -> dict[str, Any]:
+def _without_runtime(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in identity.items() if name != _RUNTIME}
 
 
 def _copy_new(paths: Iterable[Path], to: Path) -> None:
-    """Copies the files that exist into a folder, unless it has them already."""
+    """Copies files into a folder, except those that do not exist or that it has already."""
     for path in paths:
         if path.is_file() and not (to / path.name).exists():
             write_whole(to / path.name, path.read_bytes())
 
 
 def _note_in_manifest(folder: Path, note: str) -> None:
-    """Adds a note about a run to its manifest, for its page."""
+    """Adds a note to the manifest of a run, for the run's page."""
     manifest = read_manifest(folder)
     notes = manifest.get("notes", [])
     if note not in notes:

@@ -10,11 +10,11 @@ AGREEMENTS = "judges.json"  # how well the judges of a run agree with the labels
 class Judgement(RecordModel):
     """A judge's answers to one question about a reply, as `judgements.jsonl` has them."""
 
-    form: int  # version of the judge's prompt
+    form: int  # the version of the judge's prompt
     judge: str  # the fingerprint of its model
     question: str
     reply: str
-    answers: List[str]  # one or two; none if the request was refused
+    answers: List[str]  # one or two; empty if the request was refused
 
 
 class VerdictCounts(NamedTuple):
@@ -29,8 +29,8 @@ class Agreement(RecordModel):
     """A judge's verdicts on the labelled replies of its rule, as `judges.json` has them."""
 
     case: str
-    rule: str | None  # None if the case has only one
-    question: str  # that the judge is asked
+    rule: str | None  # None if the case has only one rule
+    question: str  # the question that the judge is asked
     model: str
     follows: VerdictCounts  # on replies that keep the rule
     breaks: VerdictCounts  # on replies that break it

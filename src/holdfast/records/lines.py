@@ -1,4 +1,4 @@
-"""A record as a line of JSON that ends with a checksum of everything before it."""
+"""Writes and reads records as lines of JSON, each ending with a checksum of what precedes it."""
 
 import json
 import os
@@ -12,54 +12,53 @@ from pydantic import ValidationError
 
 from holdfast.errors import RecordsError, json_type_in_words
 from holdfast.files import sync
-from holdfast.records.belonging import NotOfRun, Record, first_fault, record_of
+from holdfast.records.belonging import NotOfRun, Record, first_fault, validate_record
 from holdfast.records.identity import Manifest
 from holdfast.records.model import RecordModel
 
 FIELD = "crc32"
 Note = TypeVar("Note", bound=RecordModel)
 _LINE_END = re.compile(rb', "crc32": "([0-9a-f]{8})"\}\Z')
+_MANIFEST_END = re.compile(rb',\n  "crc32": "([0-9a-f]{8})"\n\}\n\Z')
 _CURE = "delete that line, and repeat the command of the run to measure it again"
 
 
-def to_line(record: RecordModel | Mapping[str, Any]) -> bytes:
-    """A record as a line of JSON whose last field, `crc32`, covers the bytes before that field.
+class CheckedContent(NamedTuple):
+    """The JSON of a line or a manifest without its checksum, after that was verified."""
 
-    Text is plain UTF-8; with a lone surrogate, which UTF-8 cannot encode, the line uses escapes.
+    body: bytes
+    has_checksum: bool  # whether it had a checksum; files of earlier versions have none
+
+
+def to_line(record: RecordModel | Mapping[str, Any]) -> bytes:
+    """Returns a record as a line of JSON whose last field, `crc32`, covers the bytes before it.
+
+    Text is plain UTF-8; if it has a lone surrogate, which UTF-8 cannot encode, the line uses
+    escapes.
     """
     return with_checksum(to_content(record))
 
 
 def to_content(record: RecordModel | Mapping[str, Any]) -> bytes:
-    """The JSON of a record, as its line has it."""
+    """Returns the JSON of a record as in its line, without the checksum."""
     fields = record.to_json() if isinstance(record, RecordModel) else record
     return _encode(json.dumps(fields, ensure_ascii=False, allow_nan=False), fields)
 
 
 def with_checksum(content: bytes) -> bytes:
-    """A JSON object as a line that ends with its checksum."""
+    """Returns a JSON object as a line that ends with its checksum."""
     body = content[:-1]
     return b'%b, "%b": "%08x"}\n' % (body, FIELD.encode(), zlib.crc32(body))
 
 
 def to_manifest(manifest: Mapping[str, Any]) -> bytes:
-    """A manifest as a file of indented JSON, with the same checksum at its end."""
+    """Returns a manifest as indented JSON that ends with a checksum, as lines do."""
     body = _encode(json.dumps(manifest, ensure_ascii=False, indent=2), manifest, indent=2)[:-2]
     return b'%b,\n  "%b": "%08x"\n}\n' % (body, FIELD.encode(), zlib.crc32(body))
 
 
-_MANIFEST_END = re.compile(rb',\n  "crc32": "([0-9a-f]{8})"\n\}\n\Z')
-
-
-class CheckedContent(NamedTuple):
-    """A line or a manifest without its checksum, which is right or is not there."""
-
-    body: bytes
-    has_checksum: bool
-
-
 def without_checksum(data: bytes) -> CheckedContent | None:
-    """The content of a line or a manifest; None if its checksum is wrong."""
+    """Verifies and removes the checksum of a line or a manifest; None if the checksum is wrong."""
     end = _LINE_END.search(data) or _MANIFEST_END.search(data)
     if end is None:
         return CheckedContent(data, has_checksum=False)
@@ -69,10 +68,11 @@ def without_checksum(data: bytes) -> CheckedContent | None:
     return CheckedContent(body + b"}", has_checksum=True)
 
 
-def whole_lines(data: bytes) -> int:
-    """How many bytes of a file of records are whole lines; the rest was cut short in writing.
+def whole_lines_size(data: bytes) -> int:
+    """Returns how many bytes of a file of records are whole lines; the rest is a line whose writing
+    was cut short.
 
-    A whole line whose newline became another character is damaged, not cut short.
+    A last line without a newline but with a valid checksum counts as whole.
     """
     tail = data[data.rfind(b"\n") + 1 :]
     content = without_checksum(tail[:-1]) if tail else None
@@ -80,44 +80,56 @@ def whole_lines(data: bytes) -> int:
 
 
 def read_lines(data: bytes, path: Path, manifest: Manifest) -> list[Record]:
-    """The records of a file, each checked for damage and for belonging to the run.
+    """Reads the records of a file; a last line whose writing was cut short is left out.
 
-    A last line whose writing was cut short is left out. The manifest's `lines_without_crc32` counts
-    leading lines from a version without checksums.
+    Args:
+        data: the content of the file.
+        path: its path, for messages.
+        manifest: of the run that the records belong to. Its `lines_without_crc32` counts the
+            leading lines that a version without checksums wrote.
+
+    Raises:
+        RecordsError: a line is damaged, is repeated, or is not of the run.
     """
-    lines = data[: whole_lines(data)].split(b"\n")
+    lines = data[: whole_lines_size(data)].split(b"\n")
     if not lines[-1]:
         lines.pop()
-    old = len(lines) if manifest.lines_without_crc32 is None else manifest.lines_without_crc32
+    num_old = manifest.lines_without_crc32
+    if num_old is None:  # a manifest of version 1
+        num_old = len(lines)
     records: list[Record] = []
-    first: dict[tuple[str, int], int] = {}
+    line_numbers: dict[tuple[str, int], int] = {}  # by key
     for number, line in enumerate(lines, start=1):
-        where = f"Line {number} of {path}"
+        place = f"Line {number} of {path}"
+        fields = _read_object(line, number, path, needs_checksum=number > num_old)
         try:
-            record = record_of(_read(line, number, path, needs_checksum=number > old), manifest)
+            record = validate_record(fields, manifest, place)
         except NotOfRun as error:
-            raise RecordsError(
-                f"{where} {error}; {_CURE}.", option=str(path), value=number
-            ) from None
+            raise RecordsError(f"{error}; {_CURE}.", option=str(path), value=number) from None
         key = record.method, record.conversation
-        if key in first:
+        if key in line_numbers:
             raise RecordsError(
-                f"{where} repeats conversation {key[1]} with method {key[0]!r} of line "
-                f"{first[key]}; delete one of the two lines.",
+                f"{place} repeats conversation {key[1]} with method {key[0]!r} of line"
+                f" {line_numbers[key]}; delete one of the two lines.",
                 option=str(path),
                 value=number,
             )
-        first[key] = number
+        line_numbers[key] = number
         records.append(record)
     return records
 
 
 def read_notes(data: bytes, path: Path, kind: type[Note]) -> list[Note]:
-    """The lines of a file that is beside the records, each checked for damage."""
+    """Reads the lines of another file of a run, such as its failures.
+
+    Raises:
+        RecordsError: a line is damaged, or does not fit the model `kind`.
+    """
     notes = []
-    for number, line in enumerate(data[: whole_lines(data)].splitlines(), start=1):
+    for number, line in enumerate(data[: whole_lines_size(data)].splitlines(), start=1):
+        fields = _read_object(line, number, path, needs_checksum=True)
         try:
-            notes.append(kind.model_validate(_read(line, number, path, needs_checksum=True)))
+            notes.append(kind.model_validate(fields))
         except ValidationError as error:
             raise RecordsError(
                 f"Line {number} of {path} {first_fault(error)}; {_CURE}.",
@@ -127,30 +139,31 @@ def read_notes(data: bytes, path: Path, kind: type[Note]) -> list[Note]:
     return notes
 
 
-def _read(line: bytes, number: int, path: Path, needs_checksum: bool) -> dict[str, Any]:
-    """The object in a line; refuses one that is damaged, naming its number."""
+def _read_object(line: bytes, number: int, path: Path, *, needs_checksum: bool) -> dict[str, Any]:
+    """Returns the JSON object in a line; refuses a damaged line, naming its number."""
+    place = f"Line {number} of {path}"
 
-    def damaged(how: str) -> RecordsError:
-        message = f"Line {number} of {path} {how}; {_CURE}."
-        return RecordsError(message, option=str(path), value=number)
+    def refuse(fault: str) -> RecordsError:
+        return RecordsError(f"{fault}; {_CURE}.", option=str(path), value=number)
 
     content = without_checksum(line)
     if content is None:
-        raise damaged("is damaged: its checksum does not match")
+        raise refuse(f"{place} is damaged: its checksum does not match")
     if needs_checksum and not content.has_checksum:
-        raise damaged("is damaged: it has no checksum at its end")
+        raise refuse(f"{place} is damaged: it has no checksum at its end")
     try:
-        record = json.loads(content.body)
+        fields = json.loads(content.body)
     except RecursionError:
-        raise damaged("is not a record (it is nested too deeply)") from None
+        raise refuse(f"{place} is not a record (it is nested too deeply)") from None
     except ValueError as error:
-        raise damaged(f"is not a record ({error})") from None
-    if not isinstance(record, dict):
-        raise damaged(f"is not a record but {json_type_in_words(record)}")
-    return record
+        raise refuse(f"{place} is not a record ({error})") from None
+    if not isinstance(fields, dict):
+        raise refuse(f"{place} is not a record but {json_type_in_words(fields)}")
+    return fields
 
 
 def _encode(text: str, content: Any, indent: int | None = None) -> bytes:
+    """Encodes the JSON `text` of `content`, with escapes if UTF-8 cannot encode it."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -171,13 +184,13 @@ def write_all(file: int, data: bytes) -> None:
 
 
 def cut_torn_line(path: Path) -> None:
-    """Removes what follows the last whole line: a line whose writing was cut short."""
+    """Removes the last line of a file if its writing was cut short."""
     if not path.exists():
         return
     with open(path, "r+b") as file:
         data = file.read()
-        whole = whole_lines(data)
-        if whole < len(data):
-            file.truncate(whole)
+        size = whole_lines_size(data)
+        if size < len(data):
+            file.truncate(size)
             file.flush()
             sync(file.fileno(), path.parent)

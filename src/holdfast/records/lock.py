@@ -1,4 +1,4 @@
-"""One writer at a time for a run folder."""
+"""Locks run folders, so that only one process writes to a folder at a time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.
 
 
 def take_lock(folder: Path) -> BaseFileLock | None:
-    """Locks the folder for this process; warns, and returns None, if its file system has no locks.
+    """Locks the folder for this process; if its file system has no locks, warns and returns None.
 
-    The system releases the lock when the process ends, however it ends.
+    The operating system releases the lock when the process ends, even if it is killed.
+
+    Raises:
+        RecordsError: another process has locked the folder.
     """
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / LOCK, timeout=0, thread_local=False, fallback_to_soft=False)
     try:
         lock.acquire()
-        with contextlib.suppress(OSError):  # the owner, for another process's message
+        with contextlib.suppress(OSError):  # for the message of another process
             (folder / LOCK).write_text(str(os.getpid()))
         return lock
     except Timeout:
@@ -43,12 +46,13 @@ def take_lock(folder: Path) -> BaseFileLock | None:
 
 
 def _in_use(folder: Path) -> RecordsError:
-    owner = ""
+    process_id = ""
     with contextlib.suppress(OSError):
-        owner = (folder / LOCK).read_text("ascii", "replace")[:20]
+        process_id = (folder / LOCK).read_text("ascii", "replace")[:20]
+    writer = f"process {process_id}" if process_id else "another process"
     return RecordsError(
-        f"{folder} is being written by {f'process {owner}' if owner else 'another process'}; wait"
-        " for it to end, or choose another folder with --out.",
+        f"{folder} is being written by {writer}; wait for it to end, or choose another folder with"
+        " --out.",
         option=str(folder),
-        value=owner,
+        value=process_id,
     )

@@ -1,4 +1,4 @@
-"""The scores of logged dialogs as columns, which are small where the records are large."""
+"""Collects the scores of logged dialogs in columns, which take less memory than the records."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from holdfast.records.cause_records import CAUSES, RECALL_CAUSES, CompactedRule
 from holdfast.records.conversation import LogDialog, LogProbe, Probe, Unscored
 
 ALL_CAUSES = (*CAUSES, *RECALL_CAUSES)
-NONE = -1  # in a column, where a score has no such value
+NONE = -1  # in a column, for a score that has no such value
 
 
 class ScoredRule(NamedTuple):
     """A rule of a prompt, as the records name it."""
 
-    prompt: str  # its id
+    prompt: str  # the prompt's id
     category: str | None
-    rule: str | None  # its id; None if it is the prompt's only one
+    rule: str | None  # the rule's id; None if it is the prompt's only one
 
 
 class KeptRule(NamedTuple):
     """The effects of compactions on a rule.
 
     Args:
-        compactions: those before which the rule was in the context.
-        in_summary: how many of them left a text that says the rule.
-        in_context: after how many it still was in the context, as in a system prompt.
+        compactions: how many compactions there were with the rule in the context before.
+        in_summary: how many of them left a text that states the rule.
+        in_context: after how many of them the rule was still in the context.
     """
 
     compactions: int = 0
@@ -46,21 +46,22 @@ class LogScores:
         rule: the position of the score's rule in `rules`.
         dialog: the position of its dialog among the records.
         turn: the number of its turn.
-        tokens: before the turn.
+        tokens: how many tokens the dialog had before the turn.
         score: the score itself.
-        tokens_since: since the rule was last said in the context; NONE if it was not, or if it was
-            not looked for.
-        calls, compactions: of the dialog so far; NONE if the rule was not looked for.
-        kind, polarity: the position in `names` of the rule's; NONE if it has none.
-        cause: the position in `ALL_CAUSES` of why the turn broke the rule; NONE if it kept it, or
-            if that was not looked for.
-        names: of kinds and polarities.
-        compacted: how many compactions each dialog has that has any, by its position.
-        kept: what compactions kept of each rule.
+        tokens_since: how many tokens ago the context last stated the rule; NONE if it did not, or
+            if that was not examined.
+        calls, compactions: how many the dialog had so far; NONE if the context was not examined.
+        kind, polarity: the position in `names` of the rule's kind or polarity; NONE without one.
+        cause: the position in `ALL_CAUSES` of why the turn broke the rule; NONE if it kept the
+            rule, or if the cause was not examined.
+        names: the positions of kinds and polarities.
+        compacted: the number of compactions of the dialogs that have any, by their positions.
+        kept: the effects of compactions on each rule.
         turns: how many turns the dialogs of each prompt have, by the prompt's id and category.
-        unscored: how often each rule was not scored, by why.
-        unanswered: how often a judge did not answer.
-        cut: how many of those not scored were cut at the token limit.
+        unscored: how often each rule was not scored, by the rule and the reason.
+        unanswered: how often a judge did not answer, by the reason.
+        cut: how many of the unscored turns were cut at the token limit.
+        dialogs: how many records were added.
     """
 
     rules: dict[ScoredRule, int] = field(default_factory=dict)
@@ -110,11 +111,11 @@ class LogScores:
         self.tokens_since.append(tokens)
         self.calls.append(NONE if context is None else int(context.calls))
         self.compactions.append(NONE if context is None else int(context.compactions))
-        self.kind.append(self._name(probe.rule_kind))
-        self.polarity.append(self._name(probe.polarity))
+        self.kind.append(self._number(probe.rule_kind))
+        self.polarity.append(self._number(probe.polarity))
         self.cause.append(NONE if cause is None else ALL_CAUSES.index(cause.cause))
 
-    def _name(self, name: str | None) -> int:
+    def _number(self, name: str | None) -> int:
         return self.names.setdefault(name, len(self.names)) if name else NONE
 
     def _add_compactions(self, record: LogDialog) -> None:
@@ -132,12 +133,12 @@ class LogScores:
 
 
 def rule_of(record: LogDialog, score: Probe | Unscored | CompactedRule) -> ScoredRule:
-    """The rule of a score."""
+    """Returns the rule that a score is on."""
     return ScoredRule(record.agent.id, record.agent.category, score.rule)
 
 
-def log_scores(records: Iterable[LogDialog]) -> LogScores:
-    """The scores of records."""
+def collect_log_scores(records: Iterable[LogDialog]) -> LogScores:
+    """Collects the scores of records."""
     scores = LogScores()
     for record in records:
         scores.add(record)

@@ -1,4 +1,4 @@
-"""The manifest of a run folder: read, with the command that resumes the run."""
+"""Reads the manifest of a run folder, and finds the command that resumes the run."""
 
 import json
 import re
@@ -15,46 +15,51 @@ from holdfast.records.identity import Manifest
 from holdfast.records.lines import FIELD, without_checksum
 
 MANIFEST = "manifest.json"
-EXTENDED_BY = "extended_by"  # the command that last made the run larger
-EARLIER_SIZES = "earlier_sizes"  # the conversations it had each time before it got more
+EXTENDED_BY = "extended_by"  # the fields are described in `identity.Manifest`
+EARLIER_SIZES = "earlier_sizes"
 
 
 def typed_command(argv: str | None) -> str:
-    """The name of a command that was typed as `holdfast NAME ...`; "" if it was not."""
-    typed = re.match(r"holdfast ([a-z][a-z-]*)(?= |$)", argv or "")
-    return typed[1] if typed else ""
+    """Returns NAME if the command was typed as `holdfast NAME ...`, otherwise ""."""
+    match = re.match(r"holdfast ([a-z][a-z-]*)(?= |$)", argv or "")
+    return match[1] if match else ""
 
 
 def command_of(manifest: Manifest) -> str:
-    """The command that resumes a run: its first one, or the last that extended it.
+    """Returns the command that resumes a run: its first one, or the last that extended it; "" if
+    the manifest has none.
 
-    A `--dry-run` starts a run and does not finish it, so the last command that continued the run
-    replaces it, if there is one.
+    A `--dry-run` starts a run and does not finish it. If it is that command, the last one that
+    continued the run takes its place.
     """
     command = manifest.extended_by or manifest.argv or ""
-    if not _is_dry(command):
+    if not _is_dry_run(command):
         return command
-    later = (about.argv for about in reversed(manifest.resumed))
-    return next((argv for argv in later if argv and not _is_dry(argv)), command)
+    later = (resumed.argv for resumed in reversed(manifest.resumed))
+    return next((argv for argv in later if argv and not _is_dry_run(argv)), command)
 
 
-def _is_dry(command: str) -> bool:
-    return any(word.startswith("--dry") for word in command.split())  # "--dry" suffices
+def _is_dry_run(command: str) -> bool:
+    return any(word.startswith("--dry") for word in command.split())  # may be abbreviated
 
 
 def as_json(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A value as it is read back from JSON, with tuples as lists."""
-    read: dict[str, Any] = json.loads(json.dumps(dict(value)))
-    return read
+    """Returns a value as it is read back from JSON, with tuples as lists."""
+    parsed: dict[str, Any] = json.loads(json.dumps(dict(value)))
+    return parsed
 
 
 def holds_lines(records: Path) -> bool:
-    """Whether a whole line has been written."""
+    """Whether a file of records exists and has a whole line."""
     return records.is_file() and b"\n" in records.read_bytes()
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a run folder, as its version wrote it."""
+    """Reads the manifest of a run folder as its version wrote it.
+
+    Raises:
+        RecordsError: it is missing, damaged, or of a newer version.
+    """
     path = folder / MANIFEST
     cure = "restore it, or start a new run in another folder"
     try:
@@ -65,8 +70,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if content is None:
         raise RecordsError(f"{path} is damaged: its checksum does not match; {cure}.")
     if not isinstance(manifest, dict):
-        seen = json_type_in_words(manifest)
-        raise RecordsError(f"{path} holds {seen} and not an object; {cure}.")
+        raise RecordsError(f"{path} holds {json_type_in_words(manifest)}, not an object; {cure}.")
     if not content.has_checksum and (OLD_LINES in manifest or FIELD in manifest):
         raise RecordsError(f"{path} is damaged: it has no checksum at its end; {cure}.")
     identity = manifest.get("identity")
@@ -77,7 +81,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def described(folder: Path) -> Manifest:
-    """The manifest of a run folder by its model, in the current form."""
+    """Reads the manifest of a run folder into its model, converted to the current form.
+
+    Raises:
+        RecordsError: it is missing, damaged, of a newer version, or does not fit the model.
+    """
     path = folder / MANIFEST
     try:
         return Manifest.read(as_current(read_manifest(folder)))

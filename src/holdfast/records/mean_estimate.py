@@ -1,7 +1,7 @@
-"""Means with their uncertainty, as analysis computes them, and as they are written in summaries.
+"""Means with their uncertainty, as analysis computes them, and as summaries have them.
 
-In memory they have all digits. Summaries round them, as beyond `DIGITS` digits sums may differ
-between machines.
+In memory they have all digits. Summaries round them, as digits beyond `DIGITS` may differ between
+machines.
 """
 
 from dataclasses import dataclass
@@ -25,14 +25,15 @@ _read_from_json = with_config(ConfigDict(strict=False, allow_inf_nan=False))
 @_read_from_json
 @dataclass(frozen=True)
 class OtherPrompts:
-    """The 95% interval of a mean for prompts like those of a run, which drew `prompts` of them."""
+    """The 95% interval of a mean for other prompts like those of a run."""
 
-    prompts: int
+    prompts: int  # how many prompts the run drew
     low: float
     high: float
 
     @property
     def excludes_zero(self) -> bool:
+        """Whether the interval does not include 0."""
         return excludes_zero(self.low, self.high)
 
 
@@ -47,9 +48,10 @@ class Estimate:
         sd: the standard deviation between conversations (n - 1 in the denominator), the error bar
             of Li et al. 2024, Figure 3; None for fewer than two conversations.
         low, high: the 95% interval of the mean; None for fewer than two conversations.
-        decisive: the interval that verdicts go by, where they need one wider than 95%, because the
-            run has been extended and read before; None if that is [low, high]. No summary has it.
-        other_prompts: the interval for prompts that the run did not draw; None if it drew too few.
+        decisive: the interval for verdicts, if they need one wider than 95% because the run has
+            been read before or shares its error; None if it is [low, high]. Not in summaries.
+        other_prompts: the interval for prompts that the run did not draw; None if it drew too few
+            to tell.
     """
 
     n: int
@@ -62,12 +64,12 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95% interval."""
+        """The 95% interval; None for fewer than two conversations."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
     def deciding(self) -> tuple[float, float] | None:
-        """The interval that verdicts are based on; None if there is no interval."""
+        """The interval that verdicts are based on; None for fewer than two conversations."""
         return self.interval if self.decisive is None else self.decisive
 
     @property
@@ -79,11 +81,11 @@ class Estimate:
 @_read_from_json
 @dataclass(frozen=True, kw_only=True)
 class Judged(Estimate):
-    """An estimate of a difference, with its verdict; `analysis.verdicts.judged` makes it.
+    """An estimate of a difference, with its verdict; `analysis.verdicts.with_verdict` makes it.
 
     Args:
         verdict: "higher", "lower" or "cannot tell".
-        why: why that cannot be told; None if it can.
+        why: the reason for "cannot tell"; None for the other verdicts.
     """
 
     verdict: str
@@ -91,30 +93,30 @@ class Judged(Estimate):
 
     @property
     def sign(self) -> int:
-        """1 if it is higher, -1 if it is lower, 0 if that cannot be told."""
+        """1 for "higher", -1 for "lower", 0 for "cannot tell"."""
         return {"higher": 1, "lower": -1}.get(self.verdict, 0)
 
 
 @_read_from_json
 @dataclass(frozen=True, kw_only=True)
 class EstimateFrom(Estimate):
-    """The estimate of the turns, or the tokens, from a number on, up to the next such number."""
+    """The estimate of a bin, which reaches from `start` to the start of the next bin."""
 
     start: Annotated[int, Field(validation_alias="from")]
 
 
-def rounded(value: float | None) -> float | None:
-    """A number with the digits of summaries, and never -0.0."""
+def round_number(value: float | None) -> float | None:
+    """Rounds a number to the digits of summaries; never returns -0.0."""
     return None if value is None else round(float(value), DIGITS) + 0.0
 
 
 def _estimate_json(value: Estimate) -> dict[str, Any]:
     return {
         "n": value.n,
-        "mean": rounded(value.mean),
-        "low": rounded(value.low),
-        "high": rounded(value.high),
-        "sd": rounded(value.sd),
+        "mean": round_number(value.mean),
+        "low": round_number(value.low),
+        "high": round_number(value.high),
+        "sd": round_number(value.sd),
     }
 
 
@@ -127,14 +129,14 @@ def _judged_json(value: Judged) -> dict[str, Any]:
     if value.other_prompts is not None:
         fields["other_prompts"] = {
             "prompts": value.other_prompts.prompts,
-            "low": rounded(value.other_prompts.low),
-            "high": rounded(value.other_prompts.high),
+            "low": round_number(value.other_prompts.low),
+            "high": round_number(value.other_prompts.high),
         }
     return fields
 
 
-# the fields of summaries
-SummaryNumber = Annotated[float, PlainSerializer(rounded)]
+# types for the fields of summaries
+SummaryNumber = Annotated[float, PlainSerializer(round_number)]
 SummaryEstimate = Annotated[Estimate, PlainSerializer(_estimate_json)]
 SummaryDifference = Annotated[Judged, PlainSerializer(_judged_json)]
 SummaryEstimateFrom = Annotated[EstimateFrom, PlainSerializer(_estimate_from_json)]

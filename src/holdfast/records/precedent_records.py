@@ -14,15 +14,15 @@ class History(RecordModel):
     """The agent's replies in a history that was made to keep, or to break, its rules."""
 
     replies: List[str]
-    scores: List[RuleScores]  # of each reply
+    scores: List[RuleScores]  # one for each reply
 
 
 class NextReply(RecordModel):
-    """The reply to the last question, after some of a history."""
+    """The reply to the last question, with a part of a history in view."""
 
     history: Literal["kept", "broken"]
     seen: Number  # how many replies of the history the model was shown
-    prompted: bool  # whether it was shown the system prompt too
+    prompted: bool  # whether the model was shown the system prompt too
     reply: str
     scores: RuleScores
     stop_reason: str
@@ -30,12 +30,12 @@ class NextReply(RecordModel):
 
 
 class PrecedentChat(RecordModel):
-    """The histories of one prompt, and what the model replies after them."""
+    """The histories of one prompt, and the replies of the model after them."""
 
     method: str  # with `conversation`, the key of the record
     conversation: Number
     agent: Agent
-    questions: List[str] = Field(min_length=2)  # of the history, and the last one
+    questions: List[str] = Field(min_length=2)  # those of the histories, then the last one
     kept: History
     broken: History
     next_replies: List[NextReply]

@@ -1,4 +1,4 @@
-"""Resumes a run where it stopped: decides what part of each batch has to run.
+"""Resumes a run where it stopped, by deciding which part of each batch has to run.
 
 for batch in resume(run, "none", batches(range(200), 48)):
     if batch.to_run:
@@ -18,13 +18,13 @@ class PendingBatch:
     """Conversations or samples that run side by side, and which of them are left to do.
 
     Attributes:
-        run: the run that their records are appended to.
+        run: the run to which their records are appended.
         name: the first part of their keys: a method, a task and variant, or a stage.
         numbers: the second part of each key, for the whole batch.
         missing: the numbers that are not recorded.
-        to_run: the whole batch as long as any of it is missing, so that its arithmetic is that of
-            an uninterrupted run; or only the missing ones, if no result depends on what runs
-            beside it.
+        to_run: the numbers to run; () if none is missing. If results depend on what runs beside
+            them, this is the whole batch, so that they are those of an uninterrupted run;
+            otherwise, it is only the missing numbers.
     """
 
     run: OpenRun
@@ -39,7 +39,7 @@ class PendingBatch:
         return len(self.numbers) - len(self.to_run)
 
     def append(self, record: Record) -> None:
-        """Appends a record of the batch to the run, unless the run has it."""
+        """Appends a record of the batch to the run, unless the run has it already."""
         if record.conversation in self.missing:
             self.run.append(record)
 
@@ -47,12 +47,12 @@ class PendingBatch:
 def resume(
     run: OpenRun, name: str, batches: Iterable[Sequence[int]], *, alone: bool = False
 ) -> Iterator[PendingBatch]:
-    """The batches of a run in order, including finished ones.
+    """Yields the batches of a run in order, including finished ones.
 
     Args:
         batches: the numbers of each batch; the same in every command of a run.
-        alone: whether results do not depend on what runs beside them, so that finished ones of a
-            batch need not run again.
+        alone: whether results are independent of what runs beside them, so that the finished part
+            of a batch need not run again.
     """
     for numbers in batches:
         missing = [number for number in numbers if (name, number) not in run]
@@ -63,20 +63,20 @@ def resume(
 def unfinished(
     batches: Iterable[PendingBatch], report: Callable[[int, int], None]
 ) -> list[PendingBatch]:
-    """The batches that are not finished.
+    """Returns the batches that are not finished.
 
     Args:
-        report: receives the size of each finished batch, and 0.
+        report: a progress callback, called with the size of each finished batch and 0 tokens.
     """
-    left = []
+    pending = []
     for batch in batches:
         if batch.to_run:
-            left.append(batch)
+            pending.append(batch)
         else:
             report(len(batch.numbers), 0)
-    return left
+    return pending
 
 
 def batches(numbers: Sequence[int], size: int) -> list[Sequence[int]]:
-    """The numbers in order, `size` at a time; the last batch may be smaller."""
+    """Splits numbers into batches of `size`, in order; the last batch may be smaller."""
     return [numbers[start : start + size] for start in range(0, len(numbers), size)]

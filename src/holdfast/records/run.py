@@ -1,4 +1,4 @@
-"""A run as it is read: its manifest, and its records by kind."""
+"""The contents of a run folder: its manifest, and its records by kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.extras import import_extra
 from holdfast.records.belonging import Record
 from holdfast.records.conversation import CapabilityConversation, Conversation, LogDialog
 from holdfast.records.identity import Identity, Manifest
-from holdfast.records.log_scores import LogScores, log_scores
+from holdfast.records.log_scores import LogScores, collect_log_scores
 from holdfast.records.model import Failure
 from holdfast.records.precedent_records import PrecedentChat
 from holdfast.records.run_summary import Summary, read_summary
@@ -31,11 +31,11 @@ class Run:
 
     Attributes:
         folder: the path of the run folder.
-        manifest: what the run was started with, in the current form (`earlier.version_of`).
-        records: in the order they were written; of logs that are too many for memory, a sequence
-            that reads each from the disk.
-        failures: requests that were not answered and are still not recorded, which the next
-            command asks again: the latest of each key.
+        manifest: the run's manifest, in the current form (`earlier.as_current`).
+        records: in the order they were written; for logs that are too large for memory, a sequence
+            that reads each record from the disk.
+        failures: the latest failure of each record that is still missing; the next command repeats
+            these requests.
     """
 
     folder: Path
@@ -47,7 +47,7 @@ class Run:
         return f"Run({str(self.folder)!r}, {len(self.records)} records)"
 
     def identity_as(self, kind: type[IdentityKind]) -> IdentityKind:
-        """The identity of the run, of the kind that its command has.
+        """Returns the identity of the run as the kind that a command's runs have.
 
         Raises:
             AnotherRun: another command made the run.
@@ -80,7 +80,7 @@ class Run:
         return self._records_of(LogDialog)
 
     def with_dialogs(self, dialogs: Mapping[int, LogDialog]) -> Run:
-        """The run with some of its dialogs replaced, by their positions; its folder stays."""
+        """Returns the run with some dialogs replaced, given by position; writes nothing."""
         if isinstance(self.records, StoredLogs):
             return replace(self, records=self.records.with_dialogs(dialogs))
         records = [dialogs.get(row, record) for row, record in enumerate(self.dialogs)]
@@ -88,7 +88,7 @@ class Run:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the records are of logs that are too many for memory, and stay on the disk."""
+        """Whether the records are logs too large for memory, which are read from the disk."""
         return isinstance(self.records, StoredLogs)
 
     @cached_property
@@ -96,7 +96,7 @@ class Run:
         """The scores of a run of `logs` as columns."""
         if isinstance(self.records, StoredLogs):
             return self.records.scores
-        return log_scores(self.dialogs)
+        return collect_log_scores(self.dialogs)
 
     @property
     def samples(self) -> list[TaskSample]:
@@ -115,7 +115,7 @@ class Run:
 
     def _records_of(self, kind: type[RecordKind]) -> list[RecordKind]:
         if isinstance(self.records, StoredLogs):
-            return []  # dialogs of logs are the only records
+            return []  # all records are of another kind, so none need be read
         return [record for record in self.records if isinstance(record, kind)]
 
     @property
@@ -124,8 +124,8 @@ class Run:
         return read_summary(self.folder)
 
     def to_table(self) -> Table:
-        """The records as a tidy table: a row for each probe of each round of each conversation, or
-        for each score of each sample (docs/runs.md describes the columns).
+        """Returns the records as a tidy table: a row for each probe of each round of each
+        conversation, or for each score of each sample. docs/runs.md describes the columns.
         """
         identity = self.manifest.identity
         if self.manifest.command in ("tasks", "profile"):
@@ -133,14 +133,14 @@ class Run:
         return probe_table(identity, self.dialogs or self.conversations)
 
     def to_columns(self) -> Columns:
-        """The same table as lists by column, with None where nothing was measured.
+        """Returns the same table as lists by column, with None where nothing was measured.
 
-        `polars.DataFrame`, `pyarrow.table` and `pandas.DataFrame` take them.
+        `polars.DataFrame`, `pyarrow.table` and `pandas.DataFrame` accept them.
         """
         return self.to_table().values
 
     def to_pandas(self) -> Any:
-        """The same table as a pandas data frame.
+        """Returns the same table as a pandas data frame.
 
         Raises:
             UsageError: pandas is not installed.

@@ -17,18 +17,20 @@ def read_run(folder: Path | str) -> Run:
     """Reads a run folder, finished or still growing; a torn last line is left out.
 
     Raises:
-        AnotherRun: not a run folder.
-        RecordsError: a line that is damaged or not of this run (named by its number).
+        AnotherRun: it is not a run folder.
+        RecordsError: the manifest is damaged, or a line is damaged or not of this run; the message
+            names the line's number.
     """
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():
-        raise AnotherRun(f"{folder} is not a run: {_why_no_run(folder)}.", option=str(folder))
+        raise AnotherRun(f"{folder} is not a run: {_explain_no_run(folder)}.", option=str(folder))
     path = folder / RECORDS
     if path.is_file() and path.stat().st_size >= LARGE_RUN_BYTES:
         manifest = described(folder)
         if manifest.command == "logs" and not manifest.lines_without_crc32:
             return Run(folder, manifest, StoredLogs(path, manifest))
-    # read before the manifest, which is always written before the records that it allows
+    # A running command writes the manifest before the records that it allows, so they are read in
+    # the opposite order.
     lines = _bytes_of(path)
     failure_lines = _bytes_of(folder / FAILURES)
     manifest = described(folder)
@@ -54,23 +56,27 @@ def read_earlier(folder: Path | str, command: str) -> Run:
     return run
 
 
-def _why_no_run(folder: Path) -> str:
-    """A hint: what a folder that is no run contains, and what to give instead."""
+def _explain_no_run(folder: Path) -> str:
+    """Says why a path is not a run, and what to give instead."""
     cure = "give the folder that a command's --out named"
     if folder.is_file():
-        beside = folder.parent
-        if (beside / MANIFEST).is_file():
-            cure = f"give the run's folder, {beside}"
+        if (folder.parent / MANIFEST).is_file():
+            cure = f"give the run's folder, {folder.parent}"
         return f"it is a file; {cure}"
     if not folder.is_dir():
         return f"it does not exist; {cure}"
-    parts = sorted(part.parent for part in folder.glob(f"*/{MANIFEST}"))
-    drift_runs = [part for part in parts if read_manifest(part).get("command", "drift") == "drift"]
+    subfolders = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
+    drift_runs = [
+        subfolder
+        for subfolder in subfolders
+        if read_manifest(subfolder).get("command", "drift") == "drift"
+    ]
     if not drift_runs:
         return f"it holds no {MANIFEST}; {cure}"
     page = folder / "report.html"
-    page_hint = f"its own page is {page}, and " if page.is_file() else ""
-    return f"{page_hint}its conversations are in {drift_runs[0]}; give that folder"
+    if page.is_file():
+        return f"its page is {page}, and its conversations are in {drift_runs[0]}; give that folder"
+    return f"its conversations are in {drift_runs[0]}; give that folder"
 
 
 def _bytes_of(path: Path) -> bytes:

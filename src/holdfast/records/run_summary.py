@@ -1,5 +1,6 @@
-"""`summary.json`: the results of a run in one small file for other programs; docs/records.md
-describes it. `holdfast.analysis.summary` makes it.
+"""The model of `summary.json`, the results of a run in one small file for other programs.
+
+docs/records.md describes the file; `holdfast.analysis.summary` writes it.
 """
 
 import json
@@ -13,7 +14,7 @@ from holdfast.records.mean_estimate import (
     SummaryEstimate,
     SummaryEstimateFrom,
     SummaryNumber,
-    rounded,
+    round_number,
 )
 from holdfast.records.model import List, Number, Optional, RecordModel
 
@@ -24,16 +25,16 @@ Json = dict[str, Any]
 
 
 class MethodDifferences(RecordModel):
-    """The differences from another method on the same pairs and draws."""
+    """The differences from another method, on the same pairs of prompts and the same draws."""
 
     last_round: SummaryDifference
     over_all_rounds: SummaryDifference
 
 
 class AgainstFirstMethod(RecordModel):
-    """A method compared with the first one, in what was measured under both."""
+    """A method compared with the first method, on the conversations that both have."""
 
-    method: str  # the first one
+    method: str  # the first method
     pairs: Number  # of conversations
     stability: Optional[MethodDifferences] = None
     adoption: Optional[MethodDifferences] = None
@@ -103,7 +104,7 @@ class CollapseSummary(RecordModel):
     own: SummaryNumber | None  # repeated from an earlier turn of the same speaker
     other: SummaryNumber | None  # repeated from an earlier turn of the other speaker
     loops: SummaryNumber | None  # repeated from earlier in the turn itself
-    broken: SummaryNumber | None  # any of these
+    broken: SummaryNumber | None  # repeated in any of these ways
     collapsed_from_round: dict[str, int]  # by the conversation's number
     without_collapsed: WithoutCollapsed | None
 
@@ -158,7 +159,7 @@ class TaskResult(RecordModel):
     samples: Number
     scores: dict[str, SummaryEstimate]  # by metric
     fluency: SummaryNumber | None
-    excluded: bool  # from comparisons, as its replies are not fluent
+    excluded: bool  # whether comparisons leave it out, as its replies are not fluent
 
 
 class RankedHead(RecordModel):
@@ -202,7 +203,7 @@ class CalibratedSetting(RecordModel):
 
 
 class CheckedCell(RecordModel):
-    """A rule in one round of a check, with bounds of its true mean that hold at any time."""
+    """A rule in one round of a check, with bounds of its true mean that are valid at any time."""
 
     rule: str | None  # None if it is the prompt's only one
     round: Number
@@ -243,9 +244,9 @@ class PromptComparison(RecordModel):
         pairs: how many conversations of both runs were compared, in their order.
         expected: how many pairs the earlier run and the budget allow.
         alike: how many pairs have the same number, user model's prompt and starter.
-        fell: whether some rule certainly fell, even if no single one can be named.
-        rules: those in both runs; certain falls first, then the largest.
-        not_compared: rules without a pair of scores.
+        fell: whether some rule certainly fell, even if it is not certain which.
+        rules: the rules with scores in both runs; certain falls come first, then the largest.
+        not_compared: the rules without a pair of scores.
     """
 
     pairs: Number
@@ -262,12 +263,12 @@ class PromptComparison(RecordModel):
 
 
 def _comparison_json(comparison: PromptComparison | None) -> Json | None:
-    """A comparison as summaries have it: rounded, where `check.json` has all digits."""
+    """Returns a comparison as summaries have it: rounded, while `check.json` has all digits."""
     if comparison is None:
         return None
     fields = comparison.to_json()
     for rule in fields["rules"]:
-        rule |= {"before": rounded(rule["before"]), "now": rounded(rule["now"])}
+        rule |= {"before": round_number(rule["before"]), "now": round_number(rule["now"])}
     return fields
 
 
@@ -276,12 +277,12 @@ class CheckedPrompt(RecordModel):
 
     id: str
     verdict: str  # pass, fail or undecided
-    conversations: Number  # that the verdict rests on
-    described: Number  # all that were held
-    unanswered: Number
+    conversations: Number  # how many the verdict rests on
+    described: Number  # how many there are in all, on which the cells are based
+    unanswered: Number  # scores that are missing, for whatever reason
     lost: Number = 0  # scores that are missing because the server gave no reply
-    let_go: CheckedCell | None  # the first that certainly fails
-    lowest: CheckedCell | None
+    let_go: CheckedCell | None  # the first cell that certainly fails
+    lowest: CheckedCell | None  # the cell with the lowest mean
     fall: Annotated[PromptComparison | None, PlainSerializer(_comparison_json)]
     rules: List[CheckedRule]
     cells: List[CheckedCell]
@@ -303,11 +304,11 @@ class FirstBroken(RecordModel):
     """When dialogs first break a rule (Kaplan and Meier 1958)."""
 
     dialogs: Number
-    broken: Number
-    median_turn: int | None
-    turns: List[int]  # at which some dialog first breaks it
-    unbroken: List[SummaryNumber]  # the share after each of them
-    low: List[SummaryNumber]  # its 95% interval, up to `high`
+    broken: Number  # dialogs that break the rule
+    median_turn: int | None  # the first turn after which at most half are unbroken
+    turns: List[int]  # at which some dialog first breaks the rule
+    unbroken: List[SummaryNumber]  # the share of dialogs that are unbroken after each of them
+    low: List[SummaryNumber]  # the 95% interval of that share, up to `high`
     high: List[SummaryNumber]
 
 
@@ -335,25 +336,26 @@ class KeptInSummaries(RecordModel):
     """The effects of compactions on a rule."""
 
     rule: str
-    compactions: Number  # before which the rule was in the context
-    in_summary: Number  # after which the text that they left says it
-    in_context: Number  # after which it still was in the context, as in a system prompt
+    compactions: Number  # how many there were with the rule in the context before
+    in_summary: Number  # how many of them left a text that states the rule
+    in_context: Number  # after how many of them the rule was still in the context
 
 
 class CompactionEffect(RecordModel):
     """Adherence before and after the compactions of dialogs."""
 
-    dialogs: Number  # that have any
+    dialogs: Number  # those that have any
     compactions: Number
-    before: SummaryEstimate  # over dialogs, from the compaction before
-    after: SummaryEstimate  # until the next one
+    before: SummaryEstimate  # over dialogs, between the previous compaction and this one
+    after: SummaryEstimate  # between this compaction and the next
     change: SummaryEstimate
     kept: List[KeptInSummaries]
 
 
 class ContextSummaries(RecordModel):
-    """Why rules were broken, and adherence by what was in the context, over dialogs; () for what a
-    folder of an earlier version does not have.
+    """Why rules were broken, and how their adherence over dialogs depends on the context.
+
+    A list is empty if the folder is of an earlier version that did not record the context.
     """
 
     why: CauseCounts
@@ -372,14 +374,14 @@ class LoggedRule(RecordModel):
     applied: Number  # turns that it applied to
     turns: Number  # all turns under its prompts
     adherence: SummaryEstimate  # over dialogs
-    bounds: List[SummaryNumber]  # of the true mean, at the error of all tests together
+    bounds: List[SummaryNumber]  # of the true mean; all tests together have the check's error
     change: SummaryEstimate  # from the first to the last turn that it applied to
     by_turn: List[SummaryEstimateFrom]
     by_tokens: List[SummaryEstimateFrom]
     first_broken: FirstBroken
     broken_turns: Number
     verdict: str | None  # pass, fail or undecided; None without a bar or earlier logs
-    for_probes: bool  # whether it is made for the answers to probes, and shows nothing in a log
+    for_probes: bool  # whether the rule is made for the answers to probes; a log shows nothing then
     against: AgainstEarlierLogs | None
     why: Optional[CauseCounts] = None  # of the turns that broke it
 
@@ -391,7 +393,7 @@ class LogsResult(RecordModel):
     error: float
     rules: List[LoggedRule]
     unmatched: Number  # dialogs under none of the suite's prompts
-    problems: List[str]  # what was not read
+    problems: List[str]  # sentences on what could not be read
     context: Optional[ContextSummaries] = None
 
 
@@ -410,11 +412,11 @@ class Summary(RecordModel):
     """The results of a run.
 
     Attributes:
-        version: of the file; it changes when a field changes its meaning or goes away.
-        records: how many records it was derived from.
-        results: of a drift run, its methods, the unsteered one first; of `tasks`, `profile`,
-            `calibrate` and `logs`, their own models; of `trace` and `geometry`, JSON.
-        check: the verdicts of `holdfast check`.
+        version: of the file; it changes when a field changes its meaning or is removed.
+        records: how many records the results were derived from.
+        results: for a drift run, one entry per method, the unsteered one first; for `tasks`,
+            `profile`, `calibrate` and `logs`, their own models; for `trace` and `geometry`, JSON.
+        check: the verdicts of `holdfast check`; None for other commands.
     """
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
@@ -428,7 +430,7 @@ class Summary(RecordModel):
 
     @property
     def methods(self) -> tuple[MethodSummary, ...]:
-        """The results of a drift run by method; empty for other commands."""
+        """The results of a drift run by method; () for other commands."""
         results = self.results if isinstance(self.results, tuple) else ()
         return tuple(item for item in results if isinstance(item, MethodSummary))
 
@@ -442,7 +444,7 @@ class Summary(RecordModel):
 
 
 def read_summary(folder: Path) -> Summary | None:
-    """The summary in a folder; None if it is missing or cannot be read."""
+    """Reads the summary in a folder; None if it is missing or cannot be read."""
     try:
         return Summary.model_validate(json.loads((folder / NAME).read_text(encoding="utf-8")))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The records of a run as one tidy table (docs/runs.md).
+"""Makes one tidy table of the records of a run (docs/runs.md).
 
 The columns depend only on the command, so that tables can be concatenated.
 """
@@ -17,14 +17,14 @@ from holdfast.records.identity import (
 from holdfast.records.samples import HeadScores, TaskSample
 
 Columns = dict[str, list[Any]]
-Row = dict[str, Any]  # has a value for every column; None where nothing was measured or applies
+Row = dict[str, Any]  # by column; None where nothing was measured, or the column does not apply
 
 
 class Column(NamedTuple):
     """A column of a table."""
 
     name: str
-    type: type  # of its values, beside None: str, int or float
+    type: type  # the type of its values that are not None: str, int or float
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ SCORE_COLUMNS = (
 
 
 def probe_table(identity: Identity, dialogs: Sequence[Conversation] | Sequence[LogDialog]) -> Table:
-    """A table with a row for each answered probe of each round of each dialog."""
+    """Makes a table with a row for each answered probe of each round of each dialog."""
     rows = (row for dialog in dialogs for row in _probe_rows(identity, dialog))
     return _table(PROBE_COLUMNS, rows)
 
 
 def score_table(identity: Identity, samples: Sequence[TaskSample | HeadScores]) -> Table:
-    """A table with a row for each score of each sample."""
+    """Makes a table with a row for each score of each sample."""
     rows = (row for sample in samples for row in _score_rows(identity, sample))
     return _table(SCORE_COLUMNS, rows)
 
@@ -140,16 +140,22 @@ def _probe_rows(identity: Identity, dialog: Conversation | LogDialog) -> Iterato
 
 
 def _score_rows(identity: Identity, sample: TaskSample | HeadScores) -> Iterator[Row]:
-    of_task = sample if isinstance(sample, TaskSample) else None
-    sample_fields = {
+    sample_fields: Row = {
         "model": identity.model,
         "data": identity.data if isinstance(identity, TasksIdentity) else None,
         "method": sample.method,
         "sample": sample.conversation,
-        "task": of_task.task if of_task else None,
-        "variant": of_task.variant if of_task else None,
-        "target": of_task.target if of_task else None,
-        "reply": of_task.reply if of_task else None,
+        "task": None,
+        "variant": None,
+        "target": None,
+        "reply": None,
     }
+    if isinstance(sample, TaskSample):
+        sample_fields |= {
+            "task": sample.task,
+            "variant": sample.variant,
+            "target": sample.target,
+            "reply": sample.reply,
+        }
     for name, score in sample.scores.items():
         yield {**sample_fields, "name": name, "score": score}

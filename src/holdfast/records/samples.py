@@ -6,6 +6,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from holdfast.records.model import List, Number, Optional, OptionalList, RecordModel
 
+_UNSTEERED = "none"  # in place of a head's name, for the unsteered model
+
 Scores = Annotated[dict[str, float], Field(min_length=1)]
 
 
@@ -23,21 +25,21 @@ class TaskSample(RecordModel):
     conversation: Number  # the sample's number
     task: str
     variant: str
-    draw: Number = 0  # of demonstrations; 0: none
+    draw: Number = 0  # the number of the draw of demonstrations; 0 if there are none
     prompt: str = ""
     target: str = ""  # the right answer
-    # of every continuation, under every prompt
-    log_probabilities: OptionalList[List[float | None]] = ()
+    log_probabilities: OptionalList[List[float | None]] = ()  # [prompt][continuation]
     scores: Scores  # by metric
     reply: Optional[str] = None
     stop_reason: Optional[str] = None
     tokens: Optional[Usage] = None
-    fluency: float | None = None  # only of a reply that is to be fluent; None: it is too short
+    # set only for a reply that is meant to be fluent: None then means that it is too short
+    fluency: float | None = None
     seconds: float = 0
 
     @property
     def has_fluency(self) -> bool:
-        """Whether the fluency of the reply counts, even if it is too short to have one."""
+        """Whether the reply is meant to be fluent, even if it is too short to have a fluency."""
         return "fluency" in self.model_fields_set
 
     @model_serializer(mode="wrap")
@@ -48,22 +50,13 @@ class TaskSample(RecordModel):
         return fields
 
 
-_UNSTEERED = "none"  # stands in the place of a head's name
-
-
-def head_name(head: tuple[int, int] | None) -> str:
-    """The name of a head, (layer, head), in a record: "3.5"; None is the unsteered model."""
-    return _UNSTEERED if head is None else f"{head[0]}.{head[1]}"
-
-
 class HeadScores(RecordModel):
     """A sample of a profile: its score without steering, and with each head steered alone."""
 
     method: str  # the stage; with `conversation`, the key of the record
     conversation: Number  # the sample's number
     scores: Scores  # by the `head_name` of the head that was steered
-    # each distinct reply, with the names of the heads that gave it
-    replies: Optional[dict[str, List[str]]] = None
+    replies: Optional[dict[str, List[str]]] = None  # the heads that gave each distinct reply
     seconds: float = 0
 
     @property
@@ -80,3 +73,8 @@ class HeadScores(RecordModel):
                 layer, head = name.split(".")
                 heads[int(layer), int(head)] = score
         return heads
+
+
+def head_name(head: tuple[int, int] | None) -> str:
+    """Returns the name of a head in a record: "3.5" for (3, 5); None is the unsteered model."""
+    return _UNSTEERED if head is None else f"{head[0]}.{head[1]}"

@@ -1,4 +1,4 @@
-"""The attention mass of every head at every generated token of a run, one file per record."""
+"""Stores the attention mass of every head at every generated token, in one file per record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FOLDER = "traces"
-_MAX_NAME_CHARACTERS = 150  # characters of a method in a file's name
+_MAX_NAME_CHARACTERS = 150  # of a method in a file's name, whose length is limited
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,15 @@ class TurnTrace:
     # attention mass on the system prompt, float [layer, head, step]; step t is the query that
     # produced token t
     mass: np.ndarray | Tensor
-    # [layer, step], that of uniform attention to the tokens that the layer sees
+    # the mass if attention were uniform over the tokens that the layer sees, float [layer, step]
     uniform: np.ndarray | Tensor
 
 
 def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, TurnTrace]) -> None:
-    """Writes the turns of a conversation, by round, masses as float16; replaces them atomically."""
+    """Writes the turns of a conversation, given by round; masses are stored as float16.
+
+    The file is replaced atomically.
+    """
     arrays = {}
     for number, turn in turns.items():
         arrays[f"round_{number}"] = np.asarray(turn.mass, dtype=np.float16)
@@ -45,7 +48,7 @@ def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, 
 
 
 def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrace]:
-    """The turns of a conversation by round, masses and uniform ones as float32.
+    """Reads the turns of a conversation by round; all masses are float32.
 
     Raises:
         RecordsError: the file is missing or damaged.
@@ -70,8 +73,6 @@ def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrac
 
 def _path(run: Path, method: str, conversation: int) -> Path:
     name = quote(method, safe="=,")
-    if (
-        len(name) > _MAX_NAME_CHARACTERS
-    ):  # a file's name has a maximum length; a list of heads may be longer
+    if len(name) > _MAX_NAME_CHARACTERS:  # as with a long list of heads
         name = f"{name[:_MAX_NAME_CHARACTERS]}-{hashlib.sha256(method.encode()).hexdigest()[:12]}"
     return Path(run) / FOLDER / f"{name}-{conversation}.npz"

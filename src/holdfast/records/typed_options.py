@@ -1,11 +1,11 @@
-"""The options of a command as it was typed: read, repeated and changed, without its parser."""
+"""Reads and changes the options of a typed command, without its parser."""
 
 import shlex
 from collections.abc import Mapping, Sequence
 
 
 def split_command(command: str) -> list[str]:
-    """The words of a command; none of one that a shell could not read."""
+    """Returns the words of a command; [] if a shell could not read it."""
     try:
         return shlex.split(command)
     except ValueError:
@@ -13,32 +13,40 @@ def split_command(command: str) -> list[str]:
 
 
 def options_in(words: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The named options of a command, with their values, as words of another one."""
-    found: list[str] = []
+    """Returns those of the named options that a command has, with their values, as words of another
+    command.
+    """
+    options: list[str] = []
     for name in names:
         if value := option_in(words, name):
-            found += (name, value)
+            options += (name, value)
         elif name in words:
-            found.append(name)
-    return tuple(found)
+            options.append(name)
+    return tuple(options)
 
 
 def option_in(words: Sequence[str], name: str) -> str:
-    """The value of an option in a command; "" if it has none."""
-    for at, word in enumerate(words):
+    """Returns the value of an option in a command; "" if the command lacks it, or it is a flag."""
+    for index, word in enumerate(words):
         if word.startswith(f"{name}="):
             return word.partition("=")[2]
-        if word == name and at + 1 < len(words) and not words[at + 1].startswith("--"):
-            return words[at + 1]
+        following = words[index + 1 : index + 2]
+        if word == name and following and not following[0].startswith("--"):
+            return following[0]
     return ""
 
 
 def repeated(words: Sequence[str], options: Mapping[str, str | None]) -> str:
-    """The command of these words with some options set to other values, or, by None, left out."""
-    kept = [
+    """Returns a command with some options set to other values, or left out if their value is None.
+
+    Options must have values, as flags are not told apart from them.
+    """
+    command = [
         word
-        for before, word in zip(["", *words], words, strict=False)
-        if before not in options and word not in options and word.split("=")[0] not in options
+        for previous, word in zip(["", *words], words, strict=False)
+        if previous not in options and word.partition("=")[0] not in options
     ]
-    given = [(name, value) for name, value in options.items() if value is not None]
-    return shlex.join([*kept, *(word for pair in given for word in pair)])
+    for name, value in options.items():
+        if value is not None:
+            command += (name, value)
+    return shlex.join(command)

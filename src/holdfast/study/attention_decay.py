@@ -1,4 +1,6 @@
-"""Self-chats with the attention mass at every generated token (Li et al. 2024, section 4)."""
+"""Runs self-chats and records the attention mass at every generated token (Li et al. 2024,
+section 4).
+"""
 
 from __future__ import annotations
 
@@ -45,15 +47,24 @@ def run_traced(
 
 
 def traced_settings(conversations: int = 40, rounds: int = 8, seed: int = 0) -> drift.Settings:
-    """The protocol of the dialogs: at least 2, for an interval, of at least 2 rounds."""
+    """Returns the protocol of the dialogs.
+
+    Raises:
+        ParameterOutOfRange: there are fewer than two dialogs, which an interval needs, or fewer
+            than two rounds.
+    """
     ranges.whole_number("trace", "conversations", conversations, 2)
     ranges.whole_number("trace", "rounds", rounds, 2)
     return drift.Settings(rounds=rounds, conversations=conversations, seed=seed, adoption=False)
 
 
 def check(model: LocalModel) -> None:
-    """Refuses a model that cannot be traced, before anything runs."""
-    if not hasattr(model, "steerable"):  # an engine that steers shows mass too, but no layers
+    """Refuses a model that cannot be traced, before anything runs.
+
+    Raises:
+        ModelError: its layers or their attention are out of reach.
+    """
+    if not hasattr(model, "steerable"):  # an engine that steers reports a mass, but not by layer
         require_layers(model, "layers, so there is no attention mass to read")
     if not model.steerable:
         raise ModelError(

@@ -1,8 +1,9 @@
-"""Stability and capability under each method at each strength (Li et al. 2024, section 6.3).
+"""Measures stability and capability under each method at each strength (Li et al. 2024, section
+6.3).
 
 Stability is the drift benchmark over all ordered pairs of a few prompts, over pairs drawn anew for
 every conversation, or over one prompt and the suite's personas. Capability is tested in the same
-dialogs: after the rounds before `ask_at`, under the same methods. The records are in two run
+dialogs and under the same methods, after the rounds before `ask_at`. The records are in two run
 folders, `stability` and `capability`; both can be resumed.
 """
 
@@ -39,42 +40,44 @@ from holdfast.study.capability import Capability
 from holdfast.study.questions import Questioner
 
 
-def _wider(recorded: Sequence[Any], given: Sequence[Any]) -> list[Any] | None:
-    """This command's sweeps if they include all methods of those in the folder, else None."""
-
-    def methods_of(sweeps: Sequence[Any]) -> list[str]:
-        read = map(SweepIdentity.model_validate, sweeps)
-        return [method for sweep in read for method in sweep.methods]
-
-    wider = records.superset(methods_of(recorded), methods_of(given))
-    return None if wider is None else list(given)
-
-
-COMPATIBILITY = records.Compatibility(
-    defaults={"plan": Plan().identity, **OF_DRIFT.defaults},
-    joins={"model_fingerprint": same_fingerprint, "methods": records.superset, "sweeps": _wider},
-    reasons={
-        "settings.conversations": "the questions are divided among the conversations",
-        "plan.draws": "the questions are divided among the conversations",
-    },
-)
-
-
-# conversations may be added before their questions are asked, as after `--dry-run`
-_STABILITY = dataclasses.replace(
-    COMPATIBILITY,
-    joins={
-        **COMPATIBILITY.joins,
-        "settings.conversations": lambda recorded, given: given if given >= recorded else None,
-    },
-)
-
-
 class CalibrationRuns(NamedTuple):
     """The two runs of a calibration."""
 
     stability: records.Run
     capability: records.Run
+
+
+def _join_sweeps(stored: Sequence[Any], new: Sequence[Any]) -> list[Any] | None:
+    """Returns the command's sweeps if they include all methods of the folder's, else None."""
+
+    def methods_of(sweeps: Sequence[Any]) -> list[str]:
+        identities = map(SweepIdentity.model_validate, sweeps)
+        return [method for sweep in identities for method in sweep.methods]
+
+    includes_all = records.superset(methods_of(stored), methods_of(new)) is not None
+    return list(new) if includes_all else None
+
+
+COMPATIBILITY = records.Compatibility(
+    defaults={"plan": Plan().identity, **OF_DRIFT.defaults},
+    joins={
+        "model_fingerprint": same_fingerprint,
+        "methods": records.superset,
+        "sweeps": _join_sweeps,
+    },
+    reasons={
+        "settings.conversations": "the questions are divided among the conversations",
+        "plan.draws": "the questions are divided among the conversations",
+    },
+)
+# As long as no questions were asked, conversations may be added, for example after `--dry-run`.
+_STABILITY_COMPATIBILITY = dataclasses.replace(
+    COMPATIBILITY,
+    joins={
+        **COMPATIBILITY.joins,
+        "settings.conversations": lambda stored, new: new if new >= stored else None,
+    },
+)
 
 
 def calibrate(
@@ -90,13 +93,14 @@ def calibrate(
 
     Args:
         model: plays both sides; the reading "likeliest" needs its log-probabilities of replies.
+        suite: the prompts, or the name of a suite of which the plan chooses prompts.
         capability: asked in the dialogs; its items are divided among the conversations.
         out: a folder; its subfolders `stability` and `capability` are runs.
 
     Raises:
-        UsageError: methods given twice, fewer than four conversations.
-        ModelError: methods that the model cannot apply, or too many failed questions in a row; a
-            single failed question is noted, and asked again by the next command.
+        UsageError: methods are given twice, or there are fewer than four conversations.
+        ModelError: the model cannot apply a method, or too many questions in a row failed. A single
+            failed question is noted, and asked again by the next command.
         AnotherRun: the folder holds anything but this calibration.
     """
     if not isinstance(suite, drift.Suite):
@@ -121,7 +125,7 @@ def calibrate(
 
 @dataclass(frozen=True)
 class _Questions:
-    """The questions of a calibration, to be asked in the dialogs of its stability run."""
+    """Asks the questions of a calibration in the dialogs of its stability run."""
 
     model: ChatModel
     suite: drift.Suite
@@ -130,7 +134,7 @@ class _Questions:
     stability: records.Run
 
     def ask(self, out: Path, running: drift.Running) -> records.Run:
-        """Asks those that the folder lacks, and records the answers there."""
+        """Asks the questions that the folder has no answers to, and records the answers there."""
         identity = {
             **self.stability.manifest.identity.to_json(),
             "methods": list(map(spec_of, self.plan.steerings)),
@@ -152,7 +156,7 @@ class _Questions:
         run.note_failure(name, conversation, failed.why, failed.reason)
 
     def _questioners(self, watch: OutageWatch) -> dict[str, Questioner]:
-        """The questioner of each steering, by its spec string."""
+        """Makes the questioner of each steering, by its spec string."""
         cases = {case.id: case for case in self.suite.cases}
         count = conversations(self.suite, self.plan)
         return {
@@ -165,7 +169,7 @@ class _Questions:
     def _unfinished_batches(
         self, run: records.OpenRun, questioners: Mapping[str, Questioner], progress: Progress
     ) -> list[records.PendingBatch]:
-        """The conversations that have questions left; reports the questions of the others."""
+        """Returns the batches that have questions left, and reports those that are finished."""
         count = min(conversations(self.suite, self.plan), len(self.capability.items))
         groups = records.batches(range(count), self.plan.batch)
         pending: list[records.PendingBatch] = []
@@ -216,13 +220,13 @@ def check_before_loading(
         "settings": {"conversations": resolved.conversations},
         **identity_of_user_source(plan.user_turns),
     }
-    records.refuse_another(Path(out) / "stability", identity_of_chats, _STABILITY)
+    records.refuse_another(Path(out) / "stability", identity_of_chats, _STABILITY_COMPATIBILITY)
     identity = _identity_of(suite, capability, plan)
     records.refuse_another(Path(out) / "capability", identity, COMPATIBILITY)
 
 
 def _identity_of(suite: drift.Suite, capability: Capability, plan: Plan) -> dict[str, Any]:
-    """The identity of a calibration beside that of its dialogs, as it is recorded."""
+    """Returns the recorded identity of a calibration, except for the part that its dialogs have."""
     sweeps = [
         SweepIdentity(
             name=sweep.name,
@@ -243,7 +247,7 @@ def _identity_of(suite: drift.Suite, capability: Capability, plan: Plan) -> dict
 
 
 def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
-    """Progress units of `calibrate`: replies and questions."""
+    """Returns how many units of progress `calibrate` reports: replies and questions."""
     settings = resolve_settings(suite, calibration_settings(suite, plan), plan.user_turns)
     numbers = range(settings.conversations)
     replies = count_replies(suite, settings, plan.user_turns, numbers)
@@ -251,6 +255,7 @@ def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
 
 
 def _check_reading(model: ChatModel, capability: Capability, reading: str) -> None:
+    """Refuses a reading that the capability or the model does not support."""
     if reading == "written" and not (capability.lettered or capability.is_text):
         raise UsageError(
             f"The replies to {capability.name} name no letter that --reading=written could read;"
@@ -260,11 +265,10 @@ def _check_reading(model: ChatModel, capability: Capability, reading: str) -> No
         )
     if supports(model, Ability.REPLY_SCORES) or (reading == "written" and capability.lettered):
         return
-    cure = (
-        "use --reading=written"
-        if capability.lettered
-        else "use questions with letters (knowledge, mmlu) and --reading=written"
-    )
+    if capability.lettered:
+        cure = "use --reading=written"
+    else:
+        cure = "use questions with letters (knowledge, mmlu) and --reading=written"
     raise ModelError(
         f"{model.name} does not report the probability of a given reply; {cure}.",
         option="reading",

@@ -1,4 +1,4 @@
-"""The plan of a calibration: its sizes and reading, its prompts, and their conversations."""
+"""The plan of a calibration: its sizes, its reading, its prompts and their conversations."""
 
 import dataclasses
 import math
@@ -28,6 +28,21 @@ DEFAULT_SWEEPS = (
     "boost:factor=2,4,8",
     "spotlight:target=0.1,0.2,0.4",
 )
+USUAL_CONVERSATIONS = 60  # per steering at least, if the user gives no number of draws
+MIN_TO_RECOMMEND = 2 * MIN_SAMPLES  # one half is to choose a setting, the other to report on it
+_TOO_FEW_CONVERSATIONS = (
+    "too small to recommend a setting: {conversations} conversations ({more_conversations});"
+    " {needed} of each are needed, {half} to choose on and {half} others to report on."
+)
+_TOO_FEW_QUESTIONS = (
+    "too small to recommend a setting: {questions} questions ({more_questions}); {needed} of each"
+    " are needed, {half} to choose on and {half} others to report on."
+)
+_TOO_FEW_OF_BOTH = (
+    "too small to recommend a setting: {conversations} conversations ({more_conversations}) and"
+    " {questions} questions ({more_questions}); {needed} of each are needed, {half} to choose on"
+    " and {half} others to report on."
+)
 
 
 @dataclass(frozen=True)
@@ -35,17 +50,17 @@ class Plan:
     """How a calibration is run.
 
     Args:
-        draws: conversations per ordered pair of prompts; for a single prompt, with each persona,
-            or with a user model without a prompt.
+        draws: conversations per ordered pair of prompts. For a single prompt, conversations with
+            each persona, or with a user model that has no prompt.
         rounds: per conversation.
-        ask_at: the user turn that is the question; the rounds before it are its history.
-        reading: what counts as the answer: the "likeliest" of the options, or the letter in the
+        ask_at: the round in which the user asks the question; the rounds before it are its history.
+        reading: how an answer is read: the "likeliest" of the options, or the letter in the
             "written" reply.
-        seed: of everything.
+        seed: of all random draws.
         system_as: "role", or "first-user" for models and endpoints without a system role.
-        sampling: of the dialogs.
-        answering: of the written answers.
-        batch: conversations that run side by side.
+        sampling: how the dialogs are sampled.
+        answering: how the written answers are sampled.
+        batch: how many conversations run side by side.
         conversations: instead of `draws`, the number per setting, each between two newly drawn
             prompts (or a prompt and a persona). Intervals are then over prompts too, and hold for
             other prompts of the same kind; with `draws`, they hold only for the prompts used.
@@ -54,8 +69,8 @@ class Plan:
         user_turns: scripted user messages, instead of a user model.
 
     Raises:
-        ParameterOutOfRange: a number outside its range.
-        UsageError: an unknown reading.
+        ParameterOutOfRange: a number is outside its range.
+        UsageError: the reading is unknown.
     """
 
     draws: int = 5
@@ -96,55 +111,43 @@ class Plan:
 
     @property
     def parsed_sweeps(self) -> list[Sweep]:
-        """The sweeps; the same methods given twice are refused."""
+        """The sweeps, parsed.
+
+        Raises:
+            UsageError: two of them have the same setting.
+        """
         sweeps = [self.sweeps] if isinstance(self.sweeps, str) else self.sweeps
         parsed = [parse_sweep(sweep) for sweep in sweeps]
         names = [spec_of(methods) for sweep in parsed for methods in sweep.steerings]
-        if doubled := next((name for name in names if names.count(name) > 1), None):
+        if duplicate := next((name for name in names if names.count(name) > 1), None):
             raise UsageError(
-                f"The setting {doubled!r} is given twice; give it once.",
+                f"The setting {duplicate!r} is given twice; give it once.",
                 option="sweeps",
-                value=doubled,
+                value=duplicate,
             )
         return parsed
 
     @property
     def steerings(self) -> list[tuple[Method, ...]]:
-        """The methods at every point of the sweeps, after the model without any."""
+        """The methods at every point of the sweeps, after () for the model without any."""
         return [(), *(methods for sweep in self.parsed_sweeps for methods in sweep.steerings)]
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The plan's part of a run's identity; sweeps and user turns have parts of their own."""
+        """The plan's part of a run's identity, without sweeps and user turns, which have others."""
         fields = dataclasses.asdict(dataclasses.replace(self, sweeps=(), user_turns=None))
         del fields["sweeps"], fields["user_turns"]
         return fields
 
 
-USUAL_CONVERSATIONS = 60  # per steering at least, if no number of draws is given
-MIN_TO_RECOMMEND = 2 * MIN_SAMPLES  # one half chooses a setting, the other reports it
-
-_TOO_FEW_CONVERSATIONS = (
-    "too small to recommend a setting: {conversations} conversations ({more_conversations});"
-    " {needed} of each are needed, {half} to choose on and {half} others to report on."
-)
-_TOO_FEW_QUESTIONS = (
-    "too small to recommend a setting: {questions} questions ({more_questions}); {needed} of each"
-    " are needed, {half} to choose on and {half} others to report on."
-)
-_TOO_FEW_OF_BOTH = (
-    "too small to recommend a setting: {conversations} conversations ({more_conversations}) and"
-    " {questions} questions ({more_questions}); {needed} of each are needed, {half} to choose on"
-    " and {half} others to report on."
-)
-
-
 def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Plan()) -> drift.Suite:
-    """The suite with the named cases; with all cases if the plan draws new pairs; or with one case
-    per category, always the same ones.
+    """Returns the suite with the cases that a calibration uses: the named ones; or all cases if the
+    plan draws new pairs; or else one case per category, always the same ones.
 
-    A single case talks to the suite's personas, or to a user model without a prompt. One case out
-    of several is refused unless it was named, as they could talk to one another.
+    A single case talks to the suite's personas, or to a user model without a prompt.
+
+    Raises:
+        UsageError: no case is named, only one is chosen, and the suite has others but no personas.
     """
     if ids:
         return suite.only(ids)
@@ -152,13 +155,13 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Pla
         return suite
     cases: list[drift.Case] = []
     for category in dict.fromkeys(case.category for case in suite.cases):
-        of_category = [case for case in suite.cases if case.category == category]
-        cases.append(random.Random(seed_of("calibrate", category)).choice(of_category))
+        candidates = [case for case in suite.cases if case.category == category]
+        cases.append(random.Random(seed_of("calibrate", category)).choice(candidates))
     if len(cases) == 1 < len(suite.cases) and not suite.personas:
         raise UsageError(
-            f"Of the suite {suite.name!r}, one prompt of each category makes 1, and a pair"
-            " needs two; name two or more with --prompts ID,ID, or one, whose user model then"
-            " has no prompt.",
+            f"The suite {suite.name!r} has a single category, so choosing one prompt of each"
+            " category gives one prompt, and a pair needs two; name two or more with --prompts"
+            " ID,ID, or one, whose user model then has no prompt.",
             option="prompts",
             value=len(cases),
         )
@@ -166,22 +169,28 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Pla
 
 
 def pairs_of(suite: drift.Suite) -> int:
-    """Conversations per draw: one per ordered pair, or for a single prompt one per persona."""
+    """Returns how many conversations a draw makes: one per ordered pair of prompts, or for a single
+    prompt one per persona.
+    """
     count = len(suite.cases)
     return count * (count - 1) if count > 1 else max(1, len(suite.personas))
 
 
 def conversations(suite: drift.Suite, plan: Plan) -> int:
-    """How many conversations every steering has; fewer than four are refused."""
+    """Returns how many conversations every steering has.
+
+    Raises:
+        UsageError: there are fewer than four.
+    """
     if plan.conversations is not None:
         return plan.conversations
     count = pairs_of(suite) * plan.draws
     if count < 4:
-        more = "--draws or --prompts" if len(suite.cases) > 1 else "--draws"
+        options = "--draws or --prompts" if len(suite.cases) > 1 else "--draws"
+        verb = "makes" if plan.draws == 1 else "make"
         raise UsageError(
-            f"{count_of(plan.draws, 'draw')} of {count_of(len(suite.cases), 'prompt')}"
-            f" {'makes' if plan.draws == 1 else 'make'} {count_of(count, 'conversation')}, and at"
-            f" least 4 are needed; use more {more}.",
+            f"{count_of(plan.draws, 'draw')} of {count_of(len(suite.cases), 'prompt')} {verb}"
+            f" {count_of(count, 'conversation')}, and at least 4 are needed; use more {options}.",
             option="draws",
             value=count,
             allowed="from 4 upwards",
@@ -190,8 +199,10 @@ def conversations(suite: drift.Suite, plan: Plan) -> int:
 
 
 def usual_draws(suite: drift.Suite, out: Path | str) -> int:
-    """The draws of the calibration in the folder; else at least 5, enough for 60 conversations."""
-    folder = Path(out) / "capability"  # `--dry-run` makes only stability/, with fewer conversations
+    """Returns the number of draws if the user gives none: that of the calibration in the folder, or
+    else enough for `USUAL_CONVERSATIONS`, and at least 5.
+    """
+    folder = Path(out) / "capability"  # a dry run makes only stability/, with few conversations
     if (folder / MANIFEST).is_file():
         draws = read_run(folder).identity_as(CalibrationIdentity).plan.draws
         return Plan().draws if draws is None else draws
@@ -199,10 +210,12 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
 
 
 def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> str | None:
-    """Why a calibration of this size can recommend nothing, and what size can; None if it can.
+    """Explains why a calibration of this size cannot recommend a setting, and what size could; None
+    if this size can.
 
     Args:
-        questions: as many as the capability has, of those `wanted`.
+        questions: how many questions the capability has.
+        wanted: how many were asked for.
     """
     number = conversations(suite, plan)
     if plan.conversations is not None:
@@ -234,7 +247,7 @@ def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> st
 
 
 def calibration_settings(suite: drift.Suite, plan: Plan) -> drift.Settings:
-    """The protocol of the conversations under every steering, in the folder `stability`."""
+    """Returns the protocol of the conversations under every steering, in the folder `stability`."""
     return drift.Settings(
         rounds=plan.rounds,
         conversations=conversations(suite, plan),

@@ -1,5 +1,5 @@
-"""Capability other than following the prompt: questions and texts put to a model in the middle of
-a dialog.
+"""Capabilities other than following the prompt: questions and texts that are put to a model in the
+middle of a dialog. They are named as follows.
 
 facts              facts that small models know: capitals, opposites, authors, ...
 knowledge          the default model's own questions
@@ -22,25 +22,26 @@ from holdfast.study.capability_items import Item, facts, harness, knowledge, mml
 from holdfast.validation import ranges
 
 KINDS = ("facts", "knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
+USUAL_QUESTIONS = 200
 
 
 @dataclass(frozen=True)
 class Capability:
-    """A source of items, drawn with a seed and the same for every method."""
+    """The items drawn from a source, the same for every method."""
 
     name: str
     items: tuple[Item, ...]
-    # whether the options are named A, B, C, D in the question, so that a written reply can be read
+    # whether the question labels its options A to D, so that the letter can be read from a reply
     lettered: bool = True
 
     @property
     def is_text(self) -> bool:
-        """Whether items are texts, measured by their perplexity."""
+        """Whether the items are texts, which are measured by their perplexity."""
         return self.items[0].answer is None
 
-    def asked_in(self, conversation: int, count: int) -> range:
-        """The numbers of the items that a conversation is asked, of `count` that share them."""
-        return range(conversation, len(self.items), count)
+    def numbers_in(self, conversation: int, conversations: int) -> range:
+        """Returns the numbers of the items that one of several conversations is asked."""
+        return range(conversation, len(self.items), conversations)
 
     @property
     def fingerprint(self) -> str:
@@ -50,11 +51,15 @@ class Capability:
 
 
 def load_capability(spec: str, questions: int | None = None, seed: int = 0) -> Capability:
-    """Loads a capability test: at most `questions` questions or 64-word passages, drawn by seed.
+    """Loads a capability: questions, or passages of a text, drawn by seed.
 
     Args:
         spec: one of `KINDS`.
-        questions: all of `facts` by default, and 200 of the others.
+        questions: the most questions or passages; by default all `facts`, and 200 of other kinds.
+
+    Raises:
+        UnknownName: the spec is none of `KINDS`.
+        UsageError: the source cannot be read, or has fewer than four items.
     """
     if questions is not None:
         ranges.whole_number("calibrate", "questions", questions, 4)
@@ -80,13 +85,15 @@ def load_capability(spec: str, questions: int | None = None, seed: int = 0) -> C
             allowed="from 4 questions upwards",
         )
     rng = random.Random(seed_of("capability", seed))
-    count = min(questions or (len(items) if spec == "facts" else 200), len(items))
-    drawn = tuple(items[index] for index in rng.sample(range(len(items)), count))
-    return Capability(spec, drawn, lettered=kind in ("knowledge", "mmlu"))
+    if questions is None:
+        questions = len(items) if spec == "facts" else USUAL_QUESTIONS
+    indices = rng.sample(range(len(items)), min(questions, len(items)))
+    sample = tuple(items[index] for index in indices)
+    return Capability(spec, sample, lettered=kind in ("knowledge", "mmlu"))
 
 
 def usual_capability(model: str, reading: str) -> str:
-    """The capability that suits a model: small models know many facts, but seldom which letter an
-    option has, which only written answers need.
+    """Returns the capability that suits a model and a reading. Small models know many facts, but
+    can seldom name the letter of an option, as written answers require.
     """
     return "knowledge" if model == "default" or reading == "written" else "facts"

@@ -1,4 +1,4 @@
-"""The questions and texts that capability is tested with, by where they come from."""
+"""Reads the questions and texts with which capability is tested from their sources."""
 
 import random
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ GO_ON = "Please write the next part of the text."
 
 @dataclass(frozen=True)
 class Item:
-    """A question or text: the user's message, replies to score, the right one (None: a text)."""
+    """A question, or a passage of a text."""
 
-    question: str
-    replies: tuple[str, ...]
-    answer: int | None
+    question: str  # the user's message
+    replies: tuple[str, ...]  # the replies to score: the options, or the passage
+    answer: int | None  # the index of the right reply; None for a passage
 
 
 class FactKind(StrictModel):
-    """A kind of facts, as a line of `facts.jsonl`: the templates have a subject and its value."""
+    """A kind of facts, as a line of `facts.jsonl`."""
 
-    question: str
-    answer: str
+    question: str  # a template for a subject
+    answer: str  # a template for a subject and its value
     facts: dict[str, str]  # the value of each subject
 
 
@@ -49,7 +49,7 @@ class LetteredQuestion(StrictModel):
 
 
 def _index_of(answer: object) -> int:
-    """The index of a right choice that is given as an index, possibly in a string, or a letter."""
+    """Returns the index of a choice, given as an index, an index in a string, or a letter."""
     labels = [*"0123", *LETTERS]
     if str(answer) not in labels:
         raise ValueError(
@@ -69,7 +69,9 @@ class MmluRow(LetteredQuestion):
 
 
 def facts() -> list[Item]:
-    """For each subject, the sentence that is true of it, after three that are true of others."""
+    """Makes a question for each fact: the reply that is true of its subject comes after three that
+    are true of other subjects.
+    """
     items = []
     for line in asset("facts.jsonl").splitlines():
         kind = FactKind.model_validate_json(line)
@@ -83,7 +85,9 @@ def facts() -> list[Item]:
 
 
 def knowledge() -> list[Item]:
-    """In the form that the default model learned: it answers 'Paris (B)'."""
+    """Reads our own questions, in the form that the default model learned: the answer to
+    'A) Rome, B) Paris' is 'Paris (B)'.
+    """
     items = []
     for line in asset("knowledge.jsonl").splitlines():
         row = LetteredQuestion.model_validate_json(line)
@@ -96,7 +100,7 @@ def knowledge() -> list[Item]:
 
 
 def mmlu(where: str) -> list[Item]:
-    """Questions of MMLU, whose answer is a letter; `where` is a file, its folder, or "hub"."""
+    """Reads the questions of MMLU, whose answers are letters, from a file, a folder, or "hub"."""
     rows = _mmlu_hub() if where == "hub" else _mmlu_rows(_mmlu_file(Path(where)))
     items = []
     for row in rows:
@@ -121,10 +125,11 @@ def _mmlu_file(path: Path) -> Path:
 
 
 def _read_mmlu(row: Any, where: str) -> MmluRow:
+    """Validates a row of MMLU; `where` names its place in messages."""
     try:
         return MmluRow.model_validate(row)
     except ValidationError as error:
-        # fields that are missing first
+        # missing fields come first
         errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "missing")
         problem = problem_of(errors, MmluRow, row, lambda path: format_path(path) or "the row")
         raise UsageError(
@@ -137,7 +142,7 @@ def _read_mmlu(row: Any, where: str) -> MmluRow:
 def _mmlu_hub() -> list[MmluRow]:
     try:
         import pandas
-        import pyarrow  # noqa: F401  pandas reads parquet by it
+        import pyarrow  # noqa: F401  pandas needs it to read parquet
     except ImportError as error:
         raise UsageError(
             f"Reading mmlu:hub needs {error.name}; pip install pandas pyarrow, or give a folder"
@@ -148,19 +153,19 @@ def _mmlu_hub() -> list[MmluRow]:
     name = "all/test-00000-of-00001.parquet"
     try:
         path = hf_hub_download(HUB_DATASET, name, repo_type="dataset")
-    except Exception as error:  # the hub raises dozens of types; all mean that there is no file
+    except Exception as error:  # dozens of types; all mean that the file is not available
         raise HoldfastError(
             f"{name} could not be fetched from the hub dataset {HUB_DATASET}"
             f" ({type(error).__name__}); check the network, or give mmlu:PATH."
         ) from error
     table = pandas.read_parquet(path)
-    table["choices"] = table["choices"].map(list)  # of arrays
+    table["choices"] = table["choices"].map(list)  # they are arrays
     rows = enumerate(table.to_dict("records"), 1)
     return [_read_mmlu(row, f"Row {number} of {name}") for number, row in rows]
 
 
 def passages(path: Path) -> list[Item]:
-    """A text in passages of `PASSAGE` words."""
+    """Splits a text into passages of `PASSAGE` words."""
     try:
         words = path.read_text(encoding="utf-8-sig").split()
     except (OSError, UnicodeDecodeError) as error:
@@ -175,7 +180,12 @@ def passages(path: Path) -> list[Item]:
 
 
 def harness(task: str) -> list[Item]:
-    """The multiple-choice questions of a task of lm-evaluation-harness."""
+    """Reads the multiple-choice questions of a task, or a group, of lm-evaluation-harness.
+
+    Raises:
+        UsageError: the package is not installed or too old, or the task is of another type.
+        HoldfastError: the package could not load the task.
+    """
     try:
         from lm_eval.tasks import TaskManager
     except ImportError as error:
@@ -189,8 +199,8 @@ def harness(task: str) -> list[Item]:
             " install -U lm_eval."
         )
     try:
-        loaded = TaskManager().load(task)["tasks"].values()
-        for subtask in loaded:
+        subtasks = TaskManager().load(task)["tasks"].values()
+        for subtask in subtasks:
             if subtask.OUTPUT_TYPE != "multiple_choice" or getattr(subtask, "multiple_input", 0):
                 raise UsageError(
                     f"The harness task {subtask.config.task!r} is of the type"
@@ -200,10 +210,10 @@ def harness(task: str) -> list[Item]:
                     value=subtask.OUTPUT_TYPE,
                     allowed="multiple_choice",
                 )
-        return [_of_harness(part, doc) for part in loaded for doc in part.eval_docs]
+        return [_read_harness(subtask, doc) for subtask in subtasks for doc in subtask.eval_docs]
     except HoldfastError:
         raise
-    except Exception as error:  # the harness and its data sets raise whatever they like
+    except Exception as error:  # the harness and its data sets raise any type
         raise HoldfastError(
             f"lm-evaluation-harness could not give the task {task!r} ({type(error).__name__}:"
             f" {error}); check its name and the network.",
@@ -212,7 +222,7 @@ def harness(task: str) -> list[Item]:
         ) from error
 
 
-def _of_harness(task: Any, doc: dict[str, Any]) -> Item:
+def _read_harness(task: Any, doc: dict[str, Any]) -> Item:
     choices = tuple(str(choice).strip() for choice in task.doc_to_choice(doc))
     target = task.doc_to_target(doc)
     answer = target if isinstance(target, int) else choices.index(str(target).strip())

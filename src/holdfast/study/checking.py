@@ -1,8 +1,9 @@
-"""`holdfast check`: conversations of each prompt, in growing batches, until its verdict is certain.
+"""`holdfast check`: runs conversations of each prompt, in growing batches, until its verdict is
+certain.
 
 The conversations are a drift run in which the agent has the prompts in turn, so that each prompt's
-conversations are drawn alike and independently, as `analysis.sequential` requires. Which of them
-are run depends on the verdicts; their content does not.
+conversations are drawn alike and independently, as `analysis.sequential` requires. The verdicts
+decide which of them are run, but do not change their content.
 """
 
 import dataclasses
@@ -23,10 +24,10 @@ from holdfast.methods import Method, read_methods, spec_of
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Conversation, Run, read_earlier, read_run
 
-SMOKE_FIRST = 2  # of each prompt in the first batch of a smoke test
 FIRST = 8  # conversations of each prompt in the first batch
-GROWTH = 1.5  # of a prompt's conversations so far, from one look to the next
-# a prompt without a single reply has as many conversations as this many first batches at most
+SMOKE_FIRST = 2  # likewise, in a smoke test
+GROWTH = 1.5  # the factor by which a prompt's conversations grow from one look to the next
+# if the server does not reply, a prompt gets at most this many times the first batch
 BATCHES_IN_OUTAGE = 3
 
 Earlier = Mapping[str, Sequence[Conversation]]  # an earlier run's conversations by prompt
@@ -34,18 +35,26 @@ Earlier = Mapping[str, Sequence[Conversation]]  # an earlier run's conversations
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """The options of a check other than its prompts, protocol and terms."""
+    """The options of a check other than its prompts, protocol and terms.
 
-    method: Sequence[Method] | Method | str = ()  # applied to the agent
-    # conversations of an earlier run, as `earlier_conversations` reads them. As many are run here,
-    # within the budget, unless a prompt fails first. Without a bar, a prompt that the earlier run
-    # lacks gets the whole budget, so that a later run can be compared with this one.
+    Attributes:
+        method: applied to the agent.
+        before: conversations of an earlier run, as `earlier_conversations` reads them. The check
+            runs as many, within the budget, unless a prompt fails first. Without a bar, a prompt
+            that the earlier run lacks gets the whole budget, so that a later run can be compared
+            with this one.
+        cast, running: as in `drift.run`.
+        seconds: how long the check may take; no batch begins that would probably end later. None
+            for no limit.
+        on_look: called at every look with the most conversations that a prompt may have had so far,
+            and the verdicts so far.
+    """
+
+    method: Sequence[Method] | Method | str = ()
     before: Earlier | None = None
-    cast: drift.Cast = drift.Cast()  # as in `drift.run`
+    cast: drift.Cast = drift.Cast()
     running: drift.Running = drift.Running()
-    # of the run, after which no batch begins that would probably end later; None: no limit
     seconds: float | None = None
-    # called at every look with the most conversations per prompt so far, and the verdicts so far
     on_look: Callable[[int, Sequence[PromptCheck]], None] = lambda finished, checks: None
 
 
@@ -68,41 +77,27 @@ def check(
     spent; resumes what `out` holds.
 
     The check overrides the settings' conversations, pairs, adoption and trace.
+
+    Raises:
+        UsageError: there are neither a bar nor an earlier run.
+        ModelError: no reply of the model can be scored.
+        Unavailable: no reply can be scored, because the server failed.
+        AnotherRun: `out` holds another run.
     """
-    before = options.before or {}
     method = read_methods(options.method)
-    if terms.min_stability is None and not before:
+    if terms.min_stability is None and not options.before:
         raise UsageError(
             "Without an earlier run, prompts need a bar; give --min-stability, or --against."
         )
-    prompts = [case.id for case in suite.cases]
     settings = check_settings(suite, settings, terms)
-    name = spec_of(method)
-
-    def judge() -> list[PromptCheck]:
-        records = [record for record in read_run(out).conversations if record.method == name]
-        return check_prompts(records, prompts, settings.rounds, terms, options.before)
-
-    def batches() -> Iterator[list[int]]:
-        finished = 0
-        clock = _Clock(options.seconds)
-        for total in looks(terms.budget, SMOKE_FIRST if terms.smoke else FIRST):
-            checks = judge()
-            options.on_look(finished, checks)
-            laps = [
-                range(len(checked.records), _laps_needed(checked, terms, before))
-                for checked in checks
-            ]
-            if not any(laps):
-                return
-            numbers = _numbers_of(laps, total)
-            if not clock.has_time_for(len(numbers)):
-                return
-            if numbers:  # a run that is resumed may have more already
-                yield numbers
-            clock.note_batch(len(numbers))
-            finished = total
-
+    running_check = _RunningCheck(
+        out=Path(out),
+        method=spec_of(method),
+        prompts=tuple(case.id for case in suite.cases),
+        rounds=settings.rounds,
+        terms=terms,
+        options=options,
+    )
     run = drift.run(
         model,
         suite,
@@ -111,21 +106,68 @@ def check(
         [method],
         cast=options.cast,
         running=options.running,
-        batches=batches,
+        batches=running_check.batches,
     )
-    checks = judge()
-    write_check(Path(out), name, terms, checks, settings.rounds)
+    checks = running_check.judge()
+    write_check(Path(out), running_check.method, terms, checks, settings.rounds)
     _require_scores(checks)
     return CheckedRun(run, checks)
 
 
+@dataclass(frozen=True)
+class _RunningCheck:
+    """A running check, which looks at its verdicts to decide which conversations come next."""
+
+    out: Path
+    method: str
+    prompts: tuple[str, ...]  # their ids, in suite order
+    rounds: int
+    terms: Terms
+    options: CheckOptions
+
+    def judge(self) -> list[PromptCheck]:
+        """Decides on all prompts by the conversations that are recorded so far."""
+        conversations = read_run(self.out).conversations
+        records = [record for record in conversations if record.method == self.method]
+        return check_prompts(records, self.prompts, self.rounds, self.terms, self.options.before)
+
+    def batches(self) -> Iterator[list[int]]:
+        """Yields the numbers of the next conversations until all verdicts are certain, the budget
+        is spent, or the time is up.
+        """
+        before = self.options.before or {}
+        finished = 0
+        clock = _Clock(self.options.seconds)
+        for total in looks(self.terms.budget, _first_batch(self.terms)):
+            checks = self.judge()
+            self.options.on_look(finished, checks)
+            laps = [
+                range(len(checked.records), _conversations_due(checked, self.terms, before))
+                for checked in checks
+            ]
+            if not any(laps):
+                return
+            numbers = _numbers_of(laps, total)
+            if not clock.has_time_for(len(numbers)):
+                return
+            if numbers:  # none if the run is resumed and has this many already
+                yield numbers
+            clock.note_batch(len(numbers))
+            finished = total
+
+
+def _first_batch(terms: Terms) -> int:
+    """Returns how many conversations of each prompt are in the first batch."""
+    return SMOKE_FIRST if terms.smoke else FIRST
+
+
 def _is_unscored(checked: PromptCheck) -> bool:
-    """Whether conversations were held, and not a single reply could be scored."""
+    """Whether conversations were held, but not a single reply could be scored."""
     return is_unmeasured(checked.records) or (checked.unavailable and checked.lowest is None)
 
 
 def _require_scores(checks: Sequence[PromptCheck]) -> None:
-    """Refuses a verdict on any prompt if not a single reply could be scored."""
+    """Refuses to report verdicts if not a single reply to any prompt could be scored."""
     if not all(map(_is_unscored, checks)):
         return
     records = [record for checked in checks for record in checked.records]
@@ -136,18 +178,18 @@ def _require_scores(checks: Sequence[PromptCheck]) -> None:
             f" all of {len(records):,} conversations. This says nothing about the prompts: see that"
             " the server answers (holdfast generate), and check again with another --out."
         )
-    listed = ", ".join(f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common())
+    counts = ", ".join(f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common())
     is_outage = all(checked.unavailable for checked in checks)
     error = Unavailable if is_outage else ModelError
     raise error(
         f"Nothing could be checked, as none of {reasons.total():,} replies can be scored:"
-        f" {listed}. This says nothing about the prompts: look at what the model or its server"
+        f" {counts}. This says nothing about the prompts: look at what the model or its server"
         " answers (holdfast generate), and give a reasoning model more room with --max-new-tokens."
     )
 
 
 def check_settings(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> drift.Settings:
-    """The protocol of a check, with all conversations that it may run."""
+    """Returns the protocol of a check, with all conversations that it may run."""
     return dataclasses.replace(
         settings,
         conversations=terms.budget * len(suite.cases),
@@ -158,9 +200,14 @@ def check_settings(suite: drift.Suite, settings: drift.Settings, terms: Terms) -
 
 
 def _numbers_of(laps: Sequence[range], total: int) -> list[int]:
-    """The numbers of a batch's conversations: the laps that each prompt needs, up to `total`.
+    """Returns the numbers of the conversations in a batch.
 
-    Prompts take turns: conversation n is that of prompt n modulo their number.
+    Prompts take turns: conversation n is that of prompt n modulo their number. One conversation of
+    every prompt is a lap.
+
+    Args:
+        laps: the laps in which each prompt needs a conversation.
+        total: leaves out laps from this number on.
     """
     numbers: list[int] = []
     for prompt, laps_of_prompt in enumerate(laps):
@@ -169,49 +216,63 @@ def _numbers_of(laps: Sequence[range], total: int) -> list[int]:
 
 
 class _Clock:
-    """Says whether there is time for another batch, going by how long those before it took."""
+    """Estimates whether there is time for another batch, from how long earlier ones took."""
 
     def __init__(self, seconds: float | None):
         self._seconds = seconds
-        self._began = time.monotonic()
-        self._done = 0
+        self._start = time.monotonic()
+        self._finished = 0
 
     def note_batch(self, conversations: int) -> None:
-        """Notes that a batch has ended."""
-        self._done += conversations
+        """Notes that a batch of this many conversations has ended."""
+        self._finished += conversations
 
     def has_time_for(self, conversations: int) -> bool:
-        """Whether a batch of so many would end in time; the first one always may begin."""
-        if self._seconds is None or not self._done:
+        """Whether a batch of this size would end in time; always True for the first one."""
+        if self._seconds is None or not self._finished:
             return True
-        passed = time.monotonic() - self._began
-        return passed + passed / self._done * conversations <= self._seconds
+        elapsed = time.monotonic() - self._start
+        return elapsed + elapsed / self._finished * conversations <= self._seconds
 
 
 def looks(budget: int, first: int = FIRST) -> list[int]:
-    """How many conversations a prompt may have had at each look at its verdict after the first."""
+    """Returns how many conversations a prompt may have had at each look at its verdict, after the
+    initial look at none.
+    """
     totals = [min(first, budget)]
     while totals[-1] < budget:
         totals.append(min(round(totals[-1] * GROWTH), budget))
     return totals
 
 
-def _laps_needed(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
-    """How many conversations a prompt is to have, by its verdict so far."""
-    if _is_unscored(checked):  # more of the same replies will not decide, but an outage may end
-        first = SMOKE_FIRST if terms.smoke else FIRST
-        return min(terms.budget, BATCHES_IN_OUTAGE * first) if checked.unavailable else 0
+def _conversations_due(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
+    """Returns how many conversations a prompt should have, given its verdict so far; 0 or fewer
+    than it has if it needs no more.
+    """
+    if _is_unscored(checked):
+        if checked.unavailable:  # the outage may end
+            return min(terms.budget, BATCHES_IN_OUTAGE * _first_batch(terms))
+        return 0  # more such replies will not decide
     if checked.undecided_rules(terms):
         return terms.budget
     if checked.verdict == FAIL and not terms.all_rules:
         return 0
-    if checked.id in before and (terms.min_stability is None or checked.verdict != UNDECIDED):
+    if terms.min_stability is not None and checked.verdict == UNDECIDED:
+        return terms.budget
+    if checked.id in before:  # to compare as many as the earlier run has
         return min(terms.budget, len(before[checked.id]))
-    return terms.budget if checked.verdict == UNDECIDED or terms.min_stability is None else 0
+    if terms.min_stability is None:  # so that a later run can be compared with this one
+        return terms.budget
+    return 0
 
 
 def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
-    """An earlier run's conversations by prompt, under the method or, lacking it, its only one."""
+    """Reads the conversations of an earlier run by prompt: those under a method, or under the run's
+    only method if it is another.
+
+    Raises:
+        AnotherRun: the folder holds no drift run, several other methods, or none of the prompts.
+    """
     run = read_earlier(folder, "drift")
     recorded = list(dict.fromkeys(record.method for record in run.records))
     if method not in recorded and len(recorded) != 1:
@@ -222,10 +283,10 @@ def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -
             value=method,
             allowed=recorded,
         )
-    compared = method if method in recorded else recorded[0]
+    method_to_compare = method if method in recorded else recorded[0]
     by_case: dict[str, list[Conversation]] = {case.id: [] for case in suite.cases}
     for record in sorted(run.conversations, key=lambda record: record.conversation):
-        if record.method == compared and record.agent.id in by_case:
+        if record.method == method_to_compare and record.agent.id in by_case:
             by_case[record.agent.id].append(record)
     if not any(by_case.values()):
         raise AnotherRun(

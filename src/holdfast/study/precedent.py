@@ -1,10 +1,10 @@
-"""Prompt or precedent? How much of what looks like following the system prompt is a model that
-follows its own earlier replies.
+"""Prompt or precedent? Measures how far a model that seems to follow its system prompt only follows
+its own earlier replies.
 
-For each prompt two histories of the same questions are made: in one the agent's replies keep its
+For each prompt, two histories of the same questions are made: in one the agent's replies keep its
 rules, in the other they break them. Then the model answers one more question after the last k
-replies of either history, with the system prompt in view and without it. Everything else is alike:
-the questions, the number of turns, and the seeds of the draws.
+replies of either history, with the system prompt in view and without it. Everything else is the
+same: the questions, the number of turns, and the seeds of the draws.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def run(
     """Measures precedent, and records every conversation in the folder `out`; resumes it.
 
     Args:
-        methods: of the next replies whose system prompt is in view. The first is (), "none", whose
-            histories all others see.
+        methods: applied to the next replies that have the system prompt in view. The first must be
+            (), "none"; all others use its histories.
 
     Raises:
         UsageError: the suite cannot be used (`subjects_of`), or the first method is not "none".
@@ -60,7 +60,7 @@ def run(
     steerings = {spec_of(steering): steering for steering in map(read_methods, methods)}
     if next(iter(steerings), "") != spec_of(()):
         raise UsageError(
-            "precedent makes its histories without a method; give none before the others."
+            "precedent makes its histories without a method; give the method none first."
         )
     for steering in steerings.values():
         check_in_dialogs(model, steering, suite.cases, drift.Settings())
@@ -95,7 +95,7 @@ async def _run_methods(
     folder: records.OpenRun,
     progress: Progress,
 ) -> None:
-    """Records the conversations that the folder lacks, steering by steering."""
+    """Holds and records the conversations that the folder lacks, steering by steering."""
 
     def note(failed: FailedRequest) -> None:
         name, number = failed.name
@@ -112,33 +112,35 @@ async def _run_methods(
             async with model.session() as engine, task_group() as group:
                 chats = PrecedentChats(engine, settings, methods, watch, progress)
                 for number in batch.to_run:
-                    task = _record(batch, chats, number, subjects[number], histories.get(number))
+                    task = _hold_and_record(
+                        batch, chats, number, subjects[number], histories.get(number)
+                    )
                     group.create_task(task, name=str(number))
     async with model.session() as engine:
         await watch.finish(engine)
 
 
-async def _record(
+async def _hold_and_record(
     batch: records.PendingBatch,
     chats: PrecedentChats,
     number: int,
     subject: Subject,
     histories: Histories | None,
 ) -> None:
-    """Holds one conversation, and appends its record; a failed one is left to the watch."""
-    began = time.monotonic()
+    """Holds one conversation and appends its record; if it fails, tells the watch."""
+    start = time.monotonic()
     try:
         record = await chats.hold(number, subject, histories)
     except RequestFailed as error:
         chats.watch.failed(number, error)
         chats.watch.over(number, FailedRequest((batch.name, number), error.why, str(error)))
     else:
-        seconds = round(time.monotonic() - began, 3)
+        seconds = round(time.monotonic() - start, 3)
         batch.append(record.model_copy(update={"seconds": seconds}))
 
 
 def histories_in(folder: Path) -> dict[int, Histories]:
-    """The histories that were made without a method, by conversation."""
+    """Reads the histories that were made without a method, by conversation."""
     return {
         chat.conversation: {KEPT: chat.kept, BROKEN: chat.broken}
         for chat in records.read_run(folder).precedents

@@ -1,4 +1,4 @@
-"""The conversations of a study of precedent: two histories, and the replies after either."""
+"""Holds the conversations of a study of precedent: two histories, and the replies after either."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from holdfast.study.precedent_subjects import (
     Subject,
 )
 
-# without one, templates insert prompts of their own
+# without a system prompt, some templates would insert a default
 NEUTRAL_PROMPT = "You are a helpful assistant."
 
 
 class View(NamedTuple):
-    """The messages that the model is shown before the last question."""
+    """What the model is shown before the last question."""
 
     history: Kind
-    seen: int  # the last so many of its replies, with their questions
+    seen: int  # how many of the history's last replies, each with its question
     prompted: bool  # whether the system prompt is in view
 
 
 class DrawnReply(NamedTuple):
-    """A reply of a history, and the draws that it is the best of."""
+    """A reply of a history: the best of several draws."""
 
     reply: Reply
     scores: RuleScores
-    draws: tuple[Reply, ...]
+    draws: tuple[Reply, ...]  # all of them
 
 
 @dataclass(frozen=True)
 class PrecedentChats:
-    """The conversations of a study with a session of a model, under one method."""
+    """Holds the conversations of a study in a session of a model, under one steering."""
 
     engine: Engine
     settings: Settings
@@ -62,12 +62,14 @@ class PrecedentChats:
     async def hold(
         self, number: int, subject: Subject, histories: Histories | None
     ) -> PrecedentChat:
-        """One conversation: both histories, if there are none yet, and all next replies."""
+        """Holds one conversation: makes both histories if there are none yet, and then all next
+        replies.
+        """
         draws: list[Reply] = []
         if histories is None:
             histories = {}
             for kind in (KEPT, BROKEN):
-                best_replies = await self._make(number, subject, kind)
+                best_replies = await self._make_history(number, subject, kind)
                 histories[kind] = _history_of(best_replies)
                 draws += itertools.chain.from_iterable(reply.draws for reply in best_replies)
         views = self._views()
@@ -92,17 +94,17 @@ class PrecedentChats:
         )
 
     def _views(self) -> list[View]:
-        """All views; under methods, which act on the system prompt, only those with it."""
+        """Returns all views; under methods, which act on the system prompt, only those with it."""
         prompted = (True,) if self.methods else (True, False)
         return [
             View(*view) for view in itertools.product((KEPT, BROKEN), self.settings.seen, prompted)
         ]
 
-    async def _make(self, number: int, subject: Subject, kind: Kind) -> list[DrawnReply]:
-        """Replies to all questions but the last, each the best of several draws.
+    async def _make_history(self, number: int, subject: Subject, kind: Kind) -> list[DrawnReply]:
+        """Replies to all questions but the last, choosing the best of several draws each time.
 
-        To keep the rules, the system prompt is repeated below every question; to break them, a
-        neutral one takes its place. The history has the plain questions.
+        To make the model keep the rules, the system prompt is repeated below every question; to
+        make it break them, a neutral prompt takes its place. The history has the plain questions.
         """
         if kind == KEPT:
             prompt = subject.case.system_prompt
@@ -122,12 +124,14 @@ class PrecedentChats:
                     for draw in range(self.settings.draws)
                 ]
             draws = tuple(task.result() for task in tasks)
-            scored = [DrawnReply(reply, subject.score(reply), draws) for reply in draws]
-            history.append(max(scored, key=lambda drawn: sign * _mean(drawn.scores, missing=0.5)))
+            candidates = [DrawnReply(reply, subject.score(reply), draws) for reply in draws]
+            history.append(
+                max(candidates, key=lambda drawn: sign * _mean(drawn.scores, missing=0.5))
+            )
         return history
 
     async def _reply_in(self, view: View, number: int, subject: Subject, history: History) -> Reply:
-        """The reply to the last question in a view of the dialog before it."""
+        """Replies to the last question in a view of the dialog before it."""
         first = len(history.replies) - view.seen
         questions = subject.questions[first:]
         replies = history.replies[first:]
@@ -183,8 +187,11 @@ def _next_reply(view: View, reply: Reply, scores: RuleScores) -> NextReply:
 
 
 def _tokens_of(replies: Sequence[Reply]) -> records.Tokens:
-    """The tokens read and written for replies and those drawn before them, if all are counted."""
-    read = written = 0
+    """Adds up the tokens read and written for replies and for draws discarded before them; empty
+    unless all are counted.
+    """
+    read = 0
+    written = 0
     for reply in replies:
         for drawn in (reply, *reply.discarded):
             if drawn.usage is None:
@@ -197,7 +204,7 @@ def _tokens_of(replies: Sequence[Reply]) -> records.Tokens:
 def _chat(
     prompt: str, questions: Sequence[str], replies: Sequence[str], last: str
 ) -> tuple[Message, ...]:
-    """The system prompt, the first questions with their replies, and the last question."""
+    """Returns the system prompt, the questions that have replies with these, and the last one."""
     chat: list[Message] = [{"role": "system", "content": prompt}]
     for question, reply in zip(questions, replies, strict=False):
         chat.append({"role": "user", "content": question})
@@ -206,5 +213,5 @@ def _chat(
 
 
 def _mean(scores: RuleScores, missing: float) -> float:
-    """The mean score over the rules; a rule without a score counts as `missing`."""
+    """Returns the mean score over the rules; a rule without a score counts as `missing`."""
     return sum(missing if score is None else score for score in scores.values()) / len(scores)

@@ -1,4 +1,4 @@
-"""A study of precedent before it runs: its settings, and who is asked what."""
+"""Prepares a study of precedent: its settings, and the questions of each conversation."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ class Settings:
     Args:
         conversations: how many pairs of histories; the prompts of the suite take turns.
         seed: of the questions and of every draw.
-        sampling: of all replies.
+        sampling: how all replies are sampled.
         seen: how many of its earlier replies the model is shown, in ascending order.
-        draws: each reply of a history is the best of so many: that which keeps, or breaks, most.
-        batch: conversations that run side by side.
+        draws: how many replies are drawn for each one of a history; the one that keeps, or breaks,
+            the rules most is chosen.
+        batch: how many conversations run side by side.
     """
 
     conversations: int = 96
@@ -47,7 +48,8 @@ class Settings:
             ranges.whole_number("precedent", name, getattr(self, name), 1)
         if list(self.seen) != sorted(set(self.seen)) or not self.seen or self.seen[0] < 0:
             raise ParameterOutOfRange(
-                f"precedent takes the numbers of replies seen in ascending order, not {self.seen}.",
+                f"precedent takes the numbers of replies in view in ascending order, not"
+                f" {self.seen}.",
                 option="seen",
                 value=self.seen,
             )
@@ -55,14 +57,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Subject:
-    """A system prompt, those of its rules that share their probes, and the questions to ask."""
+    """A system prompt, some of its rules, and the questions to ask."""
 
     case: Case
-    rules: tuple[Rule, ...]
-    questions: tuple[str, ...]  # of the history, oldest first, and the last one
+    rules: tuple[Rule, ...]  # rules that are asked about with the same probes
+    questions: tuple[str, ...]  # those of the history, oldest first, then the last one
 
     def score(self, reply: Reply) -> RuleScores:
-        """The score of a reply by rule; None where the reply is no evidence."""
+        """Scores a reply by rule; None where the reply is no evidence."""
         return {rule.id or self.case.id: _score(rule, reply) for rule in self.rules}
 
 
@@ -77,33 +79,35 @@ def _score(rule: Rule, reply: Reply) -> float | None:
 
 
 def subjects_of(suite: Suite, settings: Settings) -> list[Subject]:
-    """Who is asked what in each conversation of a study.
+    """Draws the subject of each conversation of a study.
 
     The last question is a probe of the rules. Those before it are further probes, so that every
-    reply of a history can keep or break the rules; if they are too few, starters come first.
+    reply of a history can keep or break the rules; if there are too few probes, starters come
+    first.
 
     Raises:
-        UsageError: the suite has judges, rules without probes, or too few questions.
+        UsageError: the suite has judges, or too few questions.
     """
     groups: list[tuple[Case, tuple[Rule, ...]]] = []
     for case in suite.cases:
         for rules in case.rules_asked_together:
             _refuse_judges(suite, case, rules)
             groups.append((case, rules))
-    most = settings.seen[-1]
+    history_length = settings.seen[-1]
     subjects: list[Subject] = []
     for number in range(settings.conversations):
         case, rules = groups[number % len(groups)]
         rng = random.Random(seed_of("precedent", settings.seed, number))
         probes = rng.sample(rules[0].probes, len(rules[0].probes))
         starters = rng.sample(suite.starters, len(suite.starters))
-        *history, last = probes[: most + 1]
-        if len(history) + len(starters) < most:
+        *history, last = probes[: history_length + 1]
+        if len(history) + len(starters) < history_length:
             raise UsageError(
                 f"{case.id!r} has {len(probes)} probes and {suite.name} {len(starters)} starters,"
-                f" too few for a history of {most} replies; add probes, or show fewer replies."
+                f" too few for a history of {history_length} replies; add probes, or show fewer"
+                " replies."
             )
-        questions = (*starters[: most - len(history)], *history, last)
+        questions = (*starters[: history_length - len(history)], *history, last)
         subjects.append(Subject(case, rules, questions))
     return subjects
 
@@ -118,8 +122,8 @@ def _refuse_judges(suite: Suite, case: Case, rules: Sequence[Rule]) -> None:
 
 
 def count_replies(settings: Settings, methods: Methods = ()) -> int:
-    """How many replies a pair of histories has, with those of the histories, if no method made
-    them before.
+    """Returns how many replies a conversation takes: the next replies, and without a method also
+    those of its histories.
     """
     next_replies = 2 * len(settings.seen)
     if read_methods(methods):

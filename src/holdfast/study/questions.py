@@ -1,4 +1,4 @@
-"""Questions asked in the middle of a run's dialogs, under the same methods as the dialogs."""
+"""Asks questions in the middle of a run's dialogs, under the same methods as the dialogs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CapabilityQuestion:
-    """One item, by its number, in the dialog of a record."""
+    """An item to ask about in a dialog."""
 
     dialog: Conversation
     number: int
@@ -46,9 +46,9 @@ class CapabilityQuestion:
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers to questions, by number; a reading that was not requested is empty."""
+    """The answers to questions by number, read in two ways; {} for a way that does not apply."""
 
-    chances: Mapping[int, Scored]
+    chances: Mapping[int, Scored]  # the probabilities of the options
     written: Mapping[int, Reply]
 
 
@@ -61,19 +61,21 @@ class Questioner:
     cases: Mapping[str, Case]  # the prompts of the suite, by id
     capability: Capability  # its items are divided among the conversations
     plan: Plan
-    count: int  # conversations of the run
-    watch: OutageWatch  # of the run; a question that is not answered is reported there
+    count: int  # the number of conversations in the run
+    watch: OutageWatch  # of the run; failed questions are reported to it
 
     def count_in(self, conversations: Sequence[int]) -> int:
-        """How many questions these conversations are asked."""
-        return sum(len(self.capability.asked_in(number, self.count)) for number in conversations)
+        """Returns how many questions these conversations are asked."""
+        return sum(len(self.capability.numbers_in(number, self.count)) for number in conversations)
 
     async def ask(self, dialogs: Sequence[Conversation]) -> list[CapabilityConversation]:
-        """Records of these dialogs, asked together; none for one with an unanswered question."""
-        began = time.monotonic()
+        """Asks the questions of these dialogs together, and returns their records; a dialog with an
+        unanswered question has none.
+        """
+        start = time.monotonic()
         questions = [question for dialog in dialogs for question in self._questions_in(dialog)]
         answers = await self._answer(questions)
-        seconds = round((time.monotonic() - began) / max(len(dialogs), 1), 3)
+        seconds = round((time.monotonic() - start) / max(len(dialogs), 1), 3)
         answered = dialogs
         if self._writes:
             unanswered = {
@@ -89,7 +91,9 @@ class Questioner:
         ]
 
     async def _last_replies(self, dialogs: Sequence[Conversation]) -> list[LastReply | None]:
-        """The log-probability of each dialog's last reply without methods, if there is a reply."""
+        """Returns the log-probability of each dialog's last reply under the model without methods;
+        None if the dialog has no reply, the reply is impossible, or the model reports none.
+        """
         last_replies: list[LastReply | None] = [None for _ in dialogs]
         if not supports(self.model, Ability.REPLY_SCORES):
             return last_replies
@@ -115,15 +119,14 @@ class Questioner:
 
     def _questions_in(self, dialog: Conversation) -> list[CapabilityQuestion]:
         items = self.capability.items
-        numbers = self.capability.asked_in(dialog.conversation, self.count)
+        numbers = self.capability.numbers_in(dialog.conversation, self.count)
         return [CapabilityQuestion(dialog, number, items[number]) for number in numbers]
 
     async def _answer(self, questions: Sequence[CapabilityQuestion]) -> Answers:
-        """Both readings, as far as the model and the capability support them."""
+        """Answers the questions in both readings, as far as model and capability support them."""
         chances: dict[int, Scored] = {}
         written: dict[int, Reply] = {}
-        # the first question of each dialog is asked before the others, which then find its history
-        # computed
+        # asking the first question of each dialog first lets the others reuse its cached history
         first = [question for question in questions if question.number < self.count]
         later = [question for question in questions if question.number >= self.count]
         async with self.model.session() as engine:
@@ -143,9 +146,10 @@ class Questioner:
     async def _score(
         self, engine: Engine, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Scored]:
+        """Scores the options of questions, by number; `keep` keeps the history in the cache."""
         if not questions:
             return {}
-        # a given reply is drawn once
+        # methods that draw a reply again do not apply to replies that are given
         requests = [
             replace(request, methods=request.compiled.without_retries.methods)
             for request in (self._request(question, keep=keep) for question in questions)
@@ -165,6 +169,7 @@ class Questioner:
     async def _write(
         self, engine: Engine, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Reply]:
+        """Generates the replies to questions, by number, without those that failed."""
         if not questions:
             return {}
         name = spec_of(self.methods)
@@ -209,7 +214,7 @@ class Questioner:
             agent=dialog.agent,
             user=dialog.user,
             turns=tuple(turn for turn in dialog.turns if turn.round < ask_at),
-            probes=tuple(_record_of(question, answers, self.plan) for question in questions),
+            probes=tuple(_record_answer(question, answers, self.plan) for question in questions),
             tokens=Tokens(forwarded=sum(forwarded)),
             last_reply=last_reply,
             seconds=seconds,
@@ -217,20 +222,20 @@ class Questioner:
 
 
 def _history(dialog: Conversation, plan: Plan) -> list[Message]:
-    """The chat before the questions: the system prompt, and the rounds before `ask_at`."""
-    system = dialog.agent.system_prompt
+    """Returns the chat before the questions: the system prompt, and the rounds before `ask_at`."""
     roles = {"user": "user", "agent": "assistant"}
-    turns = [
-        {"role": roles[turn.speaker], "content": turn.text}
-        for turn in dialog.turns
-        if turn.round < plan.ask_at
-    ]
-    if turns and turns[-1]["role"] == "user":  # the dialog ended here
+    chat: list[Message] = []
+    if system := dialog.agent.system_prompt:
+        chat.append({"role": "system", "content": system})
+    turns = [turn for turn in dialog.turns if turn.round < plan.ask_at]
+    if turns and turns[-1].speaker == "user":  # the dialog ended before the reply
         turns.pop()
-    return [*([{"role": "system", "content": system}] if system else []), *turns]
+    chat += [{"role": roles[turn.speaker], "content": turn.text} for turn in turns]
+    return chat
 
 
-def _record_of(question: CapabilityQuestion, answers: Answers, plan: Plan) -> CapabilityAnswer:
+def _record_answer(question: CapabilityQuestion, answers: Answers, plan: Plan) -> CapabilityAnswer:
+    """Makes the record of a question, with its score in the reading of the plan."""
     item = question.item
     written = answers.written.get(question.number)
     scored = answers.chances.get(question.number)
@@ -247,7 +252,7 @@ def _record_of(question: CapabilityQuestion, answers: Answers, plan: Plan) -> Ca
     value = by_likelihood if plan.reading == "likeliest" else by_letter
     if item.answer is None and scored is not None:
         value = scored.log_probabilities[0] / scored.tokens[0]
-    assert value is not None  # every model and capability has one of the readings
+    assert value is not None  # `calibrate` refuses a reading that does not apply
     return CapabilityAnswer(
         round=plan.ask_at,
         kind="capability",

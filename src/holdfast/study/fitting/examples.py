@@ -1,4 +1,4 @@
-"""Examples that a method learns from, files of custom examples, and the result."""
+"""The examples that a method learns from, reading them from files, and what it learns."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,12 +16,12 @@ from holdfast.validation.pydantic_errors import StrictModel, format_path, proble
 
 @dataclass(frozen=True)
 class Triplet:
-    """A text with a part that one question asks for and another does not."""
+    """A text, and two questions to put before it, of which only one asks for a part of the text."""
 
     context: str
-    answer: str  # the part of the context whose keys are compared, in its last occurrence
-    relevant: str  # the questions, which are put before the text
-    irrelevant: str
+    answer: str  # the part of the context; its keys are compared, where it last occurs
+    relevant: str  # the question that asks for this part
+    irrelevant: str  # the other question
 
     def __post_init__(self) -> None:
         for name in ("context", "answer", "relevant", "irrelevant"):
@@ -40,7 +40,7 @@ class Triplet:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two chats; the first asks for what a reply should show, for example by a system prompt."""
+    """Two chats, of which only the first asks for a behaviour, for example by a system prompt."""
 
     prompted: tuple[Message, ...]
     plain: tuple[Message, ...]
@@ -76,8 +76,19 @@ Line = TypeVar("Line", TripletLine, ContrastLine)
 Example = TypeVar("Example", Triplet, Contrast)
 
 
+@dataclass(frozen=True)
+class Learned:
+    """What a method learned on a model."""
+
+    tensors: Mapping[str, Tensor]  # float32, [layer, ...]
+    layers: tuple[int, ...]  # the numbers of these layers
+    chosen: tuple[int, ...]  # the layers that are steered unless the user names others
+    of_keys: bool = False  # whether the tensors are per key head
+    facts: Mapping[str, Any] = field(default_factory=dict)  # further facts to write to the file
+
+
 def read_triplets(path: Path | str) -> tuple[Triplet, ...]:
-    """Reads a JSONL file of `TripletLine`s."""
+    """Reads a JSON Lines file of triplets; raises a `UsageError` that names the line at fault."""
 
     def triplet(line: TripletLine) -> Triplet:
         return Triplet(line.context, line.answer, line.relevant, line.irrelevant)
@@ -86,7 +97,7 @@ def read_triplets(path: Path | str) -> tuple[Triplet, ...]:
 
 
 def read_contrasts(path: Path | str) -> tuple[Contrast, ...]:
-    """Reads a JSONL file of `ContrastLine`s."""
+    """Reads a JSON Lines file of contrasts; raises a `UsageError` that names the line at fault."""
 
     def contrast(line: ContrastLine) -> Contrast:
         return Contrast(tuple(line.prompted), tuple(line.plain))
@@ -97,16 +108,16 @@ def read_contrasts(path: Path | str) -> tuple[Contrast, ...]:
 def _read(
     path: Path | str, model: type[Line], make: Callable[[Line], Example]
 ) -> tuple[Example, ...]:
-    """The examples that are made of the lines of a file; a `UsageError` names the line at fault."""
+    """Reads the lines of a file as `model`, and makes an example of each."""
     examples: list[Example] = []
     for number, value in read_json_lines(path):
         try:
             examples.append(make(model.model_validate(value)))
         except ValidationError as error:
             problem = problem_of(error, model, value, lambda path: format_path(path) or "the line")
-            raise _refused(path, number, problem.sentence) from None
+            raise _refuse_line(path, number, problem.sentence) from None
         except HoldfastError as error:
-            raise _refused(path, number, str(error)) from None
+            raise _refuse_line(path, number, str(error)) from None
     if not examples:
         raise UsageError(
             f"The data {str(path)!r} has no lines; write at least one example.",
@@ -116,22 +127,11 @@ def _read(
     return tuple(examples)
 
 
-def _refused(path: Path | str, number: int, why: str) -> UsageError:
-    """The refusal of a line; `why` is a sentence."""
+def _refuse_line(path: Path | str, number: int, sentence: str) -> UsageError:
+    """Makes the error for a line; the sentence says what is wrong with it."""
     return UsageError(
-        f"Line {number} of {str(path)!r} is no example: {why} `holdfast docs methods` shows its"
-        " form.",
+        f"Line {number} of {str(path)!r} is no example: {sentence} `holdfast docs methods` shows"
+        " the form of a line.",
         option=str(path),
         value=number,
     )
-
-
-@dataclass(frozen=True)
-class Learned:
-    """Tensors learned for a method on a model, float32; their first dimension is `layers`."""
-
-    tensors: Mapping[str, Tensor]
-    layers: tuple[int, ...]
-    chosen: tuple[int, ...]  # the layers that are steered unless others are named
-    of_keys: bool = False  # whether the tensors are per key head
-    facts: Mapping[str, Any] = field(default_factory=dict)  # further facts to write to the file

@@ -20,12 +20,12 @@ from holdfast.study.fitting.replies import learn_capping, learn_vector
 
 @dataclass(frozen=True)
 class _Learning:
-    """How a method learns: its function, examples (shipped or from a file), steps per example."""
+    """How a method learns from examples."""
 
     learn: Callable[[LocalModel, Any, Progress], Learned]
-    ships: Callable[[], Sequence[Any]]
-    read: Callable[[Path], Sequence[Any]]
-    steps: int = 1
+    shipped_examples: Callable[[], Sequence[Any]]
+    read_examples: Callable[[Path], Sequence[Any]]
+    steps: int = 1  # of progress, per example
 
 
 _LEARNING: Mapping[str, _Learning] = {
@@ -37,7 +37,7 @@ _LEARNING: Mapping[str, _Learning] = {
 
 
 def fitted_methods() -> tuple[str, ...]:
-    """The names of the methods that learn from a model."""
+    """Returns the names of the methods that learn from a model."""
     return tuple(_LEARNING)
 
 
@@ -49,18 +49,27 @@ def fit(
     *,
     watch: Watch = unwatched,
 ) -> Fitted:
-    """Fits a method on the shipped examples or a file of them, and writes a .safetensors file."""
+    """Fits a method on the shipped examples, or on a file of examples, and writes a .safetensors
+    file.
+
+    Raises:
+        UnknownName: the method does not learn from a model.
+        UsageError: the file of examples cannot be read.
+        ModelError: the model does not provide the states on which the method is fitted.
+    """
     if method not in _LEARNING:
         raise UnknownName("method that is fitted", method, _LEARNING)
     require_layers(model, f"hidden states and weights, on which {method} is fitted")
     learning = _LEARNING[method]
-    examples = learning.ships() if data is None else learning.read(Path(data))
-    with watch(method, learning.steps * len(examples)) as progress:
-        learned = learning.learn(model, examples, progress)
-    source = {"recipe": recipe.NAME}
-    if data is not None:  # a file is identified by its name and content, not its folder
+    if data is None:
+        examples = learning.shipped_examples()
+        source = {"recipe": recipe.NAME}
+    else:  # a file is identified by its name and content, not its folder
+        examples = learning.read_examples(Path(data))
         content = Path(data).read_bytes()
         source = {"data": Path(data).name, "sha256": hashlib.sha256(content).hexdigest()}
+    with watch(method, learning.steps * len(examples)) as progress:
+        learned = learning.learn(model, examples, progress)
     sites = sites_of(model.hf_model)
     config = model.hf_model.config.get_text_config()
     fitted_on = FittedOn(
@@ -83,7 +92,11 @@ def fit(
 
 
 def write_control_vector(fitted: Fitted, out: Path) -> None:
-    """Writes a fitted vector for llama.cpp, where scale 1 equals `vector:file=FILE` here."""
+    """Writes a fitted vector for llama.cpp; scale 1 there equals `vector:file=FILE` here.
+
+    Raises:
+        UsageError: the vector acts on layer 0, which llama.cpp does not support.
+    """
     from gguf import GGUFWriter
 
     vector = Vector(fitted)

@@ -1,8 +1,9 @@
-"""Directions of keys: singular vectors of key covariances after relevant and irrelevant questions.
+"""Learns directions of keys: singular vectors of their covariances after relevant and irrelevant
+questions.
 
-Li et al. (2026, arXiv 2603.01281): the keys H of the same tokens in a neutral prompt, H+ after a
-relevant question and H- after an irrelevant one give Omega+ = H^T H+ / n and Omega- = H^T H- / n.
-PRISM-Delta (arXiv 2603.10705) takes Omega+ - Omega-, for values too.
+Li et al. (2026, arXiv 2603.01281): the keys of the same n tokens are H without a question, H+ after
+a relevant one and H- after an irrelevant one, so that Omega+ = H^T H+ / n and Omega- = H^T H- / n.
+PRISM-Delta (arXiv 2603.10705) uses Omega+ - Omega-, also for values.
 """
 
 from collections.abc import Sequence
@@ -30,12 +31,12 @@ def _zero() -> Tensor:
 
 @dataclass
 class _Sums:
-    """Sums over the tokens read so far, float64; a single 0 before the first.
+    """Sums over the tokens that were read so far, float64; scalars of 0 before the first token.
 
     Args:
         positive, negative: H^T H+ and H^T H-, [layer, head, size, size].
-        distance: of H+ from H-, [layer, head].
-        tokens: how many.
+        distance: the distances of H+ from H-, [layer, head].
+        tokens: the number of tokens.
     """
 
     positive: Tensor = field(default_factory=_zero)
@@ -54,8 +55,11 @@ class _Sums:
         self.tokens += h.shape[1]
 
     def directions(self, product: Tensor) -> tuple[Tensor, Tensor]:
-        """The left singular vectors, as columns, and the singular values of the covariance that is
-        a sum of products over the tokens, in float32: [layer, head, size, size] and [..., size].
+        """Returns the left singular vectors, as columns, and the singular values of a covariance,
+        in float32: [layer, head, size, size] and [layer, head, size].
+
+        Args:
+            product: `positive`, `negative`, or their difference.
         """
         vectors, values, _ = torch.linalg.svd(product / self.tokens)
         return vectors.float(), values.float()
@@ -66,8 +70,15 @@ class _Sums:
         return (self.distance / self.tokens).float()
 
 
+class _KeyStatistics(NamedTuple):
+    """The layers whose keys and values were read, and the sums of each over the tokens."""
+
+    layers: tuple[int, ...]
+    sums: dict[Site, _Sums]
+
+
 def learn_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
-    """Singular vectors of Omega+ and Omega-, and the distances of heads."""
+    """Learns the singular vectors of Omega+ and Omega-, and the distances of heads."""
     layers, sums = _read(model, examples, done)
     keys = sums[Site.KEYS]
     tensors = {"distance": keys.mean_distance}
@@ -78,7 +89,7 @@ def learn_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -
 
 
 def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
-    """Singular vectors of Omega+ - Omega-, of keys and of values."""
+    """Learns the singular vectors of Omega+ - Omega-, of keys and of values."""
     layers, sums = _read(model, examples, done)
     tensors: dict[str, Tensor] = {}
     for site, name in ((Site.KEYS, "keys"), (Site.VALUES, "values")):
@@ -90,15 +101,12 @@ def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) 
     return Learned(tensors, layers, layers, of_keys=True)
 
 
-class _KeyStatistics(NamedTuple):
-    """The layers whose keys and values were read, and the sums over the tokens."""
-
-    layers: tuple[int, ...]
-    sums: dict[Site, _Sums]
-
-
 def _read(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> _KeyStatistics:
-    """Reads all examples; refuses models without keys, and unusable examples."""
+    """Reads the states of all examples.
+
+    Raises:
+        ModelError: the model has no usable keys and values, or no example can be used.
+    """
     sites = sites_of(model.hf_model)
     layers = tuple(sorted(set(sites.points[Site.KEYS]) & set(sites.points[Site.VALUES])))
     if not layers or not sites.key_heads:
@@ -131,7 +139,9 @@ def _read(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> _Ke
 def _span_states(
     model: LocalModel, example: Triplet, question: str | None, layers: Sequence[int]
 ) -> dict[Site, Tensor]:
-    """Keys and values of the answer, [layer, token, head, size], after a question or none."""
+    """Returns the keys and values of the answer's tokens, [layer, token, head, size], after a
+    question or without one.
+    """
     before = "" if question is None else f"Question: {question}\n"
     text = f"{before}Context: {example.context}"
     start = text.rindex(example.answer)

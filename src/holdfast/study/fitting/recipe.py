@@ -1,8 +1,8 @@
-"""The contrastive data that Holdfast ships: our own, generated from a few lists, always the same.
+"""Generates the examples that Holdfast ships, always the same, from a few lists of words.
 
-Triplets are for methods that edit keys: a note of two sentences, one of which answers the relevant
-question, and neither the irrelevant one. Contrasts are for methods that edit hidden states: a
-question with and without a system prompt.
+Triplets are for methods that edit keys: a note of two sentences, of which one answers the relevant
+question, and neither answers the irrelevant one. Contrasts are for methods that edit hidden states:
+a question with and without a system prompt.
 """
 
 import itertools
@@ -48,16 +48,16 @@ _QUESTIONS = (
 
 
 def triplets() -> tuple[Triplet, ...]:
-    """Notes of four kinds, one of each for every name and rotation of the lists: 144."""
-    made: list[Triplet] = []
+    """Makes notes of four kinds, one of each kind for every name and rotation of the lists: 144."""
+    examples: list[Triplet] = []
     for turn in range(len(_NAMES)):
         notes = zip(
             _NAMES,
-            _rotated(_TOWNS, turn),
-            _rotated(_JOBS, turn + 1),
-            _rotated(_THINGS, turn + 2),
-            _rotated(_RULES, turn),
-            _rotated(_HOURS, turn),
+            _rotate(_TOWNS, turn),
+            _rotate(_JOBS, turn + 1),
+            _rotate(_THINGS, turn + 2),
+            _rotate(_RULES, turn),
+            _rotate(_HOURS, turn),
             strict=True,
         )
         for name, town, job, thing, rule, hour in notes:
@@ -65,7 +65,7 @@ def triplets() -> tuple[Triplet, ...]:
             works = f"{name} works as {job}. The train was late."
             bought = f"{name} bought {thing}. It rained all day."
             wrote = f"{rule}. {name} wrote this at {hour}."
-            made += (
+            examples += (
                 Triplet(lives, town, f"Where does {name} live?", "Who won the game?"),
                 Triplet(works, job, f"What is the job of {name}?", "How deep is the river?"),
                 Triplet(bought, thing, f"What did {name} buy?", "Which song was played?"),
@@ -73,17 +73,17 @@ def triplets() -> tuple[Triplet, ...]:
                     wrote, rule, "Which rule do I have to follow?", "What colour is the house?"
                 ),
             )
-    return tuple(made)
+    return tuple(examples)
 
 
-def _rotated(items: tuple[str, ...], by: int) -> tuple[str, ...]:
-    """The items from number `by` on, then those before it."""
+def _rotate(items: tuple[str, ...], by: int) -> tuple[str, ...]:
+    """Returns the items from number `by` on, then those before it."""
     first = by % len(items)
     return items[first:] + items[:first]
 
 
 def contrasts() -> tuple[Contrast, ...]:
-    """Every question with every system prompt, and without one."""
+    """Pairs every question with every system prompt, and with none."""
     return tuple(
         Contrast(
             ({"role": "system", "content": prompt}, {"role": "user", "content": question}),

@@ -1,8 +1,8 @@
-"""Directions of hidden states: means over replies.
+"""Learns directions of hidden states from means over replies.
 
 Replies are sampled with and without each prompt, and read by the model that wrote them. Persona
-vectors (arXiv 2507.21509): the difference of the means. Capping (arXiv 2601.10387): its unit
-vector, and percentiles of projections onto it.
+vectors (arXiv 2507.21509) are the difference of the two means. Capping (arXiv 2601.10387) uses its
+unit vector, and percentiles of projections onto that.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,24 +24,32 @@ from holdfast.models.requests import Request
 from holdfast.states import Site, sites_of, watch_states
 from holdfast.study.fitting.examples import Contrast, Learned
 
-_TOKENS = 48  # the most per reply
-_TEMPERATURE = 1.0
-_TOP_P = 0.9
-_CAPPED = (0.7, 0.9)  # of the depth: the authors cap layers 56-71 of 80, and 46-53 of 64
+_SAMPLING = Sampling(temperature=1.0, top_p=0.9, max_new_tokens=48)
+# The layers to cap, as shares of the depth: the authors cap layers 56-71 of 80, and 46-53 of 64.
+_CAPPED = (0.7, 0.9)
 
 
 @dataclass(frozen=True)
 class _ReadChat:
-    """A chat with the reply that the model gave."""
+    """A chat, rendered, with the reply that the model gave."""
 
     stream: Stream
-    reply: tuple[int, ...]  # its token ids
+    reply: tuple[int, ...]  # token ids
+
+
+class _ReplyStates(NamedTuple):
+    """The hidden states of the tokens of every reply, each [layer, token, size]."""
+
+    layers: tuple[int, ...]
+    prompted: list[Tensor]
+    plain: list[Tensor]
 
 
 def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
-    """The difference of the means, [layer, size], and the layer that separates both sides best.
+    """Learns the difference of the means, [layer, size], and the layer that separates prompted from
+    plain replies best.
 
-    The layer is chosen on pairs that the direction was not learned on: every other one.
+    To choose the layer, a direction is learned on every other pair and tested on the rest.
     """
     states = _read_replies(model, examples, done)
     layers = states.layers
@@ -50,14 +58,14 @@ def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress
     half_difference = _means(prompted[::2]) - _means(plain[::2])
     separation = _separation(half_difference, prompted[1::2] or prompted, plain[1::2] or plain)
     best = layers[int(separation.argmax())]
-    facts = {"separation": [round(float(of_layer), 3) for of_layer in separation]}
+    facts = {"separation": [round(float(value), 3) for value in separation]}  # by layer
     difference = _means(prompted) - _means(plain)
     return Learned({"difference": difference.float()}, layers, (best,), facts=facts)
 
 
 def learn_capping(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
-    """The unit vector that points away from prompted replies, [layer, size], and percentiles 0 to
-    100 of their tokens' projections onto it, [layer, 101].
+    """Learns the unit vector that points away from prompted replies, [layer, size], and percentiles
+    0 to 100 of their tokens' projections onto it, [layer, 101].
     """
     states = _read_replies(model, examples, done)
     away = _means(states.plain) - _means(states.prompted)
@@ -67,21 +75,13 @@ def learn_capping(model: LocalModel, examples: Sequence[Contrast], done: Progres
     percents = torch.linspace(0, 1, 101, dtype=projections.dtype)
     percentiles = torch.quantile(projections, percents, dim=1).T
     tensors = {"direction": direction.float(), "percentiles": percentiles.float()}
-    return Learned(tensors, states.layers, _deep(states.layers))
+    return Learned(tensors, states.layers, _layers_to_cap(states.layers))
 
 
-def _deep(layers: Sequence[int]) -> tuple[int, ...]:
-    """The layers near 0.8 of the depth, at least one."""
+def _layers_to_cap(layers: Sequence[int]) -> tuple[int, ...]:
+    """Returns the layers in the range `_CAPPED` of the depth, at least one."""
     first, last = (round(share * len(layers)) for share in _CAPPED)
     return tuple(layers[min(first, len(layers) - 1) : max(last, first + 1)])
-
-
-class _ReplyStates(NamedTuple):
-    """The hidden states of every reply's tokens after the layers, each [layer, token, size]."""
-
-    layers: tuple[int, ...]
-    prompted: list[Tensor]
-    plain: list[Tensor]
 
 
 def _read_replies(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> _ReplyStates:
@@ -112,21 +112,23 @@ def _read_replies(model: LocalModel, examples: Sequence[Contrast], done: Progres
 
 
 def _without_default(chat: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The chat, with an empty system message if it has none, so that no default is inserted."""
+    """Gives a chat without a system message an empty one, so that no default is inserted."""
     has_system = any(message["role"] == "system" for message in chat)
     return chat if has_system else ({"role": "system", "content": ""}, *chat)
 
 
 def _means(replies: Sequence[Tensor]) -> Tensor:
-    """The mean over replies of the mean over each one's tokens, [layer, size]."""
+    """Averages each reply over its tokens, and then over replies, [layer, size]."""
     return torch.stack([states.mean(1) for states in replies]).mean(0)
 
 
 def _separation(directions: Tensor, prompted: Sequence[Tensor], plain: Sequence[Tensor]) -> Tensor:
-    """How far apart both sides' replies lie along a direction, in units of spread, [layer]."""
+    """Returns how far apart prompted and plain replies lie along a direction, in units of their
+    spread, [layer].
+    """
 
     def project(replies: Sequence[Tensor]) -> Tensor:
-        """The projection of each reply's mean, [reply, layer]."""
+        """Projects the mean of each reply, [reply, layer]."""
         return torch.stack([(states.mean(1) * directions).sum(-1) for states in replies])
 
     first = project(prompted)
@@ -136,9 +138,8 @@ def _separation(directions: Tensor, prompted: Sequence[Tensor], plain: Sequence[
 
 
 def _replies(model: LocalModel, chats: Sequence[tuple[Message, ...]]) -> Iterator[_ReadChat]:
-    """The chats that got a reply of at least one token, with that reply; the same every time."""
-    sampling = Sampling(_TEMPERATURE, _TOP_P, _TOKENS)
-    requests = [Request(chat, (), sampling, seed) for seed, chat in enumerate(chats)]
+    """Generates replies to chats, the same every time, without those that have no token."""
+    requests = [Request(chat, (), _SAMPLING, seed) for seed, chat in enumerate(chats)]
     replies = model.generate_batch(requests)
     for request, reply in zip(requests, replies, strict=True):
         if reply.token_ids:
@@ -148,7 +149,7 @@ def _replies(model: LocalModel, chats: Sequence[tuple[Message, ...]]) -> Iterato
 
 @torch.inference_mode()
 def _forward(model: LocalModel, chat: _ReadChat) -> dict[int, Tensor]:
-    """The unsteered hidden states after each layer, [1, token, size]."""
+    """Returns the unsteered hidden states after each layer, [1, token, size]."""
     state = StreamState(replace(chat.stream, compiled=UNSTEERED), list(chat.reply))
     device = model.runner.device
     batch = batch_of(StreamGroup([state], device), [0])

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.resampling import bounds_of, resampled_means
+from holdfast.analysis.resampling import bounds_of, resample_means
 from holdfast.analysis.statistics import DIFFERENCES, NOTHING, Estimate, estimate, paired_difference
 from holdfast.analysis.task_results import MIN_FLUENCY, Result
 from holdfast.analysis.verdicts import MIN_SAMPLES
@@ -120,7 +120,7 @@ def points(value: Estimate) -> str:
 def share_of_best(values: np.ndarray, sizes: Sequence[int], count: int) -> Estimate:
     """The size of the best option of [sample, option] over `count`; resamples choose anew."""
     shares = np.array(sizes) / count
-    low, high = bounds_of(shares[resampled_means(values).argmax(1)])
+    low, high = bounds_of(shares[resample_means(values).argmax(1)])
     return Estimate(len(values), float(shares[values.mean(0).argmax()]), None, low, high)
 
 
