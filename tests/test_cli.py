@@ -252,7 +252,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("reproduce li2025", "PAPER takes li2024 or zhang2024, not 'li2025'; see `holdfast"),
         ("export runs/x", "needs --csv or --parquet; see"),
         ("export runs/x --csv a --parquet b", "--parquet excludes --csv; see `holdfast export"),
-        ("serve --port 99999", "--port takes a number from 0 to 65535, not 99999."),
+        ("serve --port 99999", "serve takes --port as a whole number from 0 to 65535, not 99999."),
         ("generate --messages no.json", "--messages no.json cannot be read (No such file or dir"),
         ("serve --prefix-memory lots", "--prefix-memory needs a number of bytes, such as 2G"),
         ("fit seka", "`holdfast fit` needs --out; see `holdfast fit --help`."),
@@ -266,7 +266,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("logs a.jsonl --suite a.yaml --concurrency 4", "behind a URL; give a URL as --model, or"),
         ("drift --user-model http://x/v1 --endpoint-model far", "write --user-endpoint-model far"),
         ("drift --user-api-key-env KEY", "--user-api-key-env KEY is for a user model behind a URL"),
-        ("drift --model vllm:x --device cpu", "--device cpu is for models that holdfast places"),
+        ("drift --model vllm:x --device cpu", "--device cpu is for models that Holdfast places"),
         ("drift --model http://x/v1 --ray auto", "give --model URL,URL."),
         ("drift --price-in 1", "--price-in 1 only applies with --dry-run"),
         ("drift --dry-run --price-out -1", "--price-out takes a price from 0 upwards, not -1"),
@@ -279,7 +279,7 @@ def test_every_command_refuses_in_one_sentence(capsys, monkeypatch, tmp_path, li
 
 
 def test_no_option_with_one_value_can_be_given_twice():
-    _, commands = _parsers()
+    commands = _parsers().commands
     for made in commands.values():
         for action in made._actions:
             if not action.option_strings or action.nargs == 0 or collects(action):
