@@ -256,7 +256,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("generate --messages no.json", "--messages no.json cannot be read (No such file or dir"),
         ("serve --prefix-memory lots", "--prefix-memory needs a number of bytes, such as 2G"),
         ("fit seka", "`holdfast fit` needs --out; see `holdfast fit --help`."),
-        ("profile --task json --task json", "are called 'json', which names their folders"),
+        ("profile --task json --task json", "are called 'json', and so would their folders be"),
         ("generate --user a --method boost:factor=2", "boost:factor=2 works on the system"),
         ("generate --user 'a b' --emphasis b", "there is no method; add --method, such as"),
         ("generate --method hold --method adacad", "join them: --method hold+adacad"),
@@ -276,6 +276,34 @@ def test_every_command_refuses_in_one_sentence(capsys, monkeypatch, tmp_path, li
     monkeypatch.chdir(tmp_path)
     printed = says(capsys, shlex.split(line), 2)
     assert expected in printed and printed.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    (
+        ("serve --port 0 --max-batch 0", "--max-batch as a whole number from 1 upwards, not 0"),
+        ("fit seka --out a.safetensors --batch-size 0", "--batch-size as a whole number from 1"),
+        ("chat --temperature -1", "--temperature from 0"),
+        ("chat --top-p 2", "--top-p above 0 to 1, not 2"),
+        ("chat --max-new-tokens 0", "--max-new-tokens as a whole number from 1"),
+        ("chat --messages asked.json", "asked.json ends with a user's message"),
+        ("try --max-new-tokens 0", "--max-new-tokens as a whole number from 1"),
+        ("try --seed -1", "--seed as a whole number from 0"),
+        ("reproduce li2024 --seed -1", "--seed as a whole number from 0"),
+        ("reproduce li2024 --capability chess", "'chess'"),
+        ("reproduce li2024 --endpoint http://x/v1 --concurrency 0", "--concurrency as a whole"),
+        ("reproduce zhang2024 --task jason", "'jason'; did you mean 'json'?"),
+        ("reproduce zhang2024 --data nowhere.csv", "nowhere.csv"),
+    ),
+)
+def test_an_impossible_value_is_refused_before_the_model_is_loaded(
+    capsys, monkeypatch, tmp_path, line, expected
+):
+    monkeypatch.chdir(tmp_path)
+    Path("asked.json").write_text('[{"role": "user", "content": "Hello?"}]')
+    assert main(shlex.split(line)) == 2
+    printed = capsys.readouterr().err
+    assert expected in printed and "loading" not in printed
 
 
 def test_no_option_with_one_value_can_be_given_twice():
@@ -370,7 +398,7 @@ def test_the_user_model_plays_the_personas_of_the_command_line(folder, bot, tmp_
     users = [record.user.system_prompt for record in records]
     assert users == ["You are Ada.", "You are Max."]
     assert run.manifest.identity.to_json()["settings"]["pairs"] == "balanced"
-    assert "talks without any" not in capsys.readouterr().err
+    assert "talks without one" not in capsys.readouterr().err
 
 
 def test_all_pairs_that_end_half_way_are_reported(folder, suite, tmp_path, capsys):
@@ -389,7 +417,7 @@ def test_all_pairs_that_end_half_way_are_reported(folder, suite, tmp_path, capsy
         (("--persona", "Ada.", "--user-prompt", "empty"), "and so does --user-prompt empty; give"),
         (("--persona", " "), "--persona '' is empty"),
         (("--user-prompt", "persona"), "has no personas"),
-        (("--user-prompt", "suite"), "has 1 system prompt"),
+        (("--user-prompt", "suite"), "has only 1 system prompt"),
     ],
 )
 def test_a_user_model_that_makes_no_sense_is_refused(bot, tmp_path, capsys, options, message):

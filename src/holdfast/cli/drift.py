@@ -33,7 +33,7 @@ from holdfast.drift.families import half_of
 from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import prepare
-from holdfast.drift.settings import Settings
+from holdfast.drift.settings import Pairs, Settings
 from holdfast.drift.shards import WHOLE_RUN, Shard
 from holdfast.errors import UsageError
 from holdfast.models.model_names import is_url
@@ -204,7 +204,7 @@ def _warn_of_foreign_files(specs: Sequence[str], model: ChatModel) -> None:
 
 
 def settings_of(
-    arguments: options.BenchmarkOptions, *, conversations: int, pairs: str, adoption: bool
+    arguments: options.BenchmarkOptions, *, conversations: int, pairs: Pairs, adoption: bool
 ) -> Settings:
     """Builds the settings of the conversations from the options."""
     return Settings(

@@ -12,7 +12,7 @@ from holdfast.cli.command import Command as Command
 from holdfast.cli.command import Options as Options
 from holdfast.cli.command import RunFolder as RunFolder
 from holdfast.cli.command import option_of as option_of
-from holdfast.drift.settings import CONTEXTS, PROBE_AT, Settings
+from holdfast.drift.settings import Context, ProbeAt, Settings
 from holdfast.generation.sampling import Sampling
 from holdfast.methods.kinds import Ability
 from holdfast.models.engine_choice import Work
@@ -236,11 +236,11 @@ class ConversationOptions(SystemOptions, RoundsOptions):
     probe_every: Annotated[int, Arg("N")] = Settings.probe_every
     """ask probes only in every Nth round, the first and the last, which makes long runs cheaper
     (default: 1)"""
-    probe_at: Annotated[str, Arg(choices=PROBE_AT)] = Settings.probe_at
+    probe_at: ProbeAt = Settings.probe_at
     """ask probes in place of the user's turn, or after a full round"""
     batch: int = Settings.batch
     """conversations that run side by side"""
-    context: Annotated[str, Arg(choices=CONTEXTS)] = Settings.context
+    context: Context = Settings.context
     """when the model's context is full: stop the dialog, cut its oldest rounds, summarise the older
     half, or compact (like summarise, but the summary also replaces the agent's system prompt);
     slide shows only the last --window rounds from the start"""
