@@ -167,13 +167,13 @@ def _measure(
     arguments: CalibrateArguments, run: DriftRun, capability: Capability, plan: Plan, title: str
 ) -> None:
     """Runs the sweeps, after the model without a method, which may show that it only guesses."""
+    out = _folder(arguments)
 
     def run_sweeps(plan: Plan, title: str) -> None:
         with Bar(units_of(run.suite, capability, plan), title=title) as bar:
             running = drift.Running(progress=bar, command=command_line())
             calibrate(run.model, run.suite, capability, out, plan, running)
 
-    out = _folder(arguments)
     folder = out / "capability"
     has_begun = (folder / MANIFEST).is_file()
     has_sweeps = has_begun and read_run(folder).identity_as(CalibrationIdentity).sweeps
@@ -222,6 +222,11 @@ def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
 def _print_result(
     arguments: CalibrateArguments, calibration: Calibration, budget: float, page: Path
 ) -> None:
+    """Prints and writes the results.
+
+    Raises:
+        HoldfastError: --budget is given, but no setting can be recommended.
+    """
     out = _folder(arguments)
     file = out / "method.json"
     chosen = pick(calibration, budget)
@@ -253,6 +258,7 @@ def _print_result(
 
 
 def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: Pick) -> str:
+    """What the user can do next, to be printed after "Next: "."""
     out = _folder(arguments)
     if chosen.recommended and arguments.budget is None:
         return f"to write it to {out / 'method.json'}:\n{command_with(budget=f'{chosen.budget:g}')}"

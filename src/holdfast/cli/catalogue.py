@@ -87,7 +87,7 @@ def method_lines(name: str) -> list[str]:
         *aligned(rows, "  "),
         "",
         f"example: --method {quoted}",
-        f"needs of the model: {in_words(requirements(method))}",
+        f"needs from the model: {in_words(requirements(method))}",
         f"source: {method.source}",
     ]
 

@@ -86,6 +86,17 @@ class ChatArguments(ModelOptions, MethodOptions, SystemOptions, DrawOptions):
     """a dialog to continue, as /save writes it"""
 
 
+class RoundMass(NamedTuple):
+    """The attention mass at each token of a round's reply."""
+
+    spec: str  # of the methods that steered the reply
+    masses: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return sum(self.masses) / len(self.masses)
+
+
 class SavedDialog(NamedTuple):
     """A dialog that `/save` wrote, or another list of messages."""
 
@@ -96,7 +107,7 @@ class SavedDialog(NamedTuple):
 
 def run(arguments: ChatArguments) -> None:
     check_extra("chat", ["prompt_toolkit"])
-    # whatever can be refused is refused before the model is loaded
+    # whatever can be refused without the model is refused before it is loaded
     parse(arguments.method)
     sampling = arguments.sampling_for(arguments.model)
     saved = None if arguments.messages is None else read_saved_dialog(arguments.messages)
@@ -143,17 +154,6 @@ def notice(text: str, style: int = DIM) -> None:
     show(text, style, sys.stdout if sys.stdout.isatty() else sys.stderr)
 
 
-class RoundMass(NamedTuple):
-    """The attention mass at each token of a round's reply."""
-
-    spec: str  # of the methods that steered the reply
-    masses: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        return sum(self.masses) / len(self.masses)
-
-
 class Chat:
     """A chat in the terminal; the methods named in `COMMANDS` are its commands."""
 
@@ -174,7 +174,7 @@ class Chat:
         self.emphasized: tuple[Part, ...] = ()  # in place of the system prompt
         self.masses: dict[int, RoundMass] = {}  # by round
         self.attempt = 0  # how many times the last message was answered before
-        self.comparing: list[tuple[Method, ...]] = []  # to answer the next message under
+        self.comparing: list[tuple[Method, ...]] = []  # the next message is answered under each
         self.over = False
 
     def take(self, typed: str) -> None:
@@ -266,6 +266,7 @@ class Chat:
         return reply
 
     def _parse(self, spec: str) -> tuple[Method, ...]:
+        """Reads a spec, and refuses methods that the model cannot apply."""
         methods = parse(spec)
         self.model.check(methods)
         return methods
@@ -357,7 +358,9 @@ class Chat:
     def resume(self, saved: SavedDialog) -> None:
         """Continues a dialog."""
         self.model.check(saved.methods)
-        self.messages, self.emphasized, self.methods = saved
+        self.messages = saved.messages
+        self.emphasized = saved.emphasized
+        self.methods = saved.methods
         count = count_of(len(saved.messages), "message")
         notice(f"loaded: {count}, method {spec_of(saved.methods)}")
 

@@ -136,7 +136,7 @@ def run(arguments: DriftArguments) -> None:
     user_source, settings = prepare(model, suite, settings, user_source)
     dialogs = user_source if isinstance(user_source, Dialogs) else None
     # shared by the run and its baseline, so that each judge is loaded once
-    cast = drift.Cast(user_model, dialogs, make_judging(arguments.force_judge), user_turns)
+    cast = drift.Cast(user_model, dialogs, make_judging(force=arguments.force_judge), user_turns)
     arguments.keep_work_in(out)
     drift_run = DriftRun(model, suite, out, settings, steerings, cast, shard=shard)
     if arguments.dry_run:

@@ -22,23 +22,6 @@ from holdfast.report.wording import aligned
 MIN_SHOWN_COST = 0.0001  # a smaller cost is shown as "less than" this
 
 
-def check_prices(arguments: DryRunOptions) -> None:
-    """Refuses prices that have no effect or make no sense, before anything runs."""
-    for option, price in (("--price-in", arguments.price_in), ("--price-out", arguments.price_out)):
-        if price is not None and not arguments.dry_run:
-            raise UsageError(
-                f"{option} {price:g} only applies with --dry-run; add --dry-run or drop {option}.",
-                option=option.removeprefix("--"),
-                value=price,
-            )
-        if price is not None and not 0 <= price < float("inf"):
-            raise UsageError(
-                f"{option} takes a price from 0 upwards, not {price:g}.",
-                option=option.removeprefix("--"),
-                value=price,
-            )
-
-
 class PricedOptions(Protocol):
     """The options that an estimate depends on, from `ModelOptions` and `DryRunOptions`."""
 
@@ -119,6 +102,37 @@ class EstimateDocument(BaseModel):
     cost: float | None = None
 
 
+@dataclass(frozen=True)
+class _Remaining:
+    """What is left of a command, as far as its dry run can tell."""
+
+    requests: float  # at most
+    seconds: float | None  # at the pace of the dry run; None if nothing was measured
+    read: float | None  # tokens; None if unknown
+    written: float | None  # likewise
+
+    def cost(self, price_in: float, price_out: float) -> float:
+        """The cost of the tokens, given the prices of a million read and a million written."""
+        return ((self.read or 0.0) * price_in + (self.written or 0.0) * price_out) / 1e6
+
+
+def check_prices(arguments: DryRunOptions) -> None:
+    """Refuses prices that have no effect or make no sense, before anything runs."""
+    for option, price in (("--price-in", arguments.price_in), ("--price-out", arguments.price_out)):
+        if price is not None and not arguments.dry_run:
+            raise UsageError(
+                f"{option} {price:g} only applies with --dry-run; add --dry-run or drop {option}.",
+                option=option.removeprefix("--"),
+                value=price,
+            )
+        if price is not None and not 0 <= price < float("inf"):
+            raise UsageError(
+                f"{option} takes a price from 0 upwards, not {price:g}.",
+                option=option.removeprefix("--"),
+                value=price,
+            )
+
+
 def print_estimate(
     arguments: PricedOptions, parts: Sequence[WorkItem], measured: Measured, out: Path
 ) -> None:
@@ -140,20 +154,6 @@ def print_estimate(
             cost=None if rest.read is None else rest.cost(price_in, price_out) or None,
         )
     )
-
-
-@dataclass(frozen=True)
-class _Remaining:
-    """What is left of a command, as far as its dry run can tell."""
-
-    requests: float  # at most
-    seconds: float | None  # at the pace of the dry run; None if nothing was measured
-    read: float | None  # tokens; None if unknown
-    written: float | None  # likewise
-
-    def cost(self, price_in: float, price_out: float) -> float:
-        """The cost of the tokens, given the prices of a million read and a million written."""
-        return ((self.read or 0.0) * price_in + (self.written or 0.0) * price_out) / 1e6
 
 
 def _estimate(parts: Sequence[WorkItem], measured: Measured) -> _Remaining:

@@ -17,6 +17,13 @@ from holdfast.plurals import count_of
 _MAX_LINE_LENGTH = 90  # characters of a line of the prompt that are printed
 
 
+class FirstSuite(NamedTuple):
+    """The suite of a first run."""
+
+    spec: str  # the value for `--suite`
+    name: str  # part of the name of the run's folder
+
+
 def draft_prompt(prompt: Path) -> DraftedFile:
     """Drafts the rules of a prompt that a conversation can test; keeps its other lines, too."""
     note_if_long(prompt)
@@ -48,13 +55,6 @@ def require_rules(drafted: DraftedFile) -> None:
         option="prompt",
         value=str(drafted.path),
     )
-
-
-class FirstSuite(NamedTuple):
-    """The suite of a first run."""
-
-    spec: str  # the value for `--suite`
-    name: str  # part of the name of the run's folder
 
 
 def write_suite(drafted: DraftedFile, folder: Path) -> FirstSuite:

@@ -18,7 +18,7 @@ def load_asked_model(model: str, arguments: EndpointOptions) -> ChatModel:
     return connect_endpoint(model, arguments) if is_url(model) else load_judge(model, None)
 
 
-def make_judging(force: bool) -> Judging:
+def make_judging(*, force: bool) -> Judging:
     """Builds the loader of judges, which loads each judge, and prints its agreement, only once.
 
     Args:

@@ -132,6 +132,13 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     """with --model: the most breaches to ask about, drawn at random"""
 
 
+class _Rows(NamedTuple):
+    """The rows of the tables on how well rules are kept."""
+
+    rules: list[Adherence]
+    shown: list[Adherence]  # the same rows, or those of categories if there are many rules
+
+
 def run(arguments: LogsArguments) -> int:
     started = time.monotonic()
     out = _folder(arguments)
@@ -184,7 +191,7 @@ def _scan(arguments: LogsArguments, suite: Suite, loaded: tuple[LoadedFile, ...]
             _folder(arguments),
             arguments.format,
             cores() if arguments.workers is None else arguments.workers,
-            judging=make_judging(arguments.force_judge),
+            judging=make_judging(force=arguments.force_judge),
             command=command_line(),
             watch=show,
             loaded=loaded,
@@ -199,7 +206,7 @@ def _follow(
     page: Path,
 ) -> Run:
     """Scores the logs as they grow, until Ctrl-C."""
-    judging = make_judging(arguments.force_judge)
+    judging = make_judging(force=arguments.force_judge)
     with scratch_folder(_folder(arguments)) as folder:
         watch = LogWatch(arguments.files, Scan(suite, arguments.format, folder, loaded))
 
@@ -246,13 +253,6 @@ def _score_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging:
     out = _folder(arguments)
     replace_run(out)
     return write_scores(logs, suite, out, judging, command_line())
-
-
-class _Rows(NamedTuple):
-    """The rows of the tables on how well rules are kept."""
-
-    rules: list[Adherence]
-    shown: list[Adherence]  # the same rows, or those of categories if there are many rules
 
 
 def _rows(arguments: LogsArguments, scored: Run, earlier: Run | None) -> _Rows:

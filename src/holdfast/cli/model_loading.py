@@ -75,7 +75,12 @@ def load_both(
 
     Args:
         endpoint: the model of `--model`, if it is an endpoint that is connected already.
+
+    Raises:
+        UsageError, ModelError: as far as possible, what is wrong with the user model or its options
+            is refused before the model of `--model` is loaded.
     """
+    _check_user_model(arguments)
     if endpoint is None and is_url(arguments.user_model):
         check_endpoint_options(arguments)
         # the endpoint comes first, so that a wrong address is refused before a model is loaded
@@ -84,18 +89,30 @@ def load_both(
     return endpoint or load_model(arguments), load_user_model(arguments)
 
 
+def _check_user_model(arguments: BenchmarkOptions) -> None:
+    """Refuses a user model that does not exist, and options that do not suit it."""
+    if not is_url(arguments.user_model):
+        user_model = arguments.user_model or "not given"
+        why = f"is for a user model behind a URL, and --user-model is {user_model}; leave it out"
+        arguments.refuse(["user_endpoint_model", "user_api_key_env"], why)
+    if arguments.user_model is not None:
+        check_name(arguments, "user_model")
+        check_model_exists(arguments.user_model)
+
+
+def check_model_exists(model: str) -> None:
+    """Refuses a folder or file that is not there, before another model is loaded."""
+    if not is_url(model) and not engine_in(model):
+        find_source(model)
+
+
 def load_user_model(arguments: BenchmarkOptions) -> ChatModel | None:
     """Loads the model of `--user-model`, with the options of `--model`; None if it is not given.
 
     With `--ray`, it runs in this process.
     """
-    if not is_url(arguments.user_model):
-        user_model = arguments.user_model or "not given"
-        why = f"is for a user model behind a URL, and --user-model is {user_model}; leave it out"
-        arguments.refuse(["user_endpoint_model", "user_api_key_env"], why)
     if arguments.user_model is None:
         return None
-    check_name(arguments, "user_model")
     is_loaded_here = not engine_in(arguments.user_model) and not is_url(arguments.user_model)
     user_options = {
         "model": arguments.user_model,

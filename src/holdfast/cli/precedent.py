@@ -51,6 +51,31 @@ class PrecedentArguments(
     """conversations that run side by side"""
 
 
+@dataclass(frozen=True)
+class PrecedentRun:
+    """The pairs of histories of a command, as arguments of `precedent.run`."""
+
+    model: ChatModel
+    suite: Suite
+    out: Path
+    settings: precedent.Settings
+    steerings: Sequence[tuple[Method, ...]]
+
+    @property
+    def replies(self) -> int:
+        """How many replies there are in all."""
+        per_pair = [precedent.count_replies(self.settings, methods) for methods in self.steerings]
+        return self.settings.conversations * sum(per_pair)
+
+    def run(self, title: str) -> Run:
+        """Makes the missing pairs of histories and asks for the next replies, with a bar."""
+        with Bar(self.replies, title=title) as bar:
+            running = drift.Running(progress=bar, command=command_line())
+            return precedent.run(
+                self.model, self.suite, self.out, self.settings, self.steerings, running
+            )
+
+
 def run(arguments: PrecedentArguments) -> None:
     check_prices(arguments)
     specs = [spec for spec in dict.fromkeys(arguments.method or ()) if spec != "none"]
@@ -80,31 +105,6 @@ def run(arguments: PrecedentArguments) -> None:
     figures = write_precedent_figures(results, out / "figures")
     print_figures(figures)
     write_document({"folder": out.resolve(), "results": results, "files": figures})
-
-
-@dataclass(frozen=True)
-class PrecedentRun:
-    """The pairs of histories of a command, as arguments of `precedent.run`."""
-
-    model: ChatModel
-    suite: Suite
-    out: Path
-    settings: precedent.Settings
-    steerings: Sequence[tuple[Method, ...]]
-
-    @property
-    def replies(self) -> int:
-        """How many replies there are in all."""
-        per_pair = [precedent.count_replies(self.settings, methods) for methods in self.steerings]
-        return self.settings.conversations * sum(per_pair)
-
-    def run(self, title: str) -> Run:
-        """Makes the missing pairs of histories and asks for the next replies, with a bar."""
-        with Bar(self.replies, title=title) as bar:
-            running = drift.Running(progress=bar, command=command_line())
-            return precedent.run(
-                self.model, self.suite, self.out, self.settings, self.steerings, running
-            )
 
 
 def _estimate(arguments: PrecedentArguments, study: PrecedentRun) -> None:

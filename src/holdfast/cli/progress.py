@@ -31,6 +31,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has arrived; raised wherever the program is."""
+
+
 def note(line: str) -> None:
     """Prints a line on stderr, so that other programs can read a command's output from stdout."""
     print(f"holdfast: {line}", file=sys.stderr, flush=True)
@@ -205,10 +209,6 @@ def pace(per_second: float, unit: str) -> str:
         count = 3600 * per_second
         time_unit = "an hour"
     return f"{count:,.{0 if count >= 10 else 1}f} {plural_of(unit)} {time_unit}"
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM has arrived; raised wherever the program is."""
 
 
 @contextlib.contextmanager

@@ -27,6 +27,15 @@ _MIN_GROWTH = 2  # the next trial is expected to take at least this many times a
 _MAX_ENDPOINT_REPLIES = 4  # replies side by side from an endpoint, where requests may cost money
 
 
+@dataclass(frozen=True)
+class _Trial:
+    """Replies of at most `length` tokens that ran side by side, and how long they took."""
+
+    length: int
+    replies: Sequence[Reply]
+    seconds: float
+
+
 def time_replies(
     model: ChatModel,
     suite: Suite,
@@ -67,15 +76,6 @@ def time_replies(
         return finished
 
     return _pilot_of(run_sync(run_trials()), replies / (max_count * settings.rounds))
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """Replies of at most `length` tokens that ran side by side, and how long they took."""
-
-    length: int
-    replies: Sequence[Reply]
-    seconds: float
 
 
 async def _run_trial(

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from holdfast import drift
 from holdfast.cli.json_output import write_document
-from holdfast.cli.model_loading import load_layered_model, load_model
+from holdfast.cli.model_loading import check_model_exists, load_layered_model, load_model
 from holdfast.cli.options import Arg, Command, ModelOptions, RunOptions, SeedOptions, option_of
 from holdfast.cli.progress import Bar
 from holdfast.cli.run_names import model_of, run_folder
@@ -80,6 +80,8 @@ def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
     capability = arguments.capability or usual_capability(arguments.model, "likeliest")
     if scale.sweeps:  # loaded only to refuse a wrong one before the model is loaded
         load_capability(capability, scale.questions, arguments.seed)
+    if arguments.base is not None:
+        check_model_exists(arguments.base)
     # the endpoint comes first, so that a wrong address is refused before a model is loaded
     other = None if arguments.endpoint is None else load_model(arguments, arguments.endpoint)
     model = load_layered_model(arguments, _LAYERS)

@@ -11,7 +11,7 @@ from holdfast.analysis import study_summary
 from holdfast.analysis.decay import Trace, describe
 from holdfast.cli import options
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.model_loading import load_layered_model, load_model
+from holdfast.cli.model_loading import check_model_exists, load_layered_model, load_model
 from holdfast.cli.options import Arg, Command
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
@@ -96,6 +96,8 @@ def run(arguments: TraceArguments) -> None:
     folders = [out / name for name in study_summary.MODELS[:count]]
     for folder in folders:
         check_before_loading(suite, folder, settings, [method], command=command_line())
+    if arguments.compare:
+        check_model_exists(arguments.compare)
     first = _load_traced(arguments)
     models = [first]
     if arguments.compare:

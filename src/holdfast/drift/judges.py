@@ -99,7 +99,7 @@ class Judges:
             for _, rule in judged
             for labelled in rule.labelled
         )
-        agreements = [self._agreement(case, rule, judging.force) for case, rule in judged]
+        agreements = [self._agreement(case, rule, force=judging.force) for case, rule in judged]
         for agreement in agreements:
             judging.on_agreement(agreement)
         for agreement in agreements:
@@ -130,7 +130,8 @@ class Judges:
         reason = f"the judge {judge} says {'yes' if verdict else 'no'}"
         return probe.scored(float(verdict), reason, judge)
 
-    def _agreement(self, case: Case, rule: Rule, force: bool) -> Agreement:
+    def _agreement(self, case: Case, rule: Rule, *, force: bool) -> Agreement:
+        """How well a judge's answers agree with the labels of its rule's examples."""
         follows = self._verdicts(rule, rule.shown_to_judge(follows=True))
         breaks = self._verdicts(rule, rule.shown_to_judge(follows=False))
         labels = [True] * len(follows) + [False] * len(breaks)

@@ -73,6 +73,13 @@ class Dialogs:
         return max(len(dialog.rounds) for dialog in self.dialogs)
 
 
+class _OpenCall(NamedTuple):
+    """A tool call that has no result yet."""
+
+    logged_id: str  # its id in the file
+    id: str  # its id in the request
+
+
 def read_dialogs(path: Path | str) -> Dialogs:
     """Reads a file of dialogs.
 
@@ -137,13 +144,6 @@ def _messages_in(value: Any, where: str) -> list[Any]:
             " or 'conversations', or a list of messages."
         )
     return value
-
-
-class _OpenCall(NamedTuple):
-    """A tool call that has no result yet."""
-
-    logged_id: str  # its id in the file
-    id: str  # its id in the request
 
 
 def _as_chat(events: Sequence[Event]) -> list[Message]:

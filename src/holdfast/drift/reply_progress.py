@@ -64,6 +64,6 @@ class CutWatch:
             cure = "Ctrl-C ends this run; raise the server's limit, or ask for shorter replies"
         warnings.warn(
             f"{self.cut} of the first {self.replies} replies are cut at {where}: their ends are"
-            f" not scored, and the dialogs continue from broken sentences; {cure}.",
+            f" not judged, and the dialogs continue from broken sentences; {cure}.",
             stacklevel=2,
         )

@@ -31,6 +31,7 @@ def parse_suite(
     text: str,
     source: str,
     name: str,
+    *,
     allow_code: bool = False,
     folder: Path | None = None,
     check: bool = True,
@@ -70,7 +71,7 @@ def parse_suite(
                     f"{where('cases', number)}: the id {entry.id!r} is taken by an earlier case;"
                     " give every case its own."
                 )
-            case = _case(entry, number, where, allow_code)
+            case = _build_case(entry, number, where, allow_code=allow_code)
             cases.append(case)
             for index, rule in enumerate(case.rules):
                 place = where("cases", number)
@@ -132,9 +133,17 @@ def modules_in(folder: Path | None) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool) -> Case:
+def _build_case(
+    entry: CaseEntry, number: int, where: Callable[..., str], *, allow_code: bool
+) -> Case:
+    """Builds the case of an entry.
+
+    Args:
+        number: the entry's place in the list, from 0.
+        where: names a part of the document in messages, given its path.
+    """
     if not entry.rules:
-        only_rule = _rule(entry, where("cases", number), allow_code)
+        only_rule = _build_rule(entry, where("cases", number), allow_code=allow_code)
         return Case(entry.id, entry.category, entry.system_prompt, rules=(only_rule,))
     for name in RuleEntry.model_fields:
         if name != "id" and name in entry.model_fields_set:
@@ -150,11 +159,12 @@ def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: 
                 f"{place}: the id {rule_entry.id!r} is taken by an earlier rule; give every rule"
                 " its own."
             )
-        rules_read.append(_rule(rule_entry, place, allow_code))
+        rules_read.append(_build_rule(rule_entry, place, allow_code=allow_code))
     return Case(entry.id, entry.category, entry.system_prompt, rules=rules_read)
 
 
-def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
+def _build_rule(entry: RuleEntry, where: str, *, allow_code: bool) -> Rule:
+    """Builds the rule of an entry; `where` names the entry in messages."""
     probes = (entry.probe,) if entry.probe else tuple(entry.probes)
     if entry.probe and entry.probes:
         raise UsageError(f"{where} has both 'probe' and 'probes'; give one of the two.")

@@ -16,6 +16,10 @@ class Entry(dict[Any, Any]):
     line = 0
 
 
+class _RepeatedKey(Exception):
+    """A mapping has the same key twice; the message names the lines."""
+
+
 class _Loader(_SafeLoader):  # type: ignore[misc]  # PyYAML may be built without its C loader
     """Notes the lines of mappings, and refuses repeated keys, where PyYAML would take the last."""
 
@@ -35,10 +39,6 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # PyYAML may be built without
 
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_entry)
-
-
-class _RepeatedKey(Exception):
-    """A mapping has the same key twice; the message names the lines."""
 
 
 def read_yaml(text: str, source: str) -> Any:

@@ -79,9 +79,14 @@ def load_suite(
         return load_shipped(spec)
     if Path(spec).suffix in (".yaml", ".yml") or Path(spec).is_file():
         path = Path(spec)
-        text = read_text(path)
         return parse_suite(
-            text, spec, path.stem, allow_code, path.parent, check=check, probed=probed
+            read_text(path),
+            spec,
+            path.stem,
+            allow_code=allow_code,
+            folder=path.parent,
+            check=check,
+            probed=probed,
         )
     if Path(spec).is_dir():
         raise _folder_error(spec)

@@ -12,19 +12,6 @@ from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Reply, Request
 
 
-def session_of(agent: ChatModel, user: ChatModel | None) -> Engine:
-    """Opens the engine of conversations.
-
-    Args:
-        agent: the agent's model.
-        user: the user model; None lets the agent's model play both sides.
-    """
-    if user is None:
-        return agent.session()
-    turns = asyncio.Lock()
-    return TwoEngines(TakesTurns(agent.session(), turns), TakesTurns(user.session(), turns))
-
-
 @dataclass
 class TakesTurns:
     """One of two engines that take turns: each answers all of its requests before the other runs.
@@ -89,3 +76,16 @@ class TwoEngines:
     async def __aexit__(self, *error: object) -> None:
         await self.user.engine.__aexit__(*error)
         await self.agent.engine.__aexit__(*error)
+
+
+def session_of(agent: ChatModel, user: ChatModel | None) -> Engine:
+    """Opens the engine of conversations.
+
+    Args:
+        agent: the agent's model.
+        user: the user model; None lets the agent's model play both sides.
+    """
+    if user is None:
+        return agent.session()
+    turns = asyncio.Lock()
+    return TwoEngines(TakesTurns(agent.session(), turns), TakesTurns(user.session(), turns))
