@@ -35,8 +35,8 @@ class Plan:
 
 _WHOLE = MAX_NEW_TOKENS_ALLOWED  # replies as long as the run allows
 # The plans to choose from, best first; the first that fits is taken. Replies are shortened before
-# there are fewer conversations, as a few conversations say little; but not by much, as a reply that
-# is cut early shows few rules.
+# there are fewer conversations, as a few conversations say little, but not much at first, as a
+# reply that is cut early shows few rules.
 _PLANS = (
     Plan(8, _WHOLE, SUFFICIENT_CONVERSATIONS),
     Plan(6, _WHOLE, SUFFICIENT_CONVERSATIONS),
@@ -109,10 +109,10 @@ class Pilot:
                 return plan
         return plans[-1]
 
-    def first_group(self, plan: Plan, seconds: float, most: int) -> int:
-        """How many conversations to begin with: as many as should fit into the time."""
+    def first_group(self, plan: Plan, seconds: float, left: int) -> int:
+        """How many of the conversations left to begin with: as many as should fit into the time."""
         fit = int(seconds / self.seconds_of(plan.rounds, plan.max_new_tokens))
-        return max(min(MIN_CONVERSATIONS, plan.conversations), min(most, fit))
+        return max(min(MIN_CONVERSATIONS, plan.conversations), min(left, fit))
 
 
 @dataclass

@@ -84,21 +84,21 @@ def run(
     user_source, settings = prepare(model, suite, settings, cast.read())
     for methods_of_agent in methods_by_spec.values():
         check_in_dialogs(model, methods_of_agent, suite.cases, settings)
-    judges = load_judges(suite, model, cast.judging)
+    judge_models = load_judges(suite, model, cast.judging)
     benchmark = _Benchmark(model, suite, settings, user_source, cast, running)
-    identity = benchmark.identity(methods_by_spec, judges)
+    identity = benchmark.identity(methods_by_spec, judge_models)
     about = benchmark.about()
     with records.open_run(Path(out), identity, about, COMPATIBILITY) as folder:
 
         async def run_all() -> None:
-            async with open_judges(suite, judges, Path(out)) as opened:
-                await opened.check(cast.judging)
+            async with open_judges(suite, judge_models, Path(out)) as judges:
+                await judges.check(cast.judging)
                 for spec, methods_of_agent in methods_by_spec.items():
                     groups = batches() if batches else [range(settings.conversations)]
                     for batch in records.resume(folder, spec, groups, alone=True):
                         if batch.numbers and all(map(running.should_stop, batch.numbers)):
                             return
-                        await benchmark.run_batch(batch, methods_of_agent, opened)
+                        await benchmark.run_batch(batch, methods_of_agent, judges)
 
         run_sync(run_all())
     return records.read_run(out)
@@ -233,8 +233,12 @@ def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
 
 
 def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version(), "machine": platform.machine()}
-    versions["holdfast"] = __version__
+    """The versions of Python, Holdfast and the libraries that a result may depend on."""
+    versions = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "holdfast": __version__,
+    }
     for package in ("torch", "transformers", "numpy", "openai"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
