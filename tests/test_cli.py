@@ -282,6 +282,8 @@ def test_every_command_refuses_in_one_sentence(capsys, monkeypatch, tmp_path, li
     ("line", "expected"),
     (
         ("serve --port 0 --max-batch 0", "--max-batch as a whole number from 1 upwards, not 0"),
+        ("serve --port 0 --chat-template no.jinja", "'no.jinja' cannot be read"),
+        ("generate --user a --chat-template no.jinja", "'no.jinja' cannot be read"),
         ("fit seka --out a.safetensors --batch-size 0", "--batch-size as a whole number from 1"),
         ("chat --temperature -1", "--temperature from 0"),
         ("chat --top-p 2", "--top-p above 0 to 1, not 2"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from holdfast.chat.templates import read_template
 from holdfast.cli.endpoint_options import check_endpoint_options, check_name, connect_endpoint
 from holdfast.cli.options import (
     BenchmarkOptions,
@@ -181,7 +182,7 @@ def _load_here(arguments: ModelOptions, engine: str, engine_options: Sequence[st
             rows = _ROWS_OF_A_CHAT
         return load_on_engine(named, engine_options, batch_size=rows)
     refuse_engine_options(arguments.model, engine_options)
-    begin_loading(arguments.model)
+    begin_loading(arguments.model, arguments.chat_template)
     return load_local(
         arguments, batch_size=arguments.batch_size, chat_template=arguments.chat_template
     )
@@ -282,8 +283,15 @@ def load_on_engine(
     return model
 
 
-def begin_loading(model: str) -> None:
-    """Says that a model is being loaded, before torch is imported; first refuses a wrong name."""
+def begin_loading(model: str, chat_template: str | None = None) -> None:
+    """Says that a model is being loaded, before torch is imported.
+
+    Raises:
+        NoSuchModel: there is no such model.
+        UsageError: the chat template cannot be read.
+    """
+    if chat_template is not None:
+        read_template(chat_template)
     if endpoint_meant(model):
         raise NoSuchModel(
             f"--model {model} is not a folder, and this command takes no model behind an endpoint;"
