@@ -157,7 +157,9 @@ def run(arguments: CheckArguments) -> int:
     note_usual_user_turns(arguments, user_turns)
     warn_of_default_steering(model, [method])
     typed.keep_work_in(out)  # `main` asks the arguments that it read
-    cast = drift.Cast(user_model, judging=make_judging(force=arguments.force_judge), user_turns=user_turns)
+    cast = drift.Cast(
+        user_model, judging=make_judging(force=arguments.force_judge), user_turns=user_turns
+    )
     run = DriftRun(model, suite, out, all_conversations, [method], cast)
     if arguments.dry_run:
         estimate_run(arguments, run)

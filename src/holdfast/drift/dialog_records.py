@@ -63,9 +63,7 @@ def outcomes_of(number: int, question: ProbeQuestion, answer: Answer) -> list[Pr
             question=question.question,
             reply=reply.text,
             **_shared_fields(answer),
-            stop_reason=(
-                reply.stop_reason if reply.stop_reason in RECORDED_STOP_REASONS else None
-            ),
+            stop_reason=(reply.stop_reason if reply.stop_reason in RECORDED_STOP_REASONS else None),
         )
         outcomes.append(outcome_of(probe, rule.measure, reply.stop_reason))
     return outcomes

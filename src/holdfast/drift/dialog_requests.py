@@ -203,9 +203,7 @@ class DialogRequests:
         if reply.stop_reason == "length":
             self.rules.cut_replies.add(reply.text)
 
-    async def _fit_window(
-        self, view: Speaker, last_round: int, rounds: ShownRounds
-    ) -> ShownRounds:
+    async def _fit_window(self, view: Speaker, last_round: int, rounds: ShownRounds) -> ShownRounds:
         """Summarises until no more rounds are shown than the window allows."""
         window = self.settings.window
         while window is not None and last_round - rounds.first >= window:

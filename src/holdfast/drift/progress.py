@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-
 # the last round of a conversation costs this share more than the first, as its chat is longer
 GROWTH = 0.95
 _COUNTDOWN = 0.8  # seconds that an estimate loses in every second without news
