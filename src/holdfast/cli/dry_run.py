@@ -104,10 +104,9 @@ def estimate_run(
 
 def dry_run_size(model: str, left: int, batch: int) -> int:
     """How many of the conversations left a dry run holds, all side by side."""
+    limit = min(MAX_LOCAL_CONVERSATIONS, batch)
     if is_url(model):
         limit = MAX_ENDPOINT_CONVERSATIONS
-    else:
-        limit = min(MAX_LOCAL_CONVERSATIONS, batch)
     return min(limit, math.ceil(left / 4))
 
 
