@@ -201,7 +201,8 @@ def test_a_percentage_is_only_suggested_for_a_share():
 def test_an_option_of_an_error_is_worded_by_who_shows_it():
     error = UsageError(f"No role; use {option('system_as', 'first-user')}.")
     assert str(error) == "No role; use system_as='first-user'."
-    assert error.worded(lambda name, value: f"{name} {value}").endswith("system_as first-user.")
+    wording = error.message_in(lambda name, value: f"{name} {value}")
+    assert wording.endswith("system_as first-user.")
     copied = pickle.loads(pickle.dumps(error))
     assert str(copied) == str(error)
 

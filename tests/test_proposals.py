@@ -137,7 +137,7 @@ def test_the_command_asks_the_model(prompt, tmp_path, monkeypatch, capsys):
 
 def test_the_model_plays_no_part_in_tests_of_a_suite(prompt, capsys):
     assert main(["suite", "test", str(prompt), "--model", "m"]) == 2
-    assert "--model plays no part in `holdfast suite test`" in capsys.readouterr().err
+    assert "--model has no effect in `holdfast suite test`" in capsys.readouterr().err
 
 
 def test_a_model_behind_an_endpoint_is_asked(prompt, tmp_path):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.errors import HoldfastError, NoSystemRole, PromptTooLong, UnknownName, worded
+from holdfast.errors import HoldfastError, NoSystemRole, PromptTooLong, UnknownName, word_options
 from holdfast.serve.answer_formats import ErrorResponse
 from holdfast.validation.pydantic_errors import Problem
 
@@ -73,7 +73,7 @@ class Refusal(Exception):
             field_name = names.get(name, name)
             return field_name if value is None else f'"{field_name}": {json.dumps(value)}'
 
-        return worded(self.message, as_field)
+        return word_options(self.message, as_field)
 
     def body(self, path: str = "") -> ErrorResponse:
         """The refusal as JSON, with the names of fields in the API at a path."""

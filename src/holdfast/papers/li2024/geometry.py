@@ -19,7 +19,7 @@ from holdfast.analysis.hidden_geometry import (
 )
 from holdfast.analysis.study_summary import DIALOGS
 from holdfast.chat.prompt import Prompt, render
-from holdfast.drift.progress import Watch, unwatched
+from holdfast.drift.progress import Watch, ignore_steps
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import ModelError
 from holdfast.files import write_whole
@@ -40,7 +40,7 @@ def study(
     suite: drift.Suite,
     out: Path,
     settings: drift.Settings = drift.Settings(),
-    watch: Watch = unwatched,
+    watch: Watch = ignore_steps,
     command: str = "",
 ) -> Geometry:
     """Measures the model's geometry and writes it to the folder `out`; dialogs are resumed."""
@@ -68,7 +68,7 @@ def hidden_geometry(
     suite: drift.Suite,
     out: Path,
     settings: drift.Settings,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_steps,
     command: str = "",
 ) -> tuple[RoundSpread, ...]:
     """Per round, how far the hidden states have spread in self-chats, which are resumed."""

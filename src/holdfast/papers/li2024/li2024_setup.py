@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast import drift
-from holdfast.drift.progress import Watch, unwatched
+from holdfast.drift.progress import Watch, ignore_steps
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import UsageError
 from holdfast.generation.sampling import Sampling
@@ -111,7 +111,7 @@ class Li2024Setup:
     # the model of Figure 9, an endpoint as in the paper, or None for `model` itself
     other: ChatModel | None = None
     notify: Callable[[str], None] = lambda line: None  # receives a line per claim
-    watch: Watch = unwatched  # notified of every long step, in replies
+    watch: Watch = ignore_steps  # notified of every long step, in replies
 
     def figures(self, number: str) -> Path:
         """The folder of the images of a figure."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.drift.progress import Watch, unwatched
+from holdfast.drift.progress import Watch, ignore_steps
 from holdfast.methods import HeadSet, Pasta
 from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
@@ -83,7 +83,7 @@ class Setup:
     seed: int = 0  # of samples and demonstrations
     data: tuple[str, ...] = (tasks.SYNTHETIC,)  # as `holdfast tasks --data` takes it
     notify: Callable[[str], None] = lambda line: None  # receives a line per claim
-    watch: Watch = unwatched  # notified of every long step, in samples
+    watch: Watch = ignore_steps  # notified of every long step, in samples
     tasks: tuple[str, ...] = TASKS  # those to run
 
     @property
