@@ -15,8 +15,13 @@ from holdfast.records.comparison_summary import (
     ContrastSummary,
 )
 from holdfast.report import charts, series_charts
-from holdfast.report.compare_sentences import compare_lines, compare_title, counted, pair_name
-from holdfast.report.compare_tables import contrast_rows, heads, reasons, row_name
+from holdfast.report.compare_sentences import (
+    compare_lines,
+    compare_title,
+    describe_sample,
+    pair_name,
+)
+from holdfast.report.compare_tables import contrast_rows, header_of, reasons, row_name
 from holdfast.report.how_measured import about_runs
 from holdfast.report.page import Table, render
 
@@ -61,7 +66,7 @@ def comparison_page(comparison: RunComparison) -> str:
         "compare",
         compare_title(comparison),
         lines=compare_lines(comparison),
-        facts=[f"{len(comparison.runs)} runs", *map(counted, comparison.methods[:1])],
+        facts=[f"{len(comparison.runs)} runs", *map(describe_sample, comparison.methods[:1])],
         methods=comparison.methods,
         contrasts=contrasts,
         limits=comparison.limits,
@@ -69,7 +74,7 @@ def comparison_page(comparison: RunComparison) -> str:
         reach=charts.round_top([abs(end) for end in ends if end is not None]),
         pair_name=pair_name,
         row_name=row_name,
-        heads=heads,
+        header_of=header_of,
         reasons=reasons,
         enough=lambda item: [row for row in item.rows if not _is_small(row)],
         few=lambda item: [row for row in item.rows if _is_small(row)],
