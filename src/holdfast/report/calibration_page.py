@@ -1,5 +1,6 @@
 """A calibration as a table for the terminal, and as a page."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Run, read_run
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.calibration_sentences import answer, chance_line, signed_to
-from holdfast.report.page import Table, pictures, render_study
+from holdfast.report.page import Picture, Table, pictures, render_study
 from holdfast.report.wording import aligned, percent, plain, signed, with_interval
 
 
@@ -33,17 +34,37 @@ class SettingRow(NamedTuple):
     perplexity: str
 
 
+@dataclass(frozen=True)
+class CalibrationContent:
+    """The sections of the page.
+
+    Attributes:
+        notes: on the tokens spent, on averages, and on settings that break replies.
+        unprompted: scores with and without the system prompt; None if not measured.
+        unprompted_lines: sentences on these scores, or on how to measure them.
+    """
+
+    calibration: Calibration
+    chosen: Pick
+    notes: list[str]
+    settings: Table
+    trade_off: list[Picture]
+    by_round: list[Picture]
+    unprompted: Table | None
+    unprompted_lines: list[str]
+
+
 def table(calibration: Calibration) -> str:
-    """Every setting with its 95% intervals; a star marks the Pareto front."""
+    """The table for the terminal: every setting, and a star on those of the Pareto front."""
     head, *rows = setting_rows(calibration)
-    lines = [_in_a_line(head._replace(front="", verdict=""))]
+    lines = [_star_first(head._replace(front="", verdict=""))]
     for row in rows:
         without_intervals = row._replace(
             stability=row.stability.partition(" ")[0],
             verdict=row.verdict.partition(":")[0],
             capability=row.capability.partition(" ")[0],
         )
-        lines.append(_in_a_line(without_intervals))
+        lines.append(_star_first(without_intervals))
     count = len(calibration.none.stability)
     if calibration.about.plan.conversations is None:
         sizes = f"{count} conversations per setting, 95% intervals for these prompts only."
@@ -56,19 +77,22 @@ def table(calibration: Calibration) -> str:
     return "\n".join([*aligned(lines), legend, *_health_lines(calibration)])
 
 
-def _in_a_line(row: SettingRow) -> tuple[str, ...]:
-    """The star first, then the rest."""
+def _star_first(row: SettingRow) -> tuple[str, ...]:
+    """The cells of a row with the star in the first column."""
     method, star, *others = row
     return star, method, *others
 
 
 def _health_lines(calibration: Calibration) -> list[str]:
-    """Explains the last columns of the table, and lists the settings that they rule out."""
+    """Explains the columns on broken replies and perplexity, and lists the settings they rule out.
+
+    Returns [] if these were not measured.
+    """
     if calibration.none.broken is None:
         return []
     lines = [
-        "Broken: replies that are empty, loop, or are gibberish. Perplexity: of replies,"
-        " under the model without a method."
+        "Broken: replies that are empty, loop, or are gibberish. Perplexity: of the replies, under"
+        " the model without a method."
     ]
     breaking = [
         f"{candidate.method} ({signed_to(calibration.breaks(candidate), 0)} points)"
@@ -84,7 +108,7 @@ def _health_lines(calibration: Calibration) -> list[str]:
 
 
 def detail_lines(calibration: Calibration) -> list[str]:
-    """The tokens spent on capability and, if question counts vary, how it is averaged."""
+    """The tokens spent on capability; how it is averaged, if dialogs differ in questions."""
     tokens = sum(candidate.tokens for candidate in calibration.candidates)
     lines = [f"{tokens:,} tokens forwarded for {calibration.about.capability}."]
     questions = calibration.questions
@@ -99,7 +123,10 @@ def detail_lines(calibration: Calibration) -> list[str]:
 
 
 def unprompted_lines(run: Run) -> list[str]:
-    """Which prompts or rules score as well without the system prompt, or how to measure it."""
+    """Names the prompts or rules that score as well without the system prompt.
+
+    If that was not measured, suggests how to measure it; [] for a suite without rules.
+    """
     first = read_series(run)[0]
     baseline = baseline_beside(run, first)
     if baseline is None:
@@ -115,50 +142,59 @@ def unprompted_lines(run: Run) -> list[str]:
 
 
 def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step: str) -> str:
-    """The HTML of the page of a calibration whose figures and summary are in `folder`; `step` is
-    the next step, whose commands have a line each.
+    """The HTML of the page of a calibration.
+
+    Args:
+        chosen: the setting that is recommended, or why none is.
+        folder: has the runs of the calibration and its figures.
+        step: the next step; each command in it has a line of its own.
     """
     stability, capability = (read_run(folder / name) for name in FOLDERS)
     headline, _, more = answer(calibration, chosen).partition(". ")
     chance = chance_line(calibration)
-    return render_study(
-        "calibrate",
-        f"{headline.rstrip('.')}.",
-        dict(zip(FOLDERS, (stability, capability), strict=True)),
-        (
-            f"{len(calibration.none.stability)} conversations per setting",
-            f"{len(calibration.candidates)} settings",
-            calibration.about.capability,
-        ),
-        lines=(more, chance and f"{chance}.", f"Next: {step}"),
+    content = CalibrationContent(
         calibration=calibration,
         chosen=chosen,
         notes=[*detail_lines(calibration), *_health_lines(calibration)],
         settings=Table("Every setting, with 95% intervals", setting_rows(calibration)),
         trade_off=pictures(
-            folder, trade_off="Stability against points lost; whiskers are 95% intervals"
+            folder, {"trade_off": "Stability against points lost; whiskers are 95% intervals"}
         ),
-        by_round=pictures(folder, by_round="Stability by round; whiskers are 95% intervals"),
+        by_round=pictures(
+            folder, {"by_round": "Stability by round; whiskers are 95% intervals"}
+        ),
         unprompted=_unprompted_table(stability),
         unprompted_lines=unprompted_lines(stability),
+    )
+    return render_study(
+        "calibrate",
+        f"{headline.rstrip('.')}.",
+        content,
+        runs=dict(zip(FOLDERS, (stability, capability), strict=True)),
+        facts=(
+            f"{len(calibration.none.stability)} conversations per setting",
+            f"{len(calibration.candidates)} settings",
+            calibration.about.capability,
+        ),
+        lines=(more, f"{chance}." if chance else "", f"Next: {step}"),
     )
 
 
 def _unprompted_table(run: Run) -> Table | None:
-    """Round 1 scores with and without the system prompt; None if not measured."""
+    """The scores of round 1 with and without the system prompt; None if not measured."""
     baseline = baseline_beside(run, read_series(run)[0])
     if baseline is None:
         return None
     unit = "rule" if baseline.by_rule else "prompt"
     rows = [(unit, "n", "with it", "without", "difference", "verdict")]
     for row in baseline.cases.values():
-        scores = plain(row.prompted), plain(row.unprompted), signed(row.difference)
+        scores = (plain(row.prompted), plain(row.unprompted), signed(row.difference))
         rows.append((row.name, str(row.n), *scores, row.verdict))
     return Table("Round 1 with the system prompt and without, with 95% intervals", rows)
 
 
 def setting_rows(calibration: Calibration) -> list[SettingRow]:
-    """The table of every setting, header first, with as many digits as in the terminal."""
+    """The table of every setting, the header first."""
     chance = "" if calibration.chance is None else f" (chance {calibration.chance:.1f})"
     head = SettingRow(
         "method",

@@ -74,7 +74,9 @@ def check_sections(
             check=check,
             share=max(checked.error for checked in check.prompts),
             rows=[row for checked in check.prompts for row in _rows(checked, check, index)],
-            charts=[chart for checked in _failures_first(check) for chart in _charts(checked, check)],
+            charts=[
+                chart for checked in _failures_first(check) for chart in _charts(checked, check)
+            ],
         )
         for check, label in zip(checks, labels, strict=True)
         if check is not None and (index := index_of.get((label, check.method))) is not None
@@ -172,4 +174,5 @@ def _chart(name: str, cells: Sequence[CheckedCell], bar: float | None) -> Chart:
         level = [Estimate(0, bar, None, None, None)] * len(cells)
         curves.insert(0, Curve("bar", level, _BAR_COLOUR, dash=1))
         text = f"{text}; the bar is {bar:g}"
-    return Chart(f"Keeps {name}", f"{text}.", [curve for curve in curves if curve.measured], len(cells))
+    measured = [curve for curve in curves if curve.measured]
+    return Chart(f"Keeps {name}", f"{text}.", measured, len(cells))

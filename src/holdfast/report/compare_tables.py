@@ -118,7 +118,8 @@ def compare_text(comparison: RunComparison) -> str:
             blocks[-1].append(f"  {len(cells) - MAX_ROWS} more rows are on the page.")
         if others := other_prompts(item.overall.over_rounds):
             blocks[-1].append(f"  For {others} over all rounds.")
-        blocks[-1] += _wrapped([f"cannot tell: {why}" for why in reasons(item)[:_MAX_REASONS]], "  ")
+        why_open = [f"cannot tell: {why}" for why in reasons(item)[:_MAX_REASONS]]
+        blocks[-1] += _wrapped(why_open, "  ")
     return "\n\n".join("\n".join(lines) for lines in blocks)
 
 
@@ -156,8 +157,8 @@ def compare_markdown(comparison: RunComparison) -> str:
         head, *rows = contrast_rows(comparison)
         lines += ["What differs:", "", *_markdown_table(head, rows), ""]
     lines.append(
-        "Brackets: 95% intervals. “Cannot tell” means that the data do not decide, not that there is"
-        " no difference."
+        "Brackets: 95% intervals. “Cannot tell” means that the data do not decide, not that there"
+        " is no difference."
     )
     return "\n".join(lines)
 

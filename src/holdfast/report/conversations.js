@@ -5,10 +5,10 @@
 function setUpPrompts() {
   const table = $("prompt-table"), body = table.tBodies[0], rows = [...body.rows];
   function filter() {
-    const series = $("prompt-series").value, wanted = $("prompt-find").value.toLowerCase();
+    const series = $("prompt-series").value, query = $("prompt-find").value.toLowerCase();
     let shown = 0;
     for (const row of rows) {
-      row.hidden = row.dataset.series !== series || !row.cells[0].textContent.toLowerCase().includes(wanted);
+      row.hidden = row.dataset.series !== series || !row.cells[0].textContent.toLowerCase().includes(query);
       shown += !row.hidden;
     }
     $("prompt-count").textContent = `${shown} ${shown === 1 ? "prompt" : "prompts"}`;
@@ -34,17 +34,17 @@ const FIRST = 10, MORE = 40;
 let listed = [], shown = 0, onlyPrompt = null;
 
 const entries = index.rows.map(([series, number, agent, user, stability, adoption, ended], place) => {
-  const seen = stability.filter((v) => v !== null), taken = adoption.filter((v) => v !== null);
+  const scores = stability.filter((v) => v !== null), adopted = adoption.filter((v) => v !== null);
   return {
     place, series: index.series[series], seriesAt: series, number, agent: index.prompts[agent], user: index.prompts[user], stability, adoption, ended,
-    seen, first: seen[0] ?? null, last: seen.at(-1) ?? null, mean: seen.length ? seen.reduce((a, b) => a + b) / seen.length : null,
-    firstTaken: taken[0] ?? null, lastTaken: taken.at(-1) ?? null,
+    scores, first: scores[0] ?? null, last: scores.at(-1) ?? null, mean: scores.length ? scores.reduce((a, b) => a + b) / scores.length : null,
+    firstAdoption: adopted[0] ?? null, lastAdoption: adopted.at(-1) ?? null,
   };
 });
 
 const SCORES = {
-  lost: (e) => e.first > 0.5 && e.last <= 0.5, never: (e) => e.seen.length && e.seen.every((v) => v <= 0.5), held: (e) => e.seen.length && e.seen.every((v) => v > 0.5),
-  adopted: (e) => e.lastTaken !== null && e.lastTaken >= 0.5,
+  lost: (e) => e.first > 0.5 && e.last <= 0.5, never: (e) => e.scores.length && e.scores.every((v) => v <= 0.5), held: (e) => e.scores.length && e.scores.every((v) => v > 0.5),
+  adopted: (e) => e.lastAdoption !== null && e.lastAdoption >= 0.5,
 };
 const ORDERS = {
   number: (a, b) => a.place - b.place, fall: (a, b) => (a.last - a.first) - (b.last - b.first) || a.place - b.place,
@@ -58,13 +58,13 @@ function strip(name, kind, values, first, last) {
 }
 
 function listRow(entry) {
-  const told = (role, prompt) => make("span", { class: "said clamp" }, make("span", { class: "role" }, role), prompt.text || "(no prompt)");
+  const promptLine = (role, prompt) => make("span", { class: "said clamp" }, make("span", { class: "role" }, role), prompt.text || "(no prompt)");
   const button = make("button", { type: "button", class: "row", "data-place": entry.place },
     make("span", { class: "head" }, make("span", { class: "who" }, `#${entry.number} `), make("span", { class: "method" }, entry.series.label),
       entry.ended !== null && make("span", { class: "meta" }, ` ended in round ${entry.ended}`)),
-    make("span", { class: "lines" }, told("agent", entry.agent), !entry.series.isGiven && told("user", entry.user)),
+    make("span", { class: "lines" }, promptLine("agent", entry.agent), !entry.series.isGiven && promptLine("user", entry.user)),
     make("span", { class: "strips" }, strip("stability", "keep", entry.stability, entry.first, entry.last),
-      entry.lastTaken !== null && strip("adoption", "take", entry.adoption, entry.firstTaken, entry.lastTaken)));
+      entry.lastAdoption !== null && strip("adoption", "take", entry.adoption, entry.firstAdoption, entry.lastAdoption)));
   button.addEventListener("click", () => openReader(entry));
   return make("li", {}, button);
 }
@@ -78,8 +78,8 @@ function more() {
   $("more").textContent = left > MORE ? `Show ${MORE} of ${left} more` : `Show ${left} more`;
 }
 
-/** "12 of 96 conversations"; where several series hold them, how many rows that makes. */
-function counted(some) {
+/** "12 of 96 conversations"; if the list has several series, also the number of rows. */
+function describeCount(some) {
   const number = (list) => new Set(list.map((e) => e.number)).size, all = number(entries);
   const shown = `${number(some)} of ${all} ${all === 1 ? "conversation" : "conversations"}`;
   return index.series.length > 1 ? `${shown}, in ${some.length} of ${entries.length} rows` : shown;
@@ -87,16 +87,16 @@ function counted(some) {
 
 function filterList() {
   const form = $("filters").elements, get = (name) => (form[name] ? form[name].value : "");
-  const wanted = get("find").toLowerCase();
+  const query = get("find").toLowerCase();
   listed = entries.filter((e) => (get("series") === "" || e.seriesAt === +get("series"))
     && (!get("category") || e.agent.category === get("category")) && (!get("score") || SCORES[get("score")](e))
     && (!onlyPrompt || e.agent.id === onlyPrompt)
-    && (!wanted || `${e.agent.text} ${e.agent.id} ${e.user.text} ${e.user.id}`.toLowerCase().includes(wanted)));
+    && (!query || `${e.agent.text} ${e.agent.id} ${e.user.text} ${e.user.id}`.toLowerCase().includes(query)));
   listed.sort(ORDERS[get("order")]);
   $("rows").replaceChildren();
   shown = 0;
   more();
-  $("count").replaceChildren(counted(listed));
+  $("count").replaceChildren(describeCount(listed));
   if (onlyPrompt) {
     const clear = make("button", { type: "button", class: "link" }, "show all");
     clear.addEventListener("click", () => { onlyPrompt = null; filterList(); $("count").scrollIntoView({ block: "center" }); });
@@ -157,12 +157,12 @@ function turnBubble([, speaker, text, note, mass]) {
   return make("div", { class: `turn ${speaker}` }, make("p", { class: "name" }, notes.join(" · ")), written("div", "bubble", text));
 }
 
-/** Probes stand where they were asked: in place of the user's turn, or after the agent's. */
+/** A round of the conversation; its probes come where they were asked, before its turns or after them. */
 function roundPart(round, { turns, probes }, probedAfter) {
-  const asked = probes.filter((p) => p[0] === round), spoken = turns.filter((t) => t[0] === round);
-  const cards = asked.length > 0 && make("div", { class: "probes" }, ...asked.map(probeCard));
+  const probesOfRound = probes.filter((p) => p[0] === round), turnsOfRound = turns.filter((t) => t[0] === round);
+  const cards = probesOfRound.length > 0 && make("div", { class: "probes" }, ...probesOfRound.map(probeCard));
   return make("section", { class: "round" }, make("h3", {}, `Round ${round}`),
-    !probedAfter && cards, ...spoken.map(turnBubble), probedAfter && cards);
+    !probedAfter && cards, ...turnsOfRound.map(turnBubble), probedAfter && cards);
 }
 
 let current = null, opener = null;

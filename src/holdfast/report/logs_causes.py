@@ -148,7 +148,7 @@ def reason_of(cause: BreachCause | None, words: str) -> BreachReason | None:
     """The cause of a breach for the page; None if none was looked for.
 
     Args:
-        words: the rule, which the page shows above. Evidence that quotes just that has no quotation.
+        words: the rule, which the page shows above; evidence does not quote it again.
     """
     if cause is None:
         return None

@@ -10,9 +10,15 @@ from holdfast.analysis.rule_context import count_causes
 from holdfast.plurals import count_of
 from holdfast.records import BreachStep, Run
 from holdfast.records.log_scores import rule_of
-from holdfast.report.logs_causes import BreachReason, causes_of_rule, causes_section, reason_of
+from holdfast.report.logs_causes import (
+    BreachReason,
+    CausesSection,
+    causes_of_rule,
+    causes_section,
+    reason_of,
+)
 from holdfast.report.logs_sentences import Rows, headline, lines, notes, worst_first
-from holdfast.report.logs_strips import strip_figures
+from holdfast.report.logs_strips import StripFigure, strip_figures
 from holdfast.report.logs_table import (
     first_broken,
     rule_cells,
@@ -89,6 +95,29 @@ class BrokenRule:
     hidden: int
 
 
+@dataclass(frozen=True)
+class LogsContent:
+    """The sections of the page.
+
+    Attributes:
+        broken: the rules that some turn broke, the least kept first.
+        why: the causes of the breaches; None if none were looked for.
+        overview: every rule; None without any.
+        against: the comparison with earlier logs; None without any.
+        notes: on rules and turns that the headline leaves out.
+        figures: how well rules are kept over the dialog.
+        problems: what could not be read.
+    """
+
+    broken: list[BrokenRule]
+    why: CausesSection | None
+    overview: RulesTable | None
+    against: RulesTable | None
+    notes: list[str]
+    figures: list[StripFigure]
+    problems: list[str]
+
+
 def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     """The HTML of the page.
 
@@ -99,12 +128,7 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     """
     formats = ", ".join(f"{count} in {name}" for name, count in run.manifest.formats.items())
     causes = count_causes(run)
-    return render_study(
-        "logs",
-        headline(run, rows),
-        {run.folder.name: run},
-        (count_of(len(run.records), "dialog"), formats),
-        lines(run, rows, bar),
+    content = LogsContent(
         broken=[
             _broken_rule(run, row, causes.get(row.rule)) for row in worst_first(rows) if row.broken
         ],
@@ -115,9 +139,18 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
         figures=strip_figures(run, shown),
         problems=_first_problems(run.manifest.problems),
     )
+    return render_study(
+        "logs",
+        headline(run, rows),
+        content,
+        runs={run.folder.name: run},
+        facts=(count_of(len(run.records), "dialog"), formats),
+        lines=lines(run, rows, bar),
+    )
 
 
-def _overview(run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
+def _overview(
+run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
     head = (
         "turns kept",
         "kept",

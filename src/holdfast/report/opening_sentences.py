@@ -204,7 +204,7 @@ def _short_conversations(first: Series) -> str | None:
     )
 
 
-def counted(series: Sequence[Series]) -> str:
+def describe_conversations(series: Sequence[Series]) -> str:
     """'24 conversations of 8 rounds, under each of 3 methods'; one method is not mentioned."""
     counts = sorted({len(item.records) for item in series})
     number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
