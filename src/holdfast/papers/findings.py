@@ -103,7 +103,7 @@ def claim_that(text: str, value: Estimate, sign: int, measured: str, remark: str
     return Claim(text, judge(value, sign), evidence)
 
 
-def not_judged(claim: Claim, why: str) -> Claim:
+def leave_unjudged(claim: Claim, why: str) -> Claim:
     """The claim with the verdict that it could not be judged; `why` is added to its evidence."""
     return replace(claim, verdict=NOT_JUDGED, evidence=f"{claim.evidence} {why}".strip())
 

@@ -47,7 +47,7 @@ def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
 
 
 def caveats(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
-    """What undecided verdicts do not show, after an outage or a smoke test; [] otherwise."""
+    """Says what undecided verdicts do not show after an outage or a smoke test; [] otherwise."""
     sentences = []
     if unavailable := [checked for checked in checks if checked.unavailable]:
         lost = sum(checked.lost for checked in unavailable)

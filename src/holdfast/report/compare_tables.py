@@ -106,24 +106,24 @@ def reasons(item: MethodComparison) -> list[str]:
 
 def compare_text(comparison: RunComparison) -> str:
     """The text that `holdfast compare` prints."""
-    blocks = [_wrapped([compare_title(comparison), *compare_lines(comparison)])]
+    blocks = [_wrap([compare_title(comparison), *compare_lines(comparison)])]
     if comparison.contrasts:
         blocks.append(["What differs:", *aligned(contrast_rows(comparison), "  ")])
     if comparison.limits:
-        blocks.append(["Keep in mind:", *_wrapped(comparison.limits, "  ")])
+        blocks.append(["Keep in mind:", *_wrap(comparison.limits, "  ")])
     for item in comparison.methods:
         cells = _cells(item)
-        blocks.append([f"{pair_name(item)}:", *_stacked(header_of(item), cells[:MAX_ROWS])])
+        blocks.append([f"{pair_name(item)}:", *_stack(header_of(item), cells[:MAX_ROWS])])
         if len(cells) > MAX_ROWS:
             blocks[-1].append(f"  {len(cells) - MAX_ROWS} more rows are on the page.")
         if others := other_prompts(item.overall.over_rounds):
             blocks[-1].append(f"  For {others} over all rounds.")
         why_open = [f"cannot tell: {why}" for why in reasons(item)[:_MAX_REASONS]]
-        blocks[-1] += _wrapped(why_open, "  ")
+        blocks[-1] += _wrap(why_open, "  ")
     return "\n\n".join("\n".join(lines) for lines in blocks)
 
 
-def _stacked(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+def _stack(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
     """A table; if it is wider than a terminal, each row's differences go on a line of their own."""
     lines = aligned([names, *cells], "  ")
     if max(map(len, lines)) <= WIDTH:
@@ -135,7 +135,7 @@ def _stacked(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
     return [line for pair in zip(first, second, strict=True) for line in pair]
 
 
-def _wrapped(lines: Sequence[str], left: str = "") -> list[str]:
+def _wrap(lines: Sequence[str], left: str = "") -> list[str]:
     hanging = left + "  " if left else ""
     wrapper = textwrap.TextWrapper(WIDTH, initial_indent=left, subsequent_indent=hanging)
     return [part for line in lines for part in wrapper.wrap(line)]
@@ -143,16 +143,16 @@ def _wrapped(lines: Sequence[str], left: str = "") -> list[str]:
 
 def compare_markdown(comparison: RunComparison) -> str:
     """The same as Markdown, for a comment on a pull request."""
-    lines = [f"### {_escaped(compare_title(comparison))}", ""]
-    lines += [f"{_escaped(line)}\n" for line in compare_lines(comparison)]
+    lines = [f"### {_escape(compare_title(comparison))}", ""]
+    lines += [f"{_escape(line)}\n" for line in compare_lines(comparison)]
     for item in comparison.methods:
-        lines += [f"**{_escaped(pair_name(item))}**", ""]
+        lines += [f"**{_escape(pair_name(item))}**", ""]
         rows = _cells(item)
         lines += [*_markdown_table(header_of(item), rows[:MAX_ROWS]), ""]
         if len(rows) > MAX_ROWS:
             lines += [f"{len(rows) - MAX_ROWS} more rows are on the page.", ""]
     if comparison.limits:
-        lines += [*(f"- {_escaped(line)}" for line in comparison.limits), ""]
+        lines += [*(f"- {_escape(line)}" for line in comparison.limits), ""]
     if comparison.contrasts:
         head, *rows = contrast_rows(comparison)
         lines += ["What differs:", "", *_markdown_table(head, rows), ""]
@@ -165,13 +165,13 @@ def compare_markdown(comparison: RunComparison) -> str:
 
 def _markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [
-        f"| {' | '.join(map(_escaped, names))} |",
+        f"| {' | '.join(map(_escape, names))} |",
         f"|{' --- |' * len(names)}",
-        *(f"| {' | '.join(map(_escaped, row))} |" for row in rows),
+        *(f"| {' | '.join(map(_escape, row))} |" for row in rows),
     ]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Escapes text from suites and prompts, so that Markdown displays it as it is."""
     text = " ".join(text.split())
     for mark in "\\`*_<>|[]#@":

@@ -27,7 +27,7 @@ def truncation_lines(series: Sequence[Series]) -> list[str]:
 
 
 def _truncation_sentences(item: Series, truncation: Truncation) -> list[str]:
-    """What the server left out, from which rounds on, and the counts that show it."""
+    """Says what the server left out, from which rounds on, and which counts show it."""
     first = min(truncation.cut_from.values())
     last = max(truncation.cut_from.values())
     rounds = f"round {first}" if first == last else f"rounds {first} to {last}"

@@ -236,7 +236,7 @@ def _opening(results: DriftResults) -> list[str]:
 
 
 def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
-    """What was measured, in a few words each; "" where a run has no such thing."""
+    """Says what was measured, in a few words each; "" where a run has no such thing."""
     identity = runs[0].identity_as(ConversationsIdentity)
     names = {
         "model": identity.model,

@@ -42,9 +42,9 @@ def _table(results: DriftResults) -> list[tuple[str, ...]]:
     for row in rows:
         name = row.group if row.rule else "all prompts"
         table.append((name, plain(row.points[0]), plain(row.points[-1]), _change(row)))
-    judged = {row.rule for row in rows}
+    scored = {row.rule for row in rows}
     for rule, reasons in _unscored_rules(series).items():
-        if rule not in judged:
+        if rule not in scored:
             table.append((rule, "–", "–", _why_not_judged(reasons)))
     return table
 

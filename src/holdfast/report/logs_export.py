@@ -206,11 +206,11 @@ def _event(row: ScoreRow, time: str) -> dict[str, Any]:
 def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
     """Attributes in OTLP's form; ones without a value are left out."""
     return [
-        {"key": name, "value": _typed(value)} for name, value in values.items() if value is not None
+        {"key": name, "value": _otlp_value(value)} for name, value in values.items() if value is not None
     ]
 
 
-def _typed(value: str | int | float) -> dict[str, Any]:
+def _otlp_value(value: str | int | float) -> dict[str, Any]:
     if isinstance(value, float):
         return {"doubleValue": value}
     return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}

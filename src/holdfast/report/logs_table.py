@@ -11,7 +11,7 @@ from holdfast.report.logs_wording import IN_A_COLUMN, rule_id, rule_words
 from holdfast.report.wording import aligned, plain, signed
 
 KEY = (
-    "turns kept    of those that the rule applies to",
+    "turns kept    how many of the turns that the rule applies to keep it",
     "kept          the mean over dialogs, each counting once however long it is",
     "first broken  how many dialogs break the rule, in which turn the earliest does, and by which",
     "              half have (about: an estimate, as some end before they break it)",

@@ -16,7 +16,7 @@ from holdfast.records.run_summary import BaselineScores
 from holdfast.report.fix_sentences import fix, still_lost
 from holdfast.report.rules_headline import rules_headline, uninformative_line
 from holdfast.report.score_phrases import (
-    capitalised,
+    capitalise,
     could_be_chance,
     join_phrases,
     scope_of,
@@ -124,7 +124,7 @@ def headline(findings: Findings) -> str:
     last = row.points[-1]
     scope = scope_of(item)
     fixed = with_fix(item)
-    agent = capitalised(join_phrases(fixed, "the agent"))
+    agent = capitalise(join_phrases(fixed, "the agent"))
     conversations = count_of(last.n, "conversation")
     if last.mean is None or first.mean is None:
         return f"{agent} was not probed in every round: no verdict yet."

@@ -7,7 +7,7 @@ from holdfast.analysis.outcome import Findings
 from holdfast.analysis.series import Series
 from holdfast.plurals import count_of, join_with_and, listing
 from holdfast.report.rule_falls import since
-from holdfast.report.score_phrases import capitalised, join_phrases, scope_of, with_fix
+from holdfast.report.score_phrases import capitalise, join_phrases, scope_of, with_fix
 
 Rows = Sequence[EstimateRow]
 MAX_WORDS = 25  # of the first sentence
@@ -34,10 +34,10 @@ def _versions(item: Series, never: Rows, less: Rows) -> Iterator[str]:
     scope = scope_of(item)
     fixed = with_fix(item)
     if len(less) == 1 and not never:
-        when = capitalised(join_phrases(since(less[0]), fixed))
+        when = capitalise(join_phrases(since(less[0]), fixed))
         less_often = join_phrases("less often", scope)
         yield f"{when}, the agent follows “{less[0].group}” {less_often}."
-    agent = capitalised(join_phrases(scope, fixed, "the agent"))
+    agent = capitalise(join_phrases(scope, fixed, "the agent"))
     rounds = {since(row) for row in less}
     when = rounds.pop() if len(rounds) == 1 else "over time"
     always = [row for row in never if not row.kept_in_any_round]

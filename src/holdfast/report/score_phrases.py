@@ -29,7 +29,7 @@ def scope_of(item: Series) -> str:
     return "" if holds_for_others and not has_rules else f"on these {count} prompts"
 
 
-def capitalised(text: str) -> str:
+def capitalise(text: str) -> str:
     """The text with a capital first letter; the other letters stay as they are."""
     return text[:1].upper() + text[1:]
 

@@ -24,6 +24,7 @@ from holdfast.report.charts import MAX_ROUND_COLUMNS, MAX_UNFOLDED, shrink, spar
 from holdfast.report.compare_tables import row_name
 from holdfast.report.judge_agreement import counts_text
 from holdfast.report.rule_falls import broken_text, fall
+from holdfast.report.score_phrases import capitalise
 from holdfast.report.series_charts import CAPTIONS
 from holdfast.report.wording import other_prompts, plain, signed, signed_number
 from holdfast.version import __version__
@@ -42,18 +43,18 @@ def template_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "capitalise": capitalise,
         "counts": counts_text,
         "minus": _minus,
         "other_prompts": other_prompts,
         "plain": plain,
         "px": _px,
         "row_name": row_name,
-        "sentence": _sentence,
         "short": _short,
         "shrink": shrink,
         "signed": signed,
         "signed_number": signed_number,
-        "spaced": _spaced,
+        "spaced": _space_words,
         "spark_path": spark_path,
         "verdict_on": verdict_on,
         "whole": _whole,
@@ -89,17 +90,12 @@ def _px(number: float) -> str:
     return f"{number:.1f}"
 
 
-def _sentence(text: str) -> str:
-    """The text with a capital first letter; the other letters stay as they are."""
-    return text[:1].upper() + text[1:]
-
-
 def _short(number: float) -> str:
     """A number without trailing zeros: "0.5"."""
     return f"{number:g}"
 
 
-def _spaced(name: str) -> str:
+def _space_words(name: str) -> str:
     """A name as words: "word count" for "word_count"."""
     return name.replace("_", " ")
 

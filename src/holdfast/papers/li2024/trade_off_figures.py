@@ -34,7 +34,7 @@ _CROSSES = "repetition is the stronger in late rounds, split-softmax in early on
 
 
 def figures_5_and_6(setup: Li2024Setup) -> list[Figure]:
-    """What each method gains and costs: over its parameters, and by round at the same cost."""
+    """Compares what each method gains and costs, over its parameters and by round."""
     scale = setup.scale
     out = setup.out / "figures-5-and-6"
     if not scale.sweeps:

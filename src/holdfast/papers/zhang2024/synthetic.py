@@ -96,13 +96,13 @@ def changed_fact(rng: random.Random, split: str, shape: TextShape = TextShape())
     old, new = rng.sample(_values(pool, split), 2)
     asides = []
     for _ in range(rng.randint(0, shape.asides)):
-        asked_relation, drawn = rng.choice([(relation, pool), rng.choice(RELATIONS)[:2]])
+        other_relation, other_pool = rng.choice([(relation, pool), rng.choice(RELATIONS)[:2]])
         other = subject
         while other == subject:
             other = _name(rng, split, rng.choice(("she", "he")))
-        asides.append(f"{asked_relation.replace('{}', other)} {rng.choice(_values(drawn, split))}.")
-    shown = paraphrases[:-1] if split == "train" else paraphrases
-    questions = tuple(question.replace("{}", subject) for question in shown)
+        asides.append(f"{other_relation.replace('{}', other)} {rng.choice(_values(other_pool, split))}.")
+    phrasings = paraphrases[:-1] if split == "train" else paraphrases
+    questions = tuple(question.replace("{}", subject) for question in phrasings)
     return ChangedFact(subject, relation, old, new, questions, " ".join(asides))
 
 

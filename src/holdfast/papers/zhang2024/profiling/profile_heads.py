@@ -50,7 +50,7 @@ _UNHALVED = {"halving": False, "seed": 0}
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a profile does, as found out with its model."""
+    """The work of a profile, which depends on its model."""
 
     identity: dict[str, Any]  # of the run
     heads: Sequence[Head]  # to steer, each on its own

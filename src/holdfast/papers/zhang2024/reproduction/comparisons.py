@@ -10,7 +10,7 @@ from holdfast.analysis.statistics import DIFFERENCES, NOTHING, Estimate, estimat
 from holdfast.analysis.task_results import MIN_FLUENCY, Result
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.papers import zhang2024 as tasks
-from holdfast.papers.findings import Claim, claim_that, not_judged
+from holdfast.papers.findings import Claim, claim_that, leave_unjudged
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.report.wording import with_interval
 
@@ -38,7 +38,7 @@ def judge_within_reach(
     if not is_beyond_reach(*scores):
         return tuple(claims)
     why = f"Not judged: the model scores 0 on {task} in every row."
-    return tuple(not_judged(claim, why) for claim in claims)
+    return tuple(leave_unjudged(claim, why) for claim in claims)
 
 
 def average(study: Study, row: str) -> np.ndarray | None:
@@ -81,7 +81,7 @@ def claim_of(study: Study, claim: RowClaim) -> Claim:
         remark=" ".join(remarks),
     )
     if has_only_zeros:
-        return not_judged(claim_judged, f"Not judged: {zeros_text}")
+        return leave_unjudged(claim_judged, f"Not judged: {zeros_text}")
     return claim_judged
 
 

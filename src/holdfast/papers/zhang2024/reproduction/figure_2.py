@@ -36,7 +36,7 @@ _MIN_HEADS_OF_VIOLIN = 13
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """The scores of a task, by which heads are steered."""
+    """The scores of a task with different heads steered."""
 
     zero_shot: np.ndarray  # [test sample]
     all_heads: np.ndarray  # [test sample]
