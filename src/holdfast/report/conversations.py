@@ -68,6 +68,15 @@ class PackedProbe(NamedTuple):
     note: str  # how its reply ended, and what the model did not see
 
 
+class _Place(NamedTuple):
+    """Where a conversation is; the list is in the order of its fields."""
+
+    run: int
+    conversation: int
+    series: int
+    row: int  # in the series
+
+
 class PackedConversations(NamedTuple):
     """All conversations of a page.
 
@@ -86,29 +95,31 @@ def pack(series: Sequence[Series]) -> PackedConversations:
     Conversations of one pair under several methods are adjacent, so that they share a chunk.
     """
     runs = list(dict.fromkeys(item.run for item in series))
-    order = sorted(
-        (runs.index(item.run), int(number), at, row)
-        for at, item in enumerate(series)
+    places = sorted(
+        _Place(runs.index(item.run), int(number), index, row)
+        for index, item in enumerate(series)
         for row, number in enumerate(item.conversations)
     )
-    records = [series[at].records[row] for _, _, at, row in order]
+    records = [series[place.series].records[place.row] for place in places]
     sides = (side for record in records for side in (record.agent, record.user))
     prompts = _number(map(_prompt_of, sides))
     questions = _number(probe.question for record in records for probe in record.answered)
     rows = [
         PackedRow(
-            series=at,
-            conversation=number,
+            series=place.series,
+            conversation=place.conversation,
             agent=prompts[_prompt_of(record.agent)],
             user=prompts[_prompt_of(record.user)],
-            stability=_numbers(series[at].stability[row]),
-            adoption=_numbers(series[at].adoption[row]),
+            stability=_numbers(series[place.series].stability[place.row]),
+            adoption=_numbers(series[place.series].adoption[place.row]),
             ended=record.ended.round if record.ended else None,
         )
-        for record, (_, number, at, row) in zip(records, order, strict=True)
+        for record, place in zip(records, places, strict=True)
     ]
     listing = {
-        "prompts": [{"id": name, "category": group, "text": text} for name, group, text in prompts],
+        "prompts": [
+            {"id": name, "category": category, "text": text} for name, category, text in prompts
+        ],
         "questions": list(questions),
         "rows": rows,
         "perChunk": PER_CHUNK,

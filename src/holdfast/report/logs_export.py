@@ -206,7 +206,9 @@ def _event(row: ScoreRow, time: str) -> dict[str, Any]:
 def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
     """Attributes in OTLP's form; ones without a value are left out."""
     return [
-        {"key": name, "value": _otlp_value(value)} for name, value in values.items() if value is not None
+        {"key": name, "value": _otlp_value(value)}
+        for name, value in values.items()
+        if value is not None
     ]
 
 

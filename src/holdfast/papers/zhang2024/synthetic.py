@@ -100,7 +100,8 @@ def changed_fact(rng: random.Random, split: str, shape: TextShape = TextShape())
         other = subject
         while other == subject:
             other = _name(rng, split, rng.choice(("she", "he")))
-        asides.append(f"{other_relation.replace('{}', other)} {rng.choice(_values(other_pool, split))}.")
+        target = rng.choice(_values(other_pool, split))
+        asides.append(f"{other_relation.replace('{}', other)} {target}.")
     phrasings = paraphrases[:-1] if split == "train" else paraphrases
     questions = tuple(question.replace("{}", subject) for question in phrasings)
     return ChangedFact(subject, relation, old, new, questions, " ".join(asides))
