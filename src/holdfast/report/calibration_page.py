@@ -15,7 +15,7 @@ from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Run, read_run
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
-from holdfast.report.calibration_sentences import answer, chance_line, signed_to
+from holdfast.report.calibration_sentences import answer_sentences, chance_line, signed_to
 from holdfast.report.page import Picture, Table, pictures, render_study
 from holdfast.report.wording import aligned, percent, plain, signed, with_interval
 
@@ -150,7 +150,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step:
         step: the next step; each command in it has a line of its own.
     """
     stability, capability = (read_run(folder / name) for name in FOLDERS)
-    headline, _, more = answer(calibration, chosen).partition(". ")
+    headline, *more = answer_sentences(calibration, chosen)
     chance = chance_line(calibration)
     content = CalibrationContent(
         calibration=calibration,
@@ -168,7 +168,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step:
     )
     return render_study(
         "calibrate",
-        f"{headline.rstrip('.')}.",
+        headline,
         content,
         runs=dict(zip(FOLDERS, (stability, capability), strict=True)),
         facts=(
@@ -176,7 +176,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step:
             f"{len(calibration.candidates)} settings",
             calibration.about.capability,
         ),
-        lines=(more, f"{chance}." if chance else "", f"Next: {step}"),
+        lines=(" ".join(more), f"{chance}." if chance else "", f"Next: {step}"),
     )
 
 

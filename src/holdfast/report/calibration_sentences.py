@@ -12,6 +12,11 @@ from holdfast.report.wording import with_interval
 
 def answer(calibration: Calibration, chosen: Pick) -> str:
     """The recommendation, or why none is given."""
+    return " ".join(answer_sentences(calibration, chosen))
+
+
+def answer_sentences(calibration: Calibration, chosen: Pick) -> list[str]:
+    """The sentences of `answer`; the first one sums it up."""
     if chosen.method == NO_FIX:
         return _nothing_chosen(calibration, chosen)
     reported = int(calibration.report.sum())
@@ -23,31 +28,34 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
         f" ({signed_to(chosen.gain)}), points lost {signed_to(chosen.drop, 1)}."
     )
     if not chosen.recommended:
-        return (
-            f"Nothing to recommend yet within a budget of {budget}. The best candidate is"
-            f" {chosen.method}. {numbers} There {chosen.why}."
-        )
-    recommendation = f"Use {chosen.method}, within a budget of {budget}. {numbers}"
+        return [
+            f"Nothing to recommend yet within a budget of {budget}.",
+            f"The best candidate is {chosen.method}.",
+            numbers,
+            f"There {chosen.why}.",
+        ]
+    recommendation = [f"Use {chosen.method}, within a budget of {budget}.", numbers]
     most_stable = max(calibration.candidates[1:], key=Candidate.mean_stability).method
     if most_stable == chosen.method:
         return recommendation
-    return (
-        f"{recommendation} Over all {total}, {most_stable} is the most stable; but a setting is"
-        f" chosen on {total - reported} of them, and needs a clear gain and a clear margin to the"
-        " budget there."
-    )
+    return [
+        *recommendation,
+        f"Over all {total}, {most_stable} is the most stable; but a setting is chosen on"
+        f" {total - reported} of them, and needs a clear gain and a clear margin to the budget"
+        " there.",
+    ]
 
 
-def _nothing_chosen(calibration: Calibration, chosen: Pick) -> str:
+def _nothing_chosen(calibration: Calibration, chosen: Pick) -> list[str]:
     """Why the model as it is was chosen, and how close the closest setting came."""
     choosing = int((~calibration.report).sum())
     total = len(calibration.report)
     budget = points_of(chosen.budget)
     if choosing < MIN_SAMPLES:
-        return (
+        return [
             f"Too few conversations to recommend a setting: {choosing} to choose on, and"
             f" {MIN_SAMPLES} are needed."
-        )
+        ]
     if chosen.none_fits:
         reason = f"every setting costs more than {budget} on average"
     elif any(map(calibration.breaks_replies, calibration.candidates[1:])):
@@ -63,7 +71,7 @@ def _nothing_chosen(calibration: Calibration, chosen: Pick) -> str:
         f"Nothing to recommend: on the {choosing} of {total} conversations that settings are chosen"
         f" on, {reason}."
     )
-    return f"{sentence} {_closest(calibration, chosen.near)}" if chosen.near else sentence
+    return [sentence, _closest(calibration, chosen.near)] if chosen.near else [sentence]
 
 
 def _closest(calibration: Calibration, near: Candidate) -> str:

@@ -9,17 +9,20 @@ import io
 import itertools
 import textwrap
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from holdfast.analysis.statistics import Estimate
 from holdfast.errors import cut
 from holdfast.files import write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -48,7 +51,7 @@ _NAME_CHARACTERS_PER_INCH = 20  # at the smallest font size
 _LEGEND_HEIGHT = 0.8  # inches; a figure with a taller legend grows
 
 
-def styled():
+def styled() -> AbstractContextManager[None]:
     """A context that applies the style of the figures."""
     import matplotlib
 
@@ -102,8 +105,15 @@ def style_of(number: int) -> CurveStyle:
     return CurveStyle(COLOURS[number % len(COLOURS)], _LINES[number // len(COLOURS) % len(_LINES)])
 
 
-def error_bars(axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = None) -> None:
-    """Draws thin error bars around points, as long as `up` vertically and `across` horizontally."""
+def error_bars(
+    axis: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    colour: str,
+    up: ArrayLike,
+    across: ArrayLike | None = None,
+) -> None:
+    """Draws thin error bars around points: vertical ones, and horizontal ones if given."""
     axis.errorbar(
         x,
         y,
@@ -118,7 +128,11 @@ def error_bars(axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = N
 
 
 def legend_below(
-    figure: Figure, handles: Sequence[Any], names: Sequence[str], note: str = "", columns: int = 2
+    figure: Figure,
+    handles: Sequence[Artist],
+    names: Sequence[str],
+    note: str = "",
+    columns: int = 2,
 ) -> None:
     """Draws a legend below the figure, with as large a font and as many columns as fit.
 

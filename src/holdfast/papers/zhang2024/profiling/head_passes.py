@@ -48,6 +48,14 @@ class PassScores(NamedTuple):
     log_probabilities: list[tuple[float, ...]]  # [prompt][continuation]
 
 
+class _UnsteeredPass(NamedTuple):
+    """The parts of an unsteered pass that steered passes share."""
+
+    group: Group
+    layer_inputs: list[Tensor]  # by layer
+    states: list[KeysValues]  # by layer
+
+
 class HeadPasses:
     """Passes through a copy of the model that shares its weights; `forwarded` counts tokens."""
 
@@ -92,30 +100,43 @@ class HeadPasses:
             logits = self._forward(0, group, 0, caches, {"input_ids": group.ids})
         yield PassScores(None, read_scores(logits, prompts, 1)[0])
 
-        extent = group.extent
-        computed = [(cache.keys, cache.values) for cache in caches]
-        rows = max(1, MAX_TOKENS_PER_PASS // (len(prompts) * (extent.columns - extent.first)))
+        states = [(cache.keys, cache.values) for cache in caches]
+        unsteered = _UnsteeredPass(group, layer_inputs, states)
+        width = group.extent.columns - group.extent.first
+        rows = max(1, MAX_TOKENS_PER_PASS // (len(prompts) * width))
         for layer in sorted({layer for layer, _ in methods}):
             heads = sorted(head for head in methods if head[0] == layer)
-            is_last = layer == len(self._layers) - 1
-            first = extent.columns - extent.read if is_last else extent.first
             for start in range(0, len(heads), rows):
-                heads_of_pass = heads[start : start + rows]
-                copies = len(heads_of_pass)
-                copied_group = group.spread(copies)
-                row_methods = [methods[head] for _ in prompts for head in heads_of_pass]
-                spec = BatchSteering(
-                    copied_group.span, row_methods, prompt_columns=[extent.end] * len(row_methods)
-                )
-                copied_caches = [_Rows(states, copies, first) for states in computed]
-                hidden = layer_inputs[layer].repeat_interleave(copies, 0)[:, first:]
-                inputs = {"inputs_embeds": hidden}
-                with steered(spec), _hook_before([self._layers[layer]], _replace_input(hidden)):
-                    logits = self._forward(layer, copied_group, first, copied_caches, inputs)
-                scores = read_scores(logits, prompts, copies)
-                yield from map(PassScores, heads_of_pass, scores)
+                methods_of_pass = {head: methods[head] for head in heads[start : start + rows]}
+                scores = self._steered_scores(layer, prompts, methods_of_pass, unsteered)
+                yield from map(PassScores, methods_of_pass, scores)
+
+    def _steered_scores(
+        self,
+        layer: int,
+        prompts: Sequence[ScoredPrompt],
+        methods: Mapping[Head, CompiledMethods],
+        unsteered: _UnsteeredPass,
+    ) -> list[list[tuple[float, ...]]]:
+        """Steers heads of one layer in one pass; the scores, [head][prompt][continuation]."""
+        extent = unsteered.group.extent
+        copies = len(methods)
+        is_last = layer == len(self._layers) - 1
+        first = extent.columns - extent.read if is_last else extent.first
+        group = unsteered.group.spread(copies)
+        row_methods = [methods_of_head for _ in prompts for methods_of_head in methods.values()]
+        steering = BatchSteering(
+            group.span, row_methods, prompt_columns=[extent.end] * len(row_methods)
+        )
+        caches = [_Rows(states, copies, first) for states in unsteered.states]
+        hidden = unsteered.layer_inputs[layer].repeat_interleave(copies, 0)[:, first:]
+        inputs = {"inputs_embeds": hidden}
+        with steered(steering), _hook_before([self._layers[layer]], _replace_input(hidden)):
+            logits = self._forward(layer, group, first, caches, inputs)
+        return read_scores(logits, prompts, copies)
 
     def _forward(
+
         self,
         layer: int,
         group: Group,
