@@ -1,17 +1,18 @@
 """A calibration as a table for the terminal, and as a page."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.candidates import FOLDERS, MAX_ADDED_BROKEN, Calibration
+from holdfast.analysis.candidates import FOLDERS, MAX_ADDED_BROKEN, Calibration, Candidate
 from holdfast.analysis.choosing import Pick, front
 from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.prompt_effect import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
 from holdfast.analysis.series import read_series
-from holdfast.analysis.statistics import SCORES, estimate
+from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Run, read_run
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
@@ -24,9 +25,9 @@ class SettingRow(NamedTuple):
     """A setting in the table, as text."""
 
     method: str
-    front: str  # a star on the Pareto front
+    front: str  # a star if it is on the Pareto front
     stability: str
-    against: str  # the difference from no method
+    against: str  # the difference from no method; "" for no method itself, as the next two
     verdict: str
     capability: str
     points_lost: str
@@ -55,16 +56,10 @@ class CalibrationContent:
 
 
 def table(calibration: Calibration) -> str:
-    """The table for the terminal: every setting, and a star on those of the Pareto front."""
-    head, *rows = setting_rows(calibration)
-    lines = [_star_first(head._replace(front="", verdict=""))]
-    for row in rows:
-        without_intervals = row._replace(
-            stability=row.stability.partition(" ")[0],
-            verdict=row.verdict.partition(":")[0],
-            capability=row.capability.partition(" ")[0],
-        )
-        lines.append(_star_first(without_intervals))
+    """The table for the terminal: every setting, with a star if it is on the Pareto front."""
+    header, *rows = setting_rows(calibration, in_full=False)
+    header = header._replace(front="", verdict="")
+    lines = aligned([_star_first(row) for row in (header, *rows)])
     count = len(calibration.none.stability)
     if calibration.about.plan.conversations is None:
         sizes = f"{count} conversations per setting, 95% intervals for these prompts only."
@@ -74,7 +69,7 @@ def table(calibration: Calibration) -> str:
         f"{sizes} * no setting is both more stable and cheaper. Points are {calibration.unit} on"
         f" {calibration.about.capability}."
     )
-    return "\n".join([*aligned(lines), legend, *_health_lines(calibration)])
+    return "\n".join([*lines, legend, *_health_lines(calibration)])
 
 
 def _star_first(row: SettingRow) -> tuple[str, ...]:
@@ -193,44 +188,60 @@ def _unprompted_table(run: Run) -> Table | None:
     return Table("Round 1 with the system prompt and without, with 95% intervals", rows)
 
 
-def setting_rows(calibration: Calibration) -> list[SettingRow]:
-    """The table of every setting, the header first."""
+def setting_rows(calibration: Calibration, *, in_full: bool = True) -> list[SettingRow]:
+    """The table of every setting, the header first.
+
+    Args:
+        in_full: whether stability and capability have their intervals and verdicts their reasons,
+            for which a terminal has no room.
+    """
     chance = "" if calibration.chance is None else f" (chance {calibration.chance:.1f})"
-    head = SettingRow(
-        "method",
-        "Pareto front",
-        "stability",
-        "against none",
-        "verdict",
-        f"capability{chance}",
-        "points lost",
-        "broken",
-        "perplexity",
+    header = SettingRow(
+        method="method",
+        front="Pareto front",
+        stability="stability",
+        against="against none",
+        verdict="verdict",
+        capability=f"capability{chance}",
+        points_lost="points lost",
+        broken="broken",
+        perplexity="perplexity",
     )
-    rows = [head]
-    for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
-        against = ""
-        verdict = ""
-        lost = ""
+    rows = [header]
+    for candidate, is_on_front in zip(calibration.candidates, front(calibration), strict=True):
+        row = _setting_row(candidate, is_on_front=is_on_front, in_full=in_full)
         if candidate is not calibration.none:
             gain = calibration.gain(candidate)
-            against = signed_to(gain, 3)
-            lost = signed_to(calibration.drop(candidate), 1)
             side = verdict_on(gain)
-            verdict = ": ".join(filter(None, (side.word("higher", "lower"), side.why)))
-        broken = candidate.broken
-        perplexity = candidate.perplexity
-        rows.append(
-            SettingRow(
-                method=candidate.method,
-                front="*" if star else "",
-                stability=with_interval(estimate(candidate.stability, SCORES), "{:.3f}".format),
-                against=against,
-                verdict=verdict,
-                capability=with_interval(estimate(candidate.capability, None), "{:.1f}".format),
-                points_lost=lost,
-                broken="" if broken is None else percent(float(np.nanmean(broken))),
-                perplexity="" if perplexity is None else f"{perplexity:.1f}",
+            verdict = side.word("higher", "lower")
+            row = row._replace(
+                against=signed_to(gain, 3),
+                verdict=f"{verdict}: {side.why}" if side.why and in_full else verdict,
+                points_lost=signed_to(calibration.drop(candidate), 1),
             )
-        )
+        rows.append(row)
     return rows
+
+
+def _setting_row(candidate: Candidate, *, is_on_front: bool, in_full: bool) -> SettingRow:
+    """The row of a setting, without the columns that compare it with the model as it is."""
+    stability = estimate(candidate.stability, SCORES)
+    capability = estimate(candidate.capability, None)
+    broken = candidate.broken
+    perplexity = candidate.perplexity
+    write = with_interval if in_full else _mean
+    return SettingRow(
+        method=candidate.method,
+        front="*" if is_on_front else "",
+        stability=write(stability, "{:.3f}".format),
+        against="",
+        verdict="",
+        capability=write(capability, "{:.1f}".format),
+        points_lost="",
+        broken="" if broken is None else percent(float(np.nanmean(broken))),
+        perplexity="" if perplexity is None else f"{perplexity:.1f}",
+    )
+
+
+def _mean(value: Estimate, write: Callable[[float], str]) -> str:
+    return "–" if value.mean is None else write(value.mean)
