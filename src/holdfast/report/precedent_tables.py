@@ -31,15 +31,43 @@ class _Line:
     offset: float  # to the right, so that the points of equal scores stand side by side
 
 
-_GREEN = figures.COLOURS[1]
-_BLUE = figures.COLOURS[2]
-_OCHRE = figures.COLOURS[3]
-_RED = figures.COLOURS[5]
 _LINES = (
-    _Line("kept", True, "kept history", "kept replies, prompt in view", _GREEN, "o", -0.15),
-    _Line("kept", False, "kept, no prompt", "kept replies, without it", _BLUE, "o", 0.05),
-    _Line("broken", True, "broken history", "broken replies, prompt in view", _RED, "s", -0.05),
-    _Line("broken", False, "broken, no prompt", "broken replies, without it", _OCHRE, "s", 0.15),
+    _Line(
+        history="kept",
+        prompted=True,
+        head="kept history",
+        label="kept replies, prompt in view",
+        colour=figures.COLOURS[1],
+        marker="o",
+        offset=-0.15,
+    ),
+    _Line(
+        history="kept",
+        prompted=False,
+        head="kept, no prompt",
+        label="kept replies, without it",
+        colour=figures.COLOURS[2],
+        marker="o",
+        offset=0.05,
+    ),
+    _Line(
+        history="broken",
+        prompted=True,
+        head="broken history",
+        label="broken replies, prompt in view",
+        colour=figures.COLOURS[5],
+        marker="s",
+        offset=-0.05,
+    ),
+    _Line(
+        history="broken",
+        prompted=False,
+        head="broken, no prompt",
+        label="broken replies, without it",
+        colour=figures.COLOURS[3],
+        marker="s",
+        offset=0.15,
+    ),
 )
 
 

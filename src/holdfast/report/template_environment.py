@@ -25,7 +25,6 @@ from holdfast.report.compare_tables import row_name
 from holdfast.report.judge_agreement import counts_text
 from holdfast.report.rule_falls import broken_text, fall
 from holdfast.report.score_phrases import capitalise
-from holdfast.report.series_charts import CAPTIONS
 from holdfast.report.wording import other_prompts, plain, signed, signed_number
 from holdfast.version import __version__
 
@@ -61,7 +60,6 @@ def template_environment() -> Environment:
     }
     environment.globals |= {
         "CANNOT_TELL": CANNOT_TELL,
-        "CAPTIONS": CAPTIONS,
         "COLLAPSED_TURNS": COLLAPSED_TURNS,
         "MAX_ROUND_COLUMNS": MAX_ROUND_COLUMNS,
         "MAX_UNFOLDED": MAX_UNFOLDED,
