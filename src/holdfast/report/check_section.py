@@ -68,19 +68,25 @@ def check_sections(
 ) -> list[CheckSection]:
     """The sections of the runs that have a check."""
     index_of = {(item.run, item.method): index for index, item in enumerate(series)}
-    return [
-        CheckSection(
-            label=series[index].label,
-            check=check,
-            share=max(checked.error for checked in check.prompts),
-            rows=[row for checked in check.prompts for row in _rows(checked, check, index)],
-            charts=[
-                chart for checked in _failures_first(check) for chart in _charts(checked, check)
-            ],
-        )
-        for check, label in zip(checks, labels, strict=True)
-        if check is not None and (index := index_of.get((label, check.method))) is not None
-    ]
+    sections = []
+    for check, label in zip(checks, labels, strict=True):
+        if check is None:
+            continue
+        index = index_of.get((label, check.method))
+        if index is not None:
+            sections.append(_section(check, series[index].label, index))
+    return sections
+
+
+def _section(check: Check, label: str, index: int) -> CheckSection:
+    """The section of a check whose conversations are those of the series at `index`."""
+    return CheckSection(
+        label=label,
+        check=check,
+        share=max(checked.error for checked in check.prompts),
+        rows=[row for checked in check.prompts for row in _rows(checked, check, index)],
+        charts=[chart for checked in _failures_first(check) for chart in _charts(checked, check)],
+    )
 
 
 def check_headline(check: Check) -> str:
