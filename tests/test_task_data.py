@@ -275,7 +275,12 @@ MISSING = ("requested_rewrite.target_new.str", "requested_rewrite.subject", "par
         ("a.jsonl", BIO, without(BIO, "raw"), r"row 2 has no 'raw'"),
         ("a.jsonl", BIO, without(BIO, "start_pos"), r"row 2 has no 'start_pos'"),
         ("a.jsonl", BIO, {**BIO, "start_pos": 900}, r"row 2: 'start_pos' is 900"),
-        ("a.jsonl", BIO, {**BIO, "title": "wizard"}, r"row 2: 'title' is 'wizard'.*not one of the 28"),
+        (
+            "a.jsonl",
+            BIO,
+            {**BIO, "title": "wizard"},
+            r"'title' is 'wizard'.*not one of the 28",
+        ),
     ],
 )
 def test_malformed_rows_are_reported_with_their_field(tmp_path, name, good, bad, says):

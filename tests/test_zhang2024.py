@@ -123,7 +123,9 @@ def test_a_task_that_the_model_always_fails_is_not_judged():
     (claim,) = judge_within_reach(claims, "json", zeros[:, 0], zeros)
     assert (claim.verdict, claim.text) == (NOT_JUDGED, "it helps.")
     assert claim.evidence.startswith("None of 30. ") and "scores 0 on json" in claim.evidence
-    assert judge_within_reach(claims, "json", zeros, np.eye(30)) == claims, "one head lifts one sample"
+    assert judge_within_reach(claims, "json", zeros, np.eye(30)) == claims, (
+        "one head lifts one sample"
+    )
     assert judge_within_reach(claims, "json", zeros[:10]) == claims, "ten samples show nothing"
     nothing = estimate(np.array([]), SCORES)
     assert claim_that("it helps.", nothing, 1, "Empty.").verdict == NOT_JUDGED

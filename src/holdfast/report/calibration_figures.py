@@ -156,7 +156,7 @@ def _label(name: str, parameter: str) -> str:
     return f"{cut(name, _MAX_LEGEND_CHARACTERS)}, {parameter}".replace("$", r"\$")
 
 
-def _short(calibration: Calibration) -> str:
+def _capability_name(calibration: Calibration) -> str:
     """The name of the capability; of a file, without its folders."""
     kind, _, path = calibration.about.capability.partition(":")
     if kind == "mmlu":

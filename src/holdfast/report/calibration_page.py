@@ -155,9 +155,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step:
         trade_off=pictures(
             folder, {"trade_off": "Stability against points lost; whiskers are 95% intervals"}
         ),
-        by_round=pictures(
-            folder, {"by_round": "Stability by round; whiskers are 95% intervals"}
-        ),
+        by_round=pictures(folder, {"by_round": "Stability by round; whiskers are 95% intervals"}),
         unprompted=_unprompted_table(stability),
         unprompted_lines=unprompted_lines(stability),
     )

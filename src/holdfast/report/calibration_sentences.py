@@ -64,9 +64,7 @@ def _nothing_chosen(calibration: Calibration, chosen: Pick) -> list[str]:
             " than the model as it is"
         )
     else:
-        reason = (
-            f"no setting within a budget of {budget} is more stable than the model as it is"
-        )
+        reason = f"no setting within a budget of {budget} is more stable than the model as it is"
     sentence = (
         f"Nothing to recommend: on the {choosing} of {total} conversations that settings are chosen"
         f" on, {reason}."

@@ -13,7 +13,7 @@ from pathlib import Path
 from holdfast.analysis.check_file import Check
 from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck
-from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
+from holdfast.analysis.sequential import PASS, UNDECIDED
 from holdfast.report.check_details import details, rule_details
 from holdfast.report.check_reasons import how_to_decide, rule_sentence, sentence
 from holdfast.report.check_sentences import NO_CLEAR_FAILURE, verdict_word
@@ -54,9 +54,7 @@ def _cases_of(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[JUnitC
 
 def _outcome(checked: PromptCheck, terms: Terms) -> Outcome:
     """The outcome of a prompt's test; one that a smoke test leaves undecided is skipped."""
-    is_left_open = (
-        checked.verdict == UNDECIDED and verdict_word(checked, terms) == NO_CLEAR_FAILURE
-    )
+    is_left_open = checked.verdict == UNDECIDED and verdict_word(checked, terms) == NO_CLEAR_FAILURE
     return "skipped" if is_left_open else outcome_of(checked.verdict)
 
 

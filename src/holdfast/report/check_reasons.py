@@ -160,10 +160,7 @@ def _comparison_result(comparison: PromptComparison) -> str:
     largest_fall = comparison.rules[0]
     rule = _rule_comparison_text(largest_fall)
     if comparison.fell:
-        return (
-            "fell against the earlier run, though no rule certainly by itself:"
-            f" {rule}, {sample}"
-        )
+        return f"fell against the earlier run, though no rule certainly by itself: {rule}, {sample}"
     if largest_fall.now >= largest_fall.before:
         return f"no mean is lower than in the earlier run, {sample}"
     return f"no certain fall against the earlier run: {rule}, {sample}"

@@ -1,6 +1,5 @@
 """Runs side by side in tables, for a terminal and as Markdown."""
 
-import os
 import textwrap
 from collections.abc import Sequence
 
@@ -38,7 +37,10 @@ def _distinct_parts(item: Contrast) -> list[str]:
     values = [" ".join(value.split()) for value in item.values]
     if max(map(len, values)) <= _MAX_VALUE_CHARACTERS:
         return values
-    start = max(0, len(os.path.commonprefix(values)) - _CONTEXT)
+    columns = enumerate(zip(*values, strict=False))
+    shortest = min(map(len, values))
+    first = next((index for index, column in columns if len(set(column)) > 1), shortest)
+    start = max(0, first - _CONTEXT)
     ellipsis = "…" if start else ""
     return [ellipsis + cut(value[start:], _MAX_VALUE_CHARACTERS) for value in values]
 

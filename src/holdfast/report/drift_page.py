@@ -332,9 +332,7 @@ def _prompts_section(series: Sequence[Series]) -> PromptsSection:
     if size:
         extremes = [("Least stable", ranked[:size]), ("Most stable", ranked[::-1][:size])]
     return PromptsSection(
-        rows=[
-            NumberedPrompt(number, row) for number, table in enumerate(tables) for row in table
-        ],
+        rows=[NumberedPrompt(number, row) for number, table in enumerate(tables) for row in table],
         prompts=len({row.results.id for table in tables for row in table}),
         extremes=extremes,
         num_ranked=len(ranked),

@@ -51,9 +51,7 @@ def _facts(row: Adherence, bar: float | None) -> list[str]:
         ]
     if bar is not None:
         low, high = row.bounds
-        facts.append(
-            f"the bar is {bar:g}, and the bounds that decide are [{low:.2f}, {high:.2f}]"
-        )
+        facts.append(f"the bar is {bar:g}, and the bounds that decide are [{low:.2f}, {high:.2f}]")
     if row.earlier:
         facts.append(
             f"the earlier logs score {plain(row.earlier.before)}, a difference of"

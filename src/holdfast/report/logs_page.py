@@ -149,8 +149,7 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     )
 
 
-def _overview(
-run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
+def _overview(run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
     head = (
         "turns kept",
         "kept",

@@ -74,8 +74,7 @@ def _kept_least(run: Run, rows: Rows) -> str:
     first = min(turn.turn for turn in least.broken)
     when = f"as early as turn {first}" if least.overall.n > 1 else f"first in turn {first}"
     return (
-        f"{subject} broken in {len(least.broken):,} of the {applied} it applies to,"
-        f" {when}{ending}"
+        f"{subject} broken in {len(least.broken):,} of the {applied} it applies to, {when}{ending}"
     )
 
 

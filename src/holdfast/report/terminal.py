@@ -218,9 +218,7 @@ def _scores_by_rule(
         words: by row, a word that follows its mean.
     """
     rows = [row for row in rules if row.series is item]
-    return {
-        row.group: f"{_mean(row.drawn[index])} {words.get(row, '')}".rstrip() for row in rows
-    }
+    return {row.group: f"{_mean(row.drawn[index])} {words.get(row, '')}".rstrip() for row in rows}
 
 
 def _rules_of_one_method(

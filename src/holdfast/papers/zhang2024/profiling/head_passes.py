@@ -136,7 +136,6 @@ class HeadPasses:
         return read_scores(logits, prompts, copies)
 
     def _forward(
-
         self,
         layer: int,
         group: Group,

@@ -147,7 +147,6 @@ def _share(study: Study, name: str, count: int) -> Estimate:
     return share_of_best(np.column_stack(values), [len(heads) for heads in options], count)
 
 
-
 def table_4(study: Study) -> Figure:
     """The instruction in other words."""
     names = study.setup.instruction_tasks
