@@ -198,7 +198,7 @@ def test_a_dialog_with_tools_is_replayed_with_its_calls_and_declared_tools(tmp_p
     assert turn["text"] == "I will look.\n\nIt is nine." and len(turn["messages"]) == 3
     assert all("messages" not in turn for turn in second["turns"])
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
-    assert "as it was recorded; with calls of look" in page
+    assert "as it was recorded; with calls to look" in page
 
 
 def test_dialogs_whose_tools_the_template_omits_are_skipped_and_named(tmp_path, capsys):

@@ -169,7 +169,7 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
     tiny, plan = model(), ProfilingPlan()
     samples = [choice(number) for number in range(8)]
     whole = profile(tiny, samples, tmp_path / "whole", plan)
-    monkeypatch.setattr("holdfast.papers.zhang2024.profiling.scored_prompts._PASS", 0)
+    monkeypatch.setattr("holdfast.papers.zhang2024.profiling.scored_prompts._MAX_PADDING", 0)
     groups = scorer(tiny, samples, plan).groups()
     assert len(groups) > 1
     score, calls = SharedPasses.score, []

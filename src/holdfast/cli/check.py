@@ -51,7 +51,7 @@ from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_junit import write_junit
-from holdfast.report.check_sentences import counted, lines_of
+from holdfast.report.check_sentences import count_verdicts, lines_of
 from holdfast.report.context_section import truncation_lines
 from holdfast.report.fixes_to_try import fixes_to_compare
 from holdfast.study.calibration_plan import Plan
@@ -247,7 +247,7 @@ def _converse(run: DriftRun, terms: Terms, earlier: Earlier | None) -> Run:
         def note_look(done: int, checks: Sequence[PromptCheck]) -> None:
             if done:
                 conversations = count_of(done, "conversation")
-                bar.note(f"{conversations} per prompt: {counted(checks)}")
+                bar.note(f"{conversations} per prompt: {count_verdicts(checks)}")
 
         seconds = SMOKE_SECONDS if terms.smoke else None
         how = CheckOptions(run.methods[0], earlier, run.cast, running, seconds, note_look)
