@@ -333,8 +333,8 @@ def _seen(quoted: dict | None) -> str:
         return ""
     stop = "" if last.endswith((".", "!", "?")) else "."
     return (
-        f" In one dialog, which we picked, “{quoted['questions'][0]}” is at first answered"
-        f" “{first}”, as the prompt demands, and in the end “{last}”{stop}"
+        f" In one dialog, which we picked, the answer to “{quoted['questions'][0]}” is at first"
+        f" “{first}”, as the prompt demands, and in the last round “{last}”{stop}"
     )
 
 
@@ -408,7 +408,7 @@ def quoted_dialog() -> str:
         [
             "The first of these conversations in which only the fix keeps the rule"
             f" {quoted['rule']!r} to the end (picked for that). The rule is about the form of the"
-            " answer, so it does not matter what stands in the brackets:",
+            " answer, so what is in the brackets does not matter:",
             "",
             *markdown(rows),
         ]
