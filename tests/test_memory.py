@@ -289,7 +289,7 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
     while len(plain):
         plain.step()
     fail_once(monkeypatch, at=(10,))
-    scheduler, handles = serving(tiny, regrow=8)
+    scheduler, handles = serving(tiny, regrow_steps=8)
     told, limits, again = [0] * 6, [], []
     while len(scheduler):
         scheduler.step()
