@@ -15,7 +15,7 @@ from tiny import DEVICE
 from holdfast.attention import BatchSteering, Starts
 from holdfast.attention.fused_kernels import LayerInputs
 from holdfast.attention.gpu_step import attend_step
-from holdfast.attention.gpu_table import moved
+from holdfast.attention.gpu_table import move_log_odds
 from holdfast.attention.pass_columns import SpanColumns
 from holdfast.methods import compile_methods
 
@@ -58,7 +58,7 @@ def test_a_step_matches_the_papers(dtype, masked, keys, heads, groups, size, fir
 @triton.jit
 def _move(log_odds, bias, exponent, floor, out, COUNT: tl.constexpr):
     place = tl.arange(0, COUNT)
-    shifted = moved(
+    shifted = move_log_odds(
         tl.load(log_odds + place),
         tl.load(bias + place),
         tl.load(exponent + place),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from holdfast.attention.batch_steering import BatchSteering
 from holdfast.attention.fused_kernels import LayerInputs, attend
-from holdfast.attention.group_masks import additive
+from holdfast.attention.group_masks import to_additive
 from holdfast.attention.merge import move_several
 from holdfast.attention.passes import PassState
 from holdfast.methods import compile_methods
@@ -77,6 +77,6 @@ class Chunk:
             LayerInputs(query, key, value, self.mask, whole, states.scaling),
         )
         if result is None:  # all keys are in one group
-            mask = None if self.mask is None else additive(self.mask, query.dtype)
+            mask = None if self.mask is None else to_additive(self.mask, query.dtype)
             result, _ = attend(query, key, value, mask, whole, states.scaling)
         states.output[rows] = result[0].transpose(0, 1)

@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from holdfast.attention.gpu_table import moved, padded_size, product, sigmoid
+from holdfast.attention.gpu_table import move_log_odds, padded_size, product, sigmoid
 
 NONE_GENERATED = 2**30  # a position beyond every context: no generated token is of the span
 _LOG2E = 1.4426950408889634
@@ -331,7 +331,7 @@ def _steer_tile(
     bias = tl.load(bias_ptr + entry, mask=line_exists, other=0.0)
     exponent = tl.load(exponent_ptr + entry, mask=line_exists, other=1.0)
     floor = tl.load(floor_ptr + entry, mask=line_exists, other=-float("inf"))
-    new_log_odds = moved(log_mass - tl.log(rest_mass), bias, exponent, floor)
+    new_log_odds = move_log_odds(log_mass - tl.log(rest_mass), bias, exponent, floor)
 
     # output + c * (span_output - output)
     is_steered = sees_span & ((bias != 0) | (exponent != 1) | (floor > -float("inf")))
