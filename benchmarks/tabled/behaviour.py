@@ -343,7 +343,7 @@ def _capitalised(sentence: str) -> str:
 
 
 def _effect(rows: list[dict], method: str) -> str:
-    """The clear effects of a fix on some rules; "" if it does nothing clearly."""
+    """The clear effects of a fix on some rules; "" if it has no clear effect."""
     gains = [(row, row["against"]["over_all_rounds"]) for row in rows if row["method"] == method]
     parts = []
     for verdict, verb in (("higher", "clearly helps"), ("lower", "clearly harms")):
