@@ -482,8 +482,8 @@ def suite_init_line() -> str:
     return " ".join(
         [
             *sentences,
-            "After each set the forms that it had shown were added; in the"
-            f" {now['files']} files of all sets that were at hand for this version, it finds"
+            "After each set, the forms that it had shown were added; in the"
+            f" {now['files']} files of all sets that were available for this version, it finds"
             f" {now['recall']['count']} of {now['recall']['of']} such lines, which says nothing"
             " about other files.",
         ]
