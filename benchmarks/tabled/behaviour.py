@@ -215,7 +215,7 @@ def coverage_table() -> str:
         f"{settings['conversations']} conversations"
         f" of prompts that are alike or unlike in how well they are followed, {settings['runs']:,}"
         " runs of each kind. Shares of runs whose 95% interval covers the mean change of all"
-        " prompts; the lower of no change and a fall of 30 points.",
+        " prompts: the lower of two shares, for no change and for a fall of 30 points.",
         "",
         "| prompts | "
         + " | ".join(f"conversations resampled, {kind}" for kind in kinds)
@@ -447,14 +447,14 @@ def bot_table() -> str:
 
 # the groups of sets that were drafted at first sight, latest first, and what was special of each
 _FIRST_SIGHT = {
-    "with_more_kinds": "On {files} files in two sets, most of them of small repositories at random,"
-    " each labelled by hand before it was drafted (November 2026)",
+    "with_more_kinds": "On {files} files in two sets, most of them from small repositories drawn at"
+    " random, each labelled by hand before it was drafted (November 2026)",
     "with_never": "On {files} files in three sets before these, a third of them prompts of chat"
     " bots",
-    "with_forms": "On {files} files in two sets before these, half of them of small repositories"
-    " at random",
-    "with_lists": "On {files} files of small repositories, in two sets before these",
-    "with_the_grammar": "On {files} files in two sets before these, mostly of known repositories",
+    "with_forms": "On {files} files in two sets before these, half of them from small repositories"
+    " drawn at random",
+    "with_lists": "On {files} files from small repositories, in two sets before these",
+    "with_the_grammar": "On {files} files in two sets before these, mostly from known repositories",
     "before_the_grammar": "On {files} files in four sets before these, with an earlier version and"
     " fewer measures",
 }
