@@ -44,7 +44,7 @@ def attend_one(inputs: LayerInputs, bias: Tensor | None) -> Attended:
 
     Heads that share keys read them once. `bias` is the additive mask, or None.
     """
-    output, lse = attend(inputs.packed, inputs.key, inputs.value, bias, False, inputs.scaling)
+    output, lse = attend(inputs.packed, inputs.key, inputs.value, bias, inputs.scaling)
     rows = inputs.query.shape[0]
     return Attended(output.reshape(inputs.query.shape), lse.reshape(rows, -1, 1))
 
@@ -58,10 +58,11 @@ class StepKernel(Protocol):
     def __call__(
         self,
         inputs: LayerInputs,
-        columns: SpanColumns | None,
-        table: LayerTable | None,
-        traced: bool,
+        columns: SpanColumns | None = None,
+        table: LayerTable | None = None,
         /,
+        *,
+        traced: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Returns the output [B, H, 1, D], and the mass on the span, float32 [B, H]."""
 
@@ -95,7 +96,7 @@ def _step_in_one_kernel(
     columns = state.plans.get(
         "columns", inputs.size, None, lambda: state.columns.for_kernel(rows, keys)
     )
-    output, mass = kernel(inputs, columns, table, state.steering.trace)
+    output, mass = kernel(inputs, columns, table, traced=state.steering.trace)
     if mass is not None:
         state.record_mass(mass)
     return output
@@ -169,10 +170,10 @@ def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
         prompt_span = make_key_group(part, slice_mask(mask, part), in_span, dtype)
     if span is None or rest is None or (mask is None and groups.never_empty):
         return StepPlan(span, rest, prompt_span, None)
-    return StepPlan(span, rest, prompt_span, _unseen(span, rest))
+    return StepPlan(span, rest, prompt_span, _mark_unseen(span, rest))
 
 
-def _unseen(span: KeyGroup, rest: KeyGroup) -> Tensor | None:
+def _mark_unseen(span: KeyGroup, rest: KeyGroup) -> Tensor | None:
     """Builds `StepPlan.unseen`; where neither group is visible, the span counts as hidden."""
     unseen = None
     if rest.fully_masked is not None:
@@ -198,7 +199,7 @@ def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> T
     groups = inputs.key.shape[1]
     bias = bias.expand(-1, inputs.query.shape[1], -1).unflatten(1, (groups, -1))
     packed = inputs.packed
-    attended = attend(packed, inputs.key, inputs.value, bias, False, inputs.scaling)
+    attended = attend(packed, inputs.key, inputs.value, bias, inputs.scaling)
     return attended.output.reshape(inputs.query.shape)
 
 
@@ -239,7 +240,7 @@ def _attend_part(inputs: LayerInputs, part: KeyGroup) -> Attended:
     """Attends to one group: output [B, G, H/G, D] and log-sum-exp [B, H, 1]."""
     key = part.of(inputs.key)
     value = part.of(inputs.value)
-    output, lse = attend(inputs.packed, key, value, part.mask, False, inputs.scaling)
+    output, lse = attend(inputs.packed, key, value, part.mask, inputs.scaling)
     return Attended(output, lse.reshape(inputs.query.shape[0], -1, 1))
 
 

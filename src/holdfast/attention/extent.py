@@ -84,7 +84,8 @@ class Extent:
         if any(start < last for start in generated):
             return self._with_generated(first, last, generated)
         if (prompt_span := self._prompt_span(first, last)) is None:
-            return Groups(None, KeyRange(0, last - first, True), None, False)
+            all_keys = KeyRange(0, last - first, pure=True)
+            return Groups(None, all_keys, None, never_empty=False)
         comes_first = self.pure and prompt_span.start == 0  # so that the rest is in one piece
         rest = _range(prompt_span.stop if comes_first else 0, last - first, comes_first)
         return Groups(prompt_span, rest, prompt_span, self._never_empty(first, last))
@@ -95,11 +96,12 @@ class Extent:
         if self.stop:
             start = max(0, self.start - max(firsts))
             stop = min(keys, self.stop - min(firsts))
-            prompt_span = _range(start, stop, False)
+            prompt_span = _range(start, stop, pure=False)
         rows = zip(firsts, self.first_generated, self.includes_generated, strict=True)
         sees_reply = any(includes and first + keys > start for first, start, includes in rows)
-        span = KeyRange(0, keys, False) if sees_reply else prompt_span
-        return Groups(span, KeyRange(0, keys, span is None), prompt_span, False)
+        span = KeyRange(0, keys, pure=False) if sees_reply else prompt_span
+        rest = KeyRange(0, keys, pure=span is None)
+        return Groups(span, rest, prompt_span, never_empty=False)
 
     def _with_generated(self, first: int, last: int, generated: Sequence[int]) -> Groups:
         """Returns the groups if some rows' replies, which begin at `generated`, count as span."""

@@ -56,7 +56,13 @@ def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
 
 
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    scaling: float,
+    *,
+    causal: bool = False,
 ) -> Attended:
     """Computes attention of queries [B, H, Q, D] to keys [B, G, K, D], with H a multiple of G.
 
@@ -66,8 +72,8 @@ def attend(
         value: likewise.
         mask: added to the scores, [B or 1, 1, Q, K], or None. For a query that sees no key, output
             and log-sum-exp are undefined; the CPU kernel returns 0.
-        causal: whether query i sees only keys 0 to i.
         scaling: factor of the scores.
+        causal: whether query i sees only keys 0 to i.
     """
     if _on_cpu(query):
         output, lse = _ATEN._scaled_dot_product_flash_attention_for_cpu(

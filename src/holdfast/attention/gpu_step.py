@@ -40,12 +40,16 @@ def runs_on(device: torch.device) -> bool:
     if device.type != "cuda" or torch.cuda.get_device_capability(device) < (8, 0):
         return False
     states = torch.zeros(1, 1, 1, 16, device=device)
-    attend_step(LayerInputs(states, states, states, None, False, 1.0), None, None, False)
+    attend_step(LayerInputs(states, states, states, None, causal=False, scaling=1.0))
     return True
 
 
 def attend_step(
-    inputs: LayerInputs, columns: SpanColumns | None, table: LayerTable | None, traced: bool
+    inputs: LayerInputs,
+    columns: SpanColumns | None = None,
+    table: LayerTable | None = None,
+    *,
+    traced: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Computes attention of one query per row.
 

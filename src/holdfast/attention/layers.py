@@ -229,11 +229,11 @@ def _attend_plainly(inputs: LayerInputs) -> Tensor:
     query = inputs.query
     mask = inputs.mask
     if (kernel := step_kernel(query)) is not None:
-        return kernel(inputs, None, None, False)[0]
+        return kernel(inputs)[0]
     bias = None if mask is None else to_additive(mask, query.dtype)
     if query.shape[2] == 1:
         return attend_one(inputs, bias).output
-    return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling).output
+    return attend(query, inputs.key, inputs.value, bias, inputs.scaling).output
 
 
 AttentionInterface.register(IMPLEMENTATION, holdfast_attention)

@@ -71,13 +71,15 @@ def _attend_all(state: PassState, inputs: LayerInputs) -> Attended:
     mask = inputs.mask
     dtype = inputs.query.dtype
     if mask is None:
-        return attend(query, inputs.key, inputs.value, None, inputs.causal, inputs.scaling)
+        return attend(
+            query, inputs.key, inputs.value, None, inputs.scaling, causal=inputs.causal
+        )
     if mask.numel() <= MAX_MASK_ELEMENTS:
         bias = whole_mask(state, inputs, dtype)
-        return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling)
+        return attend(query, inputs.key, inputs.value, bias, inputs.scaling)
     size = max(1, MAX_MASK_ELEMENTS // (mask.shape[0] * mask.shape[3]))
     pieces = [
-        attend(queries, inputs.key, inputs.value, to_additive(part, dtype), False, inputs.scaling)
+        attend(queries, inputs.key, inputs.value, to_additive(part, dtype), inputs.scaling)
         for queries, part in zip(query.split(size, 2), mask.split(size, 2), strict=True)
     ]
     output = torch.cat([piece.output for piece in pieces], 2)
@@ -116,8 +118,8 @@ def _move(
                 block.part.of(key),
                 block.part.of(value),
                 block.part.mask,
-                block.causal,
                 inputs.scaling,
+                causal=block.causal,
             )
             if block.part.fully_masked is not None:
                 span_lse = span_lse.masked_fill(block.part.fully_masked, -torch.inf)
@@ -166,13 +168,14 @@ def _attend_apart(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Ten
         value=inputs.value[:, :, :stop],
     )
     scaling = inputs.scaling
-    output, lse = attend(first.query, first.key, first.value, None, True, scaling)
+    output, lse = attend(first.query, first.key, first.value, None, scaling, causal=True)
     output = _move(shift, first, output, lse, [Block(start, stop, part, causal=True)], None)
     key, value = (_drop_part(part, states) for states in (inputs.key, inputs.value))
-    rest, rest_lse = attend(inputs.query[:, :, stop - start :], key, value, None, True, scaling)
+    rest_queries = inputs.query[:, :, stop - start :]
+    rest, rest_lse = attend(rest_queries, key, value, None, scaling, causal=True)
     behind = inputs.query[:, :, stop:]
     attended, span_lse = attend(
-        behind, part.of(inputs.key), part.of(inputs.value), None, False, scaling
+        behind, part.of(inputs.key), part.of(inputs.value), None, scaling
     )
     mass = shift.mass(span_lse - rest_lse[:, :, start:])
     return torch.cat([output, lerp(rest[:, :, start:], attended, mass)], 2)

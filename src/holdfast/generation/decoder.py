@@ -286,7 +286,7 @@ class Decoder:
         if not self.runner.supports_chunked_prefill:
             return ()
         return tuple(
-            self.slots.computed(slot, state.row.reusable_len(number))
+            self.slots.copy_computed(slot, state.row.reusable_len(number))
             for number, slot in enumerate(self._slots_of(state))
         )
 

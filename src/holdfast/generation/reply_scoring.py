@@ -253,7 +253,7 @@ def _forward_all(
         slots.commit(slot_numbers, ends)
         for slot, count in enumerate(num_new_tokens):
             if keep:
-                yield _Forwarded(logits[slot, -1:], slots.computed(slot))
+                yield _Forwarded(logits[slot, -1:], slots.copy_computed(slot))
             else:
                 yield _Forwarded(logits[slot, -count:], None)
 

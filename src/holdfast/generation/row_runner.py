@@ -27,7 +27,7 @@ class RowSlots(Protocol):
         """Opens the next slot for a row.
 
         Args:
-            computed: keys and values of the row's first tokens, from the method `computed`; None to
+            computed: keys and values of the row's first tokens, from `copy_computed`; None to
                 start without any.
             reusable_len: how many first tokens may be requested later; None: all.
         """
@@ -35,7 +35,7 @@ class RowSlots(Protocol):
     def add(self, computed: Any) -> None:
         """Appends further keys and values to the last slot."""
 
-    def computed(self, slot: int, count: int | None = None, start: int = 0) -> KeysValues | None:
+    def copy_computed(self, slot: int, count: int | None = None, start: int = 0) -> KeysValues | None:
         """Copies the keys and values of a row's tokens from `start` up to `count` (None: to the
         end). Returns None if they are not available.
         """

@@ -144,11 +144,12 @@ class Runner:
         logits = []
         for change in (0, 1):
             cache = self._cache()
-            self.forward(Batch(ids[:, :5], ids[:, :5], True, 8, cache=cache))
+            self.forward(Batch(ids[:, :5], ids[:, :5], level=True, columns=8, cache=cache))
             states = _states_in(cache, kind)
             for state in states:
                 state.add_(change)
-            output = self.forward(Batch(ids[:, 5:], ids[:, 5:], True, 8, cache=cache))
+            rest = Batch(ids[:, 5:], ids[:, 5:], level=True, columns=8, cache=cache)
+            output = self.forward(rest)
             logits.append(output.logits)
         return not states or not torch.equal(*logits)
 

@@ -230,7 +230,7 @@ class Slots(Cache):
         slot_of, column, window_column, rows, queries = on_host.to(self.device)  # in one transfer
         return _WriteLocations(slot_of, column, window_column, Sources(rows, queries))
 
-    def computed(
+    def copy_computed(
         self, slot: int, count: int | None = None, start: int = 0
     ) -> LayerKeysValues | None:
         """Copies the keys, values and states of a row's tokens from `start` up to `count` (None: to

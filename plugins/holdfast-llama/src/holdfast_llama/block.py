@@ -19,7 +19,7 @@ from holdfast.methods import Method, compile_methods, read_methods, spec_of
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast_llama.model import check_steering
 from holdfast_llama.native import CACHE_TYPES, FLASH_OFF, check_architecture, check_library
-from holdfast_llama.weights import AttentionWeights, SteeredRow, signals_after
+from holdfast_llama.weights import AttentionWeights, SteeredRow, defer_signals
 
 Range = tuple[int, int]  # first and last token (exclusive)
 _MAX_PIECE = 1024  # bytes of a token
@@ -208,7 +208,7 @@ class SteeringBlock:
             row = SteeredRow(0, begin, self._span, self._methods, self._trace)
             self._weights.begin([row], [begin + len(piece)])
             try:
-                with signals_after():
+                with defer_signals():
                     self._eval(piece)
                 self._weights.finish()
             except BaseException:

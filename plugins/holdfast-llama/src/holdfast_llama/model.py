@@ -277,7 +277,7 @@ def check_layers(pool: Pool) -> None:
     Raises:
         ModelError: a layer's weights cannot be read.
     """
-    native = pool.take(True, 1)
+    native = pool.take(steers=True, columns=1)
     row = SteeredRow(native.stream, 0, (True,), trace=True)
     native.context.decode([row], [[0]])
     pool.give_back([native])

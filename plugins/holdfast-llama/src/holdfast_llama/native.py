@@ -19,7 +19,7 @@ import numpy as np
 
 from holdfast.errors import ModelError
 from holdfast_llama.versions import check_version
-from holdfast_llama.weights import AttentionWeights, SteeredRow, signals_after
+from holdfast_llama.weights import AttentionWeights, SteeredRow, defer_signals
 
 FLASH_OFF = 0
 FLASH_ON = 1
@@ -337,7 +337,7 @@ class NativeContext:
             stops = [min(stop, len(row_tokens)) for row_tokens in tokens]
             ends = [row.start + end for row, end in zip(rows, stops, strict=True)]
             self.weights.begin(rows, ends, [end - start - 1 for end in stops])
-        with signals_after() if self.steers else contextlib.nullcontext():
+        with defer_signals() if self.steers else contextlib.nullcontext():
             code = llama_cpp.llama_decode(self.pointer, batch)
         if self.steers:
             self.weights.finish()

@@ -129,7 +129,7 @@ class Pool:
     _contexts: dict[bool, list[_Streams]] = field(default_factory=lambda: {True: [], False: []})
     _returned: deque[_NativeStream] = field(default_factory=deque)
 
-    def take(self, steers: bool, columns: int) -> _NativeStream:
+    def take(self, *, steers: bool, columns: int) -> _NativeStream:
         """Takes a free stream with room for `columns` tokens.
 
         Raises:
@@ -214,7 +214,9 @@ class Slots:
             self._pool.widen(native.streams, columns)
         else:
             steers = steers or (saved is not None and saved.steers)
-            native = self._pool.take(steers, max(columns, saved.saved if saved is not None else 0))
+            if saved is not None:
+                columns = max(columns, saved.saved)
+            native = self._pool.take(steers=steers, columns=columns)
             self._natives[slot] = native
             self._saved[slot] = None
             self.lengths[slot] = 0
@@ -224,7 +226,7 @@ class Slots:
                 native.tokens = self.lengths[slot] = saved.tokens
         return native
 
-    def computed(self, slot: int, count: int | None = None, start: int = 0) -> SavedStream | None:
+    def copy_computed(self, slot: int, count: int | None = None, start: int = 0) -> SavedStream | None:
         """Copies the keys and values of a row's first `count` tokens (None: all of them)."""
         native = self._natives[slot]
         if native is None:

@@ -192,7 +192,7 @@ class _Plan:
 
 
 @contextlib.contextmanager
-def signals_after() -> Iterator[None]:
+def defer_signals() -> Iterator[None]:
     """Defers SIGINT and SIGTERM until the end of this context.
 
     An exception that a handler raises inside a callback would be lost in C, and the program would

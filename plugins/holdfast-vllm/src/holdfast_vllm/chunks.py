@@ -78,5 +78,5 @@ class Chunk:
         )
         if result is None:  # all keys are in one group
             mask = None if self.mask is None else to_additive(self.mask, query.dtype)
-            result, _ = attend(query, key, value, mask, whole, states.scaling)
+            result, _ = attend(query, key, value, mask, states.scaling, causal=whole)
         states.output[rows] = result[0].transpose(0, 1)

@@ -70,7 +70,7 @@ class SteeredRows(LogitsProcessor):
         if batch_update is None:
             return
         admitted = [
-            (number, _admitted(params.extra_args), generated)
+            (number, _read_admitted(params.extra_args), generated)
             for number, params, _, generated in batch_update.added
         ]
         moved = [
@@ -85,13 +85,13 @@ class SteeredRows(LogitsProcessor):
 
     def add_request(self, req_idx: int, sampling_params: SamplingParams) -> bool:
         """Records a request of the new runner; returns whether its logits will be changed."""
-        admitted = _admitted(sampling_params.extra_args)
+        admitted = _read_admitted(sampling_params.extra_args)
         draw = draw_of(admitted)
         self._engine.rows.put(req_idx, admitted)
         self._engine.draws.put(req_idx, draw)
         return draw is not None
 
 
-def _admitted(extra_args: Mapping[str, Any] | None) -> Admitted | None:
+def _read_admitted(extra_args: Mapping[str, Any] | None) -> Admitted | None:
     packed = (extra_args or {}).get(ADMITTED)
     return None if packed is None else Admitted.unpack(packed)

@@ -53,7 +53,7 @@ class Cohort:
 
 
 @lru_cache(64)
-def cohort(rows: tuple[Admitted, ...], keys: int, first_head: int, heads: int) -> Cohort:
+def make_cohort(rows: tuple[Admitted, ...], keys: int, first_head: int, heads: int) -> Cohort:
     """Returns the cohort of these rows, with at most `keys` keys, on the heads of a rank."""
     three = any(needs_three(admitted) for admitted in rows)
     methods = tuple(on_rank(admitted.methods, first_head, heads) for admitted in rows)
@@ -114,7 +114,7 @@ class Steps:
         within = torch.arange(moves[0].count)
         queries = torch.tensor([[moved.first] for moved in moves]) + within
         positions = torch.tensor([[moved.position] for moved in moves]) + within
-        rows = cohort(tuple(m.admitted for m in moves), count * size, *heads)
+        rows = make_cohort(tuple(m.admitted for m in moves), count * size, *heads)
         groups = rows.groups[:, :, : max(moved.length for moved in moves)]
         seen = None
         if moves[0].count == 1:
