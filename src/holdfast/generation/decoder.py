@@ -189,7 +189,7 @@ class Decoder:
             return
         for number, slot in enumerate(self._slots_of(state)):
             count = state.row.reusable_len(number) or self.slots.lengths[slot]
-            copy_from = partial(self.slots.computed, slot, count)
+            copy_from = partial(self.slots.copy_computed, slot, count)
             length = self.slots.lengths[slot]
             stream = state.row.streams[number]
             generated = tuple(state.token_ids)
