@@ -24,7 +24,7 @@ from torch.nn.functional import softplus
 
 from holdfast.attention.extent import KeyRange
 from holdfast.attention.fused_kernels import Attended, LayerInputs, attend
-from holdfast.attention.group_masks import KeyGroup, to_additive, make_key_group, slice_mask
+from holdfast.attention.group_masks import KeyGroup, make_key_group, slice_mask, to_additive
 from holdfast.attention.layer_shifts import LayerShift
 from holdfast.attention.passes import PassState
 
@@ -49,10 +49,10 @@ class Block:
 
 
 def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
-    """Computes steered attention, [B, H, Q, D], of several queries per row; None if none moves."""
+    """Computes steered attention, [B, H, Q, D], of several queries; None if nothing is moved."""
     queries = inputs.query.shape[2]
     groups = state.columns.groups(inputs.key.shape[2])
-    # on a GPU, separate calls for chosen heads take longer than moving all heads, others by 0
+    # on a GPU, separate calls for chosen heads take longer than moving all (the others by 0)
     heads = state.steering.heads(layer) if inputs.query.device.type == "cpu" else None
     span = groups.span
     if span is None or groups.rest is None:

@@ -104,7 +104,7 @@ class _Forwarded:
 
 @dataclass(frozen=True)
 class _ReplyPass:
-    """A pass over a chat and the first part of a reply, of which the last logits are read."""
+    """A pass over a chat and the first part of a reply, whose last logits are read."""
 
     state: StreamState
     num_logits: int  # how many last tokens' logits are read
