@@ -71,9 +71,7 @@ def _attend_all(state: PassState, inputs: LayerInputs) -> Attended:
     mask = inputs.mask
     dtype = inputs.query.dtype
     if mask is None:
-        return attend(
-            query, inputs.key, inputs.value, None, inputs.scaling, causal=inputs.causal
-        )
+        return attend(query, inputs.key, inputs.value, None, inputs.scaling, causal=inputs.causal)
     if mask.numel() <= MAX_MASK_ELEMENTS:
         bias = whole_mask(state, inputs, dtype)
         return attend(query, inputs.key, inputs.value, bias, inputs.scaling)
@@ -174,9 +172,7 @@ def _attend_apart(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Ten
     rest_queries = inputs.query[:, :, stop - start :]
     rest, rest_lse = attend(rest_queries, key, value, None, scaling, causal=True)
     behind = inputs.query[:, :, stop:]
-    attended, span_lse = attend(
-        behind, part.of(inputs.key), part.of(inputs.value), None, scaling
-    )
+    attended, span_lse = attend(behind, part.of(inputs.key), part.of(inputs.value), None, scaling)
     mass = shift.mass(span_lse - rest_lse[:, :, start:])
     return torch.cat([output, lerp(rest[:, :, start:], attended, mass)], 2)
 

@@ -155,8 +155,8 @@ def _watch_caches(model: PreTrainedModel, block: Steered) -> None:
     _ORIGINS.setdefault(model, WeakSet()).add(block.origin)
     finalize(block.origin, _unwatch_caches, ref(model))
     parts = vars(model.base_model)
-    parts["_forward_pre_hooks"][_KEY] = _refuse_steered_cache
-    parts["_forward_pre_hooks_with_kwargs"][_KEY] = True
+    parts["_forward_pre_hooks"][_HOOK_KEY] = _refuse_steered_cache
+    parts["_forward_pre_hooks_with_kwargs"][_HOOK_KEY] = True
 
 
 def _unwatch_caches(model_ref: ref[PreTrainedModel]) -> None:
@@ -166,8 +166,8 @@ def _unwatch_caches(model_ref: ref[PreTrainedModel]) -> None:
 
 
 def _unhook(module: torch.nn.Module) -> None:
-    vars(module)["_forward_pre_hooks"].pop(_KEY, None)
-    vars(module)["_forward_pre_hooks_with_kwargs"].pop(_KEY, None)
+    vars(module)["_forward_pre_hooks"].pop(_HOOK_KEY, None)
+    vars(module)["_forward_pre_hooks_with_kwargs"].pop(_HOOK_KEY, None)
 
 
 def _refuse_steered_cache(module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> None:

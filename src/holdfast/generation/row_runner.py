@@ -35,7 +35,9 @@ class RowSlots(Protocol):
     def add(self, computed: Any) -> None:
         """Appends further keys and values to the last slot."""
 
-    def copy_computed(self, slot: int, count: int | None = None, start: int = 0) -> KeysValues | None:
+    def copy_computed(
+        self, slot: int, count: int | None = None, start: int = 0
+    ) -> KeysValues | None:
         """Copies the keys and values of a row's tokens from `start` up to `count` (None: to the
         end). Returns None if they are not available.
         """

@@ -226,7 +226,9 @@ class Slots:
                 native.tokens = self.lengths[slot] = saved.tokens
         return native
 
-    def copy_computed(self, slot: int, count: int | None = None, start: int = 0) -> SavedStream | None:
+    def copy_computed(
+        self, slot: int, count: int | None = None, start: int = 0
+    ) -> SavedStream | None:
         """Copies the keys and values of a row's first `count` tokens (None: all of them)."""
         native = self._natives[slot]
         if native is None:

@@ -12,7 +12,7 @@ from vllm.platforms import current_platform
 from holdfast.errors import HoldfastError, PromptError, UsageError
 from holdfast.methods import compile_methods, spec_of
 from holdfast_vllm.moved_weights import Methods
-from holdfast_vllm.spans import find_system_prompts, check_span, find_text, tokens_of
+from holdfast_vllm.spans import check_span, find_system_prompts, find_text, tokens_of
 from holdfast_vllm.status import uses_full_graphs
 from holdfast_vllm.wire import (
     MAX_SPAN_PARTS,
