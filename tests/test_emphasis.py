@@ -233,7 +233,7 @@ def test_head_files_are_written_in_the_published_format_and_read_back(tmp_path):
 
 def test_a_head_set_of_another_shape_is_refused_but_not_one_of_a_parent_model(tmp_path):
     write_heads(tmp_path / "large.json", HEADS, Shape(32, 32, "large"))
-    says = r"large\.json.*made for large of 32 layers x 32 heads, and this model has 3 x 4"
+    says = r"large\.json.*chosen for large with 32 layers x 32 heads, but this model has 3 x 4"
     with pytest.raises(UsageError, match=says):
         model().check(methods.parse(f"pasta:alpha=0.1,heads={tmp_path / 'large.json'}"))
     write_heads(tmp_path / "plain.json", {(2, 9)})

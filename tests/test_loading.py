@@ -291,7 +291,7 @@ def test_a_model_split_between_cpu_and_disk_chats_and_says_why_it_is_not_steered
     guided = [Guidance(2.0)]
     replies = [which.generate(TALK, guided, GREEDY).text for which in (spread, plain)]
     assert replies[0] == replies[1]
-    with pytest.raises(ModelError, match="offloaded in part"):
+    with pytest.raises(ModelError, match="partly offloaded"):
         spread.generate(TALK, [SplitSoftmax(0.3)], GREEDY)
 
 
