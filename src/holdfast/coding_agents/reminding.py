@@ -107,8 +107,6 @@ def _answer_in_subagent(hook: HookInput, rules: HookRules) -> HookAnswer:
     return HookAnswer(hook.event, broken, problems=tuple(judge.problems))
 
 
-
-
 def _read_session(
     transcript: Path, call: ToolCall | None, rules: HookRules, file: Path | None
 ) -> _Session:
@@ -168,8 +166,6 @@ def _new_compactions(part: SessionPart, offset: int) -> int:
     """How many compactions begin after a byte of the log."""
     begins = compactions(part.events)
     return sum(part.offset_of(part.events[position]) >= offset for position in begins)
-
-
 
 
 def _judge(

@@ -122,17 +122,25 @@ _DYNAMIC_IMPORT = (
 
 
 _TOKENS = (
-    _NamedToken(("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
+    _NamedToken(
+        ("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED
+    ),
     _NamedToken(("as",), _ASSERTION, _TYPED),
     _NamedToken(("!",), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
-    _NamedToken(("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED),
+    _NamedToken(
+        ("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED
+    ),
     _NamedToken(("namespace",), r"^\s*(?:export\s+)?(?:declare\s+)?namespace\s+\w", _TYPED),
     _NamedToken(("var", "var declarations"), r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", SCRIPT),
-    _NamedToken(("eval",), r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)),
+    _NamedToken(
+        ("eval",), r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)
+    ),
     _NamedToken(("require", "require statements"), r"(?<![\w.])require\(", SCRIPT),
     _NamedToken(("alert",), r"(?<![\w.])alert\(", SCRIPT),
     _NamedToken(("debugger",), r"^\s*debugger\b", SCRIPT),
-    _NamedToken(("default export", "default exports"), r"^\s*export\s+default\b|\bas default\b", SCRIPT),
+    _NamedToken(
+        ("default export", "default exports"), r"^\s*export\s+default\b|\bas default\b", SCRIPT
+    ),
     _NamedToken(("export default",), r"^\s*export\s+default\b", SCRIPT),
     _NamedToken(("==",), r"(?<![=!<>])==(?!=)", SCRIPT),
     _NamedToken(("!=",), r"(?<![=!])!=(?!=)", SCRIPT),
@@ -211,10 +219,14 @@ _TOKENS = (
     _NamedToken(("dynamic imports",), _DYNAMIC_IMPORT, SCRIPT),
     _NamedToken(("re-exports", "reexports"), r"^\s*export\s+(?:\*|\{[^}\n]*\})\s+from\b", SCRIPT),
     _NamedToken(("inline imports", "local imports"), INLINE_IMPORT, PYTHON),
-    _NamedToken(("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
+    _NamedToken(
+        ("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", _TYPED
+    ),
     _NamedToken(("type assertions", "type casts"), _ASSERTION, _TYPED),
     _NamedToken(("nested ternaries", "nested ternary operators"), _NESTED, SCRIPT),
-    _NamedToken(("SELECT *", "select *", "select * queries"), r"(?i:\bselect\s+\*)", ("*", DOCUMENTS)),
+    _NamedToken(
+        ("SELECT *", "select *", "select * queries"), r"(?i:\bselect\s+\*)", ("*", DOCUMENTS)
+    ),
     _NamedToken(("trailing whitespace", "trailing spaces"), r"[ \t]+$", ("*", DOCUMENTS)),
     _NamedToken(("goto", "goto statements"), r"^\s*goto\s+\w", ()),
     _NamedToken(("inline event handlers",), r"\son[a-z]+=[\"']", (_MARKUP,)),

@@ -20,6 +20,7 @@ from holdfast.drafting.forms import (
     whole_match,
 )
 from holdfast.drafting.instructions import is_imperative
+from holdfast.drafting.rules_file import Statement
 
 # --- Branches that are not pushed to
 

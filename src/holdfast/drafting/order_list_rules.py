@@ -17,9 +17,9 @@ from holdfast.drafting.gated_events import (
     PLEASE_RUN,
     WHENEVER_CODE_CHANGES,
     command_of,
-    require_before,
-    require_all_before,
     offers_choice,
+    require_all_before,
+    require_before,
 )
 from holdfast.drafting.rules_file import Statement
 

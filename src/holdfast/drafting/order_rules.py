@@ -12,8 +12,8 @@ from holdfast.drafting.gated_events import (
     PLEASE,
     PLEASE_RUN,
     command_of,
-    require_before,
     require_all_before,
+    require_before,
 )
 from holdfast.drafting.order_list_rules import listed_gates
 

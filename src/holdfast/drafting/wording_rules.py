@@ -264,8 +264,6 @@ def _edges(clause: BotClause) -> list[Draft]:
     return drafts
 
 
-
-
 def _edge(ways: Forms, clause: BotClause) -> _Edge | None:
     """The quotation that every reply begins or ends with; None if the clause asks for none, or not
     for every reply.

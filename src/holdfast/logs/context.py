@@ -128,8 +128,9 @@ class Context:
         """Whether the event with this position is in the context."""
         if number >= self.position or self._was_cleared(number):
             return False
-        is_in = number >= self.start or self.contexts.path[number].is_prompt
-        return is_in or number in self._kept
+        if number >= self.start or self.contexts.path[number].is_prompt:
+            return True
+        return number in self._kept
 
     def cleared_by(self, number: int) -> int | None:
         """The position of the clearing that removed the event with this position; None if none has

@@ -163,8 +163,6 @@ def _prompts(path: Sequence[Event]) -> list[str]:
     return list(dict.fromkeys(prompts))
 
 
-
-
 def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
     """The exchanges on a path; the first one has no message of the user."""
     contexts = Contexts(path)

@@ -28,9 +28,7 @@ class _Original(NamedTuple):
         return len({*self.dialog.reasoning} - self.copies)
 
 
-def join_files(
-    paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan
-) -> ScoredLogs:
+def join_files(paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan) -> ScoredLogs:
     """The dialogs of files as scored logs, without turns that are copies of others.
 
     Raises:

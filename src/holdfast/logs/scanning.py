@@ -184,7 +184,6 @@ def _size(log: FoundLog) -> int:
         return 0
 
 
-
 @contextlib.contextmanager
 def _scanner(scan: Scan, workers: int) -> Iterator[_ScanAll]:
     """A function that scans parts, and yields each with its position as soon as it is read."""

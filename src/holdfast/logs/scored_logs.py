@@ -176,8 +176,6 @@ def with_number(content: bytes, number: int) -> bytes:
     return _RECORD_START[:-2] + b"%d," % number + content[len(_RECORD_START) :]
 
 
-
-
 def named_rules(cases: Sequence[Case]) -> Iterator[NamedRule]:
     """The rules of cases in their order."""
     for case in cases:
