@@ -109,7 +109,6 @@ class ChatRequest:
         return bool(self.messages) and self.messages[-1].role == "user"
 
     @property
-    @property
     def is_stored(self) -> bool:
         """Whether the server keeps the dialog so far, and the request has only what is new."""
         return any(self.body.get(name) for name in ("previous_response_id", "conversation"))

@@ -109,7 +109,7 @@ class Actor:
     async def call(
         self, session: int, function: Callable[..., Any], arguments: Sequence[Any]
     ) -> Outcome:
-        """Calls a function with a session and further arguments; awaits the result of a coroutine."""
+        """Calls a function with a session and further arguments; awaits the result if it has to."""
         assert self._model is not None, "load() comes first"
         if session not in self._sessions:
             self._sessions[session] = self._model.session()
