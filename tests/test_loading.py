@@ -64,7 +64,7 @@ def test_an_intact_folder_loads_and_generates(folder):
 def test_missing_weights_are_never_initialised_at_random(folder, capfd):
     reweigh(folder, lambda weights: weights.pop(WEIGHT))
     message = refusal(folder)
-    assert "lacks 1 of" in message and WEIGHT in message and "config.json" in message
+    assert "lacks 1 weight" in message and WEIGHT in message and "config.json" in message
     assert "MISSING" not in capfd.readouterr().err
 
 
