@@ -206,7 +206,7 @@ def test_what_differs_is_listed_with_its_cause(tmp_path):
     assert listed["settings.sampling.temperature"] == ("–", "0.5")
     assert listed["prompt of bot"] == ("Be brief.", "Be very brief.")
     assert compared.causes(compared.methods[0]) == ["model", "temperature", "prompts"]
-    assert any("other questions" in line for line in compared.limits)
+    assert any("different questions" in line for line in compared.limits)
     assert "cannot be put down to one of them" in " ".join(compare_text(compared).split())
 
 

@@ -21,11 +21,11 @@ MIN_SAMPLES = 20
 _FIRST_LOOK = 0.8  # the first look's share of the error; each later one gets half of the rest
 CANNOT_TELL: Final = "cannot tell"
 INCLUDES_ZERO = "its interval includes 0"
-Support = Literal["supported", "contradicted", "undecided"]
+Support = Literal["supported", "contradicted", "undecided", "not judged"]
 SUPPORTED: Final = "supported"
 CONTRADICTED: Final = "contradicted"
 UNDECIDED: Final = "undecided"
-NOT_JUDGED = "not judged"  # nothing was measured, or the model scores 0 however it is asked
+NOT_JUDGED: Final = "not judged"  # nothing was measured, or the model scores 0 whatever it is asked
 
 
 @dataclass(frozen=True)
