@@ -44,9 +44,8 @@ EXAMPLES = """examples:
   holdfast chat --model http://127.0.0.1:8000/v1 --method boost:factor=4
   holdfast chat --messages dialog.json
 
-In the chat, /help lists the commands, and Tab completes them. Ctrl-C stops a reply, Ctrl-D ends
-the chat. Without a terminal, each line of input is a message or a command; one that is refused ends
-the chat."""
+In the chat, /help lists the commands; Tab completes them. Ctrl-C stops a reply, Ctrl-D the chat.
+Without a terminal, each line of input is a message or a command; one that is refused ends it."""
 
 # ANSI style codes
 BOLD = 1
