@@ -202,7 +202,7 @@ def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
 
 def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce):
     scarce(0, RuntimeError(CPU_MESSAGE))
-    says = r"single chat of tiny llama.*batch_size=192.*shorter chat"
+    says = r"single chat of tiny llama.*batch_size below 192.*shorter chat"
     with pytest.raises(ModelError, match=says):
         model().generate(chat("be nice", "hello"), sampling=SHORT)
 
