@@ -454,6 +454,8 @@ OVERLOOKED = [
     (FEAT, ran("cd /w && echo 'feat: x' > m.txt && git commit -F m.txt"), 1),
     (FEAT, did(call("mcp__git__git_commit", repo_path=".", message="wip")), 0),
     (FEAT, did(call("mcp__git__git_commit", repo_path=".", message="feat: x")), 1),
+    (LOCK, did(call("git_commit", message="x", files=["uv.lock"])), 1),
+    (LOCK, did(call("git_commit", message="x", files="uv.lock")), 1),
     (NO_PUSH, ordered("Commit and push it."), 1),
     (NO_PUSH, ordered("Push, don't wait."), 1),
     (NO_PUSH, ordered("Don't forget to push."), 1),

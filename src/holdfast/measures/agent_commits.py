@@ -166,7 +166,8 @@ def _commit_by_tool(call: ToolCall, index: _Index) -> Commit:
     """Reads the commit of a tool such as `git_commit`, whose message is an argument."""
     fields = fields_of(call.arguments)
     files = fields.get("files")
-    paths = [path for path in files if isinstance(path, str)] if isinstance(files, list) else []
+    entries = files if isinstance(files, list) else [files]  # one file may not be in a list
+    paths = [path for path in entries if isinstance(path, str)]
     return Commit(
         message=first_text(fields, MESSAGES),
         is_worded=True,
