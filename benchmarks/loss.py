@@ -1,8 +1,8 @@
 """Which rules a model loses over rounds of work: the suite `bots`, with its rules asked for.
 
     python benchmarks/loss.py --model qwen-0.5b --runs runs/loss --out FILE.json
-    python benchmarks/loss.py --model qwen-1.5b --seeds 0 --conversations 16 --rounds 8 --batch 8
-        --runs runs/loss --out FILE.json
+    python benchmarks/loss.py --model qwen-1.5b --dtype bfloat16 --conversations 24 --rounds 8
+        --batch 8 --runs runs/loss --out FILE.json
 
 Interrupted runs are resumed. docs/what_is_lost.md shows the records.
 """

@@ -108,10 +108,10 @@ RECORDS = (
     ),
     Record(
         "loss/qwen-1.5b",
-        "benchmarks/loss.py --model qwen-1.5b --seeds 0 --conversations 16 --rounds 8 --batch 8"
-        " --runs {runs} --out {out}",
+        "benchmarks/loss.py --model qwen-1.5b --dtype bfloat16 --conversations 24 --rounds 8"
+        " --batch 8 --runs {runs} --out {out}",
         False,
-        45,
+        100,
     ),
     Record(
         "precedent/qwen-0.5b",

@@ -45,7 +45,13 @@ from tabled.edits import (
 )
 from tabled.house import house_drawing
 from tabled.large_logs import large_logs_table
-from tabled.loss import conversations_line, kinds_table, lost_sentences, recall_table
+from tabled.loss import (
+    conversations_line,
+    kinds_table,
+    lost_sentences,
+    recall_table,
+)
+from tabled.loss import write_figure as write_loss_figure
 from tabled.papers import (
     claims_page,
     contradicted_list,
@@ -250,3 +256,4 @@ if __name__ == "__main__":
     for path, text in documents().items():
         path.write_text(text)
         print(path.relative_to(ROOT))
+    write_loss_figure(ROOT / "docs" / "figures" / "loss_map.svg")

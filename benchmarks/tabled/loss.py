@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
+from pathlib import Path
 
 from tabled.reading import RESULTS, markdown
 
 from holdfast.analysis.loss_map import Grouping, LossRow
 from holdfast.analysis.loss_results import ModelLoss
 from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.verdicts import CANNOT_TELL
 from holdfast.measures.rule_kinds import KINDS
+from holdfast.report.loss_map_tables import write_loss_figure
 
 FOLDER = RESULTS / "loss"
 _MIN_CONVERSATIONS = 10  # conversations of a change that a table shows
@@ -52,6 +57,21 @@ def kinds_table() -> str:
     return "\n".join(markdown(rows))
 
 
+def write_figure(path: Path) -> None:
+    """Draws the changes of the table of kinds as an SVG; a change of too few conversations is left
+    out.
+    """
+    maps = {
+        f"{name}, {sum(run.conversations for run in model.runs)} conversations": [
+            row for row in model.rows if row.method == "none" and row.change.n >= _MIN_CONVERSATIONS
+        ]
+        for name, model in models().items()
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        write_loss_figure(maps, Path(folder))
+        shutil.copy(Path(folder) / "loss_map.svg", path)
+
+
 def recall_table() -> str:
     """Of the rules broken in the last round, the share that the model states when asked."""
     by_name = {name: model for name, model in models().items() if model.recall}
@@ -86,7 +106,7 @@ def lost_sentences() -> str:
             f"{', but ' if falling else ''}{' and '.join(falling)}."
         ]
         recall = next((row for row in model.recall if not row.kind), None)
-        if recall is not None:
+        if recall is not None and every.verdict != CANNOT_TELL:
             first = recall.stated_first
             last = recall.stated_last
             sentences.append(
