@@ -157,7 +157,7 @@ def test_a_loaded_file_makes_causes_known_and_stays_through_a_compaction(logs):
         str(logs / "CLAUDE.md"),
         "Run `make test` before every commit.",
     )
-    assert "do not say it" in causes["force", 4].why
+    assert "neither the loaded files" in causes["force", 4].why
     scores = [
         [(p.rule, p.round, p.score) for p in run.dialogs[0].probes] for run in (unknown, known)
     ]
