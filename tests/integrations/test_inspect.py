@@ -308,8 +308,8 @@ def test_a_prompt_that_fills_the_context_gets_an_answer(model):
     ("config", "expected"),
     [
         ({"top_k": 5}, "holdfast models do not support top_k (5); leave it out."),
-        ({"frequency_penalty": 0.5}, "take no frequency_penalty, and it is 0.5"),
-        ({"reasoning_effort": "high"}, "take no reasoning_effort, and it is 'high'"),
+        ({"frequency_penalty": 0.5}, "do not support frequency_penalty (0.5)"),
+        ({"reasoning_effort": "high"}, "do not support reasoning_effort ('high')"),
         ({"extra_body": {"steerin": "none"}}, "'steerin'; did you mean 'steering'?"),
         ({"extra_body": {"steering": "bost:factor=2"}}, "no method 'bost'; did you mean 'boost'?"),
         ({"top_p": 2.0}, "top_p has to be a number above 0 to 1, not 2.0."),
