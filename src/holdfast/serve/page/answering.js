@@ -7,11 +7,7 @@ import { changesOf, firstOpen, holdsOn, isWhole, LETTERS, massOf, newReply, requ
   from "./state.js";
 import { share } from "./tokens.js";
 
-<<<<<<< HEAD
-const MAX_HEADS = 1024; // of all layers; with more, heads are only read on demand, by a new request
-=======
-const MAX_HEADS_WITHOUT_SAMPLING = 1024; // layers times heads; above, heads are read on demand, and sampled anew
->>>>>>> main
+const MAX_HEADS = 1024; // of all layers; with more, heads are read by a new request, on demand
 
 /** Returns the functions that answer the turns of a state.
  *
@@ -19,17 +15,10 @@ const MAX_HEADS_WITHOUT_SAMPLING = 1024; // layers times heads; above, heads are
  * `isValid(columns)`, which is called before a request. It is told of events by `progressed()`
  * (tokens have come), `settled()` (nothing is running), `keyWanted()` and `notice(text)`. */
 export function answering(page) {
-<<<<<<< HEAD
   const turns = []; // the view of each turn
   const replies = new Map(); // from "TURN:KEY" to the view of a reply
   const running = new Map(); // from a column's key, or "heads TURN:KEY", to an AbortController
   const everyHead = page.server.layers * page.server.heads <= MAX_HEADS;
-=======
-  const turns = []; // per turn its view
-  const replies = new Map(); // "TURN:KEY" to its view
-  const running = new Map(); // a column's key, or "heads TURN:KEY", to AbortController
-  const everyHead = page.server.layers * page.server.heads <= MAX_HEADS_WITHOUT_SAMPLING;
->>>>>>> main
 
   /** Draws new turns, with a cell for each column. The cell of a column without a reply says why
    * there is none. */
