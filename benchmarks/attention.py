@@ -89,7 +89,7 @@ def ten_percent(model: LlamaForCausalLM) -> Pasta:
 
 
 def clock() -> float:
-    """Seconds, once the device has done what was asked of it."""
+    """Returns the time in seconds, after waiting for the device to finish."""
     if DEVICE.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter()
@@ -253,7 +253,7 @@ def prefill(model, length: int, repetitions: int) -> dict | None:
 
 
 def peak_of(model, shape: str, name: str, length: int) -> int:
-    """Peak bytes of one prefill: of the GPU, otherwise of a process of its own."""
+    """Returns the peak memory of one prefill in bytes: of the GPU, or else of a new process."""
     if DEVICE.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
         run_once(model, name, length)

@@ -1,10 +1,10 @@
 """How often `holdfast logs` agrees with hand-set labels on why a rule was broken.
 
 `python benchmarks/causes.py --out benchmarks/results/causes.json`; no model is needed. The labels
-(`tests/data/causes`) were set before the code was run on them. The half `held-out` was not looked
-at before its first run; `hand` and `real` are a third set, and `fresh` a fourth, that came later.
-All have been looked at since, so only the first runs (`tests/data/causes/first_run.json`) show what
-to expect.
+(`tests/data/causes`) were set before the code was run on them. Nobody looked at the half `held-out`
+before its first run; `hand` and `real` are a third set and `fresh` a fourth, which were added
+later. All sets have been looked at since, so only the first runs
+(`tests/data/causes/first_run.json`) show what to expect.
 """
 
 from __future__ import annotations

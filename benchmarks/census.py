@@ -202,7 +202,7 @@ def build(kind: str):
 
 
 def _given(config, name: str) -> bool:
-    """Whether the option has a default value; one that is None stays None."""
+    """Whether a configuration has a value other than None for an option."""
     try:
         return getattr(config, name, 0) is not None
     except AttributeError:  # it differs between layers
@@ -285,7 +285,7 @@ def _counted(model):
 
 @torch.inference_mode()
 def examine(kind: str) -> dict:
-    """One row of the census."""
+    """Makes a row of the census: the outcomes of a type in a block and in the engine."""
     started = time.perf_counter()
     row = {"type": kind, "class": MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[kind]}
     row |= examine_block(kind)
@@ -295,9 +295,10 @@ def examine(kind: str) -> dict:
 
 
 def examine_engine(model) -> dict:
-    """The engine's outcome on a model: `engine` is "exact", "unsteered" (exact, but it refuses to
-    steer), "refused", "wrong", or "not run" if transformers itself cannot generate; `engine_alone`
-    is whether rows run one by one.
+    """Tests the engine on a model.
+
+    `engine` is "exact", "unsteered" (exact, but refuses to steer), "refused", "wrong", or "not run"
+    if transformers itself cannot generate; `engine_alone` is whether rows run one by one.
     """
     try:
         steers = install(model)
@@ -366,7 +367,7 @@ def _in_short(error: Exception) -> str:
 
 
 def _generate(model, ids: torch.Tensor) -> list[int]:
-    """The greedy reply of transformers' `generate`, if the class has one that works."""
+    """Generates a greedy reply by transformers' `generate`, or by plain passes if that fails."""
     try:
         made = model.generate(
             ids,
@@ -382,7 +383,7 @@ def _generate(model, ids: torch.Tensor) -> list[int]:
 
 
 def _generate_plainly(model, ids: torch.Tensor) -> list[int]:
-    """The greedy reply if every step forwards the whole text."""
+    """Generates a greedy reply by forwarding the whole text at every step."""
     made = ids
     for _ in range(REPLY):
         logits = model(input_ids=made, use_cache=False).logits
@@ -392,7 +393,7 @@ def _generate_plainly(model, ids: torch.Tensor) -> list[int]:
 
 @torch.inference_mode()
 def examine_block(kind: str) -> dict:
-    """The outcome of `holdfast.steering` on a type."""
+    """Tests `holdfast.steering` on a type."""
     row = {}
     try:
         model = build(kind)

@@ -82,7 +82,7 @@ def played(engines: int, conversations: int, batch: int, engine: Engine) -> Iter
     going: list[tuple[float, int]] = []  # when an engine's turn ends
 
     def begin(now: float) -> None:
-        """Starts the next conversation where the fewest are held."""
+        """Starts the next conversation on the engine that holds the fewest."""
         if next(left, None) is None:
             return
         index = min(range(engines), key=lambda n: len(turns_left[n]) + len(joining[n]))
@@ -111,7 +111,7 @@ def played(engines: int, conversations: int, batch: int, engine: Engine) -> Iter
 
 @dataclass(frozen=True)
 class Recorded:
-    """A model whose replies are there already."""
+    """A model that returns recorded replies at once."""
 
     model: holdfast.LocalModel
     replies: Iterator[Reply]

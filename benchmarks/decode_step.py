@@ -123,7 +123,7 @@ def timed(model, rows: int, repetitions: int) -> dict:
 
 
 def weights_of(hf_model) -> list[torch.Tensor]:
-    """The weights that a step reads; one that the embeddings share with the output layer, once."""
+    """Returns the weights that a step reads; a weight shared with the output layer counts once."""
     tied = hf_model.config.get_text_config().tie_word_embeddings
     state = hf_model.state_dict()
     return [weight for name, weight in state.items() if not (tied and name == "lm_head.weight")]

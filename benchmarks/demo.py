@@ -100,10 +100,10 @@ def rules_of(results: list[dict]) -> list[dict]:
 
 
 def quoted(folder: Path) -> dict | None:
-    """The first and the last answer to a rule's probe, without a fix and with the first one.
+    """Quotes the first and the last answer to a rule's probe, without a fix and with the first fix.
 
-    They are those of the first conversation in which both keep the rule in the first round, and
-    only the fix in the last; None if there is none.
+    They are from the first conversation in which both keep the rule in the first round, but only
+    the fix keeps it in the last; None if there is no such conversation.
     """
     conversations: dict[int, list[Conversation]] = {}
     for record in read_run(folder).conversations:

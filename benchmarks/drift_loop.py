@@ -191,7 +191,10 @@ def ours(model, suite, settings) -> tuple[Played, float]:
 
 
 def repetition(model, suite, settings, answers: dict[str, AnswerAll], share: range) -> dict:
-    """Runs everyone once: seconds, and the peers' over ours; the pipeline plays only `share`."""
+    """Runs our loop and the peers once; the pipeline runs only the conversations in `share`.
+
+    Returns the seconds of each, and those of the peers divided by ours.
+    """
     played, excess = ours(model, suite, settings)
     peers = {
         name: play(

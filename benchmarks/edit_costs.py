@@ -1,12 +1,13 @@
-"""The cost in other abilities of the fixes for those who do not run the model.
+"""How much other abilities suffer from fixes that need no access to the model.
 
-Under the prompts of `bots` reserved for confirming, in dialogs of scripted messages, the fourth
-message is a question about a fact that small models know. The fixes that lead in message_edits.py
-are compared on the same questions in the same dialogs, by the points that each loses.
+The dialogs have scripted messages under those prompts of `bots` that are reserved for confirmation;
+the fourth message is a question about a fact that small models know. The leading fixes of
+message_edits.py are compared on the same questions in the same dialogs, by the points that each
+loses.
 
     python benchmarks/edit_costs.py --model qwen-0.5b --runs runs/edit_costs --out FILE.json
 
-The runs resume.
+Interrupted runs are resumed.
 """
 
 from __future__ import annotations

@@ -50,8 +50,10 @@ def memory(name: str) -> int:
 
 
 def settled_memory() -> int:
-    """Current bytes of this process; also resets its peak, as loading may have taken more, and
-    returns freed memory to the system, as the run would otherwise grow into it unseen.
+    """Returns the current memory of this process in bytes, after two preparations.
+
+    It gives freed memory back to the system, into which the run would otherwise grow unnoticed, and
+    resets the peak, which loading may have raised.
     """
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")

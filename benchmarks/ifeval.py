@@ -96,7 +96,7 @@ def counted(pattern: str, name: str) -> Draw:
 
 
 def related(pattern: str, name: str, relation: str = "relation") -> Draw:
-    """The same, with a relation."""
+    """Draws arguments as `counted` does, with a relation."""
     number = counted(pattern, name)
     return lambda text, rng: {**number(text, rng), relation: rng.choice(RELATIONS)}
 

@@ -1,9 +1,9 @@
 """How long `holdfast logs` takes on large logs, and how much memory.
 
 The logs are synthetic (synthetic_logs.py): a session of Claude Code of ten megabytes, and a
-gigabyte in four formats (`--size` in megabytes). Each row is a process of its own; memory is the
-sum of the resident sizes of all its processes, sampled, so that pages they share count twice. On a
-machine that does other work, seconds on processors say more than those on the clock.
+gigabyte in four formats (`--size` in megabytes). Each row is a separate process; memory is the sum
+of the resident sizes of all its processes, sampled, so that shared pages count twice. On a machine
+that does other work, processor time says more than wall time.
 
 - "read and scored": a Python process that starts, reads and scores the logs, and writes the records
 - "command": `holdfast logs`, which also tests the rules, and writes figures and the page
@@ -41,7 +41,7 @@ if __name__ == "__main__":
 
 
 def resident(process: int) -> int:
-    """The bytes of memory of a process and of those that it started."""
+    """Returns the resident memory of a process and its children, in bytes."""
     try:
         fields = Path(f"/proc/{process}/statm").read_text().split()
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
@@ -51,7 +51,7 @@ def resident(process: int) -> int:
 
 
 def measured(words: list[str]) -> dict[str, float]:
-    """The seconds that a command takes, on the clock and on processors, and its peak of memory."""
+    """Runs a command; returns its wall time, its processor time, and its peak memory."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     start = time.perf_counter()
     peak = 0
@@ -72,13 +72,13 @@ def measured(words: list[str]) -> dict[str, float]:
 
 
 def _processor_seconds() -> float:
-    """Of all processes that ended."""
+    """The processor time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def rows_of(name: str, logs: Path, folder: Path, workers: int, repeats: int) -> list[dict]:
-    """A row for reading and scoring, and one for the command."""
+    """Makes two rows: one for reading and scoring, one for the command."""
     script = folder / "scan.py"
     suite = folder / "rules.yaml"
     script.write_text(_SCAN)

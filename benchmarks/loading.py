@@ -1,6 +1,6 @@
 """How long a GGUF file takes to load, in a fresh process, against transformers' own loader.
 
-The ways alternate, each in a process of its own:
+The three ways alternate, each in a separate process:
 
 - "first": `holdfast.load`, with an empty cache of tokenizers
 - "later": the same, with the tokenizer in the cache

@@ -4,7 +4,7 @@
     python benchmarks/loss.py --model qwen-1.5b --seeds 0 --conversations 16 --rounds 8 --batch 8
         --runs runs/loss --out FILE.json
 
-The runs resume. docs/what_is_lost.md shows the records.
+Interrupted runs are resumed. docs/what_is_lost.md shows the records.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""Fixes for those who do not run the model: rules kept, by kind, against tokens read.
+"""Fixes that need no access to the model: rules kept, by kind, and tokens read.
 
-The suite `bots`, its families for confirming, in dialogs of scripted messages. Every method talks
-in the same conversations as no method at all, and is probed where `reminder:every=4` has its last
-reminder three messages back.
+The dialogs have scripted messages under the families of `bots` that are reserved for confirmation.
+Every method runs in the same conversations as no method, and is probed three messages after the
+last reminder of `reminder:every=4`.
 
-- "repetition" repeats the whole prompt before every message: what a user has today
-- "reminder" says all rules in every fourth message; the rules that the last reply broke; or, in
-  every message, the rules of the kinds that `holdfast map` finds to fall
+- "repetition" repeats the whole prompt before every message, as users can do today
+- "reminder" states all rules in every fourth message; the rules that the last reply broke; or, in
+  every message, the kinds of rules that fall according to `holdfast map`
 - "repair" hides the exchanges that broke a rule
-- "check-and-retry" draws a reply again that broke a rule, up to twice
+- "check-and-retry" redraws a reply that broke a rule, up to twice
 
     python benchmarks/message_edits.py --model qwen-0.5b --runs runs/message_edits --out FILE.json
 
-The runs resume.
+Interrupted runs are resumed.
 """
 
 from __future__ import annotations

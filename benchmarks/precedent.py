@@ -27,8 +27,9 @@ SUITE, DRAWS = "everyday", 1
 
 
 def command(arguments: Namespace, folder: Path) -> list[str]:
-    """The command line of a run: one pair of histories for each prompt, and for each rule that is
-    asked apart from the others.
+    """Builds the command line of a run.
+
+    It has one pair of histories for each prompt, and one for each rule that is asked separately.
     """
     suite = load_suite(SUITE)
     chosen = suite.only([case.id for case in suite.cases[:: arguments.every]])
@@ -44,7 +45,7 @@ def command(arguments: Namespace, folder: Path) -> list[str]:
 
 
 def methods_of(arguments: Namespace) -> list[str]:
-    """The given methods, after none, whose histories they all see; [] if none is given."""
+    """Returns the requested methods after "none", whose histories they all see; [] without any."""
     return ["none", *arguments.method] if arguments.method else []
 
 

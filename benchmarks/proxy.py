@@ -1,14 +1,14 @@
 """The time that `holdfast proxy` adds to a stream, in alternation with a direct connection.
 
 The upstream is a server in another process that answers after a fixed time and then sends a piece
-of text every tenth of a second. Every client opens a connection of its own and asks with a chat of
-some turns, which the proxy edits (`reminder:every=2`) and whose reply it scores. In a block, all
-streams begin within two seconds and are then open side by side.
+of text every tenth of a second. Every client opens its own connection and sends a chat of a few
+turns, which the proxy edits (`reminder:every=2`) and whose reply it scores. In a block, all streams
+begin within two seconds and are then open at the same time.
 
 - "direct", "proxied": milliseconds from the request to the first piece of text
 - "faults": a block in which one stream in four fails upstream: with an error, by closing in the
-  middle of a reply or before it, or by never answering. It counts the streams that brought what a
-  direct connection brings.
+  middle of a reply or before it, or by never answering. It counts the streams with the same result
+  as over a direct connection.
 
     python benchmarks/proxy.py --out benchmarks/results/proxy.json
 """
@@ -34,7 +34,7 @@ from stamp import measured_on, write_record
 
 FIRST, INTERVAL, PIECES = 0.3, 0.1, 50  # seconds to the first piece, between pieces, how many
 BEGIN_WITHIN = 2.0  # seconds in which all streams of a block begin
-PATIENCE = 3.0  # seconds after which a client leaves that has heard nothing
+PATIENCE = 3.0  # seconds after which a client leaves if it has received nothing
 METHOD = "reminder:every=2"
 SYSTEM = "Reply in one sentence and sign as Tony."
 SUITE = f"""
@@ -78,7 +78,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def _answer(writer: asyncio.StreamWriter, fault: str) -> bool:
-    """Writes one answer; whether the connection goes on."""
+    """Writes one answer; returns whether the connection stays open."""
     await asyncio.sleep(FIRST)
     if fault == "closes-before":
         return False
@@ -121,9 +121,9 @@ class Stream:
     ended: bool  # whether the reply's last event came
 
     def is_like_direct(self) -> bool:
-        """Whether it brought what a direct connection brings of such a stream.
+        """Whether the result is the same as over a direct connection.
 
-        Where a direct connection ends without an answer, a proxy answers that it got none.
+        Where a direct connection ends without an answer, the proxy answers that it got none.
         """
         words = [f"word{number} " for number in range(PIECES)]
         if self.fault == HEALTHY:
@@ -153,7 +153,7 @@ def request(number: int, fault: str) -> bytes:
 
 
 async def stream(port: int, number: int, fault: str, wait: float) -> Stream:
-    """One client's stream."""
+    """Runs one client's stream."""
     await asyncio.sleep(wait)
     first = None
     status = 0
@@ -184,7 +184,7 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 
 async def block(port: int, streams: int, seed: int, *, faulty: bool = False) -> list[Stream]:
-    """Streams that are open side by side."""
+    """Runs streams that are open at the same time."""
     draw = random.Random(seed)
     kinds = [
         FAULTS[n // 4 % len(FAULTS)] if faulty and n % 4 == 0 else HEALTHY for n in range(streams)
@@ -201,7 +201,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def process(words: list[str], port: int) -> Iterator[subprocess.Popen]:
-    """A server in a process of its own, once it accepts connections."""
+    """Runs a server in a separate process; enters once it accepts connections."""
     running = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     try:
         for _ in range(600):
@@ -220,7 +220,7 @@ def process(words: list[str], port: int) -> Iterator[subprocess.Popen]:
 
 
 def measure(streams: int, repeats: int) -> dict:
-    """The record's numbers."""
+    """Measures the numbers of the record."""
     upstream = free_port()
     proxy = free_port()
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:

@@ -1,12 +1,10 @@
 """How long a hook of a coding agent takes: `holdfast remind` on a session of ten megabytes.
 
-Each call is a process of its own, as for an agent, so that the start of Python and the imports
-count. The session has turns with tool calls and their results; between the calls, it grows by one
-turn.
+Each call is a separate process, as in an agent, so that the start of Python and the imports count.
+The session has turns with tool calls and their results; between the calls, it grows by one turn.
 
 - "python": the start of Python alone
-- "first": a call that knows nothing of the session and the suite, reads the one whole, and checks
-  the other
+- "first": the first call, which reads the whole session and checks the suite
 - "later": a call after a message of the user, which reads the last turn and the new one
 - "tool": a call after a tool, in the same turn
 
@@ -66,7 +64,7 @@ def lines_of(events: list[dict]) -> str:
 
 
 def seconds_of(words: list[str], payload: dict, cache: Path) -> float:
-    """The wall time of a process that reads the payload."""
+    """Returns the wall time of a process that reads the payload."""
     env = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     started = time.perf_counter()
     subprocess.run(words, input=json.dumps(payload), env=env, text=True, check=True)
@@ -74,7 +72,7 @@ def seconds_of(words: list[str], payload: dict, cache: Path) -> float:
 
 
 def measure(megabytes: float, repeats: int) -> dict[str, list[float]]:
-    """Seconds by the kind of call."""
+    """Measures the seconds of each kind of call."""
     seconds: dict[str, list[float]] = {"python": [], "first": [], "later": [], "tool": []}
     words = [sys.executable, "-m", "holdfast", "remind", "--suite", str(RULES), "--strict"]
     with tempfile.TemporaryDirectory() as folder:

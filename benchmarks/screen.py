@@ -8,7 +8,7 @@ independent of the measured numbers.
     python benchmarks/screen.py --suite everyday --model smollm2 --out FILE.json
     python benchmarks/screen.py --suite bots --model qwen-0.5b --max-new-tokens 160 --out FILE.json
 
-A prompt with several rules seldom passes as a whole; the record has its rules, too.
+A prompt with several rules seldom passes as a whole, so the record has its rules too.
 """
 
 from __future__ import annotations

@@ -1,26 +1,27 @@
 """Precision and recall of `holdfast suite init` on public rules files.
 
-Lines of the files were labelled by hand, by reading, before the command was run on them: which of
-them the measures of the package can decide, and by which measure. What the command drafted was then
-judged by hand, rule by rule. `suite_init_labels.json` has the labels (repository, commit, path and
+Before the command was run, the lines of the files were labelled by hand: which of them the measures
+of the package can decide, and by which measure. The drafts of the command were then judged by hand,
+rule by rule. `suite_init_labels.json` has the labels (repository, commit, path and
 line, with hashes and no text of the files) and the judgements. The files themselves are not in the
 repository; FOLDER has some as OWNER+NAME/PATH, at the commit of the labels.
 
 Each set was unseen when it was first measured, and used to develop the command afterwards. So only
-the numbers `at_first_sight` say how the command does on other files; those of the present version
-say how far the forms that were seen are covered. The first four sets were labelled before the
-measures of written code, questions, pull requests and joint changes existed, and drafted before
-clauses were read by a grammar; the fifth and the sixth came after both. The seventh was drafted
-after the items of checklists and lists of prohibitions, the eighth after what the seventh showed;
-both are files of small repositories at random, where the six before were mostly of known ones.
+the numbers `at_first_sight` say how well the command does on other files; the numbers of the
+present version say how far the forms seen so far are covered. The first four sets were labelled
+before there were measures of written code, questions, pull requests and joint changes, and drafted
+before clauses were read by a grammar; the fifth and the sixth came after both. The first six sets
+are mostly from known repositories. The seventh was drafted once checklists and lists of
+prohibitions were read, and the eighth after improvements suggested by the seventh; both are from
+small repositories drawn at random.
 
-The ninth set was drafted after the eighth, the tenth after what the ninth showed; both are half
-small repositories at random, half known ones. The eleventh to the thirteenth, each drafted after
-what the one before it showed, have prompts of chat bots beside rules files. The fourteenth, half of
-it of small repositories at random, was drafted after libraries, options of commands, names of
-branches and further kinds of rules were read, and the fifteenth after what the fourteenth showed.
+Every later set was drafted after improvements suggested by the one before it. The ninth and the
+tenth are half from small repositories drawn at random, half from known ones. The eleventh to the
+thirteenth have prompts of chat bots besides rules files. The fourteenth, half of it from small
+repositories drawn at random, was drafted once libraries, options of commands, names of branches and
+further kinds of rules were read.
 
-The numbers of the present version, `now`, are of the files that FOLDER has.
+The numbers of the present version, `now`, are for the files that FOLDER has.
 
     python benchmarks/suite_init.py FOLDER --out benchmarks/results/suite_init.json
 """

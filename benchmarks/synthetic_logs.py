@@ -176,7 +176,7 @@ _FILE = {"claude-code": 8e6, "codex": 8e6, "openai": 128e6, "otel": 64e6}  # byt
 def write_file(path: Path, form: str, size: float, seed: int, sessions: int | None = None) -> int:
     """Writes a file of at least `size` bytes, unless it has this many sessions; returns its bytes.
 
-    A session of a coding agent that would end before the file does goes on until then.
+    The last session of a coding agent continues until the file is large enough.
     """
     draw = Writer(seed)
     written = 0

@@ -1,5 +1,7 @@
 """Writes tables between their markers in README.md, docs/, the model card and the pages beside the
-records: from the records in benchmarks/results/, and the tables of methods from their classes.
+records.
+
+Tables come from the records in benchmarks/results/, and tables of methods from their classes.
 
     python benchmarks/tables.py
 

@@ -32,12 +32,12 @@ MAX_CONVERSATIONS = 1200  # the most that a user waits for
 
 
 def passes(share: float) -> Draw:
-    """The change of a probe that is passed with the same probability before and after."""
+    """Draws changes of a probe that is passed with the same probability before and after."""
     return lambda rng, size: rng.binomial(1, share, size) - rng.binomial(1, share, size)
 
 
 def rarely(gain: float, loss: float) -> Draw:
-    """Mostly a small gain, and rarely a large loss, so that they cancel."""
+    """Draws mostly small gains, and rarely large losses that cancel them on average."""
     return lambda rng, size: np.where(rng.random(size) < loss / (gain + loss), gain, -loss)
 
 

@@ -82,8 +82,10 @@ def window_of(model) -> int:
 
 @torch.inference_mode()
 def masses(model, records) -> list[list[dict]]:
-    """Per dialog and round, at the last token of the agent's turn: its distance from the prompt in
-    tokens, and the mass on the prompt and that of uniform attention, by kind of layer.
+    """Measures the mass on the prompt at the last token of the agent's turn, by dialog and round.
+
+    Each entry has the distance from the prompt in tokens and, by kind of layer, the mass and the
+    mass under uniform attention.
     """
     local = np.array(windowed(model))
     window = window_of(model)
@@ -110,8 +112,10 @@ def masses(model, records) -> list[list[dict]]:
 
 
 def preferences(model, records) -> np.ndarray:
-    """How often, [dialog, round], a reply that follows the rule is more likely per token than one
-    that breaks it, after a probe in place of the round.
+    """Measures how often a reply that follows the rule is likelier than one that breaks it.
+
+    The replies follow a probe in place of the round; they are compared by log-probability per
+    token. Returns shares, [dialog, round].
     """
     cases = {case.id: case for case in prompts(None).cases}
     values = np.full((len(records), len(READ)), np.nan)

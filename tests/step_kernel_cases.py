@@ -15,7 +15,7 @@ from tiny import DEVICE
 from holdfast.attention import BatchSteering, Starts
 from holdfast.attention.fused_kernels import LayerInputs
 from holdfast.attention.gpu_step import attend_step
-from holdfast.attention.gpu_table import moved
+from holdfast.attention.gpu_table import move_log_odds
 from holdfast.attention.pass_columns import SpanColumns
 from holdfast.methods import compile_methods
 
@@ -43,8 +43,8 @@ def test_a_step_matches_the_papers(dtype, masked, keys, heads, groups, size, fir
     one = Starts(keys, firsts, first) if any(firsts) else 0
     inputs = LayerInputs(q, k, v, mask, False, size**-0.5)
     columns = SpanColumns(span, spec.included_from, one, 1)
-    output, mass = attend_step(inputs, columns, spec.layer_shift(0, q), True)
-    plain, _ = attend_step(inputs, None, None, False)
+    output, mass = attend_step(inputs, columns, spec.layer_shift(0, q), traced=True)
+    plain, _ = attend_step(inputs)
     held = span.gather(1, first + torch.arange(keys, device=DEVICE))
     prompts = [prompt - begin for prompt, begin in zip(prompts, firsts, strict=True)]
     expected, masses = wanted(q, k, v, seen, held, methods, prompts, size**-0.5)
@@ -58,7 +58,7 @@ def test_a_step_matches_the_papers(dtype, masked, keys, heads, groups, size, fir
 @triton.jit
 def _move(log_odds, bias, exponent, floor, out, COUNT: tl.constexpr):
     place = tl.arange(0, COUNT)
-    shifted = moved(
+    shifted = move_log_odds(
         tl.load(log_odds + place),
         tl.load(bias + place),
         tl.load(exponent + place),

@@ -407,6 +407,12 @@ test_sessions_of_claude_code = variations(
         [[("Hi", ""), ("More?", "B.")]],
     ),
     Variation(
+        "a refusal of a call without an id",
+        {"s.jsonl": lines(*WORKED[:2], u("r1", "a0", [without([REFUSAL], "tool_use_id")[0]]),
+                          {**A2, "parentUuid": "r1"})},
+        [[("Hi", ""), ("More?", "B.")]],
+    ),
+    Variation(
         "an output with the words of a refusal",
         {"s.jsonl": lines(*WORKED[:2], u("r1", "a0", [{**REFUSAL, "is_error": False}]),
                           {**A2, "parentUuid": "r1"})},
@@ -1418,6 +1424,18 @@ SNAKE = {"pre_tokens": 9, "preserved_segment": {"head_uuid": "r1", "anchor_uuid"
 )  # fmt: skip
 def test_what_claude_code_had_in_the_context(events, texts, tmp_path):
     assert in_context(tmp_path, "s.jsonl", lines(*events)) == texts
+
+
+def test_a_cleared_result_without_an_id_is_of_no_call(tmp_path):
+    unidentified = u("r1", "a0", [{"type": "tool_result", "content": "price"}])
+    path = tmp_path / "s.jsonl"
+    events = [*READ[:2], unidentified, READ[3], END_OF_CC[0]]
+    path.write_text(written(lines(*events, with_edits(1))))
+    (dialog,) = read_logs([path]).dialogs
+    assert not any(event.clears for event in dialog.transcript.path)
+    path.write_text(written(lines(*events, with_edits(2))))
+    (dialog,) = read_logs([path]).dialogs
+    assert [event.clears for event in dialog.transcript.path if event.clears] == [{"t2"}]
 
 
 def test_a_cleared_result_is_not_counted_among_the_tokens_before_a_turn(tmp_path):

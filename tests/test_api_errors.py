@@ -16,7 +16,7 @@ from holdfast.errors import (
     option,
 )
 from holdfast.papers.zhang2024.profiling import ProfilingPlan
-from holdfast.validation.schema_words import expected
+from holdfast.validation.schema_words import describe_schema
 
 TALK = chat("always talk about cheese", "the old town")
 SHORT = Sampling(temperature=0, max_new_tokens=6)
@@ -201,7 +201,8 @@ def test_a_percentage_is_only_suggested_for_a_share():
 def test_an_option_of_an_error_is_worded_by_who_shows_it():
     error = UsageError(f"No role; use {option('system_as', 'first-user')}.")
     assert str(error) == "No role; use system_as='first-user'."
-    assert error.worded(lambda name, value: f"{name} {value}").endswith("system_as first-user.")
+    wording = error.message_in(lambda name, value: f"{name} {value}")
+    assert wording.endswith("system_as first-user.")
     copied = pickle.loads(pickle.dumps(error))
     assert str(copied) == str(error)
 
@@ -234,4 +235,4 @@ def test_errors_have_their_values_as_fields_and_survive_another_process():
     ],
 )
 def test_a_length_is_said_with_its_noun(schema, words):
-    assert expected(schema, schema) == words
+    assert describe_schema(schema, schema) == words

@@ -16,7 +16,7 @@ from holdfast.measures import build
 from holdfast.measures.breaking_orders import breaking_orders
 from holdfast.measures.measure_words import MEASURE_WORDS
 from holdfast.measures.registry import REGISTRY
-from holdfast.measures.rule_statements import stated_in
+from holdfast.measures.rule_statements import find_statement
 from holdfast.measures.rule_text import RuleText
 from holdfast.records import LogDialog, read_run, to_line
 from holdfast.report.logs_causes import why_table
@@ -105,12 +105,12 @@ SAYS_NOT = [
 
 @pytest.mark.parametrize("text", SAYS)
 def test_a_rule_is_found_in_its_words_and_in_others(text):
-    assert RULE.said_in(text) is not None
+    assert RULE.find_in(text) is not None
 
 
 @pytest.mark.parametrize("text", SAYS_NOT)
 def test_a_mention_is_not_the_rule(text):
-    assert RULE.said_in(text) is None
+    assert RULE.find_in(text) is None
 
 
 ORDERS = [  # the rule, the user's words, whether the order lasts; None if it is none
@@ -135,7 +135,7 @@ ORDERS = [  # the rule, the user's words, whether the order lasts; None if it is
 
 @pytest.mark.parametrize(("rule", "words", "lasts"), ORDERS)
 def test_an_order_against_a_rule_is_told_from_a_mention(rule, words, lasts):
-    order = RuleText(rule).ordered_otherwise_in(words)
+    order = RuleText(rule).find_counter_order(words)
     assert (order and order.lasts) == lasts
 
 
@@ -241,7 +241,7 @@ STATED = [  # the measure, a text, whether it states what the measure demands
 
 @pytest.mark.parametrize(("spec", "text", "states"), STATED)
 def test_a_text_states_a_measure_in_words_that_its_rule_need_not_have(spec, text, states):
-    assert (stated_in(text, build(spec)) is not None) == states
+    assert (find_statement(text, build(spec)) is not None) == states
 
 
 @pytest.mark.parametrize("name", MEASURE_WORDS)
@@ -254,15 +254,15 @@ def test_words_are_of_a_measure_and_a_proposal_has_its_arguments(name):
 
 def test_synonyms_and_passives_say_a_rule_and_weaker_words_do_not():
     ticket = RuleText("Start every commit message with the ticket.")
-    assert ticket.said_in("commits are prefixed with the ticket id")
-    assert RuleText("No force pushes.").said_in("history must not be rewritten on the remote")
+    assert ticket.find_in("commits are prefixed with the ticket id")
+    assert RuleText("No force pushes.").find_in("history must not be rewritten on the remote")
     code = RuleText("Do not paste code into the chat.")
-    assert code.said_in("no snippets are to be shown in the chat")
-    assert code.ordered_otherwise_in("Show me the function that loads the prices.")
+    assert code.find_in("no snippets are to be shown in the chat")
+    assert code.find_counter_order("Show me the function that loads the prices.")
     check = RuleText("Before each commit, run ruff check.")
-    assert check.said_in("ruff check is run before each commit")
-    assert not check.said_in("before each commit you can run ruff check if you like")
-    assert not RuleText("End every reply with a question.").said_in(
+    assert check.find_in("ruff check is run before each commit")
+    assert not check.find_in("before each commit you can run ruff check if you like")
+    assert not RuleText("End every reply with a question.").find_in(
         "Mails that end with a question go to sales."
     )
 

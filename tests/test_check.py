@@ -274,7 +274,7 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
     assert [one.comparison.pairs for one in same] == [len(earlier[one.id]) for one in same]
     assert all(rule.now == rule.before for one in same for rule in one.comparison.rules)
     text = "\n".join(lines_of(same, no_bar))
-    assert "no mean is lower" in text and "(60 pairs" in text
+    assert "no mean is lower" in text and "over 60 pairs" in text
     assert "3 of 3 prompts passed" in text
     fell = against("b", {**SHARES, "good": [1.0, 1.0, 0.9, 0.3]}, earlier)
     assert [one.verdict for one in fell] == [FAIL, PASS, PASS]
@@ -315,7 +315,7 @@ def test_a_lost_rule_does_not_hide_behind_one_that_gains():
     assert fall.fell
     fell = [("signs", True), ("brief", False), ("polite", False)]
     assert [(rule.rule, rule.fell) for rule in fall.rules] == fell
-    told = "fell against the earlier run: rule signs, most in round 2, from 1.00 to 0.00 (30 pairs"
+    told = "fell against the earlier run: rule signs, most in round 2, from 1.00 to 0.00, over 30"
     assert comparison_text(fall).startswith(told)
     assert not compare_runs(before, before, 2, 30, 0.05).fell
 

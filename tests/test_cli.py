@@ -252,11 +252,11 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("reproduce li2025", "PAPER takes li2024 or zhang2024, not 'li2025'; see `holdfast"),
         ("export runs/x", "needs --csv or --parquet; see"),
         ("export runs/x --csv a --parquet b", "--parquet excludes --csv; see `holdfast export"),
-        ("serve --port 99999", "--port takes a number from 0 to 65535, not 99999."),
+        ("serve --port 99999", "serve takes --port as a whole number from 0 to 65535, not 99999."),
         ("generate --messages no.json", "--messages no.json cannot be read (No such file or dir"),
         ("serve --prefix-memory lots", "--prefix-memory needs a number of bytes, such as 2G"),
         ("fit seka", "`holdfast fit` needs --out; see `holdfast fit --help`."),
-        ("profile --task json --task json", "are called 'json', which names their folders"),
+        ("profile --task json --task json", "are called 'json', and so would their folders be"),
         ("generate --user a --method boost:factor=2", "boost:factor=2 works on the system"),
         ("generate --user 'a b' --emphasis b", "there is no method; add --method, such as"),
         ("generate --method hold --method adacad", "join them: --method hold+adacad"),
@@ -266,7 +266,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("logs a.jsonl --suite a.yaml --concurrency 4", "behind a URL; give a URL as --model, or"),
         ("drift --user-model http://x/v1 --endpoint-model far", "write --user-endpoint-model far"),
         ("drift --user-api-key-env KEY", "--user-api-key-env KEY is for a user model behind a URL"),
-        ("drift --model vllm:x --device cpu", "--device cpu is for models that holdfast places"),
+        ("drift --model vllm:x --device cpu", "--device cpu is for models that Holdfast places"),
         ("drift --model http://x/v1 --ray auto", "give --model URL,URL."),
         ("drift --price-in 1", "--price-in 1 only applies with --dry-run"),
         ("drift --dry-run --price-out -1", "--price-out takes a price from 0 upwards, not -1"),
@@ -278,8 +278,42 @@ def test_every_command_refuses_in_one_sentence(capsys, monkeypatch, tmp_path, li
     assert expected in printed and printed.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    (
+        ("serve --port 0 --max-batch 0", "--max-batch as a whole number from 1 upwards, not 0"),
+        ("serve --port 0 --chat-template no.jinja", "'no.jinja' cannot be read"),
+        ("generate --user a --chat-template no.jinja", "'no.jinja' cannot be read"),
+        ("fit seka --out a.safetensors --batch-size 0", "--batch-size as a whole number from 1"),
+        ("chat --temperature -1", "--temperature from 0"),
+        ("chat --top-p 2", "--top-p above 0 to 1, not 2"),
+        ("chat --max-new-tokens 0", "--max-new-tokens as a whole number from 1"),
+        ("chat --messages asked.json", "asked.json ends with a user's message"),
+        ("try --max-new-tokens 0", "--max-new-tokens as a whole number from 1"),
+        ("try --seed -1", "--seed as a whole number from 0"),
+        ("drift --user-endpoint-model far", "--user-model is not given"),
+        ("drift --user-model ./no", "There is no folder"),
+        ("trace --compare ./no", "There is no folder"),
+        ("reproduce li2024 --base ./no", "There is no folder"),
+        ("reproduce li2024 --seed -1", "--seed as a whole number from 0"),
+        ("reproduce li2024 --capability chess", "'chess'"),
+        ("reproduce li2024 --endpoint http://x/v1 --concurrency 0", "--concurrency as a whole"),
+        ("reproduce zhang2024 --task jason", "'jason'; did you mean 'json'?"),
+        ("reproduce zhang2024 --data nowhere.csv", "nowhere.csv"),
+    ),
+)
+def test_an_impossible_value_is_refused_before_the_model_is_loaded(
+    capsys, monkeypatch, tmp_path, line, expected
+):
+    monkeypatch.chdir(tmp_path)
+    Path("asked.json").write_text('[{"role": "user", "content": "Hello?"}]')
+    assert main(shlex.split(line)) == 2
+    printed = capsys.readouterr().err
+    assert expected in printed and "loading" not in printed
+
+
 def test_no_option_with_one_value_can_be_given_twice():
-    _, commands = _parsers()
+    commands = _parsers().commands
     for made in commands.values():
         for action in made._actions:
             if not action.option_strings or action.nargs == 0 or collects(action):
@@ -370,7 +404,7 @@ def test_the_user_model_plays_the_personas_of_the_command_line(folder, bot, tmp_
     users = [record.user.system_prompt for record in records]
     assert users == ["You are Ada.", "You are Max."]
     assert run.manifest.identity.to_json()["settings"]["pairs"] == "balanced"
-    assert "talks without any" not in capsys.readouterr().err
+    assert "talks without one" not in capsys.readouterr().err
 
 
 def test_all_pairs_that_end_half_way_are_reported(folder, suite, tmp_path, capsys):
@@ -389,7 +423,7 @@ def test_all_pairs_that_end_half_way_are_reported(folder, suite, tmp_path, capsy
         (("--persona", "Ada.", "--user-prompt", "empty"), "and so does --user-prompt empty; give"),
         (("--persona", " "), "--persona '' is empty"),
         (("--user-prompt", "persona"), "has no personas"),
-        (("--user-prompt", "suite"), "has 1 system prompt"),
+        (("--user-prompt", "suite"), "has only 1 system prompt"),
     ],
 )
 def test_a_user_model_that_makes_no_sense_is_refused(bot, tmp_path, capsys, options, message):

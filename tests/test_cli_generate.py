@@ -80,7 +80,7 @@ def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeyp
 def test_options_of_endpoints_may_be_for_a_model_other_than_the_first(monkeypatch):
     loaded = []
     monkeypatch.setattr(
-        model_loading, "_load_named", lambda arguments: loaded.append(arguments.model)
+        model_loading, "_load_checked", lambda arguments: loaded.append(arguments.model)
     )
     for words in (
         ["drift", "--user-model", "http://localhost:9/v1", "--api-key-env", "A_KEY"],
@@ -99,7 +99,7 @@ def test_options_of_endpoints_may_be_for_a_model_other_than_the_first(monkeypatc
 
 
 def test_the_user_model_may_be_local_beside_an_endpoint(monkeypatch):
-    monkeypatch.setattr(model_loading, "_load_named", lambda arguments: arguments.model)
+    monkeypatch.setattr(model_loading, "_load_checked", lambda arguments: arguments.model)
     words = ["drift", "--model", "http://localhost:9/v1", "--concurrency", "4"]
     arguments = read_command([*words, "--user-model", "default"])[1]
     assert model_loading.load_user_model(arguments) == "default"

@@ -269,6 +269,6 @@ def test_a_reply_that_is_continued_has_no_grammar_of_its_own():
 
 def test_the_name_of_a_function_may_hold_that_of_the_example_and_letters_of_a_token():
     form = CallForm("", '{"name": "example", ', "}</end>", "example", "", {"</e": 7, "</end>": 9})
-    call = form.call(Function("my_example</end>", {"type": "array"}))
+    call = form.call_rule(Function("my_example</end>", {"type": "array"}))
     assert call.startswith('"{\\"name\\": \\"" "my_example</end>" "\\", " %json {"type": "object"')
     assert call.endswith(' "}" <[9]>')

@@ -198,7 +198,7 @@ def test_a_dialog_with_tools_is_replayed_with_its_calls_and_declared_tools(tmp_p
     assert turn["text"] == "I will look.\n\nIt is nine." and len(turn["messages"]) == 3
     assert all("messages" not in turn for turn in second["turns"])
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
-    assert "as it was recorded; with calls of look" in page
+    assert "as it was recorded; with calls to look" in page
 
 
 def test_dialogs_whose_tools_the_template_omits_are_skipped_and_named(tmp_path, capsys):
@@ -350,14 +350,14 @@ def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
     ("line", "words"),
     [
         ('{"messages": [', "is not JSON"),
-        ('{"text": "hi"}', '{"text": "hi"}, and no dialog; write an object with'),
+        ('{"text": "hi"}', '{"text": "hi"}, which is not a dialog; write an object with'),
         ('{"messages": "hi"}', "'messages' is \"hi\"; give a list"),
-        ("[]", "says nothing; a dialog begins with what the user said"),
+        ("[]", "has no text; begin the dialog with a message of the user"),
         (said("u1"), 'no answer to "u1"'),
-        (said("u1", "a1")[1:], 'begins with "a1" of the assistant'),
-        (["hi"], "message 1: 'hi' is not an object; fix it, or leave that dialog out"),
+        (said("u1", "a1")[1:], 'begins with "a1" by the assistant'),
+        (["hi"], "message 1: 'hi' is not an object; correct it, or leave out that dialog"),
         ([*said("u1"), {"role": "tool", "content": "4"}], 'no answer to "u1"'),
-        ([{"role": "tool", "content": "4"}, *said("u1", "a1")], 'begins with "4" of the tool'),
+        ([{"role": "tool", "content": "4"}, *said("u1", "a1")], 'begins with "4" by the tool'),
         ({"messages": said("u1", "a1"), "tools": [{"type": "x"}]}, "{'type': 'x'} has no name"),
         ([{"role": "user", "content": None}], "message 1: it has neither text nor tool calls"),
         ([{"role": "user", "content": [{"type": "image_url"}]}], "'image_url'} is not a text"),

@@ -329,7 +329,7 @@ def test_settings_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(UsageError, match="given twice"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, [(), ()])
     single = drift.Suite("one", SUITE.cases[:1], SUITE.starters)
-    says = r"'one' has 1 system prompt, so it has no other.*a persona, or an empty prompt"
+    says = r"'one' has only 1 system prompt, and so none.*a persona, or an empty prompt"
     with pytest.raises(UsageError, match=says):
         drift.run(Scripted(), single, tmp_path / "run", replace(QUICK, user_prompt="suite"))
     with pytest.raises(UsageError, match=r"'one' has no personas.*another user prompt"):

@@ -8,7 +8,7 @@ import pytest
 from tiny import TEMPLATE, chat, model, tokenizer
 
 from holdfast import Boost, Guidance, Pasta, Repetition, Sampling, SplitSoftmax, cli, methods
-from holdfast.chat.nearest import nearest
+from holdfast.chat.nearest import find_nearest
 from holdfast.chat.prompt import render, render_with_spans
 from holdfast.errors import ModelError, ParameterOutOfRange, PromptError, UsageError
 from holdfast.methods import HeadSet, Ranking, Shape, intersection, union, write_heads
@@ -112,7 +112,7 @@ def test_what_cannot_be_emphasised_is_refused_by_name(emphasis, error, named):
     ],
 )
 def test_the_nearest_match_is_made_of_whole_words(wanted, text, near):
-    assert nearest(wanted, [text]) == near
+    assert find_nearest(wanted, [text]) == near
 
 
 def test_unpaired_or_empty_marks_are_refused_with_their_position():
@@ -233,7 +233,7 @@ def test_head_files_are_written_in_the_published_format_and_read_back(tmp_path):
 
 def test_a_head_set_of_another_shape_is_refused_but_not_one_of_a_parent_model(tmp_path):
     write_heads(tmp_path / "large.json", HEADS, Shape(32, 32, "large"))
-    says = r"large\.json.*made for large of 32 layers x 32 heads, and this model has 3 x 4"
+    says = r"large\.json.*chosen for large with 32 layers x 32 heads, but this model has 3 x 4"
     with pytest.raises(UsageError, match=says):
         model().check(methods.parse(f"pasta:alpha=0.1,heads={tmp_path / 'large.json'}"))
     write_heads(tmp_path / "plain.json", {(2, 9)})

@@ -273,7 +273,7 @@ def reasoning(body, number):
 @pytest.mark.parametrize("name", ["temperature", "top_p"])
 def test_refused_sampling_is_an_error_that_names_the_knob_and_the_cure(serve, name):
     model, _ = serve(reasoning)
-    with pytest.raises(ModelError, match=f"'{name}'.*; set {name}=1, which"):
+    with pytest.raises(ModelError, match=f"'{name}'.*; set {name}=1, this"):
         model.generate(CHAT, sampling=Sampling(**{"temperature": 1, "top_p": 1, name: 0.7}))
 
 

@@ -175,7 +175,7 @@ def test_a_server_that_goes_down_during_the_last_conversation_leaves_it_open(ser
         return refusal(500, "gone") if number > int(5.5 * REQUESTS) else completion()
 
     model, server = serve(answer, concurrency=1)
-    says = r"Stopped, as requests of a conversation failed.*500: gone"
+    says = r"Stopped, because requests of a conversation failed.*500: gone"
     with pytest.raises(ModelError, match=says):
         measure(model, tmp_path / "run")
     kept = as_json(read_run(tmp_path / "run"))

@@ -200,4 +200,4 @@ def test_replicas_of_a_model_in_an_engine_are_refused(installed, capsys):
     given = ["--model", "llama:tiny.gguf", "--replicas", "2"]
     assert main(["drift", *given]) == 2
     told = capsys.readouterr().err
-    assert "--replicas 2 is for models that holdfast places" in told and not LOADED
+    assert "--replicas 2 is for models that Holdfast places" in told and not LOADED

@@ -21,7 +21,7 @@ from holdfast.methods import Capping, Prism, Seka, Vector
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.keys import rank_covering
 from holdfast.models.requests import Request
-from holdfast.states import Site, watched
+from holdfast.states import Site, watch_states
 from holdfast.study.fitting import recipe
 from holdfast.study.fitting.examples import Triplet, read_contrasts, read_triplets
 from holdfast.study.fitting.fit import fit, fitted_methods, write_control_vector
@@ -281,7 +281,7 @@ def test_directions_of_keys_are_the_singular_vectors_of_their_covariance(pairs):
             part = (0, start, start + len(example.answer))
             request = Request([{"role": "user", "content": text}], emphasis=[part])
             stream = own.session().render(request).row.streams[0]
-            with watched(own.hf_model, [Site.KEYS]) as seen, torch.inference_mode():
+            with watch_states(own.hf_model, [Site.KEYS]) as seen, torch.inference_mode():
                 ids = torch.tensor([stream.token_ids], device=DEVICE)
                 own.hf_model(input_ids=ids, use_cache=False)
             keys.append(seen[Site.KEYS][2][0].cpu()[torch.tensor(stream.span), 1].double())

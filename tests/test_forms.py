@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast.drafting
-from holdfast.drafting.forms import ForbiddenAct, Form, forbidden, forms
+from holdfast.drafting.forms import ForbiddenAct, Form, forbid, forms
 
 
 def _forms_in(value: Any) -> Iterator[Form]:
@@ -54,7 +54,7 @@ def test_the_forms_of_all_modules_are_tested():
 
 
 def test_an_act_is_forbidden_behind_never_and_below_do_not():
-    push = forbidden({"push": r"push(?:es)?"})
+    push = forbid({"push": r"push(?:es)?"})
     assert push.match("Please do not push", prohibits=False)
     assert push.match("Push", prohibits=True) and not push.match("Push", prohibits=False)
     assert not push.match("never pushing", prohibits=True)

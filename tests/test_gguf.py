@@ -287,7 +287,7 @@ def test_a_file_that_is_cut_off_is_named(whole, tmp_path, length):
 def test_a_file_of_another_kind_is_refused(tmp_path, content):
     path = tmp_path / "other.gguf"
     path.write_bytes(content)
-    assert "no GGUF" in refusal(path)
+    assert "not a GGUF" in refusal(path)
 
 
 def test_a_damaged_header_is_refused(whole, tmp_path):

@@ -155,8 +155,8 @@ def folder_of_logs(tmp_path):
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    monkeypatch.setattr(file_parts, "PART", 2_000)
-    monkeypatch.setattr(scanning, "ALONE", 0)
+    monkeypatch.setattr(file_parts, "PART_SIZE", 2_000)
+    monkeypatch.setattr(scanning, "MAX_BYTES_IN_ONE_PROCESS", 0)
 
 
 def _short(tmp_path):

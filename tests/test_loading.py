@@ -64,7 +64,7 @@ def test_an_intact_folder_loads_and_generates(folder):
 def test_missing_weights_are_never_initialised_at_random(folder, capfd):
     reweigh(folder, lambda weights: weights.pop(WEIGHT))
     message = refusal(folder)
-    assert "lacks 1 of" in message and WEIGHT in message and "config.json" in message
+    assert "lacks 1 weight" in message and WEIGHT in message and "config.json" in message
     assert "MISSING" not in capfd.readouterr().err
 
 
@@ -291,7 +291,7 @@ def test_a_model_split_between_cpu_and_disk_chats_and_says_why_it_is_not_steered
     guided = [Guidance(2.0)]
     replies = [which.generate(TALK, guided, GREEDY).text for which in (spread, plain)]
     assert replies[0] == replies[1]
-    with pytest.raises(ModelError, match="offloaded in part"):
+    with pytest.raises(ModelError, match="partly offloaded"):
         spread.generate(TALK, [SplitSoftmax(0.3)], GREEDY)
 
 
@@ -301,7 +301,7 @@ def test_weights_go_straight_to_the_requested_device(monkeypatch):
     chosen = placement_of("cuda:0", None, None)
     assert chosen.options() == {"dtype": None, "device_map": {"": accelerator}}
     for parameters, dtype in ((10**6, torch.float32), (10**9, "auto")):
-        assert chosen.of_size(parameters, "it").dtype == dtype
+        assert chosen.for_size(parameters, "it").dtype == dtype
     monkeypatch.setattr(placement, "_has_accelerate", lambda: False)
     assert placement_of("cuda:0", "bfloat16", None).options() == {"dtype": torch.bfloat16}
 

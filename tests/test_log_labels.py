@@ -16,7 +16,7 @@ from holdfast.drift import load_suite
 from holdfast.errors import RecordsError
 from holdfast.logs import scan_logs
 from holdfast.logs.labelling import (
-    SAMPLED,
+    MAX_TURNS,
     LabelFile,
     agreements,
     label_tasks,
@@ -80,14 +80,14 @@ def test_half_of_the_sampled_turns_of_each_rule_are_broken(run):
     rules = list(map(label_of, scores.rules))
     kept = {(d, t, rules[r]): s >= 0.5 for d, t, r, s in zip(*columns, strict=True)}
     of_city = [kept[place] for place in places if place.rule == "luna/city"]
-    assert len(of_city) == SAMPLED and sum(of_city) == SAMPLED // 2
+    assert len(of_city) == MAX_TURNS and sum(of_city) == MAX_TURNS // 2
     assert np.diff(of_city).any() and sorted(of_city) != of_city  # neither comes first
     of_job = [kept[place] for place in places if place.rule == "luna/job"]
-    assert len(of_job) == SAMPLED and not any(of_job)  # there is none that is kept
+    assert len(of_job) == MAX_TURNS and not any(of_job)  # there is none that is kept
 
 
 def test_labels_are_lines_that_a_suite_is_tested_on(run, suite, logs, tmp_path):
-    tasks = label_tasks(run, sample_turns(run, 0, most=200), suite, LogSource([logs]))
+    tasks = label_tasks(run, sample_turns(run, 0, max_turns=200), suite, LogSource([logs]))
     assert len(tasks) == len(run.log_scores.score)
     labels = LabelFile(run.folder)
     (long,) = (t for t in tasks if t.rule == "luna/city" and t.turn.done.text == LONG)
@@ -200,17 +200,17 @@ def test_agreement_counts_turns_by_how_they_are_scored(run, suite, logs):
     )
     (found,) = agreements(run, LabelFile(run.folder))
     assert found.rule == "luna/city" and found.unknown == 1
-    assert found.agreement.n == SAMPLED
-    assert found.agreement.mean == pytest.approx(1 - wrong / SAMPLED)
+    assert found.agreement.n == MAX_TURNS
+    assert found.agreement.mean == pytest.approx(1 - wrong / MAX_TURNS)
     assert found.agreement.low < found.agreement.mean and found.kept.mean == 1
-    assert found.broken.n == found.kept.n == SAMPLED // 2
+    assert found.broken.n == found.kept.n == MAX_TURNS // 2
 
 
 def test_logs_that_changed_are_not_taken_for_those_that_were_scored(run, suite, logs):
     lines = logs.read_text().splitlines(keepends=True)
     lines[0] = lines[0].replace("I do not know", "I did not know")
     logs.write_text("".join(lines))
-    places = sample_turns(run, 0, most=200)
+    places = sample_turns(run, 0, max_turns=200)
     tasks = label_tasks(run, places, suite, LogSource([logs]))
     first = [place for place in places if place.dialog == 0]
     assert first and len(tasks) == len(places) - len(first)

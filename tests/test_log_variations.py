@@ -388,6 +388,11 @@ def test_the_prompt_and_the_end_of_a_run_of_langsmith_are_read(tmp_path):
     assert dialog.turns[0].done.is_cut
 
 
+def test_a_run_of_langsmith_without_ids_is_of_no_session(tmp_path):
+    run = {"run_type": "llm", "inputs": {"messages": [HI]}, "outputs": ANSWER}
+    assert read(tmp_path, "a.jsonl", lines(run)).transcript.history == ""
+
+
 def test_payloads_of_litellm_with_a_prompt_among_the_parameters_or_as_text_are_read(tmp_path):
     choice = {"message": ANSWER, "finish_reason": "length"}
     call = {

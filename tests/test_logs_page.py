@@ -124,7 +124,7 @@ def test_the_terminal_names_rules_by_their_words_and_says_what_the_columns_are(l
     lines = logs_table(run, rows, rows, None).splitlines()
     (line,) = (line for line in lines if line.startswith("Run `make test` before every commit."))
     assert line.endswith("shop/gate") and "1 of 3" in line and "in turn 2" in line
-    assert "turns kept    of those that the rule applies to" in lines
+    assert "turns kept    how many of the turns that the rule applies to keep it" in lines
     assert [first_broken(row) for row in rows] == ["in turn 2", "in turn 4"]
 
 

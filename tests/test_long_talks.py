@@ -254,7 +254,7 @@ def test_settings_that_make_no_sense_are_refused(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "The window 3 is for --context slide, summarise or compact, not for 'stop'" in told
     assert main(["drift", "--context", "slide", "--out", str(tmp_path / "run")]) == 2
-    assert "--context=slide needs the number of rounds" in capsys.readouterr().err
+    assert "--context slide needs the number of rounds" in capsys.readouterr().err
 
 
 def test_a_runs_identity_includes_what_happens_at_the_contexts_end(tmp_path):

@@ -197,7 +197,7 @@ def test_errors_about_bad_specs_name_the_value_and_the_fix(spec, message):
 
 
 def test_a_regular_expression_that_hangs_is_stopped_with_an_error(monkeypatch):
-    monkeypatch.setattr("holdfast.measures.patterns._PATIENCE", 0.2)
+    monkeypatch.setattr("holdfast.measures.patterns._MAX_SEARCH_SECONDS", 0.2)
     measure = build({"regex": r"(a|aa)+$"})
     says = r"'\(a\|aa\)\+\$' took more than 0.2 s on a text of 5001 characters; write it"
     with pytest.raises(UsageError, match=says):

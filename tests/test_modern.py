@@ -296,7 +296,7 @@ def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_
     )
     known = session.threads.use("t")[0].prefix.keys_values
     assert known.cut > 0
-    assert known.tokens > known.least > known.cut
+    assert known.tokens > known.min_prefix_len > known.cut
     late = (*talk, *chat("", "", first.text, "and bread?")[1:])
     early = (talk[0], {"role": "user", "content": "the old town and the garden"})
     for asked, reuses in ((late, True), (early, False)):

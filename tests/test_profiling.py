@@ -169,7 +169,7 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
     tiny, plan = model(), ProfilingPlan()
     samples = [choice(number) for number in range(8)]
     whole = profile(tiny, samples, tmp_path / "whole", plan)
-    monkeypatch.setattr("holdfast.papers.zhang2024.profiling.scored_prompts._PASS", 0)
+    monkeypatch.setattr("holdfast.papers.zhang2024.profiling.scored_prompts._MAX_PADDING", 0)
     groups = scorer(tiny, samples, plan).groups()
     assert len(groups) > 1
     score, calls = SharedPasses.score, []
@@ -243,7 +243,7 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
     both = [read_profile(tmp_path / "out" / name).gains for name in ("one", "two")]
     gaining = {head for head in both[0] if all(round(gains[head].mean, 4) > 0 for gains in both)}
     assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in printed
-    told = f"0 of these {len(gaining)} heads have a gain distinguishable from chance, "
+    told = f"0 of these {len(gaining)} heads have a gain distinguishable from chance; "
     assert f"{told}{12 - len(gaining)} that gain" in warned
     listed = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
     assert len(listed["ranking"]) == 12

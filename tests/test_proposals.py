@@ -99,7 +99,7 @@ def test_only_lines_that_no_form_decides_are_asked_about(prompt):
          "scores its example 'No discount.' under follows 0"),
         ({**DISCOUNT, "follows": ["Hi.", "Hi."]}, "without two examples of each kind"),
         ({**DISCOUNT, "measure": "at_most_words", "count": 5}, "the line does not say '5'"),
-        ({**DISCOUNT, "measure": "commit_message", "pattern": "(discount"}, "which is refused"),
+        ({**DISCOUNT, "measure": "commit_message", "pattern": "(discount"}, "are refused"),
         ({**DISCOUNT, "follows": ["We can send you a new one.", "Hi."]}, "of the question"),
         ({"measure": "friendly"}, "no proposal"),
         ("I would rather not.", "no proposal"),
@@ -137,7 +137,7 @@ def test_the_command_asks_the_model(prompt, tmp_path, monkeypatch, capsys):
 
 def test_the_model_plays_no_part_in_tests_of_a_suite(prompt, capsys):
     assert main(["suite", "test", str(prompt), "--model", "m"]) == 2
-    assert "--model plays no part in `holdfast suite test`" in capsys.readouterr().err
+    assert "--model has no effect in `holdfast suite test`" in capsys.readouterr().err
 
 
 def test_a_model_behind_an_endpoint_is_asked(prompt, tmp_path):

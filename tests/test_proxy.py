@@ -113,7 +113,7 @@ def test_the_page_and_the_metrics_say_which_rules_are_scored(tmp_path):
         metrics = httpx2.get(f"{proxy.url}/metrics").text
     assert (live["scored_rules"], live["suite_rules"]) == (1, 2)
     assert live["which_are_scored"].startswith(
-        "1 of 2 rules is scored; not scored: brief/signs, as it has no `when:`"
+        "1 of 2 rules is scored. Rules without `when:` are not scored"
     )
     name = "holdfast_proxy_suite_rules"
     assert f'{name}{{case="brief",not_scored="no_when",rule="signs"}} 1.0' in metrics

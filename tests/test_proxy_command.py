@@ -18,7 +18,7 @@ from holdfast.drift.suite_file import parse_suite
 from holdfast.drift.suites import load_suite
 from holdfast.errors import Unreachable, UsageError
 from holdfast.methods import parse
-from holdfast.proxy.chat_requests import Api, request_of
+from holdfast.proxy.chat_requests import Api, request_from_body
 from holdfast.proxy.suite_middleware import NotScored, SuiteMiddleware, which_are_scored
 from holdfast.proxy.upstream import Upstream
 
@@ -155,8 +155,9 @@ def test_rules_that_need_a_judge_or_a_when_are_named():
         ("french/polite", NotScored.JUDGE),
     ]
     assert which_are_scored(rules) == (
-        "3 of 5 rules are scored; not scored: french/polite, as it needs a judge; brief/signs, as"
-        " it has no `when:` (with `when: {user: '.'}` a rule is scored in every turn)."
+        "3 of 5 rules are scored. Rules that need a judge are not scored: french/polite. Rules"
+        " without `when:` are not scored (with `when: {user: '.'}`, a rule is scored in every"
+        " turn): brief/signs."
     )
     assert which_are_scored(rules[1:2]) == "1 of 1 rule is scored."
 
@@ -165,7 +166,7 @@ def test_rules_without_texts_are_said_by_their_prompt(tmp_path):
     (tmp_path / "short.yaml").write_text(SHORT)
     suite = load_suite(str(tmp_path / "short.yaml"), probed=False)
     middleware = SuiteMiddleware(suite, parse("reminder:every=1,text=rules"))
-    request = request_of(Api.CHAT, {"messages": [{"role": "user", "content": "Hi."}]})
+    request = request_from_body(Api.CHAT, {"messages": [{"role": "user", "content": "Hi."}]})
     assert middleware.chat_of(request).edit().added == ["[Reminder: Answer in one sentence.]\n\n"]
     with pytest.raises(UsageError) as raised:
         SuiteMiddleware(suite, parse("reminder:every=1,text=rules,kinds=length"))

@@ -22,7 +22,7 @@ from fake_upstream import (
 )
 
 from holdfast.proxy import forwarding
-from holdfast.proxy.chat_requests import Api, Unreadable, request_of
+from holdfast.proxy.chat_requests import Api, Unreadable, request_from_body
 from holdfast.proxy.request_edits import Outcome
 from holdfast.proxy.upstream import Upstream
 
@@ -194,7 +194,7 @@ def test_the_responses_api(suite, name, form):
     ("left_out", "why"), [(0, "the system prompt"), (1, "the message that is to be answered")]
 )
 def test_a_method_may_leave_out_neither_instructions_nor_the_question(left_out, why):
-    request = request_of(Api.RESPONSES, {"instructions": SYSTEM, "input": "Hello."})
+    request = request_from_body(Api.RESPONSES, {"instructions": SYSTEM, "input": "Hello."})
     edited = [message for n, message in enumerate(request.chat) if n != left_out]
     with pytest.raises(Unreadable, match=f"a method leaves out {why}"):
         request.changes_to(edited)

@@ -34,7 +34,7 @@ from holdfast.coding_agents.settings_files import AGENTS as AGENTS_BY_NAME
 from holdfast.coding_agents.settings_files import settings_of
 from holdfast.errors import UsageError
 from holdfast.measures import build
-from holdfast.measures.patterns import searches_end_within
+from holdfast.measures.patterns import limit_search_time
 from holdfast.measures.registry import REGISTRY
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.session_part import read_session_part
@@ -656,9 +656,9 @@ def test_a_script_that_no_shell_could_run_is_judged_at_once(script):
 def test_searches_have_a_limit_together():
     measure = build({"regex": HOSTILE})
     started = time.process_time()
-    with searches_end_within(0.05), pytest.raises(UsageError):
+    with limit_search_time(0.05), pytest.raises(UsageError):
         measure.score("a" * 5000 + "b")
-    with searches_end_within(0), pytest.raises(UsageError):
+    with limit_search_time(0), pytest.raises(UsageError):
         measure.score("b")
     assert time.process_time() - started < 1
     assert measure.score("b").value == 0  # as before

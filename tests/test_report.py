@@ -32,7 +32,7 @@ from holdfast.records import Conversation, Ended, open_run, read_run
 from holdfast.report import wording
 from holdfast.report.charts import Chart, Curve, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
-from holdfast.report.opening_sentences import counted
+from holdfast.report.opening_sentences import describe_conversations
 from holdfast.report.shortfalls import early_end
 from holdfast.report.template_environment import template_environment
 from holdfast.report.wording import signed
@@ -162,7 +162,7 @@ def test_the_short_terminal_table_has_only_sentences_and_stability(tmp_path):
     sentences, rounds, compared = text.strip().split("\n\n")
     assert sentences.startswith("11 of 12 conversations")
     title, head, *rows = rounds.splitlines()
-    assert counted(read_series(run)) in title
+    assert describe_conversations(read_series(run)) in title
     assert head.split() == ["round", *"12345678"]
     for row, item in zip(rows, read_series(run), strict=True):
         means = [f"{point.mean:.2f}" for point in estimate_columns(item.stability, SCORES)]

@@ -244,7 +244,7 @@ def test_filters_count_what_they_show(browser, page):
         ("category", "language", "e.agent.category === 'language'"),
         ("score", "lost", "e.first > 0.5 && e.last <= 0.5"),
         ("score", "held", "e.stability.every((v) => v === null || v > 0.5)"),
-        ("score", "adopted", "e.lastTaken !== null && e.lastTaken >= 0.5"),
+        ("score", "adopted", "e.lastAdoption !== null && e.lastAdoption >= 0.5"),
     ):
         shown, right = browser.execute_script(f"""
           const form = document.querySelector('#filters'); form.reset();

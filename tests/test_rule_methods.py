@@ -135,7 +135,7 @@ def test_a_rule_without_a_text_is_said_by_its_sentence_of_the_prompt_or_by_the_p
     assert known.texts == ("Sign every reply with Tony.", prompt)
     assert known.broken("Hi?", "It is a lot of words.") == known.texts
     retry = CheckAndRetry().with_rules(known)
-    *_, last = retry.reminded(dialog("a"), [prompt, prompt])
+    *_, last = retry.remind(dialog("a"), [prompt, prompt])
     assert last["content"] == f"[Reminder: {prompt}]\n\na"
 
 

@@ -50,6 +50,6 @@ def test_forms_of_verbs_are_those_of_the_lexicon():
 )
 def test_a_text_without_a_word_of_the_rule_is_not_read(text, monkeypatch):
     rule = RuleText("Do not force push.")
-    said = rule.said_in(text, exactly=True)
+    said = rule.find_in(text, exactly=True)
     monkeypatch.setattr(RuleText, "_may_have_words", lambda self, text: True)
-    assert rule.said_in(text, exactly=True) == said
+    assert rule.find_in(text, exactly=True) == said

@@ -128,7 +128,7 @@ def test_free_requests_in_the_same_batch_get_the_same_replies(client):
         (
             {"response_format": {"type": "json_object", "json_schema": FORMAT["json_schema"]}},
             "response_format",
-            "belongs to another",
+            "give the type json_schema",
         ),
         (
             {

@@ -101,6 +101,7 @@ def wait_until(holds, seconds: float = 60) -> None:
         (["--model", "http://localhost:1/v1"], ["endpoint"]),
         (["--max-tokens", "0"], ["--max-tokens", "0"]),
         (["--watch", "-1"], ["--watch", "-1"]),
+        (["--max-batch", "0"], ["--max-batch", "0"]),
     ],
 )
 def test_bad_options_are_refused_before_the_model_is_loaded(options, expected, capsys, monkeypatch):

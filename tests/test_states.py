@@ -21,7 +21,7 @@ from holdfast.methods import Ability, Boost, Seka, SplitSoftmax, Vector, compile
 from holdfast.methods.kinds import kind_of
 from holdfast.models.event_loop import run_sync
 from holdfast.models.requests import Request
-from holdfast.states import Site, abilities, edited, sites_of, watched
+from holdfast.states import Site, abilities, edit_states, sites_of, watch_states
 from holdfast.states.edits import EditGroup
 
 # of logits, relative to the largest: the same float32 products in other shapes
@@ -383,7 +383,7 @@ def _pass(local, *token_ids):
 
 def test_only_passes_of_the_same_thread_are_watched():
     local = made("llama")
-    with watched(local.hf_model, [Site.KEYS]) as states:
+    with watch_states(local.hf_model, [Site.KEYS]) as states:
         _pass(local, 1, 2, 3)
         other = threading.Thread(target=_pass, args=(local, 4, 5))
         other.start()
@@ -410,8 +410,10 @@ def test_no_hook_stays_if_one_cannot_be_registered(watches, tmp_path, monkeypatc
         raise RuntimeError("no hook")
 
     monkeypatch.setattr(last, "register_forward_hook", refuse)
-    within = watched(local.hf_model, [Site.KEYS]) if watches else edited(local.hf_model, edits)
-    with pytest.raises(RuntimeError, match="no hook"), within:
+    hooks = (
+        watch_states(local.hf_model, [Site.KEYS]) if watches else edit_states(local.hf_model, edits)
+    )
+    with pytest.raises(RuntimeError, match="no hook"), hooks:
         pass
     assert not any(module._forward_hooks for module in local.hf_model.modules())
 
@@ -421,4 +423,4 @@ def test_a_layer_that_cannot_be_edited_is_refused_with_those_that_can(tmp_path):
     layers = ", ".join(map(str, sorted(sites_of(local.hf_model).points[Site.KEYS])))
     edits = _key_edits(local, tmp_path, layer=9)
     with pytest.raises(Unsteerable, match=f"Layer 9 .*layers {layers}"):
-        edited(local.hf_model, edits).__enter__()
+        edit_states(local.hf_model, edits).__enter__()

@@ -124,7 +124,7 @@ def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
         jobs = [pool.submit(seen.bind(by_turns)) for _ in range(3)]
         results = [result for job in jobs for result in job.result(60)]
     assert all(torch.equal(result, moved) for result in results)
-    with pytest.raises(UsageError, match=r"3 threads.*by turns"):
+    with pytest.raises(UsageError, match=r"3 threads took turns"):
         _ = seen.traces
 
 
@@ -583,7 +583,7 @@ def test_adapters_that_put_tokens_before_the_prompt_are_refused_and_lora_is_not(
     for config in (peft.PromptTuningConfig, peft.PrefixTuningConfig):
         base = hugging_face()
         adapted = peft.get_peft_model(base, config(task_type="CAUSAL_LM", num_virtual_tokens=5))
-        says = "_TUNING puts tokens of its own before the prompt"
+        says = "_TUNING puts its own tokens before the prompt"
         refuses(Unsteerable, says, adapted, span, [SPLIT])
         with (
             holdfast.steering(base, span, [SPLIT]),
@@ -681,7 +681,7 @@ def test_heads_of_layers_without_attention_are_refused_by_name(kind):
             with holdfast.steering(made, span, [method]):
                 assert apart(logits(made, ids), everywhere) > 0
             continue
-        cure = r"layers 1\." if layers else "give no heads"
+        cure = r"layers 1\." if layers else "leave heads out"
         says = rf"layer {layer}, .*{type(made).__name__}.*{cure}"
         refuses(UsageError, says, made, span, [method])
     assert made.config._attn_implementation == "sdpa"

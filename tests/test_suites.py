@@ -172,8 +172,8 @@ def test_cases_that_make_no_sense_are_refused():
         ({}, "neither a measure nor rules"),
         ({"rules": (rule,), "measure": "upper_case"}, "both rules and a measure"),
         ({"rules": (rule,), "probes": ("Hi?",)}, "probes or examples beside its rules"),
-        ({"rules": (rule, rule)}, r"a rule with the id 'loud', empty or taken"),
-        ({"rules": (replace(rule, id=""),)}, r"a rule with the id '', empty or taken"),
+        ({"rules": (rule, rule)}, r"a rule with the id 'loud', which another rule has too"),
+        ({"rules": (replace(rule, id=""),)}, r"a rule with the id '', which is empty"),
         ({"measure": "upper_case", "probes": "Hi?"}, r"has 'Hi\?' as its probes; give a tuple"),
     ):
         with pytest.raises(UsageError, match=message):

@@ -52,7 +52,7 @@ def test_prompts_and_emphasis_match_the_paper():
     assert COUNTERFACT.ask(band, "original").prompts == (f"{told} The Who played in",)
     assert mark("say it now", ("it", "now"), '"') == 'say "it" "now"'
     assert spans_of("say it now", ("now", "it")) == [(4, 6), (7, 10)]
-    with pytest.raises(PromptError, match=r"'it' stands 2 times"):
+    with pytest.raises(PromptError, match=r"'it' occurs 2 times"):
         spans_of("say it, it", ("it",))
 
 
@@ -275,7 +275,12 @@ MISSING = ("requested_rewrite.target_new.str", "requested_rewrite.subject", "par
         ("a.jsonl", BIO, without(BIO, "raw"), r"row 2 has no 'raw'"),
         ("a.jsonl", BIO, without(BIO, "start_pos"), r"row 2 has no 'start_pos'"),
         ("a.jsonl", BIO, {**BIO, "start_pos": 900}, r"row 2: 'start_pos' is 900"),
-        ("a.jsonl", BIO, {**BIO, "title": "wizard"}, r"row 2: 'title' is 'wizard'.*none of the 28"),
+        (
+            "a.jsonl",
+            BIO,
+            {**BIO, "title": "wizard"},
+            r"'title' is 'wizard'.*not one of the 28",
+        ),
     ],
 )
 def test_malformed_rows_are_reported_with_their_field(tmp_path, name, good, bad, says):
@@ -287,14 +292,14 @@ def test_files_that_are_not_data_are_refused(tmp_path):
     row = '{{"raw": "Ann is a nurse.", "title": "{}", "start_pos": "{}"}}'.format
     for name, content, says in (
         ("BIOS.pkl", b"\x80\x04.", "is a pickle.*never read"),
-        ("a.txt", b"x", "is no .json"),
+        ("a.txt", b"x", "is not a .json"),
         ("a.json", b"{", "cannot be read"),
         ("b.json", b"{}", "a list of rows"),
         ("s.jsonl", row("\\ud800", 3).encode(), r"row 1 holds '\\ud800', half of a surrogate pair"),
         ("n.json", b"[" + b"9" * 5000 + b"]", "cannot be read .*digit"),
         ("n.jsonl", b'{"raw": ' + b"9" * 5000 + b"}", "Line 1 of .* is not JSON .*digit"),
         ("p.jsonl", row("nurse", "9" * 5000).encode(), "'start_pos' is .*at most 15 digits"),
-        ("t.jsonl", row("9" * 5000, 3).encode(), "'title' is .*none of the 28"),
+        ("t.jsonl", row("9" * 5000, 3).encode(), "'title' is .*not one of the 28"),
         ("deep.json", b"[" * 100_000, "cannot be read"),
         ("deep.jsonl", b"[" * 100_000, "Line 1 of .* is not JSON"),
         ("z.json.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xff\xff", "cannot be unpacked"),

@@ -15,7 +15,7 @@ from holdfast.errors import UnknownName, UsageError
 from holdfast.logs import read_logs
 from holdfast.transcripts import FORMATS, Event, Kind, read_transcripts
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.transcript import branched
+from holdfast.transcripts.transcript import branched_transcript
 
 SESSION = "3f0c9a52-6f0e-4b57-9c0a-1d2e3f405162"
 
@@ -917,7 +917,7 @@ def test_branches_hang_from_the_nearest_entry_that_has_events():
         for name in ("root", "", "left", "right", "lost")
     }
     parents = {"root": None, "": "root", "left": "", "right": "", "lost": "nobody"}
-    tree = branched("here", nodes, parents, ["root", "", "right"])
+    tree = branched_transcript("here", nodes, parents, ["root", "", "right"])
     assert texts(tree.path) == ["root", "right"]
     by_text = {event.text: parent for event, parent in zip(tree.events, tree.parents, strict=True)}
     assert tree.events[by_text["left"]].text == "root" and by_text["lost"] is None

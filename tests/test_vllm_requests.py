@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 from holdfast_vllm.draws import draw_of, draw_rows
-from holdfast_vllm.moves import members, moves_of, needs_three, notes_apart, sees_both
+from holdfast_vllm.moves import members, moves_of, needs_three, sees_both, split_notes
 from holdfast_vllm.rows import Rows
-from holdfast_vllm.spans import chat_span, given_span, joined, text_span, tokens_of
+from holdfast_vllm.spans import check_span, find_system_prompts, find_text, merge_ranges, tokens_of
 from holdfast_vllm.versions import check_version
 from holdfast_vllm.wire import Admitted, Drawing, check_draw, check_heads, read_steering
 
@@ -50,14 +50,14 @@ def test_valid_requests_are_read():
         ({"holdfast": "guidance:scale=2"}, "second stream"),
         ({"holdfast": "seka:file=/etc/passwd.safetensors"}, "seka needs keys before rotation, whi"),
         ({"holdfast": "vector:file=v.safetensors"}, "vector needs the residual stream"),
-        ({"holdfast": "repetition:probability=0.5"}, "the client does"),
+        ({"holdfast": "repetition:probability=0.5"}, "by the client"),
         ({"holdfast": "boost:factor=2", "holdfast_text": " "}, "' '"),
         ({"holdfast": "boost:factor=2", "holdfast_span": [1, 2.0]}, "2.0"),
         ({"holdfast": "boost:factor=2", "holdfast_span": "1,2"}, "'1,2'"),
         ({"holdfast": "boost:factor=2", "holdfast_text": "a", "holdfast_span": [1, 2]}, "not both"),
         ({"holdfast": "boost:factor=2", "holdfast_trace": 2}, "not 2"),
-        ({"holdfast_span": [1, 2]}, "without 'holdfast'"),
-        ({"holdfast_span": [1, 2], "holdfast_seed": 3}, "without 'holdfast'"),
+        ({"holdfast_span": [1, 2]}, "but not 'holdfast'"),
+        ({"holdfast_span": [1, 2], "holdfast_seed": 3}, "but not 'holdfast'"),
         ({"holdfast_seed": -1}, "not -1"),
         ({"holdfast_seed": str(2**128)}, f"not '{2**128}'"),
         ({"holdfast_seed": "four"}, "not 'four'"),
@@ -79,8 +79,8 @@ def test_heads_that_a_model_lacks_are_refused():
 def test_admitted_requests_survive_the_trip_to_workers_as_json():
     drawing = Drawing(2**100, 0.7, 0.9, 40)
     admitted = Admitted(KEEP + BOOST, ((2, 5), (7, 9)), 20, "name", drawing)
-    again = Admitted.unpacked(json.loads(json.dumps(admitted.packed())))
-    assert again.packed() == admitted.packed()
+    again = Admitted.unpack(json.loads(json.dumps(admitted.pack())))
+    assert again.pack() == admitted.pack()
     assert (again.methods, again.ranges, again.prompt) == (KEEP + BOOST, ((2, 5), (7, 9)), 20)
     assert again.drawing == drawing
 
@@ -134,14 +134,14 @@ def test_other_versions_of_vllm_are_refused():
 
 
 def test_spans():
-    assert joined([(5, 7), (1, 3), (3, 4), (6, 9)]) == ((1, 4), (5, 9))
-    assert given_span([(0, 9)], 9) == ((0, 9),)
+    assert merge_ranges([(5, 7), (1, 3), (3, 4), (6, 9)]) == ((1, 4), (5, 9))
+    assert check_span([(0, 9)], 9) == ((0, 9),)
     for wrong in ((0, 10), (3, 3), (-1, 2)):
         with pytest.raises(HoldfastError, match="9 tokens"):
-            given_span([wrong], 9)
-    assert text_span("be calm, be kind", "be kind") == ((9, 16),)
-    with pytest.raises(HoldfastError, match="stands 2 times"):
-        text_span("aaa", "aa")
+            check_span([wrong], 9)
+    assert find_text("be calm, be kind", "be kind") == ((9, 16),)
+    with pytest.raises(HoldfastError, match="occurs 2 times"):
+        find_text("aaa", "aa")
     assert tokens_of([(3, 6), (9, 10)], [(0, 0), (0, 4), (4, 5), (5, 9), (9, 12)]) == ((1, 5),)
 
 
@@ -151,13 +151,13 @@ def test_the_system_prompt_is_found_in_the_rendered_chat():
 
     messages = [{"role": "system", "content": "Hi"}, {"role": "user", "content": "Hi, or not Hi?"}]
     text = write(messages)  # "Hi" occurs in it three times: marks distinguish them
-    assert chat_span(text, messages, "", write) == ((8, 10),)
+    assert find_system_prompts(text, messages, "", write) == ((8, 10),)
     parts = [{"role": "system", "content": [{"type": "text", "text": "Hi"}]}, messages[1]]
-    assert chat_span(text, parts, "", write) == ((8, 10),)
+    assert find_system_prompts(text, parts, "", write) == ((8, 10),)
     with pytest.raises(HoldfastError, match="no system prompt"):
-        chat_span(text, messages[1:], "", write)
+        find_system_prompts(text, messages[1:], "", write)
     with pytest.raises(HoldfastError, match="rewrites"):
-        chat_span("<user>Hi", messages, "", lambda chat: write(chat[1:]))
+        find_system_prompts("<user>Hi", messages, "", lambda chat: write(chat[1:]))
 
 
 def test_rows_follow_the_moves_of_the_old_runner():
@@ -189,7 +189,7 @@ def test_which_queries_are_steered_and_which_are_only_read():
     assert step.writes and step.notes
     (whole,) = moves_of([traced], [0, 12], [12])
     assert whole.count == 12 and whole.notes
-    chunk, note = notes_apart([whole])
+    chunk, note = split_notes([whole])
     assert (chunk.count, chunk.notes, note.count, note.position) == (12, False, 1, 11)
     assert note.notes and not note.writes
     assert moves_of([read], [0, 11], [11]) == []  # its prompt is not complete yet

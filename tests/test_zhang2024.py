@@ -24,7 +24,7 @@ from holdfast.papers.zhang2024.reproduction.comparisons import (
     RowClaim,
     best_less_worst,
     claim_of,
-    judged,
+    judge_within_reach,
     share_of_best,
 )
 from holdfast.papers.zhang2024.reproduction.study import Study
@@ -120,11 +120,13 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
 def test_a_task_that_the_model_always_fails_is_not_judged():
     zeros = np.zeros((30, 4))
     claims = (Claim("it helps.", CONTRADICTED, "None of 30."),)
-    (claim,) = judged(claims, "json", zeros[:, 0], zeros)
+    (claim,) = judge_within_reach(claims, "json", zeros[:, 0], zeros)
     assert (claim.verdict, claim.text) == (NOT_JUDGED, "it helps.")
     assert claim.evidence.startswith("None of 30. ") and "scores 0 on json" in claim.evidence
-    assert judged(claims, "json", zeros, np.eye(30)) == claims, "one head lifts one sample"
-    assert judged(claims, "json", zeros[:10]) == claims, "ten samples show nothing"
+    assert judge_within_reach(claims, "json", zeros, np.eye(30)) == claims, (
+        "one head lifts one sample"
+    )
+    assert judge_within_reach(claims, "json", zeros[:10]) == claims, "ten samples show nothing"
     nothing = estimate(np.array([]), SCORES)
     assert claim_that("it helps.", nothing, 1, "Empty.").verdict == NOT_JUDGED
 
@@ -135,7 +137,7 @@ def test_a_row_excluded_for_its_fluency_is_named_in_the_evidence():
         return Result("counterfact", "x", np.arange(n), {"efficacy": scores}, (), fluency, n, 0, 0)
 
     rows = {"zero-shot": row(np.zeros(30), 4.1), "PASTA": row(np.ones(30), 2.05)}
-    study = SimpleNamespace(tested={"counterfact": rows})
+    study = SimpleNamespace(test_results={"counterfact": rows})
     claim = claim_of(study, RowClaim("it helps.", "PASTA", "zero-shot"))
     assert claim.verdict == NOT_JUDGED
     assert "PASTA is excluded" in claim.evidence and "fluency 2.05, under 3" in claim.evidence

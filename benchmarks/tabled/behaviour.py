@@ -215,7 +215,7 @@ def coverage_table() -> str:
         f"{settings['conversations']} conversations"
         f" of prompts that are alike or unlike in how well they are followed, {settings['runs']:,}"
         " runs of each kind. Shares of runs whose 95% interval covers the mean change of all"
-        " prompts; the lower of no change and a fall of 30 points.",
+        " prompts: the lower of two shares, for no change and for a fall of 30 points.",
         "",
         "| prompts | "
         + " | ".join(f"conversations resampled, {kind}" for kind in kinds)
@@ -333,8 +333,8 @@ def _seen(quoted: dict | None) -> str:
         return ""
     stop = "" if last.endswith((".", "!", "?")) else "."
     return (
-        f" In one dialog, which we picked, “{quoted['questions'][0]}” is at first answered"
-        f" “{first}”, as the prompt demands, and in the end “{last}”{stop}"
+        f" In one dialog, which we picked, the answer to “{quoted['questions'][0]}” is at first"
+        f" “{first}”, as the prompt demands, and in the last round “{last}”{stop}"
     )
 
 
@@ -343,7 +343,7 @@ def _capitalised(sentence: str) -> str:
 
 
 def _effect(rows: list[dict], method: str) -> str:
-    """The clear effects of a fix on some rules; "" if it does nothing clearly."""
+    """The clear effects of a fix on some rules; "" if it has no clear effect."""
     gains = [(row, row["against"]["over_all_rounds"]) for row in rows if row["method"] == method]
     parts = []
     for verdict, verb in (("higher", "clearly helps"), ("lower", "clearly harms")):
@@ -408,7 +408,7 @@ def quoted_dialog() -> str:
         [
             "The first of these conversations in which only the fix keeps the rule"
             f" {quoted['rule']!r} to the end (picked for that). The rule is about the form of the"
-            " answer, so it does not matter what stands in the brackets:",
+            " answer, so what is in the brackets does not matter:",
             "",
             *markdown(rows),
         ]
@@ -447,14 +447,14 @@ def bot_table() -> str:
 
 # the groups of sets that were drafted at first sight, latest first, and what was special of each
 _FIRST_SIGHT = {
-    "with_more_kinds": "On {files} files in two sets, most of them of small repositories at random,"
-    " each labelled by hand before it was drafted (November 2026)",
+    "with_more_kinds": "On {files} files in two sets, most of them from small repositories drawn at"
+    " random, each labelled by hand before it was drafted (November 2026)",
     "with_never": "On {files} files in three sets before these, a third of them prompts of chat"
     " bots",
-    "with_forms": "On {files} files in two sets before these, half of them of small repositories"
-    " at random",
-    "with_lists": "On {files} files of small repositories, in two sets before these",
-    "with_the_grammar": "On {files} files in two sets before these, mostly of known repositories",
+    "with_forms": "On {files} files in two sets before these, half of them from small repositories"
+    " drawn at random",
+    "with_lists": "On {files} files from small repositories, in two sets before these",
+    "with_the_grammar": "On {files} files in two sets before these, mostly from known repositories",
     "before_the_grammar": "On {files} files in four sets before these, with an earlier version and"
     " fewer measures",
 }
@@ -482,8 +482,8 @@ def suite_init_line() -> str:
     return " ".join(
         [
             *sentences,
-            "After each set the forms that it had shown were added; in the"
-            f" {now['files']} files of all sets that were at hand for this version, it finds"
+            "After each set, the forms that it had shown were added; in the"
+            f" {now['files']} files of all sets that were available for this version, it finds"
             f" {now['recall']['count']} of {now['recall']['of']} such lines, which says nothing"
             " about other files.",
         ]

@@ -12,7 +12,7 @@ API = {  # the public names by section of their page, without `holdfast.`
     "Models": "load connect connect_all models.protocol.ChatModel models.local.LocalModel"
     " models.session.LocalSession Request Reply attention.batch_steering.AttentionTrace"
     " generation.reply_scoring.Scored Sampling",
-    "Steering a model of your own": "steering unsteered encode_chats"
+    "Steering your own model": "steering unsteered encode_chats"
     " models.steering_blocks.EncodedChats",
     "Methods": "methods.parse methods.compile_methods methods.CompiledMethods methods.schema"
     " methods.Kind methods.Ability methods.protocols",

@@ -185,7 +185,7 @@ def equal_cost_head(record: dict) -> str:
         f"prompts {prompts}"
         if families is None
         else f"the prompts of each are drawn from {len(record['prompts'])} in {families} families,"
-        " which are what intervals are over"
+        " and intervals are over families"
     )
     return (
         f"`python benchmarks/equal_cost.py {record['stage']}`: {record['conversations']}"

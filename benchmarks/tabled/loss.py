@@ -82,7 +82,7 @@ def lost_sentences() -> str:
             if (row := _group(model, Grouping.POLARITY, polarity)) and row.verdict == "falls"
         ]
         sentences = [
-            f"In {dialogs} dialogs of work with `{name}`, the rules as a whole {_verb(every)}"
+            f"In {dialogs} work dialogs with `{name}`, the rules as a whole {_verb(every)}"
             f"{', but ' if falling else ''}{' and '.join(falling)}."
         ]
         recall = next((row for row in model.recall if not row.kind), None)
@@ -98,17 +98,17 @@ def lost_sentences() -> str:
 
 
 _POLARITIES = {
-    "requirement": "what every reply has to have",
-    "prohibition": "what no reply may have",
-    "gate": "what has to come first, such as a call of a tool",
+    "requirement": "things that every reply must contain",
+    "prohibition": "things that no reply may contain",
+    "gate": "steps that must come first, such as a tool call",
 }
 
 
 def _verb(row: LossRow) -> str:
     return {
-        "holds": "are kept about as often at the end as at first",
-        "falls": "are kept less often at the end than at first",
-        "rises": "are kept more often at the end than at first",
+        "holds": "are kept about as often at the end as at the start",
+        "falls": "are kept less often at the end than at the start",
+        "rises": "are kept more often at the end than at the start",
     }.get(row.verdict, "show no clear change")
 
 

@@ -232,7 +232,7 @@ def settings_table(name: str) -> str:
             f"`python benchmarks/on_smollm2.py {record['stage']}`: {record['conversations']}"
             f" conversations per setting and seed with scripted messages, paired,"
             f" {record['facts']} facts; {len(record['prompts'])} prompts in"
-            f" {record['families']} families, which intervals are over."
+            f" {record['families']} families; intervals are over families."
         )
     ]
     for seed in record["seeds"]:
@@ -395,12 +395,12 @@ def decodable_summary() -> str:
         [
             f"`python benchmarks/decodable.py`: {record['conversations']} conversations of 8"
             f" rounds on each of {len(record['seeds'])} seeds. Fitted predictors are tested on"
-            " other families of prompts, over which the intervals are"
+            " other families of prompts; intervals are over families"
             " ([all comparisons](RESULTS/decodable.md)).",
             "",
             *markdown(rows),
             "",
-            f"The AUC of the residual stream's outcome, less that of the score before: {less}.",
+            f"The AUC of the residual stream's outcome, minus that of the score before: {less}.",
         ]
     )
 

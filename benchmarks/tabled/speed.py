@@ -73,15 +73,17 @@ def speed_table() -> str:
             "| what | measured | command |",
             "| --- | --- | --- |",
             (
-                "| the drift loop against all conversations of a round in one left-padded"
-                f" `generate` batch, history encoded again: {played} | {times('lock_step')} |"
+                "| the drift loop, compared with all conversations of a round in one left-padded"
+                f" `generate` batch that encodes the history again: {played} |"
+                f" {times('lock_step')} |"
                 " `python benchmarks/drift_loop.py` |"
             ),
             (
-                "| the same against one conversation at a time through the `transformers` pipeline"
-                f" | {times('pipeline')} | the same |"
+                "| the same, compared with one conversation at a time in the `transformers`"
+                f" pipeline | {times('pipeline')} | the same |"
             ),
-            f"| tokens forwarded, over each token of each view once | {excess:.3f} | the same |",
+            "| tokens forwarded, divided by the tokens of all views counted once |"
+            f" {excess:.3f} | the same |",
             (
                 "| conversations in which the batch size (48 or 5) changed a reply | the default"
                 f" model: {differing('batching')}; SmolLM2: {differing('batching_smollm2')} |"
@@ -145,13 +147,13 @@ def real_speed_table() -> str:
         f" {processor(server)} |",
         "| the same, one chat, in our own engine |"
         f" {ratios(_server_over(chat, 'torch', 'chat_ms_per_token'))} | {processor(chat)} |",
-        "| the same, one chat, with the plug-in for llama.cpp, which `holdfast chat` takes [if it is"
+        "| the same, one chat, with the plug-in for llama.cpp, which `holdfast chat` uses [if it is"
         " installed](llama.md#which-engine-runs-a-file) |"
         f" {ratios(_server_over(chat, 'llama', 'chat_ms_per_token'))} | the same |",
     ]
     vllm = read("vllm_loop")
     lines.append(
-        f"| SmolLM2: times as fast per token as vLLM {vllm['vllm']} in process, start-up apart,"
+        f"| SmolLM2: times as fast per token as vLLM {vllm['vllm']} in process, without start-up,"
         f" {vllm['conversations']} conversations of {vllm['rounds']} rounds |"
         f" {ratios(vllm['ratios'])} | {processor(vllm)} |"
     )
@@ -164,8 +166,8 @@ def real_speed_table() -> str:
     }
     stock = min(time for way, time in steps.items() if way.startswith("llama.cpp"))
     lines.append(
-        f"| SmolLM2: processor time of a decode step in stock llama.cpp over ours under `boost`,"
-        f" {most} rows, one thread | {stock / steps['holdfast, bfloat16']:.2f} |"
+        "| SmolLM2: processor time of a decode step in stock llama.cpp, divided by ours under"
+        f" `boost`, {most} rows, one thread | {stock / steps['holdfast, bfloat16']:.2f} |"
         f" {processor(llama)} |"
     )
     for name, model in (("decode_step_qwen", "Qwen2.5-Coder 0.5B"), ("decode_step", "SmolLM2")):
@@ -188,10 +190,11 @@ def _step_lines(record: dict, model: str, processor: str) -> list[str]:
             f"{value:.2f} under `{name}`" for name, value in row["steered"].items()
         )
         lines += [
-            f"| {model}: a decode step of {count_of(row['rows'], 'row')} over the least that the"
-            " machine allows"
+            f"| {model}: a decode step of {count_of(row['rows'], 'row')}, divided by the least that"
+            " the machine allows"
             f" | {row['over_floor']:.1f} ({row['seconds'] * 1e3:.0f} ms) | {processor} |",
-            f"| the same, every head of every row steered, over none | {steered} | the same |",
+            "| the same step with every head of every row steered, divided by none steered"
+            f" | {steered} | the same |",
         ]
     share = record["share"]
     lines.append(
@@ -201,8 +204,8 @@ def _step_lines(record: dict, model: str, processor: str) -> list[str]:
     )
     if (memory := record.get("memory")) is not None:
         lines.append(
-            f"| {model}: peak memory beyond the weights over the keys and values live at once,"
-            f" {memory['conversations']} conversations of {memory['rounds']} rounds |"
+            f"| {model}: peak memory beyond the weights, divided by the keys and values live at"
+            f" once, {memory['conversations']} conversations of {memory['rounds']} rounds |"
             f" {memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB) | the same |"
         )
     return lines
@@ -233,8 +236,8 @@ def gpu_table() -> str:
     machine = record["measured_on"]["machine"].split(", ")[-1]
     return "\n".join(
         [
-            f"{machine}, bfloat16, torch {versions(record)['torch']}; every head steered, over the"
-            " time unsteered:",
+            f"{machine}, bfloat16, torch {versions(record)['torch']}; times with every head"
+            " steered, divided by the time unsteered:",
             "",
             *lines,
         ]
@@ -253,8 +256,8 @@ def layers_line() -> str:
     steps = [f"{row['packed_step']['median']:.2f}" for row in rows]
     return (
         f"The layers of {record['model']} in a step of {row['rows']} rows, times as fast as"
-        f" PyTorch's own: laid out once, as they ship, {packed}; in eight bits {eight_bits};"
-        f" compiled {compiled}. A whole step as it ships: {', '.join(steps)} at"
+        f" PyTorch's own: rearranged once, as we ship them, {packed}; in eight bits {eight_bits};"
+        f" compiled {compiled}. A whole step as we ship it: {', '.join(steps)} at"
         f" {', '.join(str(row['rows']) for row in rows)} rows"
         " ([record](RESULTS/faster_layers.json), by `python benchmarks/faster_layers.py`)."
     )
@@ -315,29 +318,29 @@ def serve_table() -> str:
             "| --- | --- |",
             (
                 f"| {exact['requests']:,} requests with mixed steering from {exact['clients']}"
-                f" clients, {exact['left']} of them abandoned mid-reply: answered of the others"
-                f" | {exact['answered']:,} of {stayed:,} |"
+                f" clients, {exact['left']} of them abandoned mid-reply: how many others were"
+                f" answered | {exact['answered']:,} of {stayed:,} |"
             ),
             (
                 "| replies that differ from `generate_batch` with the same seed, float64; float32 |"
                 f" {exact['other_than_twin']}; {single['other_than_twin']} |"
             ),
             (
-                "| the server's memory after a fifth of them, and at the end, float32 |"
+                "| the server's memory after a fifth of the requests, and at the end, float32 |"
                 f" {single['megabytes_after_a_fifth']:,} and"
                 f" {single['megabytes_at_the_end']:,} MiB |"
             ),
             (
-                "| tokens per second over `transformers serve`, at"
+                "| tokens per second, divided by those of `transformers serve`, at"
                 f" {', '.join(medians)} clients | {times('transformers')} times |"
             ),
             (
-                "| the same over its continuous batching |"
+                "| the same, with its continuous batching |"
                 f" {times('transformers_continuous')} times |"
             ),
             (
-                f"| at 16 clients: requests per second; first piece of text, median and 99%; from"
-                f" piece to piece | {many['requests_per_second']:.1f};"
+                "| at 16 clients: requests per second; time to the first piece of text, median and"
+                f" 99%; time from piece to piece | {many['requests_per_second']:.1f};"
                 f" {milliseconds(many['first_piece_seconds'])};"
                 f" {milliseconds(many['piece_seconds'])} |"
             ),
@@ -401,8 +404,8 @@ def scaling_table(gpu: str | None = None) -> str:
     ]
     for name, label in (
         ("generated", "tokens drawn"),
-        ("read", "tokens of prompts, where nothing is reused"),
-        ("least", "tokens forwarded in all, where every prefix is reused"),
+        ("read", "tokens of prompts, if nothing is reused"),
+        ("least", "tokens forwarded in all, if every prefix is reused"),
     ):
         lines.append(f"| {label} | " + " | ".join(millions(each, name) for each in lengths) + " |")
     lines += ["", "| model, GPUs | replies of | GPU hours | without reuse of prefixes |"]
@@ -582,8 +585,8 @@ def census_page() -> str:
                 f" {in_engine['exact']} are steered exactly, and {in_engine['unsteered']} generate"
                 " exactly but refuse to be steered. Exact means: three prompts of different length"
                 " get the replies that transformers makes of each alone, inside a block if steered."
-                f" Of {alone} types, the engine cannot separate what is computed by row, so it runs"
-                " their rows one at a time and encodes the history again at every turn."
+                f" For {alone} types, the engine cannot separate computed keys and values by row,"
+                " so it runs their rows one at a time and encodes the history again at every turn."
             ),
             "",
             "| type | class | in a block | in the engine | because |",
@@ -632,13 +635,13 @@ def census_line() -> str:
 def cold_start_table() -> str:
     """How often a request at temperature 0 gets another reply when it is asked again."""
     lines = [
-        "| model, steering | prompt | asked again | behind another chat | ms to the first token |",
+        "| model, steering | prompt | sent again | after another chat | ms to the first token |",
         "| --- | --- | --- | --- | --- |",
     ]
     records = [read("cold_start"), read("cold_start_smollm2")]
     for record in records:
         for row in record["rows"]:
-            prompt = "last token apart" if row["split"] else "in one pass, as it was"
+            prompt = "last token in a separate pass" if row["split"] else "in one pass, as before"
             chats = row["chats"]
             lines.append(
                 f"| {record['model']}, {row['steering']} | {prompt} |"
@@ -647,10 +650,10 @@ def cold_start_table() -> str:
             )
     return "\n".join(
         [
-            f"Replies at temperature 0 in {records[0]['dtype']} that differ from the first reply to"
-            " the same request in a new session, within"
-            f" {records[0]['tokens']} tokens: when it is asked again, and when it is asked in a"
-            " session that has answered another chat with the same system prompt (`python"
+            f"How many replies at temperature 0 in {records[0]['dtype']} differ, within"
+            f" {records[0]['tokens']} tokens, from the first reply to the same request in a new"
+            " session: when the request is sent again, and when it is sent in a session that has"
+            " answered another chat with the same system prompt (`python"
             " benchmarks/cold_start.py`; records of the [default"
             " model](RESULTS/cold_start.json) and of"
             " [smollm2](RESULTS/cold_start_smollm2.json)).",
@@ -745,8 +748,8 @@ def proxy_line() -> str:
     low, high = added["range"]
     return (
         f"With {record['streams']} streams open at once on {record['measured_on']['machine']},"
-        " which their clients and a fake server share with it, the first piece of text comes"
-        f" {added['median']:.1f} ms later than by a direct connection (median;"
+        " shared with their clients and a fake server, the first piece of text comes"
+        f" {added['median']:.1f} ms later than over a direct connection (median;"
         f" {low:.1f} to {high:.1f} in {len(record['rows'])} alternations;"
         f" {late['median']:.0f} ms at the 95th percentile)."
         f" {sum(part['as_direct'] for part in whole):,} of"
@@ -765,7 +768,8 @@ def remind_line() -> str:
         return f"{rows[call]['median_ms']:.0f} ms (at most {rows[call]['max_ms']:.0f})"
 
     return (
-        f"On {record['measured_on']['machine']}, the process takes {time('later')} at a message of"
-        f" the user and {time('tool')} after a tool, for a session of {record['megabytes']:.0f} MB,"
-        f" of which it reads the new part; its first call, which reads all, takes {time('first')}."
+        f"On {record['measured_on']['machine']}, the hook takes {time('later')} after a message of"
+        f" the user and {time('tool')} after a tool, in a session of {record['megabytes']:.0f} MB,"
+        " of which it reads only the new part; its first call, which reads everything, takes"
+        f" {time('first')}."
     )

@@ -7,9 +7,9 @@
     holdfast.drift.run(model, "starter", out="runs/first")
 
 The public interface is what `dir(holdfast)` lists, with the public names of the modules in it.
-Everything that it raises on purpose is a `HoldfastError`; `holdfast.errors` draws their
-tree. Importing the package imports neither torch nor anything else that takes long: every name is
-imported at first use.
+Everything that Holdfast raises on purpose is a `HoldfastError`; `holdfast.errors` draws their
+tree. Importing the package imports neither torch nor any other slow library: each name is imported
+when it is first used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError as HoldfastError
 from holdfast.generation.cpu_threads import limit_spinning
-from holdfast.lazy_imports import later
+from holdfast.lazy_imports import import_name
 from holdfast.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     tasks = zhang2024
 
-_LIGHT = {  # by name, the module that defines it
+_LIGHT = {  # each name, and the module that defines it
     "Message": "holdfast.chat.messages",
     "Penalties": "holdfast.generation.sampling",
     "Sampling": "holdfast.generation.sampling",
@@ -59,7 +59,7 @@ _LIGHT = {  # by name, the module that defines it
     "Request": "holdfast.models.requests",
     "wrap": "holdfast.proxy.wrapping",
 }
-_LATER = {  # the same for what imports torch
+_HEAVY = {  # likewise, for modules that import torch
     "load": "holdfast.models.loading",
     "read_run": "holdfast.records",
     "connect": "holdfast.models.connecting",
@@ -81,23 +81,23 @@ _MODULES = {
     "tasks": "holdfast.papers.zhang2024",
     "transcripts": "holdfast.transcripts",
 }
-_METHODS = "holdfast.methods.method_classes"  # where every class is one
+_METHODS = "holdfast.methods.method_classes"  # every class in this module is a method
 
 
 def __dir__() -> list[str]:
     methods = (name for name in vars(import_module(_METHODS)) if name[0].isupper())
-    return sorted(["HoldfastError", "__version__", *_LIGHT, *_LATER, *_MODULES, *methods])
+    return sorted(["HoldfastError", "__version__", *_LIGHT, *_HEAVY, *_MODULES, *methods])
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__all__":  # made when it is read, as the methods' modules are not imported before
+    if name == "__all__":  # built when it is read, as listing the methods imports their modules
         return [public for public in __dir__() if public != "__version__"]
     if name in _LIGHT:
-        return later(__name__, _LIGHT, name)
+        return import_name(__name__, _LIGHT, name)
     if name in _MODULES:
         return import_module(_MODULES[name])
     if name[:1].isupper() and hasattr(classes := import_module(_METHODS), name):
         return getattr(classes, name)
-    if name in _LATER:
+    if name in _HEAVY:
         limit_spinning()
-    return later(__name__, _LATER, name)
+    return import_name(__name__, _HEAVY, name)

@@ -1,4 +1,4 @@
-"""The entry of a method or a measure in the list that a command prints."""
+"""One line of `holdfast methods` or `holdfast measures`."""
 
 from typing import NamedTuple
 
@@ -7,8 +7,8 @@ class CatalogueEntry(NamedTuple):
     """A method or a measure in one line.
 
     Attributes:
-        name: as a spec has it.
-        arguments: the names of its arguments, of a measure with their values or defaults.
+        name: its name in a spec.
+        arguments: the names of its arguments; a measure's optional ones as "name=default".
         summary: a sentence on what it does.
     """
 
@@ -18,5 +18,5 @@ class CatalogueEntry(NamedTuple):
 
     @property
     def signature(self) -> str:
-        """'contains(words, all=true)', or the name if it takes no arguments."""
+        """The name with the arguments, such as 'contains(words, all=true)', or the name alone."""
         return f"{self.name}({', '.join(self.arguments)})" if self.arguments else self.name

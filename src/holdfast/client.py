@@ -13,7 +13,7 @@ plug-in reads.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from holdfast.chat.emphasis import Part, check_parts
 from holdfast.chat.messages import Message, Messages, read_message
@@ -24,31 +24,34 @@ from holdfast.methods.protocols import Method
 
 __all__ = ["WIRE_FORMATS", "edit", "steer"]
 
+Trace = bool | Literal["heads"]  # whether masses are requested, and "heads" for those of each head
+
 
 def steer(
     method: Sequence[Method | str] | Method | str = "none",
     *,
     emphasis: Sequence[Part] = (),
-    trace: bool | str = False,
+    trace: Trace = False,
     server: str = "holdfast",
 ) -> dict[str, Any]:
-    """The `extra_body` of a request to a steering server.
+    """Builds the `extra_body` of a request to a server that steers.
 
     Args:
         method: a spec, a method, or a list of them; "none" switches off the server's default.
         emphasis: the span to follow in place of the system prompt: texts, (text, occurrence from 1)
             or (message from 0, first, last character).
-        trace: True asks for the attention mass at every generated token, "heads" also for the mass
-            of every head.
+        trace: True requests the attention mass at every generated token; "heads" requests the mass
+            of every head as well.
         server: "holdfast" for `holdfast serve`; "vllm" for the format that vLLM with our plug-in
             and `holdfast serve` both read: at most one text to emphasise, and no trace by head.
 
     Returns:
-        the fields that the OpenAI client takes as `extra_body=` and other clients add to the body.
+        The fields that the OpenAI client takes as `extra_body=`; other clients add them to the
+        body.
 
     Raises:
-        UsageError: a method that edits messages (see `edit`) or that servers do not know, invalid
-            emphasis, or something that the format of `server` cannot express.
+        UsageError: a method edits messages (see `edit`), servers do not know a method, the emphasis
+            is invalid, or the format of `server` cannot express one of the arguments.
     """
     if server not in WIRE_FORMATS:
         raise UnknownName("server", server, WIRE_FORMATS)
@@ -71,7 +74,7 @@ def steer(
 def edit(
     messages: Messages, method: Sequence[Method | str] | Method | str, seed: int = 0
 ) -> list[Message]:
-    """The messages to send instead, edited by methods such as repetition.
+    """Returns the messages as methods such as repetition edit them, to be sent instead.
 
     Args:
         messages: the chat as people see it; not changed.
@@ -79,19 +82,20 @@ def edit(
         seed: the same for all turns of one dialog, so that edits of earlier turns repeat exactly.
 
     Raises:
-        UsageError: a method of another kind, or a message without a role or a text.
+        UsageError: a method does not edit messages, or a message has no role or no text.
     """
     messages = [read_message(number, message) for number, message in enumerate(messages, 1)]
     compiled = compile_methods(read_methods(method))
     if others := compiled.without_edits:
         raise UsageError(
-            f"{others.spec} edits no messages; give it to holdfast.client.steer, whose fields go"
-            " beside the messages."
+            f"{others.spec} does not edit messages; give it to holdfast.client.steer, whose fields"
+            " go beside the messages."
         )
     return list(compiled.edit(messages, seed))
 
 
-def _for_holdfast(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[str, Any]:
+def _holdfast_fields(method: str, emphasis: Sequence[Part], trace: Trace) -> dict[str, Any]:
+    """The fields of `holdfast serve`."""
     fields: dict[str, Any] = {"steering": method}
     if emphasis:
         fields["emphasis"] = [part if isinstance(part, str) else list(part) for part in emphasis]
@@ -100,15 +104,15 @@ def _for_holdfast(method: str, emphasis: Sequence[Part], trace: bool | str) -> d
     return fields
 
 
-def _for_vllm(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[str, Any]:
+def _vllm_fields(method: str, emphasis: Sequence[Part], trace: Trace) -> dict[str, Any]:
     """The fields of our vLLM plug-in, whose values are strings and numbers."""
     if trace == "heads":
-        raise UsageError("vLLM does not report the mass of single heads; leave it at trace=True.")
+        raise UsageError("vLLM does not report the mass of single heads; use trace=True.")
     texts = [part for part in emphasis if isinstance(part, str)]
     if len(emphasis) > 1 or len(texts) < len(emphasis):
         raise UsageError(
-            f"vLLM takes one text to emphasise, not {shortened(list(emphasis))}; give one"
-            " text, or server='holdfast' where `holdfast serve` answers."
+            f"vLLM takes one text to emphasise, not {shortened(list(emphasis))}; give one text, or"
+            " server='holdfast' if the server is `holdfast serve`."
         )
     fields: dict[str, Any] = {"holdfast": method}
     if texts:
@@ -118,8 +122,8 @@ def _for_vllm(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[
     return {"vllm_xargs": fields}
 
 
-# per server, the function that makes its fields from a method (a spec), emphasis and a trace
-WIRE_FORMATS: Mapping[str, Callable[[str, Sequence[Part], bool | str], dict[str, Any]]] = {
-    "holdfast": _for_holdfast,
-    "vllm": _for_vllm,
+# For each kind of server, the function that builds its fields from a spec, emphasis and a trace.
+WIRE_FORMATS: Mapping[str, Callable[[str, Sequence[Part], Trace], dict[str, Any]]] = {
+    "holdfast": _holdfast_fields,
+    "vllm": _vllm_fields,
 }

@@ -1,4 +1,4 @@
-"""Every error Holdfast raises on purpose.
+"""Every error that Holdfast raises on purpose.
 
     HoldfastError                  one sentence: the value seen, and the cure
     ├── UsageError                 the request is malformed (command line: exit code 2)
@@ -16,15 +16,16 @@
     │   ├── PromptTooLong          a chat leaves no room in the model's context
     │   └── NoSystemRole           a template has no place for the system prompt
     └── RecordsError               a run folder cannot be read or written
-        └── AnotherRun             it is no run, or another one (a UsageError too)
+        └── AnotherRun             it holds another run, or something else (a UsageError too)
 
-The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others, so an
-error that names what is not there, or is of another kind, is a `UsageError`: another command line
-cures it. `holdfast check` and `holdfast logs` have further exit codes.
+The command line prints the sentence, and exits with 2 for a `UsageError` and with 1 for the others.
+So every error that a different command line would avoid is a `UsageError`, such as the name of a
+file that does not exist. `holdfast check` and `holdfast logs` have further exit codes.
 
-An option that users of all three interfaces can give is named by `option`: `str(error)` shows it as
-a Python argument, the command line as `--system-as first-user`, and the server as the field of a
-request. A sentence that only a command can cause names options as they are typed (`--out`).
+A message names an option with `option()` if Python, the command line and the server all have it:
+`str(error)` then shows it as a Python argument, the command line as `--system-as first-user`, and
+the server as the field of a request. A message that only a command can cause names options as they
+are typed (`--out`).
 """
 
 import difflib
@@ -33,32 +34,47 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-# around the name and the JSON value of an option in a message; no text contains noncharacters
+# An option inside a message is its name and JSON value between these two marks. They are Unicode
+# noncharacters, which no ordinary text contains.
 _OPENS = "\ufdd0"
 _CLOSES = "\ufdd1"
 _OPTION = re.compile(f"{_OPENS}([a-z_]+)=(.*?){_CLOSES}", re.DOTALL)
 
-# words an option, given its neutral name and its value, which is None if the message has none
+# writes an option as the users of an interface do, given its neutral name and its value (None if
+# the message gives no value)
 Wording = Callable[[str, Any], str]
+
+_JSON_TYPES = {
+    "NoneType": "null",
+    "bool": "a boolean",
+    "dict": "an object",
+    "list": "a list",
+    "str": "a text",
+    "int": "a number",
+    "float": "a number",
+}
 
 
 def option(name: str, value: object = None) -> str:
-    """An option inside a message, by its neutral name, for whoever shows the error to word."""
+    """Marks an option inside a message, by its neutral name.
+
+    Whoever shows the error writes it as the users of that interface do (`word_options`).
+    """
     return f"{_OPENS}{name}={json.dumps(value)}{_CLOSES}"
 
 
 def as_argument(name: str, value: Any = None) -> str:
-    """An option as Python's users write it."""
+    """Writes an option as a Python argument: "rounds=8", or "rounds" without a value."""
     return name if value is None else f"{name}={value!r}"
 
 
-def worded(message: str, wording: Wording) -> str:
-    """A message, with its options as the users of an interface write them."""
+def word_options(message: str, wording: Wording) -> str:
+    """Writes the options inside a message as the users of an interface do."""
 
     def word(match: re.Match[str]) -> str:
         try:
             return wording(match[1], json.loads(match[2]))
-        except ValueError:  # none of ours, but a client's text
+        except ValueError:  # not an option of ours, but text from a client
             return match[0]
 
     return _OPTION.sub(word, message)
@@ -67,12 +83,14 @@ def worded(message: str, wording: Wording) -> str:
 class HoldfastError(Exception):
     """An error whose message is one sentence that names the value seen and the cure.
 
-    The fields repeat what the message names, for programs and tests, which do not read wording.
+    The attributes repeat what the message names, for programs and tests, which should not have to
+    parse its wording.
 
     Attributes:
         option: the neutral name of the option, field or file at fault; "" if there is none.
-        value: as it was given; None if the message shows none.
-        allowed: what would be accepted, in words ("from 0 to 2") or as the list of choices.
+        value: the value that was given; None if the message shows none.
+        allowed: the values that would be accepted, in words ("from 0 to 2") or as a list of
+            choices; None if the message names none.
     """
 
     def __init__(
@@ -84,16 +102,16 @@ class HoldfastError(Exception):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        return self.worded(as_argument)
+        return self.message_in(as_argument)
 
     @property
     def message(self) -> str:
-        """The message, with its options by their neutral names."""
+        """The message with its options still marked (`option`)."""
         return super().__str__()
 
-    def worded(self, wording: Wording) -> str:
-        """The message, with its options as the users of an interface write them."""
-        return worded(self.message, wording)
+    def message_in(self, wording: Wording) -> str:
+        """The message with its options written as the users of an interface do."""
+        return word_options(self.message, wording)
 
 
 class UsageError(HoldfastError):
@@ -104,11 +122,12 @@ class UnknownName(UsageError):
     """A name that is not in a list of known names.
 
     Attributes:
-        kind: of name, such as "method".
-        name: as it was given.
-        known: the names that there are, sorted.
-        suggestion: the one that was probably meant; None if none is near.
-        owner: what has that list; "" if that needs no saying.
+        kind: what it should name, such as "method".
+        name: the name that was given.
+        known: the names that exist, sorted.
+        suggestion: the known name that was probably meant; None if none is similar.
+        owner: who has the list, to begin the message with ("The suite core has no prompt ...");
+            "" begins it with "There is no ...".
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], owner: str = ""):
@@ -142,7 +161,7 @@ class NoSuchModel(UsageError, ModelError):
 
 
 class Unsteerable(ModelError):
-    """A model, or a layer of it, on which a method cannot act; on others it may."""
+    """A method cannot act on this model, or on one of its layers; on another model it may."""
 
 
 class Unavailable(ModelError):
@@ -150,7 +169,7 @@ class Unavailable(ModelError):
 
 
 class RequestFailed(Unavailable):
-    """One request that was not answered; others may be.
+    """One request was not answered; others may be.
 
     Attributes:
         why: "filter" (a content filter withheld the reply), "context" (the chat is longer than the
@@ -183,7 +202,7 @@ class PromptTooLong(PromptError):
 
 
 class NoSystemRole(PromptError):
-    """A chat template that has no place for the system prompt, which `system_as` moves."""
+    """A chat template has no place for the system prompt; `system_as` can move it elsewhere."""
 
 
 class RecordsError(HoldfastError):
@@ -195,8 +214,9 @@ class AnotherRun(UsageError, RecordsError):
 
 
 def reason_of(error: Exception) -> str:
-    """The message of an exception, without the number and file of a system error; of text that is
-    not JSON, with the place.
+    """Why something failed, in an exception's words.
+
+    A system error is given without its number and file, and a JSON error with its line and column.
     """
     if isinstance(error, json.JSONDecodeError):
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
@@ -205,7 +225,7 @@ def reason_of(error: Exception) -> str:
 
 
 def shortened(value: object) -> str:
-    """A value as an error message shows it."""
+    """A value's `repr`, cut to a length that an error message can show."""
     try:
         text = repr(value)
     except ValueError:
@@ -216,16 +236,12 @@ def shortened(value: object) -> str:
 
 
 def type_in_words(value: object) -> str:
-    """The type of a value, as Python's users name it: "a list", "None"."""
+    """The type of a value in Python's terms, with an article: "a list", "None"."""
     return "None" if value is None else _with_article(type(value).__name__)
 
 
-_JSON_TYPES = {"NoneType": "null", "bool": "a boolean", "dict": "an object", "list": "a list"}
-_JSON_TYPES |= {"str": "a text", "int": "a number", "float": "a number"}
-
-
 def json_type_in_words(value: object) -> str:
-    """The type of a value that was read from JSON."""
+    """The type of a value read from JSON, in JSON's terms, with an article: "an object", "null"."""
     return _JSON_TYPES[type(value).__name__]
 
 
@@ -233,6 +249,6 @@ def _with_article(name: str) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
-def cut(text: str, most: int) -> str:
-    """A text, truncated with an ellipsis if it is longer than `most` characters."""
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+def cut(text: str, max_length: int) -> str:
+    """Cuts a text to `max_length` characters; a text that is cut ends with an ellipsis."""
+    return text if len(text) <= max_length else text[: max_length - 1].rstrip() + "…"

@@ -1,4 +1,4 @@
-"""Packages that are installed only with an extra of ours."""
+"""Packages that are installed only with one of the extras of `holdfast-llm`."""
 
 import importlib
 import importlib.util
@@ -9,11 +9,12 @@ from holdfast.errors import UsageError
 
 
 def import_extra(name: str, extra: str, needed_by: str) -> ModuleType:
-    """Imports a package that comes with one of our extras.
+    """Imports a package that comes with an extra.
 
     Args:
-        extra: of `holdfast-llm`, such as "pandas".
-        needed_by: begins the message: "run.to_pandas()".
+        name: the package.
+        extra: the extra that installs it, such as "pandas".
+        needed_by: what needs the package, to begin the message with: "run.to_pandas()".
 
     Raises:
         UsageError: the package is not installed.
@@ -27,7 +28,11 @@ def import_extra(name: str, extra: str, needed_by: str) -> ModuleType:
 
 
 def check_extra(extra: str, packages: Sequence[str]) -> None:
-    """Refuses a command whose packages are not installed."""
+    """Refuses to run the command that an extra is named after, if one of its packages is missing.
+
+    Raises:
+        UsageError: a package is not installed.
+    """
     if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
         raise UsageError(
             f"`holdfast {extra}` needs {', '.join(missing)}; pip install 'holdfast-llm[{extra}]'."

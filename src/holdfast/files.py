@@ -1,4 +1,4 @@
-"""Reads users' files of text and JSON lines; writes files whole or not at all."""
+"""Reads users' text and JSON Lines files, and writes files whole or not at all."""
 
 import contextlib
 import errno
@@ -19,31 +19,45 @@ from typing import IO, Any
 from holdfast.errors import RecordsError, UsageError, reason_of
 
 ASSETS = files("holdfast") / "assets"
+# why a file cannot grow, by the number of the system error
 FULL = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
     errno.EFBIG: "the file may not grow further",
 }
+# the first bytes of compressed files
 _GZIPPED = b"\x1f\x8b"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM)
+_CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+# errors of `fsync` on file systems that do not support it
+_SYNC_UNSUPPORTED = (
+    errno.EINVAL,
+    errno.ENOSYS,
+    errno.ENOTSUP,
+    errno.EBADF,
+    errno.EACCES,
+    errno.EPERM,
+)
 
 
 def asset(name: str) -> str:
-    """The text of a file in `assets`."""
+    """The text of a file in the package's folder `assets`."""
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
 def user_cache() -> Path:
-    """The folder for what can be made again."""
+    """The folder for cached files, which can be made again if they are deleted."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "holdfast"
 
 
 def read_text(path: Path | str) -> str:
-    """The text of a user's UTF-8 file, which is unpacked if it is gzipped or of zstandard."""
+    """Reads a user's UTF-8 file, which may be compressed by gzip or zstandard.
+
+    Raises:
+        UsageError: the file cannot be read or unpacked, or is not UTF-8.
+    """
     path = Path(path)
-    with _naming(path):
+    with _read_errors(path):
         content = path.read_bytes()
         if content.startswith(_GZIPPED) or path.suffix == ".gz":
             content = gzip.decompress(content)
@@ -53,19 +67,23 @@ def read_text(path: Path | str) -> str:
 
 
 def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[str]:
-    """The lines of a user's UTF-8 file, which is unpacked if it is gzipped or of zstandard.
+    """Reads the lines of a user's UTF-8 file, which may be compressed by gzip or zstandard.
 
     Args:
-        start: the byte from which lines are read, of a file that is not compressed.
-        end: the byte up to which they are read; None, or if it is compressed: the end of the file.
+        start: the byte to begin at, in a file that is not compressed.
+        end: the byte to end at; None reads to the end of the file, as does any compressed file.
+
+    Raises:
+        UsageError: the file cannot be read or unpacked, or is not UTF-8.
     """
-    with _naming(path), contextlib.ExitStack() as stack:
+    with _read_errors(path), contextlib.ExitStack() as stack:
         file: IO[bytes] | gzip.GzipFile = stack.enter_context(path.open("rb"))
-        begins = file.read(len(_ZSTANDARD))
-        if begins.startswith(_GZIPPED) or path.suffix == ".gz":
+        first_bytes = file.read(len(_ZSTANDARD))
+        if first_bytes.startswith(_GZIPPED) or path.suffix == ".gz":
             file = stack.enter_context(gzip.GzipFile(path))
             end = None
-        elif begins == _ZSTANDARD or path.suffix == ".zst":  # read whole, to see that it is
+        elif first_bytes == _ZSTANDARD or path.suffix == ".zst":
+            # read whole, as only then is it certain that no frame is missing
             file = io.BytesIO(unpack_zstandard(path, path.read_bytes()))
             end = None
         file.seek(start)
@@ -83,13 +101,13 @@ def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[s
 
 def digest_of(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal."""
-    with _naming(path), path.open("rb") as file:
+    with _read_errors(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Within this context, a fault of the file becomes a `UsageError` that names it."""
+def _read_errors(path: Path) -> Iterator[None]:
+    """Within this context, an error in reading a file is raised as a `UsageError` naming it."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -98,18 +116,21 @@ def _naming(path: Path) -> Iterator[None]:
         ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(
-            f"{path} cannot be unpacked ({error}); give it whole, or without {path.suffix} if it is"
-            " not compressed."
+            f"{path} cannot be unpacked ({error}); give the whole file, or rename it without"
+            f" {path.suffix} if it is not compressed."
         ) from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
 
 
 def unpack_zstandard(path: Path, content: bytes) -> bytes:
-    """Unpacks frames of zstandard, which are in the file at `path`.
+    """Unpacks the content of a zstandard file, which may consist of several frames.
+
+    Args:
+        path: where the content is from, for the message.
 
     Raises:
-        UsageError: the package for it is missing.
+        UsageError: the package `zstandard` is not installed.
         EOFError: the content is damaged, or ends in the middle of a frame.
     """
     try:
@@ -127,13 +148,13 @@ def unpack_zstandard(path: Path, content: bytes) -> bytes:
         except zstandard.ZstdError as error:
             raise EOFError(str(error)) from error
         if not frame.eof:
-            raise EOFError("it ends in the middle of a frame of zstandard")
+            raise EOFError("it ends in the middle of a zstandard frame")
         content = frame.unused_data
     return b"".join(unpacked)
 
 
 def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
-    """The values of a JSON Lines file with their line numbers; blank lines are skipped."""
+    """Reads the values of a JSON Lines file, each with its line number; skips blank lines."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
@@ -148,11 +169,11 @@ def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
 
 
 def write_whole(path: Path | str, data: bytes | str, alternative: str = "another place") -> Path:
-    """Writes a file atomically: even after a crash or on a full disk, it is the old or the new one.
+    """Writes a file atomically: a crash or a full disk leaves the old file or the whole new one.
 
     Args:
-        data: the content. Text is written as UTF-8, with "?" for lone surrogates.
-        alternative: what to choose on failure, for the message: "another place with --report".
+        data: the content. Text is written as UTF-8, with "?" in place of lone surrogates.
+        alternative: what the user may choose if this fails: "another place with --report".
 
     Raises:
         RecordsError: the file cannot be written; an existing one is unchanged.
@@ -170,7 +191,7 @@ def write_whole(path: Path | str, data: bytes | str, alternative: str = "another
 def cannot_write(
     path: Path | str, error: OSError, alternative: str = "another place"
 ) -> RecordsError:
-    """The error for a file or folder that the system does not let us write."""
+    """Builds the error for a file or folder that the system does not let us write."""
     why = FULL.get(error.errno or 0, reason_of(error))
     cure = f"choose {alternative}"
     if error.errno in FULL:
@@ -183,11 +204,11 @@ def sync(file: int, name: Path | str) -> None:
     try:
         os.fsync(file)
     except OSError as error:
-        if error.errno not in _UNSUPPORTED:
+        if error.errno not in _SYNC_UNSUPPORTED:
             raise
         warnings.warn(
-            f"The file system of {name} cannot be synced ({error.strerror}); "
-            "what was written last may be lost if the machine stops.",
+            f"The file system of {name} cannot be synced ({error.strerror});"
+            " the last lines written may be lost if the machine stops.",
             stacklevel=2,
         )
 
@@ -204,19 +225,20 @@ def sync_folder(folder: Path) -> None:
             os.close(file)
     except OSError as error:
         warnings.warn(
-            f"The folder {folder} cannot be synced ({error.strerror}); "
-            "a file that was just made there may be missing if the machine stops.",
+            f"The folder {folder} cannot be synced ({error.strerror});"
+            " a file that was just made there may be missing if the machine stops.",
             stacklevel=2,
         )
 
 
 def _replace(path: Path, content: bytes) -> None:
+    """Writes a temporary file beside the path, then renames it to the path."""
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # a device or a pipe
         path.write_bytes(content)
         return
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
     try:
-        file = os.open(temporary, _NEW, 0o666)
+        file = os.open(temporary, _CREATE_NEW, 0o666)
         try:
             rest = memoryview(content)
             while rest:

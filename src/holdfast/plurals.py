@@ -16,12 +16,12 @@ def plural_of(noun: str) -> str:
 
 
 def join_with_and(parts: Sequence[str]) -> str:
-    """'a', 'a and b', 'a, b and c'."""
+    """Joins names into a list: 'a', 'a and b', 'a, b and c'."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
-def listing(names: Sequence[str], most: int = 4) -> str:
-    """'a, b and c', or 'a, b and 3 more' if there are more than `most` names."""
-    if len(names) <= most:
+def listing(names: Sequence[str], max_names: int = 4) -> str:
+    """Lists at most `max_names` names: 'a, b and c', or 'a, b and 3 more'."""
+    if len(names) <= max_names:
         return join_with_and(names)
-    return join_with_and([*names[:most], f"{len(names) - most} more"])
+    return join_with_and([*names[:max_names], f"{len(names) - max_names} more"])

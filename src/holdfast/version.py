@@ -1,3 +1,3 @@
-"""The version, which `pyproject.toml`, the command line, records and pages read from here."""
+"""The version; `pyproject.toml`, the command line, records and pages read it from here."""
 
 __version__ = "0.4.0"

@@ -307,7 +307,7 @@ def test_a_prompt_that_fills_the_context_gets_an_answer(model):
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        ({"top_k": 5}, "holdfast models take no top_k, and it is 5; leave it out."),
+        ({"top_k": 5}, "holdfast models do not support top_k (5); leave it out."),
         ({"frequency_penalty": 0.5}, "take no frequency_penalty, and it is 0.5"),
         ({"reasoning_effort": "high"}, "take no reasoning_effort, and it is 'high'"),
         ({"extra_body": {"steerin": "none"}}, "'steerin'; did you mean 'steering'?"),
@@ -354,7 +354,7 @@ def test_a_closed_model_answers_again(model):
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"roundz": 2}, "There is no setting of holdfast/drift 'roundz'; did you mean 'rounds'?"),
+        ({"roundz": 2}, "The task holdfast/drift has no setting 'roundz'; did you mean 'rounds'?"),
         ({"suite": "startr"}, "There is no suite 'startr'; did you mean 'starter'?"),
         ({"rounds": 0}, "drift takes rounds"),
         ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
@@ -370,7 +370,7 @@ def test_a_bad_argument_of_a_task_is_reported_in_one_sentence(given, expected):
     ("given", "expected"),
     [
         ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
-        ({"metod": "none"}, "no argument of holdfast models 'metod'; did you mean 'method'?"),
+        ({"metod": "none"}, "A holdfast model has no argument 'metod'; did you mean 'method'?"),
         ({"device": "gpu"}, "'gpu'"),
         ({"base_url": "http://x"}, "holdfast/default runs in this process"),
     ],

@@ -209,7 +209,7 @@ def test_the_command_knows_the_model(tasks, tmp_path):
     ("given", "expected"),
     [
         ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
-        ({"methd": "none"}, "no argument of holdfast models 'methd'; did you mean 'method'?"),
+        ({"methd": "none"}, "A holdfast model has no argument 'methd'; did you mean 'method'?"),
         ({"batch_size": "many"}, "`--batch_size` is auto or a whole number, not 'many'."),
         ({"pretrained": "/nowhere"}, "/nowhere"),
     ],

@@ -72,7 +72,7 @@ def test_bad_options_and_files_are_refused(file_of, tmp_path):
 
 def test_methods_that_the_model_cannot_apply_are_refused_by_name(in_llama):
     for spec, words in (
-        ("boost:factor=2,heads=9.0", "layer 9, and the model has 4 layers of 8 heads"),
+        ("boost:factor=2,heads=9.0", "layer 9, but the model has 4 layers of 8 heads"),
         ("hold:heads=0.8", "hold names head 8 in layer 0"),
         ("split-softmax:exponent=0.5+boost:factor=2", "three numbers per head"),
     ):

@@ -110,12 +110,12 @@ def test_padding_changes_no_row(model, here):
 def test_a_context_grows_and_keeps_its_rows(model):
     """Saved states fit into the longer context, bit for bit."""
     pool = model.runner.pool
-    first = pool.take(True, 100)
+    first = pool.take(steers=True, columns=100)
     assert first.context.columns == 512 and first.context.rows == 8
     first.context.decode([SteeredRow(first.stream, 0, (True,) * 9)], [list(range(10, 19))])
     before = first.context
     saved = first.context.save(first.stream)
-    second = pool.take(True, 700)
+    second = pool.take(steers=True, columns=700)
     assert second.context is first.context is not before and second.context.columns == 1024
     assert bits(first.context.save(first.stream)) == bits(saved)
     pool.give_back([first])
@@ -127,7 +127,7 @@ def test_a_context_grows_and_keeps_its_rows(model):
 
 def test_more_rows_than_streams_take_another_context(model):
     pool = model.runner.pool
-    taken = [pool.take(True, 10) for _ in range(9)]
+    taken = [pool.take(steers=True, columns=10) for _ in range(9)]
     assert len({id(native.context) for native in taken}) == 2
     pool.give_back(taken)
     pool.settle()

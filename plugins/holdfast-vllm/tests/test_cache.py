@@ -55,7 +55,7 @@ def test_without_the_salt_replies_are_wrong(llm, monkeypatch):
 
 def test_replies_are_recomputed_once_they_are_history():
     """Under PASTA's `keep`, generated tokens keep their weight until they belong to the prompt."""
-    methods = Admitted.unpacked(
+    methods = Admitted.unpack(
         {"methods": "pasta:alpha=0.1", "ranges": [1, 4], "prompt": 40, "trace": ""}
     ).methods
     salts = {Admitted(methods, ((1, 4),), prompt).salt(None) for prompt in (40, 60)}

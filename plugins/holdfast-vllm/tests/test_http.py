@@ -279,5 +279,5 @@ def test_a_seeded_draw_refuses_other_sampling_options(client):
                 model="default", messages=CHATS[0], max_tokens=4,
                 extra_body={"vllm_xargs": {"holdfast_seed": 3}, **options},
             )  # fmt: skip
-    with pytest.raises(openai.BadRequestError, match="holdfast_seed takes n=1"):
+    with pytest.raises(openai.BadRequestError, match="holdfast_seed works only with n=1"):
         ask(client, CHATS[0], {"holdfast_seed": 3}, n=2)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.measures.language import LISTS, identifier
+from holdfast.measures.language import WORD_LISTS, identifier
 from holdfast.measures.repeated_turns import UNSPACED_SIGN, loops
 from holdfast.measures.text import fold, words_of
 from holdfast.records import Conversation
@@ -56,10 +56,10 @@ def non_word_share(text: str) -> float:
     if unknown:
         likeliest = identifier().rank(text)[:_MAX_LANGUAGES]
         language, probability = likeliest[0]
-        if language not in LISTS and probability >= _CERTAIN_LANGUAGE:
+        if language not in WORD_LISTS and probability >= _CERTAIN_LANGUAGE:
             return letters / total
         for language, probability in likeliest:
-            if language in LISTS and probability >= _MIN_LANGUAGE_PROBABILITY:
+            if language in WORD_LISTS and probability >= _MIN_LANGUAGE_PROBABILITY:
                 unknown = _unknown_words(unknown, language)
     return (letters + len(unknown)) / total
 
@@ -78,4 +78,4 @@ def _unknown_words(words: Sequence[str], language: str) -> list[str]:
 def _is_known(word: str, language: str) -> bool:
     from wordfreq import zipf_frequency
 
-    return zipf_frequency(word, LISTS[language]) > 0
+    return zipf_frequency(word, WORD_LISTS[language]) > 0

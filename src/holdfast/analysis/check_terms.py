@@ -53,5 +53,6 @@ def _require_share(name: str, value: float) -> None:
             " less."
         )
     # an error of 5 is probably meant as a percentage; a bar of 5 is not
-    hint = ranges.share_meant(value, lowest=1 if name == "error" else 10) or "."
+    share = ranges.share_meant(value, min_percentage=1 if name == "error" else 10)
+    hint = "." if share is None else f"; did you mean {share:g}?"
     raise ParameterOutOfRange(f"{refusal}{hint}")

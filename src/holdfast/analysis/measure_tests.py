@@ -23,7 +23,7 @@ from holdfast.files import read_json_lines
 from holdfast.measures.scores import FOLLOWED, Score
 from holdfast.records.model import List, Number, RecordModel
 from holdfast.validation.pydantic_errors import Path as FieldPath
-from holdfast.validation.pydantic_errors import problem_of, written
+from holdfast.validation.pydantic_errors import format_path, problem_of
 
 JUDGED = "needs a judge"
 
@@ -142,7 +142,7 @@ def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
 
 def _name_fields_in(place: str) -> Callable[[FieldPath], str]:
     """Returns a function that names a field of the line at this place, for messages."""
-    return lambda path: f"{place}: {written(path) or 'it'}"
+    return lambda path: f"{place}: {format_path(path) or 'it'}"
 
 
 def _names_of(suite: Suite) -> dict[str, str]:

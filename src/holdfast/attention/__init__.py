@@ -4,30 +4,30 @@ Every attention method moves the log-odds x = lse(scores on the span) - lse(scor
 x' and keeps the ratios inside each group, so a head's output becomes sigmoid(x') * O_span +
 sigmoid(-x') * O_rest: no attention matrix is needed.
 
-layers           computes a steered layer, by one of the next four
-decode_step      one query per row: span and rest apart, merged by their log-sum-exps
-gpu_step         the same on a GPU, in one kernel; gpu_table is the formula there
+layers           the attention of one layer; it calls one of the next four
+decode_step      one query per row: attends to span and rest, merges by their log-sum-exps
+gpu_step         the same on a GPU, in one kernel; gpu_table has the kernel's formula
 merge            several queries per row
-explicit         scores, a block of queries at a time, where the fused kernels cannot do it
-fused_kernels    the calls of PyTorch's kernels
-layer_shifts     how methods change log-odds, by a table or one after another
+explicit         computes the scores themselves, where the fused kernels cannot be used
+fused_kernels    calls PyTorch's kernels
+layer_shifts     applies methods to log-odds, by a table or one after another
 
-batch_steering   what a batch's rows do to attention
-passes           a forward pass under a steering, and the mass that it records
-pass_columns     where the keys of a pass are in the text, and which are the span's
+batch_steering   the methods of a batch's rows, and their spans
+passes           a steered forward pass, and the mass that it records
+pass_columns     maps the keys of a pass to columns of the text, and to the span
 extent           ranges of keys that contain span, generated tokens and rest
 group_masks      groups of keys, and their masks
-pass_masks       the mask that a layer gets
+pass_masks       the attention mask of a layer
 
 steered_block    the handle of a block of `holdfast.steering`, and the code inside it
-open_model       a model with an open block, and its passes that belong to it
-pass_refusals    passes that a block cannot steer
-cache_origins    the steering under which a cache was filled
+open_model       a model with an open block, and the passes that belong to the block
+pass_refusals    refuses passes that a block cannot steer
+cache_origins    records under which steering a cache was filled
 patching         switches a loaded model to this attention and back
-gptj             attention like GPT-J's, which is patched another way
-plain_attention  the attention that it had before
-reaching         whether steering reaches a model's attention
-head_checks      whether a model has the heads that methods name
+gptj             patches models like GPT-J, which lack the attention interface
+plain_attention  remembers the attention that a model had before
+reaching         checks that steering reaches a model's attention
+head_checks      checks that a model has the heads that methods name
 rotary           rotary factors that depend on the length of the text
 """
 

@@ -1,4 +1,4 @@
-"""The steering of a batch: the methods of its rows, and where their spans are."""
+"""The steering of a batch: the methods of its rows, and their spans."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class AttentionTrace:
 
     Args:
         mass: float32 [layer, head, step]; step t is the query that produced the reply's token t.
-        uniform: float32 [layer, step], the mass of uniform attention, which weights all tokens that
-            the layer sees alike: in a layer with a sliding window or chunks, those in the window or
-            the chunk. Its mean over layers is the one number reported beside the mean mass. None if
-            unknown.
+        uniform: float32 [layer, step], the mass under uniform attention, which gives equal weight
+            to all tokens that the layer sees (in a layer with a sliding window or chunks, the
+            tokens in the window or chunk). Its mean over layers is reported beside the mean mass.
+            None if unknown.
     """
 
     mass: Tensor
@@ -45,22 +45,22 @@ class AttentionTrace:
 class BatchSteering:
     """The steering of a batch's rows, in one pass or in all passes of a block.
 
-    Everything that the host needs is computed once and kept, so reusing it while a batch has the
-    same rows adds no cost to its passes.
+    Everything that the host needs is computed once and cached, so later passes over the same rows
+    have no extra cost.
     """
 
-    # bool [batch, key], True on the keys of the span; later keys are not in it. The rows of a pass
-    # may be a multiple of these (beams, several replies to a prompt), with the copies of each row
-    # adjacent
+    # bool [batch, key], True on the keys of the span; keys after the last column are not in it. A
+    # pass may have several rows for each of these (beams, several replies to a prompt), next to
+    # each other
     span: Tensor
     compiled: Sequence[CompiledMethods]  # the methods of each row
     trace: bool = False  # whether to record the mass at the last query
-    # per row, the number of columns before the first generated one; None: as many as `span` has
+    # per row, the number of columns before the first generated one; None: all columns of `span`
     prompt_columns: Sequence[int] | None = None
-    # whether `span` has every column of a pass; False: it has only the prompt's, and passes
-    # continue after it
+    # whether `span` has every column of a pass; if False, it has only the prompt's columns, and
+    # passes continue after it
     follows: bool = True
-    # those of passes so far, by layer (None: of all layers), number of rows, and dtype
+    # the tables made so far, by layer (None: all layers), number of rows, and dtype
     _layer_tables: dict[tuple[int | None, int, torch.dtype], LayerTable] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -87,17 +87,17 @@ class BatchSteering:
 
     @cached_property
     def includes_generated(self) -> list[bool]:
-        """Per row, whether generated tokens count as its span."""
+        """Per row, whether generated tokens count as part of its span."""
         return [compiled.span_includes_generated for compiled in self.compiled]
 
     @cached_property
     def disagrees(self) -> bool:
-        """Whether methods of one row disagree on what the span is."""
+        """Whether a row has methods that disagree on the span."""
         return not all(compiled.agrees_on_span for compiled in self.compiled)
 
     @cached_property
     def extent(self) -> Extent:
-        """Where the span is; copies the mask to the host."""
+        """The columns of the span; computing it copies the mask to the host."""
         includes = [False] * len(self.compiled) if self.disagrees else self.includes_generated
         return Extent.of(self.span, self.first_generated, includes)
 
@@ -108,8 +108,9 @@ class BatchSteering:
 
     @cached_property
     def included_from(self) -> Tensor:
-        """Per row, the first generated column that counts as its span, int64 [row], on the device;
-        a column that no row reaches if none does.
+        """Per row, the first generated column that counts as its span, int64 [row], on the device.
+
+        It is `_NEVER` for rows whose generated tokens do not count as the span.
         """
         rows = zip(self.first_generated, self.includes_generated, strict=True)
         starts = [start if included else _NEVER for start, included in rows]
@@ -117,7 +118,7 @@ class BatchSteering:
 
     @cached_property
     def _tables(self) -> list[HeadTable] | None:
-        """The table of each row's methods; None if three numbers do not express all of them."""
+        """The table of each row's methods; None if three numbers cannot express all of them."""
         return head_tables(self.compiled)
 
     @cached_property
@@ -126,7 +127,7 @@ class BatchSteering:
 
     @cached_property
     def _heads(self) -> dict[int, list[int]] | None:
-        """The heads that some method moves, by layer; None for all of them."""
+        """The heads that some method moves, by layer; None if a method moves all heads."""
         named = [method.heads for compiled in set(self.compiled) for method in compiled.attention]
         heads: dict[int, list[int]] = {}
         for layer, head in sorted({pair for chosen in named for pair in chosen or ()}):
@@ -142,11 +143,15 @@ class BatchSteering:
         return self.trace or self.touches(layer)
 
     def heads(self, layer: int) -> list[int] | None:
-        """The heads of this layer that some method moves, in order; None for all."""
+        """The heads of this layer that some method moves, in order; None if all are moved."""
         return None if self._heads is None else self._heads.get(layer, [])
 
     def copies_of(self, num_rows: int) -> int:
-        """How many rows of a pass belong to each row of the span; a `UsageError` if uneven."""
+        """Returns how many rows of a pass belong to each row of the span.
+
+        Raises:
+            UsageError: the number of rows is not a multiple.
+        """
         count = self.span.shape[0]
         if num_rows % count:
             raise UsageError(
@@ -159,28 +164,31 @@ class BatchSteering:
         return num_rows // count
 
     def layer_shift(self, layer: int, queries: Tensor) -> LayerShift:
-        """How the methods shift the log-odds of queries [B, H, Q, D] in a layer."""
+        """Returns the shift of the log-odds of queries [B, H, Q, D] in a layer."""
         if self._tables is None:
             return self.method_sequence(layer, queries)
         num_rows, heads = queries.shape[:2]
         wide = torch.promote_types(queries.dtype, torch.float32)
         key = (layer if self._differs_by_layer else None, num_rows, wide)
         if key not in self._layer_tables:
-            tables = self._of_each_row(self._tables, num_rows)
+            tables = self._repeat_per_row(self._tables, num_rows)
             self._layer_tables[key] = layer_table(tables, layer, heads, wide, self.span.device)
         return self._layer_tables[key]
 
     def method_sequence(self, layer: int, queries: Tensor) -> MethodSequence:
-        """The methods of each row one after another, without a table, for queries or scores
-        [B, H, ...] of a layer.
+        """Returns the methods of each row as a sequence, without a table.
+
+        Args:
+            layer: counted from 0.
+            queries: queries or scores of the layer, [B, H, ...]; only their shape is read.
         """
         num_rows, heads = queries.shape[:2]
         if num_rows not in self._groups:
-            compiled = self._of_each_row(self.compiled, num_rows)
+            compiled = self._repeat_per_row(self.compiled, num_rows)
             self._groups[num_rows] = method_groups(compiled, self.span.device)
         return MethodSequence(self._groups[num_rows], layer, heads)
 
-    def _of_each_row(self, values: Sequence[V], num_rows: int) -> list[V]:
-        """The values of the rows of a pass, which may have several rows for each of ours."""
+    def _repeat_per_row(self, values: Sequence[V], num_rows: int) -> list[V]:
+        """Repeats the value of each row for all rows of a pass that belong to it."""
         copies = self.copies_of(num_rows)
         return [value for value in values for _ in range(copies)]

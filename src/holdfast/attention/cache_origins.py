@@ -1,4 +1,4 @@
-"""The steering that the keys in a cache were computed under; caches under another are refused."""
+"""Records under which steering a cache was filled, and refuses caches of another steering."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _ORIGIN = "_holdfast_origin"  # the attribute of a cache with its `CacheOrigin`
 
 @dataclass(frozen=True, eq=False)
 class CacheOrigin:
-    """The steering that the keys in a cache were computed under; caches of a block share one."""
+    """The steering under which a cache was filled; all caches of a block share one origin."""
 
-    compiled: tuple[CompiledMethods, ...]  # of each row of the span mask
+    compiled: tuple[CompiledMethods, ...]  # the methods of each row of the span mask
     span: Tensor  # bool [row, token]
-    spec: str  # the methods as messages name them
+    spec: str  # the methods as a spec string, for messages
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CacheOrigin:
         return self  # the keys in a copy of a cache have the same origin
 
     def equals(self, other: CacheOrigin) -> bool:
-        """Whether keys of the two are interchangeable."""
+        """Whether keys of the two origins are interchangeable."""
         if self.compiled != other.compiled or len(self.span) != len(other.span):
             return False
         width = min(self.span.shape[1], other.span.shape[1])
-        # under some methods, where the prompt ends is part of the steering
+        # under some methods, the end of the prompt is part of the steering
         by_width = any(row.states or row.span_includes_generated for row in self.compiled)
         if by_width and self.span.shape != other.span.shape:
             return False
@@ -40,14 +40,26 @@ class CacheOrigin:
 
 
 def cache_of(fields: Any) -> Any:
-    """The cache among the arguments of a model, or in its output: transformers 5.24 renamed it."""
+    """Returns the cache from a model's arguments or output, by its old or new name; None if absent.
+
+    transformers 5.24 renamed it.
+    """
     by_name = dict(fields.items()) if isinstance(fields, Mapping) else {}
     cache = by_name.get("cache")
     return by_name.get("past_key_values") if cache is None else cache
 
 
 def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
-    """Marks a cache as steered by `origin`, or raises a `UsageError`; returns whether it was."""
+    """Marks a cache as filled under `origin`; returns whether it already was.
+
+    Args:
+        cache: the cache of a pass; may be None.
+        origin: the steering of the pass; None if it is not steered.
+        name: the model's name, for messages.
+
+    Raises:
+        UsageError: the cache has keys that were computed under another steering.
+    """
     if not hasattr(cache, "__dict__"):
         return False
     recorded = cache.__dict__.get(_ORIGIN)
@@ -62,8 +74,8 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
         if old_spec == new_spec:
             old_spec += " on another span"
         raise UsageError(
-            f"The keys in this cache were computed under {old_spec}, and this pass of {name} runs"
-            f" under {new_spec}; start with a fresh cache and forward the whole prompt.",
+            f"The keys in this cache were computed under {old_spec}, but this pass of {name} runs"
+            f" under {new_spec}; start with a new cache and forward the whole prompt.",
             option="past_key_values",
             value=old_spec,
             allowed=new_spec,
@@ -73,12 +85,12 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
 
 
 def _if_steered(origin: CacheOrigin | None) -> CacheOrigin | None:
-    """The origin, if any of its rows is steered."""
+    """Returns the origin if any of its rows is steered, otherwise None."""
     return origin if origin is not None and any(origin.compiled) else None
 
 
 def mark_cache(cache: Any, origin: CacheOrigin | None) -> None:
-    """Records the steering that the keys in a cache were computed under."""
+    """Records under which steering a cache was filled; None removes the record."""
     if origin is None:
         getattr(cache, "__dict__", {}).pop(_ORIGIN, None)
     elif hasattr(cache, "__dict__"):
@@ -86,7 +98,7 @@ def mark_cache(cache: Any, origin: CacheOrigin | None) -> None:
 
 
 def cached_tokens(cache: Any) -> int:
-    """The number of tokens in a cache; 0 if it does not report one."""
+    """Returns the number of tokens in a cache; 0 if it does not report one."""
     try:
         return int(cache.get_seq_length())
     except (AttributeError, TypeError, ValueError):

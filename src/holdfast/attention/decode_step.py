@@ -1,9 +1,9 @@
 # mypy: disable-error-code="no-untyped-call"
-"""Attention of one query per row by kernels that return log-sum-exps: a decode step.
+"""Steered attention of one query per row, by kernels that return log-sum-exps: a decode step.
 
 The query attends to each group of keys separately, and the outputs are merged by the moved mass. If
-methods only add to the log-odds, the bias is added to the scores in one call. On a GPU, one kernel
-does all of it (`gpu_step.py`). Nothing here reads back from the device.
+methods only add to the log-odds, the bias is added to the scores in a single call instead. On a
+GPU, one kernel does all of it (`gpu_step.py`). Nothing here reads back from the device.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.fused_kernels import Attended, LayerInputs, attend
-from holdfast.attention.group_masks import KeyGroup, masked_part, over
+from holdfast.attention.group_masks import KeyGroup, make_key_group, slice_mask
 from holdfast.attention.merge import lerp, whole_mask
 from holdfast.attention.pass_columns import SpanColumns
 from holdfast.attention.passes import PassState
@@ -26,22 +26,25 @@ from holdfast.methods.table import LayerTable
 
 
 def steer_step(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
-    """Steered attention of one query per row, [B, H, 1, D]; None if the unsteered one will do.
-    Notes the mass on the span, if it is traced.
+    """Computes steered attention of one query per row, [B, H, 1, D].
+
+    Records the mass on the span, if it is traced. Returns None if nothing is moved, so that the
+    caller can use plain attention.
     """
     touches = state.steering.touches(layer)
     if (kernel := step_kernel(inputs.query)) is not None:
         shift = state.steering.layer_shift(layer, inputs.query) if touches else None
         if shift is None or isinstance(shift, LayerTable):
-            return _step_in_one(kernel, state, shift, inputs)
+            return _step_in_one_kernel(kernel, state, shift, inputs)
     return _move_one(state, layer, inputs) if touches else _read_one(state, inputs)
 
 
 def attend_one(inputs: LayerInputs, bias: Tensor | None) -> Attended:
-    """Unsteered attention of one query per row, [B, H, 1, D]; heads that share keys read them once.
-    `bias` is the additive mask.
+    """Computes unsteered attention of one query per row, [B, H, 1, D].
+
+    Heads that share keys read them once. `bias` is the additive mask, or None.
     """
-    output, lse = attend(inputs.packed, inputs.key, inputs.value, bias, False, inputs.scaling)
+    output, lse = attend(inputs.packed, inputs.key, inputs.value, bias, inputs.scaling)
     rows = inputs.query.shape[0]
     return Attended(output.reshape(inputs.query.shape), lse.reshape(rows, -1, 1))
 
@@ -50,21 +53,22 @@ def attend_one(inputs: LayerInputs, bias: Tensor | None) -> Attended:
 
 
 class StepKernel(Protocol):
-    """`attend_step` of `holdfast.attention.gpu_step`."""
+    """The type of `attend_step` in `gpu_step.py`, which can only be imported where Triton is."""
 
     def __call__(
         self,
         inputs: LayerInputs,
-        columns: SpanColumns | None,
-        table: LayerTable | None,
-        traced: bool,
+        columns: SpanColumns | None = None,
+        table: LayerTable | None = None,
         /,
+        *,
+        traced: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The output [B, H, 1, D], and the mass on the span, float32 [B, H]."""
+        """Returns the output [B, H, 1, D], and the mass on the span, float32 [B, H]."""
 
 
 def step_kernel(query: Tensor) -> StepKernel | None:
-    """The kernel that attends with one query per row on a GPU, if it takes these queries."""
+    """Returns the GPU kernel for one query per row; None if these queries cannot use it."""
     return _step_kernel(query.device) if query.device.type == "cuda" else None
 
 
@@ -83,18 +87,18 @@ def _step_kernel(device: torch.device) -> StepKernel | None:
         return None
 
 
-def _step_in_one(
+def _step_in_one_kernel(
     kernel: StepKernel, state: PassState, table: LayerTable | None, inputs: LayerInputs
 ) -> Tensor:
-    """Attention of one query per row on a GPU, in one kernel; without a table, only traced."""
+    """Computes attention of one query per row in one GPU kernel; without a table, only traces."""
     rows = inputs.query.shape[0]
     keys = inputs.key.shape[2]
     columns = state.plans.get(
         "columns", inputs.size, None, lambda: state.columns.for_kernel(rows, keys)
     )
-    output, mass = kernel(inputs, columns, table, state.steering.trace)
+    output, mass = kernel(inputs, columns, table, traced=state.steering.trace)
     if mass is not None:
-        state.note(mass)
+        state.record_mass(mass)
     return output
 
 
@@ -108,20 +112,20 @@ class StepPlan:
     span: KeyGroup | None
     rest: KeyGroup | None
     prompt_span: KeyGroup | None  # the span without generated tokens
-    # [B or 1, 1, 1], added to the log-odds of rows that do not see both: -inf where the span is not
-    # visible, else inf; None if every row sees both
+    # [B or 1, 1, 1], added to the log-odds: -inf in rows that do not see the span, inf in rows that
+    # see only the span, 0 elsewhere; None if every row sees both groups
     unseen: Tensor | None
 
 
 def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
-    """Steered attention of one query per row, [B, H, 1, D]; None if there is nothing to move."""
+    """Computes steered attention of one query per row, [B, H, 1, D]; None if nothing is moved."""
     shift = state.steering.layer_shift(layer, inputs.query)
     if isinstance(shift, LayerTable) and shift.only_adds and not state.steering.trace:
         return _step_by_bias(state, shift, inputs)
-    plan = _plan(state, inputs)
+    plan = _get_plan(state, inputs)
     if plan.span is None or plan.rest is None:
         if state.steering.trace:
-            _note_all_or_nothing(state, plan, inputs)
+            _record_all_or_nothing(state, plan, inputs)
         return None
     rest, rest_lse = _attend_part(inputs, plan.rest)
     attended, span_lse = _attend_part(inputs, plan.span)
@@ -132,13 +136,13 @@ def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | Non
     if state.steering.trace:
         on_span = mass
         if plan.prompt_span is not plan.span:
-            on_span = mass * _share(inputs, plan.prompt_span, span_lse)
-        state.note(on_span[..., 0].float())
+            on_span = mass * _prompt_span_share(inputs, plan.prompt_span, span_lse)
+        state.record_mass(on_span[..., 0].float())
     return lerp(rest, attended, mass.reshape(attended.shape[:3])).reshape(inputs.query.shape)
 
 
-def _plan(state: PassState, inputs: LayerInputs) -> StepPlan:
-    """The groups of keys, which layers of the same kind share."""
+def _get_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
+    """Returns the groups of keys; layers of the same kind share one plan."""
     return state.plans.get("step", inputs.size, inputs.mask, lambda: _make_plan(state, inputs))
 
 
@@ -152,24 +156,25 @@ def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
     plain = all(part is None or part.pure for part in ranges)
     members = None if plain else state.columns.members(rows, keys)
     others = None if members is None else ~members
-    span, rest = (
-        None if part is None else masked_part(part, over(mask, part), members_of_part, dtype)
-        for part, members_of_part in ((groups.span, members), (groups.rest, others))
-    )
+    span = rest = None
+    if groups.span is not None:
+        span = make_key_group(groups.span, slice_mask(mask, groups.span), members, dtype)
+    if groups.rest is not None:
+        rest = make_key_group(groups.rest, slice_mask(mask, groups.rest), others, dtype)
     part = groups.prompt_span
     prompt_span = span
     if part is None:
         prompt_span = None
     elif part is not groups.span:
         in_span = state.columns.span(rows, keys)
-        prompt_span = masked_part(part, over(mask, part), in_span, dtype)
+        prompt_span = make_key_group(part, slice_mask(mask, part), in_span, dtype)
     if span is None or rest is None or (mask is None and groups.never_empty):
         return StepPlan(span, rest, prompt_span, None)
-    return StepPlan(span, rest, prompt_span, _unseen(span, rest))
+    return StepPlan(span, rest, prompt_span, _mark_unseen(span, rest))
 
 
-def _unseen(span: KeyGroup, rest: KeyGroup) -> Tensor | None:
-    """Added to log-odds where a group is not visible; if neither is, the span counts as hidden."""
+def _mark_unseen(span: KeyGroup, rest: KeyGroup) -> Tensor | None:
+    """Builds `StepPlan.unseen`; where neither group is visible, the span counts as hidden."""
     unseen = None
     if rest.fully_masked is not None:
         unseen = torch.zeros(rest.fully_masked.shape, device=rest.fully_masked.device)
@@ -181,7 +186,7 @@ def _unseen(span: KeyGroup, rest: KeyGroup) -> Tensor | None:
 
 
 def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> Tensor:
-    """One attention call, with the methods' bias added to the scores of the group's keys."""
+    """Computes attention in one call, with the methods' bias added to the scores of the span."""
     rows = inputs.query.shape[0]
     keys = inputs.key.shape[2]
     wide = table.numbers.dtype
@@ -194,44 +199,56 @@ def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> T
     groups = inputs.key.shape[1]
     bias = bias.expand(-1, inputs.query.shape[1], -1).unflatten(1, (groups, -1))
     packed = inputs.packed
-    attended = attend(packed, inputs.key, inputs.value, bias, False, inputs.scaling)
+    attended = attend(packed, inputs.key, inputs.value, bias, inputs.scaling)
     return attended.output.reshape(inputs.query.shape)
 
 
 def _read_one(state: PassState, inputs: LayerInputs) -> Tensor:
-    """Unsteered attention of one query per row, [B, H, 1, D]; records the mass on the span."""
+    """Computes unsteered attention of one query per row, [B, H, 1, D], and records the mass."""
     mask = None if inputs.mask is None else whole_mask(state, inputs, inputs.query.dtype)
     output, lse = attend_one(inputs, mask)
-    state.note(_share(inputs, _plan(state, inputs).prompt_span, lse)[..., 0].float())
+    share = _prompt_span_share(inputs, _get_plan(state, inputs).prompt_span, lse)
+    state.record_mass(share[..., 0].float())
     return output
 
 
-def _note_all_or_nothing(state: PassState, plan: StepPlan, inputs: LayerInputs) -> None:
-    """Records the mass if there is one group: 1 or 0, except for generated tokens in the group."""
+def _record_all_or_nothing(state: PassState, plan: StepPlan, inputs: LayerInputs) -> None:
+    """Records the mass if only one group has keys.
+
+    It is 0 without a span. If there is only the span, it is 1, minus the mass on generated tokens
+    that count as the span.
+    """
     if plan.prompt_span is None or plan.rest is not None:
-        state.note(torch.zeros(inputs.query.shape[:2], device=inputs.query.device))
+        state.record_mass(torch.zeros(inputs.query.shape[:2], device=inputs.query.device))
         return
     assert plan.span is not None
-    state.note(_share(inputs, plan.prompt_span, _lse(inputs, plan.span))[..., 0].float())
+    share = _prompt_span_share(inputs, plan.prompt_span, _lse(inputs, plan.span))
+    state.record_mass(share[..., 0].float())
 
 
-def _share(inputs: LayerInputs, prompt_span: KeyGroup | None, lse: Tensor) -> Tensor:
-    """The mass on the span itself, [B, H, 1], in a group of keys with this log-sum-exp."""
+def _prompt_span_share(inputs: LayerInputs, prompt_span: KeyGroup | None, lse: Tensor) -> Tensor:
+    """The share of the mass of a group of keys that is on the span of the prompt, [B, H, 1].
+
+    `lse` is the log-sum-exp of the whole group.
+    """
     if prompt_span is None:
         return torch.zeros_like(lse)
     return (_lse(inputs, prompt_span) - lse).clamp_(max=0).exp_().nan_to_num_(0.0)
 
 
 def _attend_part(inputs: LayerInputs, part: KeyGroup) -> Attended:
-    """Attention to one group: output [B, G, H/G, D] and log-sum-exp [B, H, 1]."""
+    """Attends to one group: output [B, G, H/G, D] and log-sum-exp [B, H, 1]."""
     key = part.of(inputs.key)
     value = part.of(inputs.value)
-    output, lse = attend(inputs.packed, key, value, part.mask, False, inputs.scaling)
+    output, lse = attend(inputs.packed, key, value, part.mask, inputs.scaling)
     return Attended(output, lse.reshape(inputs.query.shape[0], -1, 1))
 
 
 def _lse(inputs: LayerInputs, part: KeyGroup) -> Tensor:
-    """Log-sum-exp [B, H, 1] of one group, -inf if none is seen; one query has few scores."""
+    """Log-sum-exp of the scores of one group, [B, H, 1]; -inf if no key of it is visible.
+
+    In float32 and float64 the scores themselves are computed, as one query has few.
+    """
     if inputs.query.dtype not in (torch.float32, torch.float64):
         lse = _attend_part(inputs, part).lse
         return lse if part.fully_masked is None else lse.masked_fill(part.fully_masked, -torch.inf)

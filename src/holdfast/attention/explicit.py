@@ -1,9 +1,9 @@
 # mypy: disable-error-code="no-untyped-call"
-"""Steered attention by explicit scores, a block of queries at a time, where fused kernels fail.
+"""Steered attention by explicit scores, where the fused kernels cannot be used.
 
-They cannot handle soft caps, attention sinks, per-head biases and masks, values narrower than keys,
-gradients, or rows whose methods disagree on what the span is. A sink is one more score in the
-denominator: it belongs to the rest, and its value is 0.
+The fused kernels cannot handle soft caps, attention sinks, per-head biases and masks, values
+narrower than keys, gradients, or rows whose methods disagree on the span. A sink is one more score
+in the denominator: it belongs to the rest, and its value is 0.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.fused_kernels import LayerInputs
-from holdfast.attention.group_masks import additive, visible
+from holdfast.attention.group_masks import to_additive, to_boolean
 from holdfast.attention.passes import PassState
 
-_SCORES = 2**21  # in memory at a time; more queries are processed in blocks, which changes no bit
+# scores in memory at a time; more queries are processed in blocks, which does not change a bit
+_MAX_SCORES = 2**21
 
 
 @dataclass(frozen=True)
 class ScoreExtras:
-    """The steps that only some models take on their scores."""
+    """Modifications of the scores that only some models make; None for each that is not made."""
 
-    softcap: float | None = None  # c of c * tanh(score / c), or None
-    bias: Tensor | None = None  # added to the scores, [B or 1, H or 1, Q, K], or None
-    sinks: Tensor | None = None  # one more score in the rest, [B or 1, H, Q or 1], or None
+    softcap: float | None = None  # c of c * tanh(score / c)
+    bias: Tensor | None = None  # added to the scores, [B or 1, H or 1, Q, K]
+    sinks: Tensor | None = None  # one more score in the rest, [B or 1, H, Q or 1]
 
 
 NO_EXTRAS = ScoreExtras()
@@ -35,13 +36,15 @@ NO_EXTRAS = ScoreExtras()
 def attend_explicitly(
     state: PassState | None, layer: int, inputs: LayerInputs, extras: ScoreExtras = NO_EXTRAS
 ) -> Tensor:
-    """Steered attention of all queries; notes the mass at the last query, if it is traced.
+    """Computes attention of all queries, steered if there is a `state`.
+
+    Records the mass at the last query, if it is traced.
 
     Args:
-        state: the pass under way; None if it is not steered.
+        state: the current pass; None if it is not steered.
         layer: counted from 0.
-        inputs: the value size may be another than that of queries and keys.
-        extras: what the model does with its scores.
+        inputs: of the layer; values may have another size than queries and keys.
+        extras: the model's own modifications of the scores.
 
     Returns:
         The output, [B, H, Q, D of the values].
@@ -49,26 +52,26 @@ def attend_explicitly(
     query = inputs.query
     key = inputs.key
     value = inputs.value
-    block = max(1, _SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
+    block = max(1, _MAX_SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
     groups = None if state is None else _Groups.of(state, query, key)
     outputs = []
     for start in range(0, query.shape[2], block):
-        scores = _scores(inputs, extras, start, start + block)
+        scores = _compute_scores(inputs, extras, start, start + block)
         sink = extras.sinks
         if sink is not None and sink.shape[2] > 1:
             sink = sink[..., start : start + block]
         if state is not None and groups is not None and state.steering.touches(layer):
-            scores = scores + _change(state, layer, scores, groups, sink)
+            scores = scores + _score_change(state, layer, scores, groups, sink)
         weights = _softmax(scores, sink)
         mixed = weights.to(value.dtype).unflatten(1, (key.shape[1], -1)).flatten(2, 3) @ value
         outputs.append(mixed.unflatten(2, (-1, scores.shape[2])).flatten(1, 2))
     if state is not None and groups is not None and state.steering.trace:
-        state.note((weights[:, :, -1] * groups.span[:, :, 0]).sum(-1).float())
+        state.record_mass((weights[:, :, -1] * groups.span[:, :, 0]).sum(-1).float())
     return torch.cat(outputs, 2)
 
 
-def _scores(inputs: LayerInputs, extras: ScoreExtras, start: int, stop: int) -> Tensor:
-    """Masked scores of the queries `start` to `stop`, float32 or wider, [B, H, q, K]."""
+def _compute_scores(inputs: LayerInputs, extras: ScoreExtras, start: int, stop: int) -> Tensor:
+    """Computes the masked scores of queries `start` to `stop`, float32 or wider, [B, H, q, K]."""
     key = inputs.key
     mask = inputs.mask
     query = inputs.query[:, :, start:stop].unflatten(1, (key.shape[1], -1))  # [B, G, H/G, q, D]
@@ -84,7 +87,7 @@ def _scores(inputs: LayerInputs, extras: ScoreExtras, start: int, stop: int) -> 
         scores = scores + extras.bias[:, :, start : start + count]
     if mask is not None:
         mask = mask if mask.shape[2] == 1 else mask[:, :, start : start + count]
-        return scores + additive(mask, wide)
+        return scores + to_additive(mask, wide)
     if inputs.causal:
         queries = torch.arange(start, start + count, device=key.device)
         scores = scores.masked_fill(
@@ -102,7 +105,7 @@ class _Groups:
 
     @classmethod
     def of(cls, state: PassState, query: Tensor, key: Tensor) -> _Groups:
-        """The groups of a layer's keys."""
+        """Finds the groups of a layer's keys."""
         rows = query.shape[0]
         keys = key.shape[2]
         span = state.columns.span(rows, keys)
@@ -111,10 +114,10 @@ class _Groups:
         return cls(span[:, None, None], generated[:, None, None])
 
 
-def _change(
+def _score_change(
     state: PassState, layer: int, scores: Tensor, groups: _Groups, sink: Tensor | None
 ) -> Tensor:
-    """The change to the scores, [B, H, q, K], that gives the masses the methods ask for."""
+    """Computes the change of the scores, [B, H, q, K], that results in the methods' masses."""
     span = _log_mass(scores, groups.span)
     generated = _log_mass(scores, groups.generated)
     rest = _log_mass(scores, ~groups.span & ~groups.generated)
@@ -122,13 +125,13 @@ def _change(
         rest = torch.logaddexp(rest, sink.to(scores.dtype))
     methods = state.steering.method_sequence(layer, scores)
     moved_span, moved_generated = methods.shift_log_masses(span, generated, rest)
-    change = torch.where(span.isfinite(), moved_span - span, 0.0)[..., None] * groups.span
-    behind = torch.where(generated.isfinite(), moved_generated - generated, 0.0)[..., None]
-    return change + behind * groups.generated
+    on_span = torch.where(span.isfinite(), moved_span - span, 0.0)[..., None]
+    on_generated = torch.where(generated.isfinite(), moved_generated - generated, 0.0)[..., None]
+    return on_span * groups.span + on_generated * groups.generated
 
 
 def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
-    """Log-sum-exp of a group's scores; its gradient is 0, not NaN, for a query that sees none."""
+    """Log-sum-exp of a group's scores; for queries that see none, its gradient is 0, not NaN."""
     scores = scores.masked_fill(~members, -torch.inf)
     if not scores.requires_grad:
         return scores.logsumexp(-1)
@@ -140,10 +143,10 @@ def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
     )
 
 
-def note_trace(
+def record_trace(
     state: PassState, layer: int, inputs: LayerInputs, extras: ScoreExtras = NO_EXTRAS
 ) -> None:
-    """Records the mass on the span, unless it already is, and that of uniform attention."""
+    """Records the mass on the span, unless the layer already has, and under uniform attention."""
     query = inputs.query
     keys = inputs.key.shape[2]
     mask = inputs.mask
@@ -151,25 +154,25 @@ def note_trace(
         queries = state.last.to(query.device)
     else:
         queries = torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
-    if not state.has_noted or (state.last is not None and query.shape[2] > 1):
-        state.note(_mass_at(state, layer, inputs, extras, queries))
+    if not state.has_recorded or (state.last is not None and query.shape[2] > 1):
+        state.record_mass(_mass_at(state, layer, inputs, extras, queries))
     uniform = state.plans.get(
         "uniform", inputs.size, mask, lambda: _uniform_at(state, keys, mask, inputs.causal, queries)
     )
-    state.note_uniform(uniform)
+    state.record_uniform(uniform)
 
 
 def _mass_at(
     state: PassState, layer: int, inputs: LayerInputs, extras: ScoreExtras, queries: Tensor
 ) -> Tensor:
-    """The mass on the span, [B, H], at one query of each row, `queries` [B], after steering."""
+    """The steered mass on the span, [B, H], at one query of each row; `queries` is int64 [B]."""
     query = inputs.query
     key = inputs.key
     mask = inputs.mask
     rows = torch.arange(query.shape[0], device=query.device)
 
-    def chosen(states: Tensor | None) -> Tensor | None:
-        """Selects one query per row: [B, H or 1, 1, ...] of [B or 1, H or 1, Q or 1, ...]."""
+    def select(states: Tensor | None) -> Tensor | None:
+        """Selects one query per row: [B, H or 1, 1, ...] from [B or 1, H or 1, Q or 1, ...]."""
         if states is None or states.shape[2] == 1:
             return states
         return states.expand(query.shape[0], *states.shape[1:])[rows, :, queries][:, :, None]
@@ -177,28 +180,29 @@ def _mass_at(
     if inputs.causal and mask is None:
         mask = (torch.arange(key.shape[2], device=key.device) <= queries[:, None])[:, None, None]
     last_only = replace(
-        inputs, query=query[rows, :, queries][:, :, None], mask=chosen(mask), causal=False
+        inputs, query=query[rows, :, queries][:, :, None], mask=select(mask), causal=False
     )
-    extras = ScoreExtras(extras.softcap, chosen(extras.bias), chosen(extras.sinks))
-    scores = _scores(last_only, extras, 0, 1)
+    extras = ScoreExtras(extras.softcap, select(extras.bias), select(extras.sinks))
+    scores = _compute_scores(last_only, extras, 0, 1)
     groups = _Groups.of(state, query, key)
     if state.steering.touches(layer):
-        scores = scores + _change(state, layer, scores, groups, extras.sinks)
+        scores = scores + _score_change(state, layer, scores, groups, extras.sinks)
     return (_softmax(scores, extras.sinks) * groups.span)[:, :, 0].sum(-1).float()
 
 
 def _uniform_at(
     state: PassState, keys: int, mask: Tensor | None, causal: bool, queries: Tensor
 ) -> Tensor:
-    """The mass on the span, [B], of uniform attention over what any head sees at one query of each
-    row, `queries` [B].
+    """The mass on the span, [B], if a query of each row weighted all keys equally that a head sees.
+
+    `queries` is int64 [B].
     """
     rows = len(queries)
     is_visible = torch.ones(rows, keys, dtype=torch.bool, device=queries.device)
     if mask is not None:
         mask = mask.expand(rows, *mask.shape[1:])
         last = queries if mask.shape[2] > 1 else torch.zeros_like(queries)
-        is_visible = visible(mask[torch.arange(rows, device=queries.device), :, last]).any(1)
+        is_visible = to_boolean(mask[torch.arange(rows, device=queries.device), :, last]).any(1)
     elif causal:
         is_visible = torch.arange(keys, device=queries.device) <= queries[:, None]
     span = state.columns.span(rows, keys).to(queries.device)
@@ -206,7 +210,7 @@ def _uniform_at(
 
 
 def _softmax(scores: Tensor, sink: Tensor | None) -> Tensor:
-    """Weights of the keys; those of a query that sees nothing are 0."""
+    """Computes the weights of the keys; all are 0 for a query that sees no key."""
     if sink is None:  # the gradients of such a query are 0 too
         fully_masked = (scores == -torch.inf).all(-1, keepdim=True)
         return scores.masked_fill(fully_masked, 0.0).softmax(-1).masked_fill(fully_masked, 0.0)

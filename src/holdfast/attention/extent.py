@@ -1,14 +1,15 @@
-"""Where span, generated tokens and rest are among the keys of a pass.
+"""Ranges of the keys of a pass that contain span, generated tokens and rest.
 
-With S for a token of the span, g for a generated one, and rows whose replies count as their span:
+In this example, S is a token of the span, g a generated token, and replies count as the span:
 
     column    0  1  2  3  4  5  6  7
     row 0     S  S  .  .  g  g  g  g      span: 0 to 7, not pure
     row 1     S  S  .  .  .  g  g  g      rest: 2 to 4, not pure: 4 is in row 0's reply
                                           prompt_span: 0 and 1, pure
 
-A pure range needs no mask. All of this is known on the host: it is found once for a steering, and
-counted from pass to pass. Except for `Extent.of`, nothing here reads back from the device.
+A pure range contains nothing else in any row, so it needs no mask. All of this is known on the
+host: it is found once for a steering, and then follows from the number of tokens. Except for
+`Extent.of`, nothing here reads back from the device.
 """
 
 from __future__ import annotations
@@ -21,29 +22,29 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class KeyRange:
-    """The keys `start` to `stop`, which contain a group in every row; `pure` if nothing else."""
+    """A range of keys that contains all keys of a group, in every row."""
 
     start: int
     stop: int
-    pure: bool
+    pure: bool  # whether it contains only keys of the group, in every row
 
 
 @dataclass(frozen=True)
 class Starts:
-    """Where the keys of windowed layers begin, in a pass whose rows keep different keys."""
+    """Where the keys of windowed layers begin, in a pass whose rows differ in this."""
 
-    keys: int  # how many such a layer reads, which distinguishes it from other layers
+    keys: int  # number of keys that such a layer reads, which tells it apart from other layers
     columns: tuple[int, ...]  # per row, the column of the first key
     on_device: Tensor  # the same, int64 [row, 1]
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The keys that a pass attends to as two groups; None if a group is empty in every row."""
+    """The two groups of keys of a pass; a range is None if its group is empty in every row."""
 
-    span: KeyRange | None  # the span; also generated tokens, in rows where they count as the span
+    span: KeyRange | None  # the span, with generated tokens in rows where they count as the span
     rest: KeyRange | None  # all other keys
-    # the span without generated tokens; the same object as `span` if that has none
+    # the span without generated tokens; the same object as `span` if there are none in it
     prompt_span: KeyRange | None
     never_empty: bool  # whether every row has keys of both groups, if none are masked
 
@@ -52,18 +53,18 @@ class Groups:
 class Extent:
     """The columns of the span of a batch, in all its passes."""
 
-    start: int  # the first column that is in any row's span; 0 if none has one
-    stop: int  # one after the last such column; 0 likewise
+    start: int  # the first column that is in any row's span; 0 if no row has a span
+    stop: int  # one after the last such column; 0 if no row has a span
     pure: bool  # whether every row's span contains all columns between
     in_every_row: bool  # whether every row has a span
     first_generated: tuple[int, ...]  # per row, the first generated column
-    includes_generated: tuple[bool, ...]  # per row, whether generated tokens count as its span
+    includes_generated: tuple[bool, ...]  # per row, whether generated tokens count as the span
 
     @classmethod
     def of(
         cls, span: Tensor, first_generated: Sequence[int], includes_generated: Sequence[bool]
     ) -> Extent:
-        """The extent of a span mask, bool [row, column], which is copied to the host."""
+        """Finds the extent of a span mask, bool [row, column], which is copied to the host."""
         span = span.cpu()
         columns = span.any(0).nonzero()[:, 0].tolist()
         start = stop = 0
@@ -77,31 +78,33 @@ class Extent:
         )
 
     def groups(self, first: int, last: int) -> Groups:
-        """The groups among the columns `first` to `last`, in keys counted from `first`."""
+        """Returns the groups in the columns `first` to `last`, as keys counted from `first`."""
         starts = zip(self.first_generated, self.includes_generated, strict=True)
         generated = [start for start, included in starts if included]
         if any(start < last for start in generated):
             return self._with_generated(first, last, generated)
         if (prompt_span := self._prompt_span(first, last)) is None:
-            return Groups(None, KeyRange(0, last - first, True), None, False)
+            all_keys = KeyRange(0, last - first, pure=True)
+            return Groups(None, all_keys, None, never_empty=False)
         comes_first = self.pure and prompt_span.start == 0  # so that the rest is in one piece
         rest = _range(prompt_span.stop if comes_first else 0, last - first, comes_first)
         return Groups(prompt_span, rest, prompt_span, self._never_empty(first, last))
 
     def groups_by_row(self, firsts: Sequence[int], keys: int) -> Groups:
-        """The groups among this many keys, which start at a different column in each row."""
+        """Returns the groups in `keys` keys that start at a different column in each row."""
         prompt_span = None
         if self.stop:
             start = max(0, self.start - max(firsts))
             stop = min(keys, self.stop - min(firsts))
-            prompt_span = _range(start, stop, False)
+            prompt_span = _range(start, stop, pure=False)
         rows = zip(firsts, self.first_generated, self.includes_generated, strict=True)
         sees_reply = any(includes and first + keys > start for first, start, includes in rows)
-        span = KeyRange(0, keys, False) if sees_reply else prompt_span
-        return Groups(span, KeyRange(0, keys, span is None), prompt_span, False)
+        span = KeyRange(0, keys, pure=False) if sees_reply else prompt_span
+        rest = KeyRange(0, keys, pure=span is None)
+        return Groups(span, rest, prompt_span, never_empty=False)
 
     def _with_generated(self, first: int, last: int, generated: Sequence[int]) -> Groups:
-        """The groups if replies count as the span of some rows, and begin at these columns."""
+        """Returns the groups if some rows' replies, which begin at `generated`, count as span."""
         starts = [*generated, *([self.start] if self.stop else [])]
         span_start = max(min(starts), first)
         span_comes_first = self.pure and self.stop > self.start and self.start <= first
@@ -120,7 +123,7 @@ class Extent:
         )
 
     def _prompt_span(self, first: int, last: int) -> KeyRange | None:
-        """The range of the span without generated tokens."""
+        """Returns the range of the span without generated tokens."""
         start = max(self.start, first)
         stop = min(self.stop, last)
         return _range(start - first, stop - first, self.pure)
@@ -128,12 +131,12 @@ class Extent:
     def _never_empty(self, first: int, last: int) -> bool:
         """Whether the columns alone show that every row has keys of both groups."""
         rest_before = self.start > first
-        behind = last > self.stop
+        continues = last > self.stop
         rest_between = not any(self.includes_generated) or min(self.first_generated) > self.stop
-        has_rest = rest_before or (behind and rest_between)
+        has_rest = rest_before or (continues and rest_between)
         return self.in_every_row and self.start >= first and has_rest
 
 
 def _range(start: int, stop: int, pure: bool) -> KeyRange | None:
-    """A range of keys; None if it is empty."""
+    """Makes a range of keys; None if it is empty."""
     return KeyRange(start, stop, pure) if start < stop else None

@@ -18,9 +18,9 @@ class LayerInputs:
     query: Tensor  # [B, H, Q, D]
     key: Tensor  # [B, G, K, D] with H a multiple of G
     value: Tensor  # likewise
-    mask: Tensor | None  # boolean or additive, [B or 1, 1, Q, K]; None: all keys are seen
-    causal: bool  # query i sees keys 0 to i; only without a mask
-    scaling: float  # of the scores
+    mask: Tensor | None  # boolean or additive, [B or 1, 1, Q, K]; None: no key is hidden
+    causal: bool  # whether query i sees only keys 0 to i; False if there is a mask
+    scaling: float  # factor of the scores
 
     @property
     def size(self) -> tuple[int, int]:
@@ -29,19 +29,21 @@ class LayerInputs:
 
     @property
     def packed(self) -> Tensor:
-        """One query per row as [B, G, H/G, D]: heads that share their keys read them once."""
+        """The queries, one per row, as [B, G, H/G, D], so that heads read shared keys only once."""
         return self.query.reshape(self.query.shape[0], self.key.shape[1], -1, self.query.shape[3])
 
 
 class Attended(NamedTuple):
-    """The result of attention to some keys."""
+    """The result of attending to some keys."""
 
     output: Tensor  # [B, H, Q, D]
     lse: Tensor  # log-sum-exp of the scores, float32 or wider, [B, H, Q]
 
 
 def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
-    """Whether `attend` can run: a kernel gives log-sum-exps, sizes match, no gradient is needed."""
+    """Whether `attend` can be used: the device has kernels that return log-sum-exps, the sizes
+    match, and no gradient is needed.
+    """
     if not query.shape[-1] == key.shape[-1] == value.shape[-1]:
         return False
     if torch.is_grad_enabled() and any(part.requires_grad for part in (query, key, value)):
@@ -54,15 +56,24 @@ def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
 
 
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    scaling: float,
+    *,
+    causal: bool = False,
 ) -> Attended:
-    """Attention of queries [B, H, Q, D] to keys [B, G, K, D], with H a multiple of G.
+    """Computes attention of queries [B, H, Q, D] to keys [B, G, K, D], with H a multiple of G.
 
     Args:
-        key: at least one; without any, the CPU kernel crashes the process.
-        mask: added to the scores, [B or 1, 1, Q, K], or None. For a query that sees nothing,
-            output and log-sum-exp are undefined; the CPU kernel returns 0.
-        causal: query i sees keys 0 to i.
+        query: [B, H, Q, D].
+        key: [B, G, K, D], with K of at least 1: without keys, the CPU kernel crashes the process.
+        value: likewise.
+        mask: added to the scores, [B or 1, 1, Q, K], or None. For a query that sees no key, output
+            and log-sum-exp are undefined; the CPU kernel returns 0.
+        scaling: factor of the scores.
+        causal: whether query i sees only keys 0 to i.
     """
     if _on_cpu(query):
         output, lse = _ATEN._scaled_dot_product_flash_attention_for_cpu(
@@ -79,10 +90,10 @@ def _on_cpu(query: Tensor) -> bool:
 def _attend_on_cuda(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
 ) -> Attended:
-    """Flash attention without a mask, memory-efficient attention with one or in float32.
+    """Uses flash attention without a mask, and memory-efficient attention otherwise or in float32.
 
     Flash attention reads shared keys in place. The other kernel cannot, so it is called once for
-    each head of a group, on views, and no key is ever repeated in memory.
+    each head of a group, on views; no key is ever repeated in memory.
     """
     if mask is None and query.dtype in (torch.float16, torch.bfloat16):
         output, lse, *_ = _ATEN._scaled_dot_product_flash_attention(
@@ -104,9 +115,10 @@ def _attend_on_cuda(
 def _attend_efficiently(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
 ) -> Attended:
-    """Memory-efficient attention, with as many query heads as key heads."""
+    """Uses memory-efficient attention; there must be as many query heads as key heads."""
     if mask is not None:
-        keys = key.shape[2]  # the kernel reads rows of the mask that start at multiples of 16 bytes
+        keys = key.shape[2]
+        # the kernel needs rows of the mask that start at multiples of 16 bytes
         padded = mask.to(query.dtype).clamp(min=torch.finfo(query.dtype).min)
         padded = torch.nn.functional.pad(padded, (0, -keys % 16))[..., :keys]
         mask = padded.expand(query.shape[0], query.shape[1], query.shape[2], keys)

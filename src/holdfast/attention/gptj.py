@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.attention.explicit import attend_explicitly, note_trace
+from holdfast.attention.explicit import attend_explicitly, record_trace
 from holdfast.attention.fused_kernels import LayerInputs
 from holdfast.attention.layers import refuse_dropout, state_in
 from holdfast.attention.open_model import pass_in
@@ -25,8 +25,8 @@ def is_like_gptj(module: torch.nn.Module) -> bool:
 class GPTJPatch:
     """Replaces `_attn` of a module like GPT-J's, which does not use the attention interface.
 
-    `_attn` computes softmax(query @ key / scale_attn + mask) @ value. Unsteered passes keep the
-    module's own.
+    `_attn` computes softmax(query @ key / scale_attn + mask) @ value. In unsteered passes, the
+    module's own method is called.
     """
 
     def __init__(self, module: Any):
@@ -49,5 +49,5 @@ class GPTJPatch:
         inputs = LayerInputs(query.to(wide), key.to(wide), value, attention_mask, causal, scaling)
         output = attend_explicitly(state, layer, inputs)
         if state.steering.trace:
-            note_trace(state, layer, inputs)
+            record_trace(state, layer, inputs)
         return output, None

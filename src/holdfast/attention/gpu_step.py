@@ -1,11 +1,11 @@
 # mypy: disable-error-code="import-untyped, no-untyped-call, no-untyped-def, untyped-decorator"
 """A decode step of steered attention on a GPU, in one Triton kernel per layer.
 
-PyTorch takes a dozen launches to attend to two groups of keys and to merge the outputs, and a
-decode step on a GPU mostly waits for launches. This kernel reads each key once, and keeps the
-output and the log-sum-exp of both groups. Keys that heads share are not copied. If there are too
-few rows and heads to fill the GPU, the keys of each row are divided among several programs, and a
-second kernel joins their parts.
+PyTorch needs a dozen kernel launches to attend to two groups of keys and to merge the outputs, and
+a decode step on a GPU mostly waits for launches. This kernel reads each key once, and accumulates
+the output and the log-sum-exp of both groups. Keys that heads share are not copied. If there are
+too few rows and heads to fill the GPU, the keys of each row are divided among several programs, and
+a second kernel joins their parts.
 """
 
 from __future__ import annotations
@@ -19,42 +19,49 @@ from torch import Tensor
 
 from holdfast.attention.extent import Starts
 from holdfast.attention.fused_kernels import LayerInputs
-from holdfast.attention.gpu_table import moved, padded_size, product, sigmoid
+from holdfast.attention.gpu_table import move_log_odds, padded_size, product, sigmoid
 from holdfast.attention.pass_columns import SpanColumns
 from holdfast.methods.table import LayerTable
 
 _LOG2E = 1.4426950408889634
-_PROGRAMS = 256  # programs that fill a GPU
-_MIN_KEYS = 256  # keys that are worth a program of their own
-# of a part: maximum and sum of both groups, and the sum of the span's own keys; outputs follow
+_PROGRAMS = 256  # this many programs fill a GPU
+_MIN_KEYS = 256  # fewer keys are not worth a separate program
+# numbers that a program stores before its outputs: the maximum and the sum of both groups, and the
+# sum over the span without generated tokens
 _NUMBERS = tl.constexpr(5)
 _INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 
 
 def runs_on(device: torch.device) -> bool:
-    """Whether the kernel runs there: older GPUs lack its instructions for bfloat16. Raises what
-    Triton raises if it cannot compile.
+    """Whether the kernel runs on a device; older GPUs lack its instructions for bfloat16.
+
+    It is tried once, so any error of Triton's compiler is raised here.
     """
     if device.type != "cuda" or torch.cuda.get_device_capability(device) < (8, 0):
         return False
     states = torch.zeros(1, 1, 1, 16, device=device)
-    attend_step(LayerInputs(states, states, states, None, False, 1.0), None, None, False)
+    attend_step(LayerInputs(states, states, states, None, causal=False, scaling=1.0))
     return True
 
 
 def attend_step(
-    inputs: LayerInputs, columns: SpanColumns | None, table: LayerTable | None, traced: bool
+    inputs: LayerInputs,
+    columns: SpanColumns | None = None,
+    table: LayerTable | None = None,
+    *,
+    traced: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of one query per row.
+    """Computes attention of one query per row.
 
     Args:
-        inputs: of size [B, H, 1, D] and [B, G, K, D], float32 or narrower.
-        columns: which keys are the span; None for attention without one.
+        inputs: queries [B, H, 1, D], keys and values [B, G, K, D], float32 or narrower.
+        columns: which keys are the span; None for attention without a span.
         table: float32 numbers of B rows; None moves nothing.
-        traced: whether the mass is wanted.
+        traced: whether to compute the mass.
 
     Returns:
-        The output [B, H, 1, D], and the mass on the span without generated tokens, float32 [B, H].
+        The output [B, H, 1, D], and the mass on the span without generated tokens, float32 [B, H];
+        None unless traced.
     """
     query = inputs.query.contiguous()
     key = inputs.key
@@ -151,7 +158,7 @@ def _attend(
     LINES: tl.constexpr,
     BLOCK_KEYS: tl.constexpr,
 ):
-    """Some keys of a row, for the heads that share them: a line per head."""
+    """Attends to a part of a row's keys, for the heads that share them, with a line per head."""
     row = tl.program_id(0).to(tl.int64)
     group = tl.program_id(1)
     part = tl.program_id(2)
@@ -192,7 +199,7 @@ def _attend(
                 seen = seen & (given != 0)
             else:
                 given = given.to(tl.float32)
-                seen = seen & (given > -3e4)  # hidden: -inf, or the least number of a dtype
+                seen = seen & (given > -3e4)  # hidden keys have -inf or a dtype's lowest number
                 scores += tl.where(seen, given, 0.0)[None, :] * 1.4426950408889634
         others = seen
         if span is not None:
@@ -204,12 +211,12 @@ def _attend(
             member = in_span | (seen & (column >= generated_from))
             others = seen & (member == 0)
             mine = tl.where(member[None, :], scores, -float("inf"))
-            span_top, decay, p = _raised(span_top, mine)
+            span_top, decay, p = _raise_maximum(span_top, mine)
             span_sum = span_sum * decay + tl.sum(p, 1)
             proper = proper * decay + tl.sum(tl.where(in_span[None, :], p, 0.0), 1)
             span_out = product(p.to(v.dtype), v, span_out * decay[:, None], _INTERPRETED)
         mine = tl.where(others[None, :], scores, -float("inf"))
-        rest_top, decay, p = _raised(rest_top, mine)
+        rest_top, decay, p = _raise_maximum(rest_top, mine)
         rest_sum = rest_sum * decay + tl.sum(p, 1)
         rest_out = product(p.to(v.dtype), v, rest_out * decay[:, None], _INTERPRETED)
     if partial is not None:
@@ -242,7 +249,7 @@ def _join(
     SIZE: tl.constexpr,
     BLOCK_SIZE: tl.constexpr,
 ):
-    """The parts of a row and head as one."""
+    """Joins the parts of a row and head, and writes the result."""
     row = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1) + tl.arange(0, 1)
     within = tl.arange(0, BLOCK_SIZE)[None, :]
@@ -255,11 +262,11 @@ def _join(
     span_out = tl.zeros((1, BLOCK_SIZE), tl.float32)
     for part in range(0, parts):
         where = partial + ((row * HEADS + head) * parts + part) * (_NUMBERS + 2 * BLOCK_SIZE)
-        rest_top, decay, scale = _raised(rest_top, tl.load(where)[:, None])
+        rest_top, decay, scale = _raise_maximum(rest_top, tl.load(where)[:, None])
         rest_sum = rest_sum * decay + tl.load(where + 2) * tl.sum(scale, 1)
         rest_part = tl.load(where[:, None] + _NUMBERS + within)
         rest_out = rest_out * decay[:, None] + rest_part * scale
-        span_top, decay, scale = _raised(span_top, tl.load(where + 1)[:, None])
+        span_top, decay, scale = _raise_maximum(span_top, tl.load(where + 1)[:, None])
         span_sum = span_sum * decay + tl.load(where + 3) * tl.sum(scale, 1)
         proper = proper * decay + tl.load(where + 4) * tl.sum(scale, 1)
         span_part = tl.load(where[:, None] + _NUMBERS + BLOCK_SIZE + within)
@@ -271,8 +278,11 @@ def _join(
 
 
 @triton.jit
-def _raised(top, scores):
-    """The new maximum, the factor of what was summed up to the old one, and exp2 of the scores."""
+def _raise_maximum(top, scores):
+    """Updates the running maximum by new scores.
+
+    Returns the new maximum, the factor for sums under the old one, and exp2 of the scores.
+    """
     higher = tl.maximum(top, tl.max(scores, 1))
     base = tl.where(higher == -float("inf"), 0.0, higher)
     return higher, tl.exp2(top - base), tl.exp2(scores - base[:, None])
@@ -300,7 +310,9 @@ def _write(
     BLOCK_SIZE: tl.constexpr,
 ):
     """Moves the mass, and writes the mix of both groups' outputs."""
-    has_rest, has_span = rest_sum != 0, span_sum != 0  # true of nan, so that it is not lost
+    # true for nan too, so that it is not lost
+    has_rest = rest_sum != 0
+    has_span = span_sum != 0
     both = has_rest & has_span
     rest_whole = tl.where(has_rest, rest_sum, 1.0)
     span_whole = tl.where(has_span, span_sum, 1.0)
@@ -311,7 +323,7 @@ def _write(
         bias = tl.load(numbers, mask=in_group, other=0.0)
         exponent = tl.load(numbers + entries, mask=in_group, other=1.0)
         floor = tl.load(numbers + 2 * entries, mask=in_group, other=-float("inf"))
-        log_odds = moved(log_odds, bias, exponent, floor)
+        log_odds = move_log_odds(log_odds, bias, exponent, floor)
     share = tl.where(both, sigmoid(log_odds), tl.where(has_span, 1.0, 0.0))
     left = tl.where(both, sigmoid(-log_odds), tl.where(has_rest, 1.0, 0.0))
     mixed = span_out * (share / span_whole)[:, None] + rest_out * (left / rest_whole)[:, None]

@@ -1,8 +1,8 @@
 # mypy: disable-error-code="import-untyped, untyped-decorator, no-untyped-def, no-untyped-call"
-"""The formula of the steering table inside a Triton kernel, and products that kernels share.
+"""The formula of the steering table for Triton kernels, and a product that they share.
 
-The logarithms of 1 + y and 1 - exp(-a) are written out as series to avoid cancellation: Triton has
-no log1p or expm1 that its interpreter supports.
+The logarithms of 1 + y and 1 - exp(-a) are written out as series to avoid cancellation, because
+Triton's interpreter supports no log1p or expm1.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ _ASYMPTOTIC = tl.constexpr(17.0)  # from here on log(sigmoid(x)) equals -exp(-x)
 
 
 def padded_size(head_size: int) -> int:
-    """The power of two to pad a head to: the matrix units take no other sizes."""
+    """The power of two that a head is padded to, as the matrix units accept no other size."""
     return max(16, 1 << (head_size - 1).bit_length())
 
 
 @triton.jit
 def product(left, right, added, WIDEN: tl.constexpr):
-    """`left` @ `right` + `added`, float32; no TF32 for float32 inputs.
+    """Computes `left` @ `right` + `added` in float32, without TF32 for float32 inputs.
 
-    WIDEN converts the inputs first, which does not change the products: Triton's interpreter would
-    treat the bits of bfloat16 as integers.
+    WIDEN converts the inputs to float32 first, which does not change the products. Triton's
+    interpreter needs that: it would treat the bits of bfloat16 as integers.
     """
     if WIDEN:
         left = left.to(tl.float32)
@@ -33,8 +33,8 @@ def product(left, right, added, WIDEN: tl.constexpr):
 
 
 @triton.jit
-def moved(log_odds, bias, exponent, floor):
-    """x' of log-odds x, finite where x is finite.
+def move_log_odds(log_odds, bias, exponent, floor):
+    """Computes x' from log-odds x by the steering table; finite where x is finite.
 
     With a = -exponent * log(sigmoid(x + bias)), the log-odds of exp(-a) are -log(expm1(a)).
     """
@@ -56,6 +56,6 @@ def moved(log_odds, bias, exponent, floor):
 
 @triton.jit
 def sigmoid(x):
-    """The sigmoid, without overflow on either side."""
+    """Computes the sigmoid without overflow on either side."""
     y = tl.exp(-tl.abs(x))
     return tl.where(x >= 0, 1.0, y) / (1.0 + y)

@@ -18,7 +18,7 @@ def check_heads(
     """Refuses methods that name a head that the model does not have.
 
     Raises:
-        UsageError: names the head, and the file that it came from.
+        UsageError: names the head, and its file if it came from one.
     """
     for method in methods:
         heads = method.heads or ()
@@ -26,7 +26,7 @@ def check_heads(
         source = f" (from {file!r})" if file else ""
         _check_shape(model, method.name, heads, source)
         for layer, head in sorted(heads):
-            described = f"{method.name} names head {head} in layer {layer}{source}, and"
+            described = f"{method.name} names head {head} in layer {layer}{source}, but"
             _check_head(model, (layer, head), described)
 
 
@@ -40,9 +40,9 @@ def _check_shape(model: PreTrainedModel, method: str, heads: object, source: str
         return
     if (shape.layers, shape.heads) != (num_layers, num_heads):
         raise UsageError(
-            f"{method} has heads{source} made for {shape.model or 'a model'} of"
-            f" {shape.layers} layers x {shape.heads} heads, and this model has {num_layers} x"
-            f" {num_heads}; profile this one.",
+            f"{method} has heads{source} that were chosen for {shape.model or 'a model'} with"
+            f" {shape.layers} layers x {shape.heads} heads, but this model has {num_layers} x"
+            f" {num_heads}; profile this model.",
             option="heads",
             value=(shape.layers, shape.heads),
             allowed=(num_layers, num_heads),
@@ -50,8 +50,12 @@ def _check_shape(model: PreTrainedModel, method: str, heads: object, source: str
 
 
 def _check_head(model: PreTrainedModel, pair: Head, described: str) -> None:
-    """Refuses a head by its layer, by layers without attention, and by its number."""
-    (layer, head), config = pair, model.config.get_text_config()
+    """Refuses a head whose layer does not exist or has no attention, or whose number is too high.
+
+    `described` is the beginning of the message.
+    """
+    layer, head = pair
+    config = model.config.get_text_config()
     layers = getattr(config, "num_hidden_layers", None)
     if isinstance(layers, int) and layer >= layers:
         raise UsageError(
@@ -62,11 +66,12 @@ def _check_head(model: PreTrainedModel, pair: Head, described: str) -> None:
         )
     with_attention = layers_with_attention(model)
     if with_attention is not None and layer not in with_attention:
-        cure = "give no heads, which steers all"
+        cure = "leave heads out to steer all of them"
         if with_attention:
-            cure = f"take heads of layers {', '.join(map(str, sorted(with_attention)))}"
+            cure = f"choose heads of layers {', '.join(map(str, sorted(with_attention)))}"
         raise UsageError(
-            f"{described} no attention of {type(model).__name__} can be steered there; {cure}.",
+            f"{described} {type(model).__name__} has no attention there that can be steered;"
+            f" {cure}.",
             option="heads",
             value=pair,
             allowed=sorted(with_attention),

@@ -1,5 +1,7 @@
-"""How the methods of a batch shift the log-odds of one layer: a steering table or, for methods that
-no table can express, the methods one after another.
+"""Shifts the log-odds of one layer by the methods of a batch.
+
+This is done by a steering table or, for methods that no table can express, by applying the methods
+one after another.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ class MethodGroup:
 
 
 def method_groups(rows: Sequence[CompiledMethods], device: torch.device | str) -> list[MethodGroup]:
-    """The rows of a batch grouped by their methods; rows without any are in no group."""
+    """Groups the rows of a batch by their methods; rows without methods are in no group."""
     rows_of: dict[tuple[ShiftsAttention, ...], list[int]] = {}
     for row, compiled in enumerate(rows):
         if compiled.attention:
@@ -43,30 +45,33 @@ def method_groups(rows: Sequence[CompiledMethods], device: torch.device | str) -
 class MethodSequence:
     """Methods applied one after another: custom ones, or lists that no table can express."""
 
-    groups: Sequence[MethodGroup]  # rows grouped by their methods; rows without any are in none
+    groups: Sequence[MethodGroup]  # the rows by their methods; rows without methods are left out
     layer: int  # counted from 0
     num_heads: int  # of the layer
-    heads: Sequence[int] | None = None  # those whose log-odds are given; None: all
+    heads: Sequence[int] | None = None  # the heads whose log-odds are passed in; None: all
 
     def mass(self, log_odds: Tensor) -> Tensor:
-        """The shifted mass on the span."""
+        """Returns the shifted mass on the span."""
         return self.shift(log_odds).sigmoid()
 
     def log_rest(self, log_odds: Tensor) -> Tensor:
-        """The logarithm of the mass left for the rest."""
+        """Returns the logarithm of the mass that is left for the rest."""
         return softplus(self.shift(log_odds)).neg()
 
     def for_heads(self, heads: Sequence[int] | None) -> MethodSequence:
-        """The same for some heads of the layer; None: all."""
+        """Returns the same sequence for some heads of the layer; None: all heads."""
         return MethodSequence(self.groups, self.layer, self.num_heads, heads)
 
     def shift(self, log_odds: Tensor) -> Tensor:
-        """The shifted log-odds; methods see those of all heads of the layer."""
+        """Returns the shifted log-odds.
+
+        Methods expect the log-odds of all heads of the layer, so missing ones are filled with 0.
+        """
         if self.heads is None:
             return self._shift_all_heads(log_odds)
-        of_all_heads = log_odds.new_zeros(log_odds.shape[0], self.num_heads, log_odds.shape[2])
-        of_all_heads[:, self.heads] = log_odds
-        return self._shift_all_heads(of_all_heads)[:, self.heads]
+        all_heads = log_odds.new_zeros(log_odds.shape[0], self.num_heads, log_odds.shape[2])
+        all_heads[:, self.heads] = log_odds
+        return self._shift_all_heads(all_heads)[:, self.heads]
 
     def _shift_all_heads(self, log_odds: Tensor) -> Tensor:
         shifted = log_odds
@@ -74,7 +79,7 @@ class MethodSequence:
             group_odds = log_odds[group.rows]
             for method in group.methods:
                 group_odds = method.shift(group_odds, self.layer)
-            if isinstance(group.rows, slice):  # the only group has all rows
+            if isinstance(group.rows, slice):  # this is the only group, and has all rows
                 return group_odds
             if shifted is log_odds:
                 shifted = log_odds.clone()
@@ -84,7 +89,9 @@ class MethodSequence:
     def shift_log_masses(
         self, span: Tensor, generated: Tensor, rest: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The shifted log-masses [row, head, query] of span and generated tokens; the rest stays.
+        """Returns the shifted log-masses of span and generated tokens, [row, head, query] each.
+
+        The log-mass of the rest stays as it is.
 
         A method whose span includes generated tokens moves the two against the rest; any other
         method moves the span against both.
@@ -103,20 +110,21 @@ class MethodSequence:
         return shifted_span, shifted_generated
 
 
-# of log-odds [row, head, query], both give the shifted `mass` and the `log_rest`
+# both compute the shifted `mass` and `log_rest` from log-odds [row, head, query]
 LayerShift = LayerTable | MethodSequence
 
 
 def _shift_one(
     method: ShiftsAttention, layer: int, span: Tensor, generated: Tensor, rest: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Log-masses of span and generated tokens after one method."""
+    """Returns the log-masses of span and generated tokens after one method."""
     if method.span_includes_generated:
         log_odds = torch.logaddexp(span, generated) - rest
     else:
         log_odds = span - torch.logaddexp(generated, rest)
     finite = log_odds.isfinite()
-    log_odds = log_odds.masked_fill(~finite, 0.0)  # else the branch not taken has a gradient of NaN
+    # infinite values would give a gradient of NaN, even in the branch of `where` that is not taken
+    log_odds = log_odds.masked_fill(~finite, 0.0)
     change = torch.where(finite, method.shift(log_odds, layer) - log_odds, 0.0)
     if method.span_includes_generated:
         generated = generated + change

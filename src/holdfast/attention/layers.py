@@ -1,4 +1,4 @@
-"""The attention of one layer in the pass under way, registered with transformers as "holdfast".
+"""The attention of one layer in the current pass, registered with transformers as "holdfast".
 
 A steered layer is computed by one of three routes: a decode step on a GPU by one kernel
 (`gpu_step.py`); otherwise the outputs of the span and of the other keys are merged by their
@@ -22,10 +22,10 @@ from holdfast.attention.explicit import (
     NO_EXTRAS,
     ScoreExtras,
     attend_explicitly,
-    note_trace,
+    record_trace,
 )
 from holdfast.attention.fused_kernels import LayerInputs, attend, is_fused
-from holdfast.attention.group_masks import additive
+from holdfast.attention.group_masks import to_additive
 from holdfast.attention.merge import MAX_MASK_ELEMENTS, move_several
 from holdfast.attention.open_model import pass_in
 from holdfast.attention.passes import Pass, PassState
@@ -50,13 +50,13 @@ def holdfast_attention(
         key: [B, G, K, D], with H a multiple of G.
         value: of the shape of `key`.
         attention_mask: boolean or additive, [B or 1, H or 1, Q, K]; None for a causal one.
-        kwargs: what the model's class passes on, such as `scaling`, `softcap` or `s_aux` (sinks).
+        kwargs: passed by the model's class, such as `scaling`, `softcap` or `s_aux` (sinks).
 
     Returns:
         The output [B, Q, H, D], and the weights if the model's own attention returns them.
 
     Raises:
-        Unsteerable: the model asks for something that this function cannot apply.
+        Unsteerable: the model uses a feature that this function does not support.
     """
     current = pass_in(module)
     state = state_in(current, module)
@@ -78,8 +78,8 @@ def holdfast_attention(
     refuse_dropout(module, kwargs.get("dropout"))
     if not (attention_mask is None or isinstance(attention_mask, Tensor)):
         raise Unsteerable(
-            f"A mask of the kind {type(attention_mask).__name__} cannot be steered; load the model "
-            "with attn_implementation='sdpa'."
+            f"Attention with a mask of the kind {type(attention_mask).__name__} cannot be steered;"
+            " load the model with attn_implementation='sdpa'."
         )
     inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
     if state is not None and extras is None and _merges(state, layer, inputs):
@@ -87,7 +87,7 @@ def holdfast_attention(
     else:
         output = attend_explicitly(state, layer, inputs, extras or NO_EXTRAS)
     if state is not None and state.steering.trace:
-        note_trace(state, layer, inputs, extras or NO_EXTRAS)
+        record_trace(state, layer, inputs, extras or NO_EXTRAS)
     if output is None:  # nothing is moved here
         tensors = inputs.query, inputs.key, inputs.value, inputs.mask
         return sdpa_attention_forward(module, *tensors, **kwargs)[0], None
@@ -95,16 +95,16 @@ def holdfast_attention(
 
 
 def state_in(current: Pass | None, module: torch.nn.Module) -> PassState | None:
-    """The steering of a module in the pass that it is part of; cross-attention has none."""
+    """The steering of a module in the current pass; None if not steered, as in cross-attention."""
     return None if current is None or current.crosses(module) else current.state
 
 
 def _enter(state: PassState, module: torch.nn.Module) -> int:
-    """Notes that the pass has reached a layer; returns its number."""
+    """Records that the pass has reached a layer; returns the number of the layer."""
     layer: int | None = getattr(module, "layer_idx", None)
     if layer is None:
         raise Unsteerable(
-            f"{type(module).__name__} does not expose its layer, so it cannot be steered; use"
+            f"{type(module).__name__} has no attribute layer_idx, so it cannot be steered; use"
             " prompt methods such as repetition."
         )
     state.enter(layer)
@@ -119,11 +119,11 @@ def refuse_dropout(module: torch.nn.Module, dropout: float | None) -> None:
         )
 
 
-# What the model asks for
+# Inputs from the model
 
 
 def _extras_of(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> ScoreExtras | None:
-    """The steps of a model on its scores that SDPA ignores or raises on, or None."""
+    """Reads the modifications of scores that SDPA ignores or refuses; None if there are none."""
     for refused in ("block_indices", "cache"):  # sparse blocks; paged caches of continuous batching
         if kwargs.get(refused) is not None:
             raise Unsteerable(
@@ -148,14 +148,14 @@ def _inputs_of(
     mask: Tensor | None,
     kwargs: Mapping[str, Any],
 ) -> LayerInputs:
-    """The inputs, cut to the keys that the mask or causality covers; static caches have more."""
+    """Collects the inputs, cut to the keys that can be seen, as static caches have more keys."""
     causal = kwargs.get("is_causal")
     causal = getattr(module, "is_causal", True) if causal is None else causal
     causal = causal and mask is None and query.shape[2] > 1
     if causal and key.shape[2] > query.shape[2]:  # the first pass of a static cache
         key = key[:, :, : query.shape[2]]
         value = value[:, :, : query.shape[2]]
-    # sliced only if needed, since plans are looked up by the tensor itself
+    # sliced only if needed, since plans are looked up by the identity of the mask
     if mask is not None and mask.shape[-1] > key.shape[2]:
         mask = mask[..., : key.shape[2]]
     if kwargs.get("indices") is not None:
@@ -166,8 +166,9 @@ def _inputs_of(
 
 
 def _with_selection(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) -> Tensor:
-    """The mask, [B, 1, Q, K], of only the keys that a sparse model selects, whose indices are
-    [B, Q, number of keys].
+    """Restricts a mask to the keys that a sparse model selects; returns [B, 1, Q, K].
+
+    `indices` of the selected keys are [B, Q, number of selected keys].
     """
     selected = torch.zeros(*indices.shape[:2], keys, dtype=torch.bool, device=indices.device)
     selected = selected.scatter_(-1, indices.long(), True)[:, None]
@@ -178,11 +179,14 @@ def _with_selection(mask: Tensor | None, indices: Tensor, keys: int, causal: boo
     return mask.masked_fill(~selected, -torch.inf)
 
 
-# How it is computed
+# Computation
 
 
 def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
-    """Whether outputs can be merged: a fused kernel, one mask for all heads, two groups of keys."""
+    """Whether the outputs of span and rest can be merged.
+
+    This needs a fused kernel, the same mask for all heads, and only two groups of keys.
+    """
     mask = inputs.mask
     if mask is not None and (
         mask.ndim != 4 or mask.shape[1] != 1 or mask.shape[2] != inputs.query.shape[2]
@@ -194,16 +198,18 @@ def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
 
 
 def _attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
-    """The steered output, [B, H, Q, D]; None if the unsteered one will do."""
+    """Computes the steered output, [B, H, Q, D]; None if nothing is moved."""
     if inputs.query.shape[2] == 1:
         return steer_step(state, layer, inputs)
     return move_several(state, layer, inputs) if state.steering.touches(layer) else None
 
 
 def _attends_faster(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
-    """Whether SDPA would be slower than our kernels: on a CPU, if heads share keys, which it
-    repeats for every head; on a GPU, in steps, since it repeats them there under a mask, and
-    otherwise may plan a kernel anew for each number of keys.
+    """Whether our kernels are faster than SDPA for unsteered attention.
+
+    On a CPU, they are if heads share keys, which SDPA repeats for every head. On a GPU, they are in
+    decode steps: there SDPA repeats shared keys if there is a mask, and otherwise may plan a new
+    kernel for every number of keys.
     """
     step = query.shape[2] == 1
     on_cpu = query.device.type == "cpu"
@@ -219,15 +225,15 @@ def _attends_faster(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | No
 
 
 def _attend_plainly(inputs: LayerInputs) -> Tensor:
-    """Unsteered attention by our kernels, [B, H, Q, D]."""
+    """Computes unsteered attention by our kernels, [B, H, Q, D]."""
     query = inputs.query
     mask = inputs.mask
     if (kernel := step_kernel(query)) is not None:
-        return kernel(inputs, None, None, False)[0]
-    bias = None if mask is None else additive(mask, query.dtype)
+        return kernel(inputs)[0]
+    bias = None if mask is None else to_additive(mask, query.dtype)
     if query.shape[2] == 1:
         return attend_one(inputs, bias).output
-    return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling).output
+    return attend(query, inputs.key, inputs.value, bias, inputs.scaling).output
 
 
 AttentionInterface.register(IMPLEMENTATION, holdfast_attention)

@@ -1,15 +1,15 @@
 # mypy: disable-error-code="no-untyped-call"
 """Steered attention of several queries per row by kernels that return log-sum-exps.
 
-The queries attend to all keys as usual and, on the heads that are moved, to the span again. Their
-output is moved to that of the span: with pi the mass on the span and pi' the moved mass,
+The queries attend to all keys as usual and, on the heads that are moved, to the span once more.
+Their output is moved towards that of the span: with pi the mass on the span, pi' the moved mass,
 
     out' = out + c * (out_span - out),    c = (pi' - pi) / (1 - pi),
 
-so the masks of the model stay in its own call, and c = 0 leaves every bit as it was. Since methods
-raise the mass, c is in [0, 1]. A whole prompt whose rows share one span attends to span and rest
-separately instead, and no score is computed twice. No score matrix is stored, and nothing here
-reads back from the device. `decode_step.py` has the same for one query per row.
+so the call over all keys uses the model's masks unchanged, and c = 0 changes no bit. Since methods
+raise the mass, c is in [0, 1]. If the rows of a whole prompt share one span, the queries attend to
+span and rest separately instead, so that no score is computed twice. No score matrix is stored, and
+nothing here reads back from the device. `decode_step.py` does the same for one query per row.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from torch.nn.functional import softplus
 
 from holdfast.attention.extent import KeyRange
 from holdfast.attention.fused_kernels import Attended, LayerInputs, attend
-from holdfast.attention.group_masks import KeyGroup, additive, masked_part, over
+from holdfast.attention.group_masks import KeyGroup, make_key_group, slice_mask, to_additive
 from holdfast.attention.layer_shifts import LayerShift
 from holdfast.attention.passes import PassState
 
-# Queries per block when outputs are merged, so that a block stays in the processor's caches.
-_BLOCK_QUERIES = 1024
-# Elements of an additive mask kept for a whole pass; larger ones are made per block and layer.
+# queries per block when outputs are merged, so that a block stays in the processor's caches
+_MAX_BLOCK_QUERIES = 1024
+# elements of an additive mask that is kept for a whole pass; larger ones are made per block and
+# layer
 MAX_MASK_ELEMENTS = 2**24
-_BLOCK_ELEMENTS = 2**22  # elements of the mask of one block
-# Log of the largest mass distinguished from 1; beyond it, out_span equals out.
+_MAX_BLOCK_ELEMENTS = 2**22  # elements of the mask of one block
+# logarithm of the largest mass that is distinguished from 1; beyond it, out_span equals out
 _MAX_LOG_MASS = -1e-7
 
 
 @dataclass(frozen=True)
 class Block:
-    """Queries [first, last) and the part of the span they see."""
+    """Queries [first, last), and the part of the span that they see."""
 
     first: int
     last: int
@@ -48,10 +49,10 @@ class Block:
 
 
 def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
-    """Steered attention of several queries per row, [B, H, Q, D]; None if nothing is to move."""
+    """Computes steered attention, [B, H, Q, D], of several queries; None if nothing is moved."""
     queries = inputs.query.shape[2]
     groups = state.columns.groups(inputs.key.shape[2])
-    # on a GPU, the calls for each group of heads take longer than moving those that stay by nothing
+    # on a GPU, separate calls for chosen heads take longer than moving all (the others by 0)
     heads = state.steering.heads(layer) if inputs.query.device.type == "cpu" else None
     span = groups.span
     if span is None or groups.rest is None:
@@ -59,24 +60,24 @@ def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | 
     shift = state.steering.layer_shift(layer, inputs.query)
     whole_prompt = inputs.mask is None and inputs.causal and span.stop < queries
     if whole_prompt and span.pure and heads is None:
-        return _apart(shift, inputs, span)
+        return _attend_apart(shift, inputs, span)
     output, lse = _attend_all(state, inputs)
-    return _move(shift, inputs, output, lse, _blocks(state, inputs, span), heads)
+    return _move(shift, inputs, output, lse, _get_blocks(state, inputs, span), heads)
 
 
 def _attend_all(state: PassState, inputs: LayerInputs) -> Attended:
-    """Unsteered attention; a large mask is made in pieces."""
+    """Computes unsteered attention to all keys; a large mask is converted in pieces."""
     query = inputs.query
     mask = inputs.mask
     dtype = inputs.query.dtype
     if mask is None:
-        return attend(query, inputs.key, inputs.value, None, inputs.causal, inputs.scaling)
+        return attend(query, inputs.key, inputs.value, None, inputs.scaling, causal=inputs.causal)
     if mask.numel() <= MAX_MASK_ELEMENTS:
         bias = whole_mask(state, inputs, dtype)
-        return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling)
+        return attend(query, inputs.key, inputs.value, bias, inputs.scaling)
     size = max(1, MAX_MASK_ELEMENTS // (mask.shape[0] * mask.shape[3]))
     pieces = [
-        attend(queries, inputs.key, inputs.value, additive(part, dtype), False, inputs.scaling)
+        attend(queries, inputs.key, inputs.value, to_additive(part, dtype), inputs.scaling)
         for queries, part in zip(query.split(size, 2), mask.split(size, 2), strict=True)
     ]
     output = torch.cat([piece.output for piece in pieces], 2)
@@ -91,10 +92,17 @@ def _move(
     blocks: Sequence[Block],
     heads: Sequence[int] | None,
 ) -> Tensor:
-    """The output, [B, H, Q, D], moved in place on `heads` (None: all), one block of queries after
-    another; `lse` [B, H, Q] is that of all keys.
+    """Moves the output, [B, H, Q, D], in place, one block of queries after another.
+
+    Args:
+        shift: the shift of the log-odds.
+        inputs: of the layer.
+        output: of attention to all keys.
+        lse: the log-sum-exp over all keys, [B, H, Q].
+        blocks: the queries to move.
+        heads: the heads to move; None: all.
     """
-    for moved_heads, key_heads in _by_key_heads(heads, inputs):
+    for moved_heads, key_heads in _group_by_key_head(heads, inputs):
         group_shift = shift.for_heads(moved_heads)
         key = inputs.key[:, key_heads]
         value = inputs.value[:, key_heads]
@@ -108,12 +116,12 @@ def _move(
                 block.part.of(key),
                 block.part.of(value),
                 block.part.mask,
-                block.causal,
                 inputs.scaling,
+                causal=block.causal,
             )
             if block.part.fully_masked is not None:
                 span_lse = span_lse.masked_fill(block.part.fully_masked, -torch.inf)
-            weight = _weight(group_shift, span_lse - part_lse[:, :, between])
+            weight = _lerp_weight(group_shift, span_lse - part_lse[:, :, between])
             if moved_heads is None:
                 lerp(output[:, :, between], attended, weight)
             else:
@@ -122,10 +130,10 @@ def _move(
     return output
 
 
-def _by_key_heads(
+def _group_by_key_head(
     heads: Sequence[int] | None, inputs: LayerInputs
 ) -> list[tuple[list[int] | None, slice]]:
-    """The heads to move by the key head that they share, as views so that no key is copied."""
+    """Groups the heads to move by the key head that they share, so that keys are read as views."""
     if heads is None:
         return [(None, slice(None))]
     repeats = inputs.query.shape[1] // inputs.key.shape[1]
@@ -135,18 +143,18 @@ def _by_key_heads(
     ]
 
 
-def _weight(shift: LayerShift, log_mass: Tensor) -> Tensor:
-    """c of the module's formula, from the logarithm of the mass on the span."""
+def _lerp_weight(shift: LayerShift, log_mass: Tensor) -> Tensor:
+    """Computes c of the module's formula from the logarithm of the mass on the span."""
     log_mass = log_mass.clamp_(max=_MAX_LOG_MASS)
     log_odds = log_mass - (-log_mass.expm1()).log_()
     return softplus(log_odds).add_(shift.log_rest(log_odds)).expm1_().neg_()
 
 
-def _apart(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Tensor:
-    """Causal attention of a whole prompt whose rows share one span, with all heads moved.
+def _attend_apart(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Tensor:
+    """Computes causal attention of a whole prompt whose rows share one span, with all heads moved.
 
-    Queries after the span attend to span and rest separately. The call without the span includes as
-    many extra queries as there are keys before the span, and ignores them, so that causality holds.
+    Queries after the span attend to span and rest separately. The call without the span has one
+    extra query for each key before the span, so that causality holds; their outputs are dropped.
     """
     start = span.start
     stop = span.stop
@@ -158,26 +166,25 @@ def _apart(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Tensor:
         value=inputs.value[:, :, :stop],
     )
     scaling = inputs.scaling
-    output, lse = attend(first.query, first.key, first.value, None, True, scaling)
+    output, lse = attend(first.query, first.key, first.value, None, scaling, causal=True)
     output = _move(shift, first, output, lse, [Block(start, stop, part, causal=True)], None)
-    key, value = (_without(part, states) for states in (inputs.key, inputs.value))
-    rest, rest_lse = attend(inputs.query[:, :, stop - start :], key, value, None, True, scaling)
+    key, value = (_drop_part(part, states) for states in (inputs.key, inputs.value))
+    rest_queries = inputs.query[:, :, stop - start :]
+    rest, rest_lse = attend(rest_queries, key, value, None, scaling, causal=True)
     behind = inputs.query[:, :, stop:]
-    attended, span_lse = attend(
-        behind, part.of(inputs.key), part.of(inputs.value), None, False, scaling
-    )
+    attended, span_lse = attend(behind, part.of(inputs.key), part.of(inputs.value), None, scaling)
     mass = shift.mass(span_lse - rest_lse[:, :, start:])
     return torch.cat([output, lerp(rest[:, :, start:], attended, mass)], 2)
 
 
-def _without(part: KeyGroup, states: Tensor) -> Tensor:
-    """Keys or values without those of a part; a view if the part comes first."""
+def _drop_part(part: KeyGroup, states: Tensor) -> Tensor:
+    """Removes a part from keys or values; returns a view if the part comes first."""
     behind = states[:, :, part.stop :]
     return torch.cat([states[:, :, : part.start], behind], 2) if part.start else behind
 
 
-def _blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[Block]:
-    """Blocks of queries that may see the span; kept for later layers if their masks are small."""
+def _get_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[Block]:
+    """Returns blocks of queries that may see the span; later layers reuse those of small masks."""
     shared_blocks = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
     if shared_blocks:
         return shared_blocks
@@ -189,8 +196,9 @@ def _blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[B
 
 
 def _make_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[Block]:
-    """The queries of the span itself, if they are causal and share it, and blocks of the others
-    whose masks stay small.
+    """Splits the queries that may see the span into blocks whose masks stay small.
+
+    If attention is causal and all rows share the span, the span's queries are a separate block.
     """
     rows = inputs.query.shape[0]
     queries = inputs.query.shape[2]
@@ -199,35 +207,35 @@ def _make_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[
     causal = inputs.causal and inputs.mask is None
     blocks = list[Block]()
     first = span.start if causal else 0
-    if causal and span.pure:  # the queries of the span itself
+    if causal and span.pure:
         first = min(queries, span.stop)
         blocks.append(Block(span.start, first, KeyGroup(span.start, first), causal=True))
-    size = _BLOCK_QUERIES
+    size = _MAX_BLOCK_QUERIES
     if inputs.mask is not None or not span.pure:
-        size = max(1, min(size, _BLOCK_ELEMENTS // (rows * (span.stop - span.start))))
+        size = max(1, min(size, _MAX_BLOCK_ELEMENTS // (rows * (span.stop - span.start))))
     for start in range(first, queries, size):
         stop = min(queries, start + size)
-        mask = over(None if inputs.mask is None else inputs.mask[:, :, start:stop], span)
+        mask = slice_mask(None if inputs.mask is None else inputs.mask[:, :, start:stop], span)
         if causal and not span.pure:
-            mask = _causal(start, stop, span, inputs.key.device)
-        blocks.append(Block(start, stop, masked_part(span, mask, members, inputs.query.dtype)))
+            mask = _causal_mask(start, stop, span, inputs.key.device)
+        blocks.append(Block(start, stop, make_key_group(span, mask, members, inputs.query.dtype)))
     return blocks
 
 
-def _causal(first: int, last: int, span: KeyRange, device: torch.device) -> Tensor:
-    """The causal mask of the queries `first` to `last` over the span: query i sees keys 0 to i."""
+def _causal_mask(first: int, last: int, span: KeyRange, device: torch.device) -> Tensor:
+    """Makes the mask of queries `first` to `last` over the span, if query i sees keys 0 to i."""
     queries = torch.arange(first, last, device=device)[:, None]
     return (torch.arange(span.start, span.stop, device=device) <= queries)[None, None]
 
 
-# Shared with decode steps
+# Shared with decode_step.py
 
 
 def whole_mask(state: PassState, inputs: LayerInputs, dtype: torch.dtype) -> Tensor:
-    """The additive mask over all keys, made once per pass."""
+    """Returns the additive mask over all keys, which is made once per pass."""
     mask = inputs.mask
     assert mask is not None
-    return state.plans.get("whole", inputs.size, mask, lambda: additive(mask, dtype))
+    return state.plans.get("whole", inputs.size, mask, lambda: to_additive(mask, dtype))
 
 
 def lerp(output: Tensor, goal: Tensor, weight: Tensor) -> Tensor:

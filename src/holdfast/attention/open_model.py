@@ -1,9 +1,9 @@
-"""A model with an open block of `holdfast.steering`, and its passes that belong to the block.
+"""A model with an open block of `holdfast.steering`, and the passes that belong to the block.
 
-A model has at most one open block, and `forward` is wrapped while it has one. A pass belongs to the
-block if it runs in a context that entered the block, in a copy of such a context (an asyncio task,
-`asyncio.to_thread`), or in a function that the handle binds. Any other pass is refused, unless it
-runs in `holdfast.unsteered(model)`, which leaves it plain.
+A model has at most one open block; its `forward` is wrapped while the block is open. A pass belongs
+to the block if it runs in a context that entered the block, in a copy of such a context (an asyncio
+task, `asyncio.to_thread`), or in a function that the handle binds. Any other pass is refused,
+unless it runs in `holdfast.unsteered(model)`, where it is not steered.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from holdfast.attention.rotary import RotaryLengths
 from holdfast.attention.steered_block import Steered, TracedPass, current_scope
 from holdfast.errors import UsageError
 from holdfast.states.edits import EditGroup, edits_of_pass, tokens_in
-from holdfast.states.hooks import edited
+from holdfast.states.hooks import edit_states
 
 LOCK = threading.RLock()
 
@@ -44,34 +44,38 @@ class _BlockPass:
     """A pass of a model with an open block."""
 
     current: Pass
-    block: Steered | None  # that steers it; None in `unsteered`
-    first: bool | None  # whether it is the first of a `generate`; None outside of one
+    block: Steered | None  # the block that steers it; None in `unsteered`
+    first: bool | None  # whether it is the first pass of a `generate`; None outside of `generate`
 
     @property
     def state(self) -> PassState | None:
-        """How far it has got under the block's steering."""
+        """The state of the steered pass; None if it is not steered."""
         return self.current.state
 
 
-# The pass whose inputs `generate` has prepared.
+# the pass whose inputs `generate` has prepared
 _PREPARED: ContextVar[_BlockPass | None] = ContextVar("holdfast_prepared", default=None)
 
 
 @dataclass(eq=False)
 class OpenModel:
-    """A model with an open block, or with a pass under way of a block that was left."""
+    """A model with an open block, or with a running pass of a block that was left."""
 
     model: ref[PreTrainedModel]
-    name: str
+    name: str  # the name of its class
     parts: ModelParts
-    before: Sequence[PriorAttention]  # of its configurations
-    implementation: str | None = None  # of attention, after the switch
+    before: Sequence[PriorAttention]  # the attention of its configurations before the block
+    implementation: str | None = None  # name of its attention implementation after the switch
     restore: Callable[[], None] = lambda: None  # restores the model
-    block: Steered | None = None  # the open one
-    running: int = 0  # steered passes under way, of this block or of one that was left
+    block: Steered | None = None  # the open block; None once it was left
+    running: int = 0  # number of running steered passes, of this block or of earlier ones
 
     def current_block(self) -> Steered | None:
-        """The block that passes in this context belong to; None in `holdfast.unsteered`."""
+        """Returns the block to which passes in this context belong; None in `holdfast.unsteered`.
+
+        Raises:
+            UsageError: a block is open on the model, and this context did not enter it.
+        """
         if (opened := self.block) is None:
             return None
         if (scope := current_scope(self.model, opened)) is not None:
@@ -84,48 +88,57 @@ class OpenModel:
 
     def prepare(self, plain: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Runs `prepare_inputs_for_generation`, which makes the masks of static caches."""
-        begun = self._new_pass(first=bool(kwargs.get("is_first_iteration")))
-        if begun.first and begun.state is not None:
-            check_padding(begun.state, kwargs.get("attention_mask"))
-        token = PASS.set(begun.current)
+        block_pass = self._new_pass(first=bool(kwargs.get("is_first_iteration")))
+        if block_pass.first and block_pass.state is not None:
+            check_padding(block_pass.state, kwargs.get("attention_mask"))
+        token = PASS.set(block_pass.current)
         try:
             inputs = plain(*args, **kwargs)
         finally:
             PASS.reset(token)
-        _PREPARED.set(begun)
+        _PREPARED.set(block_pass)
         return inputs
 
     def forward(
         self, plain: Callable[..., Any], names: list[str], args: Any, kwargs: dict[str, Any]
     ) -> Any:
-        """Runs `forward` as a pass of the block that this context is in; refuses a pass that is in
-        none, or does not fit the block.
+        """Runs `forward` as a pass of the block that this context has entered.
+
+        Args:
+            plain: the model's own `forward`.
+            names: the names of its parameters.
+            args: its positional arguments.
+            kwargs: its keyword arguments.
+
+        Raises:
+            UsageError: the context has entered no block, or the pass does not fit the block.
+            Unsteerable: the pass cannot be steered.
         """
         if self._is_of_decode_loop():
             return plain(*args, **kwargs)
         arguments = {**dict(zip(names, args, strict=False)), **kwargs}
-        begun = self._next_pass()
+        block_pass = self._next_pass()
         model = self._running_model()
         cache = cache_of(arguments)
-        edits = self._checked(begun, arguments, model)
-        token = PASS.set(begun.current)
-        self._count(begun.block, 1)
+        edits = self._check_pass(block_pass, arguments, model)
+        token = PASS.set(block_pass.current)
+        self._count(block_pass.block, 1)
         try:
-            with edited(model, edits):
+            with edit_states(model, edits):
                 output = plain(*args, **kwargs)
                 filled = cache_of(output)
-                self._finish(begun, cache if filled is None else filled)
+                self._finish(block_pass, cache if filled is None else filled)
         finally:
             PASS.reset(token)
-            self._count(begun.block, -1)
+            self._count(block_pass.block, -1)
         return output
 
-    def _checked(
-        self, begun: _BlockPass, arguments: Mapping[str, Any], model: PreTrainedModel
+    def _check_pass(
+        self, block_pass: _BlockPass, arguments: Mapping[str, Any], model: PreTrainedModel
     ) -> list[EditGroup]:
-        """Checks that a pass fits the block; returns its edits."""
-        origin = None if begun.block is None else begun.block.origin
-        state = begun.state
+        """Checks that a pass fits the block; returns the edits of its states."""
+        origin = None if block_pass.block is None else block_pass.block.origin
+        state = block_pass.state
         continues = claim_cache(cache_of(arguments), origin, self.name)
         if origin is None or state is None:
             return []
@@ -133,17 +146,17 @@ class OpenModel:
         refuse_weights(arguments)
         columns_before = _columns_before(state, arguments, continues)
         if not (continues and columns_before):
-            check_prompt(state, arguments, config, columns_before, begun.first)
+            check_prompt(state, arguments, config, columns_before, block_pass.first)
         if state.steering.trace:
             state.last = _last_queries(arguments)
         check_lengths(RotaryLengths.of(config), arguments, self.name)
         refuse_checkpointing(model)
         return edits_of_pass(origin.compiled, origin.span, arguments, columns_before)
 
-    def _finish(self, begun: _BlockPass, cache: Any) -> None:
+    def _finish(self, block_pass: _BlockPass, cache: Any) -> None:
         """Checks and records a pass that ended without an error."""
-        block = begun.block
-        state = begun.state
+        block = block_pass.block
+        state = block_pass.state
         if block is None or state is None:
             return
         check_reached(self._running_model(), state, self.implementation)
@@ -156,7 +169,7 @@ class OpenModel:
 
     def _running_model(self) -> PreTrainedModel:
         model = self.model()
-        assert model is not None, "a pass of it is under way"
+        assert model is not None, "it has a running pass"
         return model
 
     def _new_pass(self, first: bool | None = None) -> _BlockPass:
@@ -165,7 +178,7 @@ class OpenModel:
         return _BlockPass(Pass(state, self.parts), block, first)
 
     def _next_pass(self) -> _BlockPass:
-        """The pass that begins: the one that `generate` has prepared, or a new one."""
+        """Returns the pass that `generate` has prepared, or a new one."""
         prepared = _PREPARED.get()
         block = self.current_block()
         _PREPARED.set(None)
@@ -176,16 +189,20 @@ class OpenModel:
         return prepared if prepared.current.model is self.parts else self._new_pass()
 
     def _is_of_decode_loop(self) -> bool:
-        """Whether this package's decode loop runs the pass; a `UsageError` in a block."""
+        """Whether this package's decode loop runs the pass.
+
+        Raises:
+            UsageError: it does so inside a block.
+        """
         if (current := PASS.get()) is None or current.model is not None:
             return False
         scope = current_scope(self.model, self.block)
         if scope is not None and scope.block is not None:
             scope.block.used = True
             raise UsageError(
-                f"A block of holdfast.steering is open on this {self.name}, and generate and score "
-                "of a holdfast model take their methods by the call; give them methods=[...] "
-                "outside the block, or call hf_model.generate inside it."
+                f"A block of holdfast.steering is open on this {self.name}, but generate and score "
+                "of a holdfast model take their methods as an argument; pass methods=[...] outside "
+                "the block, or call hf_model.generate inside it."
             )
         return True
 
@@ -206,20 +223,24 @@ class OpenModel:
 
 
 def _columns_before(state: PassState, given: Mapping[str, Any], continues: bool) -> int:
-    """The number of columns before a pass; `continues` says whether its cache was filled in this
-    block.
+    """Returns the number of columns before a pass.
+
+    Args:
+        state: of the pass.
+        given: the arguments of the pass, by name.
+        continues: whether its cache was filled in this block.
     """
     if (ids := tokens_in(given)) is None:
         return 0
-    if continues and ids.shape[1] == 1:  # a step: a query of the cache may wait for the device
+    if continues and ids.shape[1] == 1:  # a step; asking the cache might wait for the device
         return state.steering.span.shape[1]
     return cached_tokens(cache_of(given))
 
 
 def _last_queries(given: Mapping[str, Any]) -> Tensor | None:
-    """The last query of each row that is not padding, int64 [row]; None if all rows end together.
+    """Finds the last query of each row that is not padding, int64 [row].
 
-    In a step of one token, no row is padded behind it.
+    Returns None if all rows end together, as they do in a step of one token.
     """
     ids = tokens_in(given)
     mask = given.get("attention_mask")
@@ -238,15 +259,19 @@ OPEN: WeakKeyDictionary[torch.nn.Module, OpenModel] = WeakKeyDictionary()
 
 
 def pass_in(module: torch.nn.Module) -> Pass | None:
-    """The pass that a module is part of; None for a module of another model."""
+    """Returns the current pass that a module is part of; None if it is part of none.
+
+    Raises:
+        UsageError: the module of a model with an open block was called by itself.
+    """
     current = PASS.get()
     if current is not None and (current.model is None or module in current.model.modules):
         return current
     for opened in list(OPEN.values()) if OPEN else ():
         if module in opened.parts.modules and opened.current_block() is not None:
             raise UsageError(
-                f"{type(module).__name__} of a {opened.name} with an open block of "
-                f"holdfast.steering was run by itself; call the {opened.name} itself in the block, "
-                "or run its parts in holdfast.unsteered(model)."
+                f"{type(module).__name__}, a part of a {opened.name} with an open block of "
+                f"holdfast.steering, was called by itself; call the whole {opened.name} in the "
+                "block, or its parts in holdfast.unsteered(model)."
             )
     return None

@@ -1,4 +1,4 @@
-"""Where the keys of a pass are in the text, and which of them are the span's."""
+"""Maps the keys of a pass to columns of the text, and tells which of them are in the span."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from holdfast.errors import Unsteerable, UsageError
 
 @dataclass(frozen=True)
 class SpanColumns:
-    """Which keys of a pass are the span's.
+    """The keys of a pass that are in the span, in a form that a GPU kernel reads.
 
     Args:
-        span: bool [row, column]; columns behind the last are not in it.
-        generated: int64 [row], the first generated column that counts as the row's span, or one
-            that no row reaches.
+        span: bool [row, column]; columns after the last one are not in the span.
+        generated: int64 [row], the first generated column that counts as the row's span; a column
+            that no row reaches if none counts.
         first: the column of the first key.
-        copies: rows of the pass for each row of the span.
+        copies: how many rows of the pass belong to each row of the span.
     """
 
     span: Tensor
@@ -35,25 +35,30 @@ class SpanColumns:
 class PassColumns:
     """The columns of the keys that the layers of a pass read.
 
-    A token's column is its place in its row, padding included. Layers with a sliding window read
-    only the last keys, so the model reports with its masks at which column so many keys begin, and
-    a layer is known by its number of keys.
+    A token's column is its position in its row, padding included. Layers with a sliding window read
+    only the last keys. So when the model makes a mask for a number of keys, it reports the column
+    at which these begin, and a layer is recognised by its number of keys.
     """
 
     steering: BatchSteering
     _firsts: dict[int, int | Starts] = field(default_factory=dict, init=False)  # by number of keys
-    # how many tokens there are so far, as reported by the model; None: only the device knows
+    # number of tokens so far, as reported by the model; None if only the device knows it
     _tokens: int | None = field(default=0, init=False)
 
     def clear(self) -> None:
-        """Forgets what the model reported for the pass before."""
+        """Forgets the columns that were reported for the previous pass."""
         self._firsts.clear()
 
     def report(
         self, q_offset: int | Tensor, q_length: int, kv_offset: int | Starts, kv_length: int
     ) -> None:
-        """Takes from the model that `kv_length` keys begin at column `kv_offset`, for queries from
-        `q_offset` on; static caches give tensors.
+        """Records the columns of a mask that the model makes.
+
+        Args:
+            q_offset: the column of the first query; static caches pass a tensor.
+            q_length: the number of queries.
+            kv_offset: the column of the first key.
+            kv_length: the number of keys.
         """
         first = not self._firsts
         self._firsts[kv_length] = kv_offset
@@ -66,10 +71,10 @@ class PassColumns:
             self._tokens = tokens
 
     def first(self, keys: int) -> int | Starts:
-        """The column of the first of `keys` keys.
+        """Returns the column of the first key in a layer with this number of keys.
 
         Raises:
-            Unsteerable: these keys are not tokens.
+            Unsteerable: the keys of the layer are not tokens.
             UsageError: there are fewer tokens than the span mask has.
         """
         width = self.steering.span.shape[1]
@@ -86,13 +91,14 @@ class PassColumns:
             return self._firsts[keys]
         if self._firsts and keys != tokens:
             raise Unsteerable(
-                f"A layer has {keys} keys for {'other' if tokens is None else tokens} tokens, so"
-                " they are not tokens and cannot be steered; use prompt methods."
+                f"A layer has {keys} keys, but the text has"
+                f" {'another number of' if tokens is None else tokens} tokens, so its keys are not"
+                " tokens and cannot be steered; use prompt methods."
             )
         return max(0, width - keys) if self.steering.follows else 0
 
     def has_generated(self, keys: int) -> bool:
-        """Whether a key was generated that some method counts as the span."""
+        """Whether any key is a generated token that some method counts as the span."""
         first = self.first(keys)
         generated = self.steering.first_generated
         firsts = first.columns if isinstance(first, Starts) else [first] * len(generated)
@@ -104,7 +110,7 @@ class PassColumns:
         return not self.steering.disagrees or not self.has_generated(keys)
 
     def groups(self, keys: int) -> Groups:
-        """The ranges of keys that contain the two groups; reads nothing from the device."""
+        """Returns the ranges of keys that contain the two groups; reads nothing from the device."""
         first = self.first(keys)
         extent = self.steering.extent
         if isinstance(first, Starts):
@@ -112,7 +118,7 @@ class PassColumns:
         return extent.groups(first, first + keys)
 
     def span(self, rows: int, keys: int) -> Tensor:
-        """The keys of the span itself, bool [row, key]."""
+        """Returns the keys of the span without generated tokens, bool [row, key]."""
         first = self.first(keys)
         span = self.steering.span
         width = span.shape[1]
@@ -123,41 +129,43 @@ class PassColumns:
             span = span[:, first : first + keys]
             if span.shape[1] < keys:
                 span = pad(span, (0, keys - span.shape[1]))
-        return self._per_row(span, rows)
+        return self._repeat_per_row(span, rows)
 
     def generated(self, rows: int, keys: int) -> Tensor | None:
-        """The keys that were generated, bool [row, key]; None if no method counts any as the span.
-        Those of the span are not among them.
+        """Returns the generated keys outside the span, bool [row, key].
+
+        None if no method counts generated tokens as the span.
         """
         if not self.has_generated(keys):
             return None
-        behind = self._from(self.steering.first_generated_on_device, keys)
-        return self._per_row(behind, rows) & ~self.span(rows, keys)
+        generated = self._keys_from(self.steering.first_generated_on_device, keys)
+        return self._repeat_per_row(generated, rows) & ~self.span(rows, keys)
 
     def members(self, rows: int, keys: int) -> Tensor:
-        """The first of the two groups, bool [row, key]: the span, and in rows whose methods count
-        them as such, generated keys.
+        """Returns the keys of the first group, bool [row, key].
+
+        These are the span and, in rows whose methods count them as span, the generated tokens.
         """
         span = self.span(rows, keys)
         if not self.has_generated(keys):
             return span
-        return span | self._per_row(self._from(self.steering.included_from, keys), rows)
+        return span | self._repeat_per_row(self._keys_from(self.steering.included_from, keys), rows)
 
     def for_kernel(self, rows: int, keys: int) -> SpanColumns:
-        """The same groups, for a kernel that finds each key's group itself."""
+        """Describes the same groups for a kernel that finds each key's group itself."""
         steering = self.steering
         copies = self.steering.copies_of(rows)
         span = steering.span.contiguous()
         return SpanColumns(span, steering.included_from, self.first(keys), copies)
 
-    def _from(self, columns: Tensor, keys: int) -> Tensor:
-        """The keys from a column [row] on, bool [row of the span, key]."""
+    def _keys_from(self, columns: Tensor, keys: int) -> Tensor:
+        """Returns the keys from the given column of each row on, bool [row of the span, key]."""
         first = self.first(keys)
         offsets = torch.arange(keys, device=columns.device)
         key_columns = offsets + (first.on_device if isinstance(first, Starts) else first)
         return key_columns >= columns[:, None]
 
-    def _per_row(self, members: Tensor, rows: int) -> Tensor:
-        """The same per row of the pass, which may be several for each row of the span."""
+    def _repeat_per_row(self, members: Tensor, rows: int) -> Tensor:
+        """Repeats the rows of the span for all rows of the pass that belong to them."""
         copies = self.steering.copies_of(rows)
         return members.repeat_interleave(copies, 0) if copies > 1 else members

@@ -1,4 +1,4 @@
-"""The mask that a layer gets in the pass under way, registered with transformers as "holdfast"."""
+"""The attention mask of a layer in the current pass, registered with transformers as "holdfast"."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from holdfast.attention.plain_attention import IMPLEMENTATION, plain_name
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def holdfast_mask(**kwargs: Any) -> Tensor | None:
-    """Implements transformers' mask interface: SDPA's mask in a steered pass, and otherwise that of
-    the model's own attention. Reports the columns of the keys to a steered pass.
+    """Implements transformers' mask interface.
+
+    Returns SDPA's mask in a steered pass, and otherwise the mask of the model's own attention. It
+    also reports the columns of the keys to a steered pass.
     """
     current = PASS.get()
     config = kwargs.get("config")
     if current is not None and current.model is not None and not current.model.has_config(config):
-        current = None  # the mask is another model's, which runs in the middle of that pass
+        current = None  # the mask is for another model, which runs inside that pass
     name = plain_name(config)
     if current is not None and current.state is not None:
         name = "sdpa"
-        if "allow_is_bidirectional_skip" not in kwargs:  # otherwise the keys are an encoder's
+        if "allow_is_bidirectional_skip" not in kwargs:  # with it, the keys come from an encoder
             q_length = int(kwargs.get("q_length", 0))
             kv_length = int(kwargs.get("kv_length", 0))
             first = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
@@ -38,7 +40,7 @@ def holdfast_mask(**kwargs: Any) -> Tensor | None:
 
 
 def _starts_of(current: Pass, keys: int) -> Starts | None:
-    """Where this many keys begin, if rows keep different ones."""
+    """Returns where this number of keys begins, if rows differ in it; otherwise None."""
     return current.starts if current.starts is not None and current.starts.keys == keys else None
 
 
@@ -52,8 +54,9 @@ def _mask_by_positions(
     dtype: torch.dtype = torch.float32,
     **_: Any,
 ) -> Tensor:
-    """The mask of a model's own rule, [row, 1, query, key], in the format of `plain`; queries are
-    identified by position, keys by column.
+    """Makes the mask of the model's own rule, [row, 1, query, key], in the format of `plain`.
+
+    Queries are identified by their position, keys by their column.
     """
     positions = current.positions
     starts = _starts_of(current, kv_length)

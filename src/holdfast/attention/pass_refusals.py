@@ -1,4 +1,4 @@
-"""Refusals of passes that a block of `holdfast.steering` cannot steer."""
+"""Refuses passes that a block of `holdfast.steering` cannot steer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from holdfast.states.edits import tokens_in
 
 
 def refuse_weights(given: Mapping[str, Any]) -> None:
-    """Refuses a pass that is to return attention weights."""
+    """Refuses a pass that should return attention weights."""
     if given.get("output_attentions"):
         raise Unsteerable(
-            "A steered pass makes no attention weights for output_attentions; leave it out, and "
-            "read the mass with trace=True."
+            "A steered pass does not compute attention weights, so it cannot return them for "
+            "output_attentions; leave that out, and read the mass with trace=True."
         )
 
 
@@ -30,13 +30,13 @@ def check_prompt(
 
     Args:
         state: of the pass, which has not begun.
-        given: its arguments, by name.
+        given: the arguments of the pass, by name.
         config: the model's text configuration.
-        before: the tokens that were cached before the block.
-        first: whether it is the first of a `generate`; None outside of one.
+        before: the number of tokens that were cached before the block.
+        first: whether it is the first pass of a `generate`; None outside of `generate`.
 
     Raises:
-        UsageError: batch, prompt or padding do not fit the mask.
+        UsageError: batch, prompt or padding does not fit the mask.
     """
     if (ids := tokens_in(given)) is None:
         return
@@ -49,20 +49,20 @@ def check_prompt(
 
 
 def _check_copies(state: PassState, prompts: Tensor) -> None:
-    """Refuses rows that share a row of the span mask though their prompts [row, token] differ."""
+    """Refuses prompts [row, token] that differ although they share a row of the span mask."""
     copies = state.steering.copies_of(len(prompts))
     by_prompt = prompts.reshape(-1, copies, *prompts.shape[1:])
     if copies > 1 and not torch.equal(by_prompt, by_prompt[:, :1].expand_as(by_prompt)):
         raise UsageError(
-            f"The span mask has a row for every {copies} of the batch's {len(prompts)} rows, whose"
-            " prompts differ; give it one row per prompt."
+            f"The span mask has one row for every {copies} of the batch's {len(prompts)} rows, but"
+            " their prompts differ; give it one row per prompt."
         )
 
 
 def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool | None) -> None:
-    """Checks that a prompt is as long as its mask; without a cache, a given reply may follow."""
+    """Checks that a prompt is as long as its mask; without a cache, a reply may follow it."""
     seen = tokens + before
-    sees = f"The span mask has {width} tokens and this pass sees {seen}"
+    sees = f"The span mask has {width} tokens, but this pass sees {seen}"
     if seen < width:
         raise UsageError(
             f"{sees}; give a mask of the whole prompt, and forward it at once.",
@@ -77,13 +77,13 @@ def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool
             value=width,
             allowed=seen,
         )
-    # a later pass of a `generate` without a cache has the reply after the prompt: Phi-3's computes
-    # all keys anew where its rotary factors change
+    # a later pass of `generate` may contain the reply too: without a cache, and in Phi-3, which
+    # recomputes all keys when its rotary factors change
     if seen > width and (first or (caches and first is None)):
-        cure = ", or use_cache=False where what follows the mask is a given reply" if caches else ""
+        cure = ", or pass use_cache=False if a reply follows the prompt" if caches else ""
         raise UsageError(
-            f"The span mask has {width} tokens and the prompt {seen}; give a mask of the whole "
-            f"prompt{cure}.",
+            f"The span mask has {width} tokens, but the prompt has {seen}; give a mask of the whole"
+            f" prompt{cure}.",
             option="span_mask",
             value=width,
             allowed=seen,
@@ -91,9 +91,12 @@ def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool
 
 
 def check_padding(state: PassState, mask: object) -> None:
-    """Refuses a span on tokens that an attention mask [row, token] hides; names the first row.
+    """Refuses a span on tokens that an attention mask [row, token] hides.
 
-    A mask of any other form is not read.
+    A mask of any other shape is not checked.
+
+    Raises:
+        UsageError: names the first such token.
     """
     span = state.steering.span
     if not isinstance(mask, Tensor) or mask.ndim != 2:
@@ -105,16 +108,17 @@ def check_padding(state: PassState, mask: object) -> None:
     if len(hidden):
         row, column = hidden[0].tolist()
         raise UsageError(
-            f"The span mask is True in row {row} at token {column}, which attention_mask hides as "
-            "padding; pad both on the same side, as holdfast.encode_chats does.",
+            f"The span mask is True in row {row} at token {column}, but attention_mask hides that "
+            "token as padding; pad both on the same side, as holdfast.encode_chats does.",
             option="span_mask",
             value=(row, column),
         )
 
 
 def check_lengths(rotary: RotaryLengths, given: Mapping[str, Any], name: str) -> None:
-    """Refuses a pass whose rows need different rotary factors, since they would all get those of
-    the longest.
+    """Refuses a pass whose rows need different rotary factors.
+
+    transformers would give all of them the factors of the longest row.
     """
     mask = given.get("attention_mask")
     if rotary.switch is None or not isinstance(mask, Tensor) or mask.ndim != 2 or len(mask) == 1:
@@ -122,19 +126,19 @@ def check_lengths(rotary: RotaryLengths, given: Mapping[str, Any], name: str) ->
     lengths = sorted((mask != 0).sum(1).tolist())
     if lengths[-1] not in rotary.like(lengths[0]):
         raise Unsteerable(
-            f"The rows of this pass have {lengths[0]} to {lengths[-1]} tokens, and the rotary"
-            f" factors of {name} ({rotary.name}) change beyond {rotary.switch}, where transformers"
-            " gives every row those of the longest; run these rows one at a time, or together"
-            " with generate_batch of a holdfast model."
+            f"The rows of this pass have {lengths[0]} to {lengths[-1]} tokens, but the rotary"
+            f" factors of {name} ({rotary.name}) change beyond {rotary.switch}, and transformers"
+            " would give every row the factors of the longest; run these rows one at a time, or"
+            " together with generate_batch of a holdfast model."
         )
 
 
 def refuse_checkpointing(model: torch.nn.Module) -> None:
-    """Refuses activation checkpointing, which repeats passes after the block was left."""
+    """Refuses activation checkpointing, which would repeat passes after the block was left."""
     if not (model.training and torch.is_grad_enabled()):
         return
     if getattr(model, "is_activation_checkpointing", False):
         raise Unsteerable(
-            f"{type(model).__name__} computes passes again for their gradients, outside the block; "
-            "call activation_checkpointing_disable() to steer it."
+            f"{type(model).__name__} uses activation checkpointing, which repeats passes outside "
+            "the block; call activation_checkpointing_disable() to steer it."
         )

@@ -1,4 +1,4 @@
-"""A forward pass under way: whose it is, how it is steered, and the mass that it recorded."""
+"""The current forward pass: its model, its steering, and the mass that it records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PassMasses:
 
     # after steering, at each row's last query, [row, head]
     steered: dict[int, Tensor] = field(default_factory=dict)
-    uniform: dict[int, Tensor] = field(default_factory=dict)  # that of uniform attention, [row]
+    uniform: dict[int, Tensor] = field(default_factory=dict)  # under uniform attention, [row]
 
 
 class _PlanEntry(NamedTuple):
@@ -39,8 +39,8 @@ class _PlanEntry(NamedTuple):
 class Plans:
     """Values that the layers of a pass share, by kind, and by the size and mask of a layer.
 
-    There are as many as there are kinds of layers, so they are searched one by one; a mask is known
-    by its tensor, as comparing its values would wait for the device.
+    A model has only a few kinds of layers, so the entries are searched one by one. Masks are
+    compared by identity, as comparing their values would wait for the device.
     """
 
     _entries: list[_PlanEntry] = field(default_factory=list, init=False)
@@ -48,7 +48,7 @@ class Plans:
     def get(
         self, kind: str, size: tuple[int, int], mask: Tensor | None, make: Callable[[], Plan]
     ) -> Plan:
-        """The plan of this kind for queries x keys under a mask, made if there is none yet."""
+        """Returns the plan of a kind for a size (queries, keys) and a mask; makes it if missing."""
         for entry in self._entries:
             if entry.kind == kind and entry.size == size and entry.mask is mask:
                 return entry.plan  # type: ignore[no-any-return]
@@ -57,26 +57,26 @@ class Plans:
         return plan
 
     def clear(self) -> None:
-        """Drops the plans of the pass before."""
+        """Drops the plans of the previous pass."""
         self._entries.clear()
 
 
 @dataclass(eq=False)
 class PassState:
-    """A steered pass: where its keys are, the layers it has reached, and the mass they recorded.
+    """The state of a steered pass: its columns, the layers it has reached, and their mass.
 
-    A model that runs its layers several times in one call of `forward` makes as many passes.
+    If a model runs its layers several times in one call of `forward`, each time counts as a pass.
     """
 
     steering: BatchSteering
-    passes: list[PassMasses] = field(default_factory=list)  # so far, the latest one last
-    # per row of this pass, the query whose mass is recorded, which padding may follow; None: the
-    # last one of every row
+    passes: list[PassMasses] = field(default_factory=list)  # the passes so far, in order
+    # per row, the query whose mass is recorded, as padding may follow it; None: the last query of
+    # every row
     last: Tensor | None = None
-    entered: set[int] = field(default_factory=set)  # the layers that were reached
+    entered: set[int] = field(default_factory=set)  # the layers reached so far
     plans: Plans = field(default_factory=Plans)  # of the latest pass
     columns: PassColumns = field(init=False)  # of the latest pass
-    _layer: int = field(default=-1, init=False)  # the one that was entered last
+    _layer: int = field(default=-1, init=False)  # the layer entered last
     # whether masks were made for a pass that has not entered a layer yet
     _masks_made: bool = field(default=True, init=False)
 
@@ -85,20 +85,23 @@ class PassState:
 
     @property
     def masses(self) -> Sequence[Tensor]:
-        """The mass in every layer of the latest pass, in order, [row, head]; empty if untraced."""
+        """The mass in each layer of the latest pass, in order, [row, head]; empty if untraced."""
         return list(self.passes[-1].steered.values()) if self.passes else []
 
     def report_keys(
         self, q_offset: int | Tensor, q_length: int, kv_offset: int | Starts, kv_length: int
     ) -> None:
-        """Takes the columns of keys from the masks of a pass; see `PassColumns.report`."""
+        """Records the columns of a mask of the pass; see `PassColumns.report`."""
         if not self._masks_made:
             self.columns.clear()
             self._masks_made = True
         self.columns.report(q_offset, q_length, kv_offset, kv_length)
 
     def enter(self, layer: int) -> None:
-        """Called by each layer, by some twice; a layer before the previous one begins a pass."""
+        """Records that a layer is reached; a layer before the previous one begins a new pass.
+
+        Some models call this twice for the same layer.
+        """
         self.entered.add(layer)
         again = layer == self._layer and not self._masks_made
         self._masks_made = False
@@ -108,25 +111,25 @@ class PassState:
         self._layer = layer
 
     @property
-    def has_noted(self) -> bool:
+    def has_recorded(self) -> bool:
         """Whether the current layer has recorded its mass."""
         return self._layer in self.passes[-1].steered
 
-    def note(self, mass: Tensor) -> None:
-        """Records the mass [row, head] of the current layer; if it attends twice, the last."""
+    def record_mass(self, mass: Tensor) -> None:
+        """Records the mass [row, head] of the current layer; a second call replaces the first."""
         self.passes[-1].steered[self._layer] = mass
 
-    def note_uniform(self, mass: Tensor) -> None:
-        """Records the mass [row] of uniform attention in the current layer."""
+    def record_uniform(self, mass: Tensor) -> None:
+        """Records the mass [row] under uniform attention in the current layer."""
         self.passes[-1].uniform[self._layer] = mass
 
 
 @dataclass(frozen=True, eq=False)
 class ModelParts:
-    """The parts of a model with an open block, which set it apart from a model in its passes."""
+    """The parts of a model with an open block, to tell it from other models that it may call."""
 
     modules: Container[torch.nn.Module]
-    # its cross-attention, whose keys are an encoder's and not the prompt's
+    # its cross-attention modules, whose keys come from an encoder and not from the prompt
     cross: Container[torch.nn.Module]
     configs: Sequence[object]
 
@@ -137,16 +140,15 @@ class ModelParts:
 
 @dataclass(frozen=True)
 class Pass:
-    """A forward pass under way."""
+    """The current forward pass."""
 
-    state: PassState | None  # of its steering; None if it has none
-    # the model with an open block; None for a pass of this package's decode loop, which sets its
-    # own steering
+    state: PassState | None  # None if the pass is not steered
+    # the model with an open block; None for a pass of this package's decode loop
     model: ModelParts | None = None
-    # of every query, [row, query], if a key's column is its position and row lengths differ; None
-    # if the model's own masks are right
+    # the position of every query, [row, query], from which masks are made if rows differ in length;
+    # None if the model's own masks are right
     positions: Tensor | None = None
-    # where the keys of windowed layers begin, if that differs between rows
+    # where the keys of windowed layers begin; None if all rows begin at the same column
     starts: Starts | None = None
 
     def crosses(self, module: torch.nn.Module) -> bool:
@@ -157,7 +159,7 @@ class Pass:
 PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 NEVER_REACHED = (
     "This model's attention does not go through transformers' attention interface, so its mass on"
-    " the prompt can be neither read nor moved; use prompt methods such as repetition."
+    " the prompt can neither be read nor moved; use prompt methods such as repetition."
 )
 
 
@@ -165,7 +167,12 @@ NEVER_REACHED = (
 def steered(
     steering: BatchSteering | None, positions: Tensor | None = None, starts: Starts | None = None
 ) -> Iterator[PassState | None]:
-    """Steers the forward pass inside, in this thread only; with None, it is not steered.
+    """Steers the forward pass that runs inside this context, in this thread only.
+
+    Args:
+        steering: the steering; None: the pass is not steered.
+        positions: see `Pass`.
+        starts: see `Pass`.
 
     Raises:
         Unsteerable: the pass never reached our attention.

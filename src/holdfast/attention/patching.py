@@ -1,8 +1,8 @@
 """Switches a loaded model to this package's attention, for a block or permanently, and back.
 
-While a block is open, the model's attention implementation is ours, and `forward` and
+While a block is open, the model uses our attention implementation, and its `forward` and
 `prepare_inputs_for_generation` are wrapped. After the block, everything is restored. GPT-J does not
-use the attention interface, so its own method is replaced.
+use the attention interface, so its own attention method is replaced instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdfast.attention.plain_attention import (
     IMPLEMENTATION,
     PriorAttention,
     forget_plain,
-    note_plain,
+    remember_plain,
 )
 from holdfast.attention.reaching import (
     REACHED,
@@ -33,15 +33,15 @@ from holdfast.attention.reaching import (
     logits_of,
     plain_logits,
     probe,
-    unsteerable,
+    unsteerable_error,
 )
 from holdfast.attention.steered_block import Steered, entered
 from holdfast.errors import Unsteerable, UsageError
 
 _WRAPPED = ("forward", "prepare_inputs_for_generation", "holdfast_block")
 _CROSS = re.compile(r"cross|encoder_?(decoder_?)?att", re.IGNORECASE)
-_KEY = -1  # the key of our hook in a module; PyTorch's own count from 0
-# Per model that had blocks, the steering of the caches that were filled in them and still exist.
+_HOOK_KEY = -1  # the key of our hook in a module; PyTorch's keys count from 0
+# per model, the origins of caches that were filled in its blocks and still exist
 _ORIGINS: WeakKeyDictionary[PreTrainedModel, WeakSet[CacheOrigin]] = WeakKeyDictionary()
 
 
@@ -50,17 +50,17 @@ def open_block(model: PreTrainedModel, block: Steered) -> Iterator[None]:
     """Opens a block on a model; passes in this context belong to it until it is left.
 
     Raises:
-        Unsteerable: the model's attention cannot be reached. The model is left as it was.
-        UsageError: a block is open on it already.
+        Unsteerable: the model's attention cannot be reached; the model is left unchanged.
+        UsageError: a block is already open on the model.
     """
     with LOCK:
         opened = OPEN.get(model)
         if opened is not None and opened.block is not None:
             raise UsageError(
                 f"A block of holdfast.steering ({opened.block.spec}) is already open on this "
-                f"{opened.name}, and a model has one at a time, so that of {block.spec} cannot be "
-                "opened; leave the first one, or give one block all methods, joined by + or as a "
-                "list per row."
+                f"{opened.name}, and a model can have only one at a time, so a block of "
+                f"{block.spec} cannot be opened; leave the first block, or open one block with all "
+                "methods, joined by + or as a list per row."
             )
         if opened is None:
             opened = _open(model)
@@ -77,6 +77,7 @@ def open_block(model: PreTrainedModel, block: Steered) -> Iterator[None]:
 
 
 def _open(model: PreTrainedModel) -> OpenModel:
+    """Switches a model to our attention and wraps its methods; restores it if that fails."""
     check_reachable(model)
     plain = None if model in REACHED else plain_logits(model)
     named = list(model.named_modules())
@@ -90,7 +91,7 @@ def _open(model: PreTrainedModel) -> OpenModel:
     replaced = {name: vars(model)[name] for name in _WRAPPED if name in vars(model)}
     patched: list[torch.nn.Module] = []
     opened.restore = lambda: _restore(model, opened, patched, replaced)
-    note_plain(opened.before)
+    remember_plain(opened.before)
     OPEN[model] = opened
     try:
         patched += _switch(model)
@@ -105,7 +106,7 @@ def _open(model: PreTrainedModel) -> OpenModel:
 
 
 def _attends_elsewhere(name: str, module: torch.nn.Module) -> bool:
-    """Whether a module is cross-attention, according to its own flag, its class or its name."""
+    """Whether a module is cross-attention, according to its flag or else its class and its name."""
     crosses = getattr(module, "is_cross_attention", None)
     if isinstance(crosses, bool):
         return crosses
@@ -116,7 +117,8 @@ class _Replacement:
     """Replaces a method of a model with an open block, and refuses copies of the model."""
 
     def __init__(self, function: Callable[..., Any], plain: Callable[..., Any]):
-        self.function, self.__wrapped__ = function, plain  # whose signature `generate` reads
+        self.function = function
+        self.__wrapped__ = plain  # `generate` reads the signature of the wrapped method
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -124,8 +126,8 @@ class _Replacement:
     def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
         raise UsageError(
             "A model cannot be copied or pickled while a block of holdfast.steering is open on it "
-            "(copy.deepcopy, a spawned process, torch.save); copy it before, open the block in the "
-            "other process, or leave it first."
+            "(copy.deepcopy, a spawned process, torch.save); copy it before you open the block, "
+            "open the block in the other process, or leave the block first."
         )
 
 
@@ -148,13 +150,13 @@ def _wrap(model: PreTrainedModel, opened: OpenModel) -> None:
 
 
 def _watch_caches(model: PreTrainedModel, block: Steered) -> None:
-    """Makes the model refuse caches that were filled in the block, while any of them exists."""
+    """Makes the model refuse caches that were filled in the block, as long as any exist."""
     assert block.origin is not None
     _ORIGINS.setdefault(model, WeakSet()).add(block.origin)
     finalize(block.origin, _unwatch_caches, ref(model))
     parts = vars(model.base_model)
-    parts["_forward_pre_hooks"][_KEY] = _refuse_steered_cache
-    parts["_forward_pre_hooks_with_kwargs"][_KEY] = True
+    parts["_forward_pre_hooks"][_HOOK_KEY] = _refuse_steered_cache
+    parts["_forward_pre_hooks_with_kwargs"][_HOOK_KEY] = True
 
 
 def _unwatch_caches(model_ref: ref[PreTrainedModel]) -> None:
@@ -164,14 +166,14 @@ def _unwatch_caches(model_ref: ref[PreTrainedModel]) -> None:
 
 
 def _unhook(module: torch.nn.Module) -> None:
-    vars(module)["_forward_pre_hooks"].pop(_KEY, None)
-    vars(module)["_forward_pre_hooks_with_kwargs"].pop(_KEY, None)
+    vars(module)["_forward_pre_hooks"].pop(_HOOK_KEY, None)
+    vars(module)["_forward_pre_hooks_with_kwargs"].pop(_HOOK_KEY, None)
 
 
 def _refuse_steered_cache(module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
-    """Refuses a plain pass over steered keys; passes of a block have checked their own cache."""
+    """Refuses an unsteered pass over steered keys; a block's passes check their cache elsewhere."""
     if torch.compiler.is_compiling() or module in OPEN:
-        return  # the model is its own base model, and its pass has not begun yet
+        return  # a base model with an open block: its pass has not begun yet
     current = PASS.get()
     if current is None or (current.model is not None and module not in current.model.modules):
         claim_cache(cache_of(kwargs), None, type(module).__name__)
@@ -183,6 +185,7 @@ def _restore(
     patched: list[torch.nn.Module],
     replaced: dict[str, Any],
 ) -> None:
+    """Undoes `_open`: gives the model its own methods and attention back."""
     OPEN.pop(model, None)
     for part in (model, model.base_model):
         for name in _WRAPPED:
@@ -194,7 +197,10 @@ def _restore(
 
 
 def install(model: PreTrainedModel) -> bool:
-    """Gives a model this package's attention permanently; False if it cannot, leaving the model."""
+    """Gives a model this package's attention permanently.
+
+    Returns False, and leaves the model unchanged, if its attention cannot be steered.
+    """
     before = _prior_attention(model)
     patched = list[torch.nn.Module]()
     try:
@@ -202,7 +208,7 @@ def install(model: PreTrainedModel) -> bool:
         plain = logits_of(model)
         patched = _switch(model)
         probe(model, plain)
-        note_plain(before)
+        remember_plain(before)
     except Unsteerable:
         _switch_back(patched, before)
         return False
@@ -210,7 +216,7 @@ def install(model: PreTrainedModel) -> bool:
 
 
 def _prior_attention(model: PreTrainedModel) -> list[PriorAttention]:
-    """The attention of the configurations that a switch changes, each once."""
+    """Collects the attention of all configurations that a switch would change, each once."""
     if any(is_like_gptj(module) for module in model.modules()):
         return []
     configs: list[Any] = [getattr(module, "config", None) for module in model.modules()]
@@ -237,13 +243,14 @@ def _switch(model: PreTrainedModel) -> list[torch.nn.Module]:
     try:
         model.set_attn_implementation({names[0]: IMPLEMENTATION} if names else IMPLEMENTATION)
     except (ValueError, ImportError) as error:
-        raise unsteerable(model, str(error).split("\n")[0]) from error
+        raise unsteerable_error(model, str(error).split("\n")[0]) from error
     if text._attn_implementation != IMPLEMENTATION:
-        raise unsteerable(model, "its class does not use transformers' attention interface")
+        raise unsteerable_error(model, "its class does not use transformers' attention interface")
     return []
 
 
 def _switch_back(patched: list[torch.nn.Module], before: Sequence[PriorAttention]) -> None:
+    """Undoes `_switch`."""
     for module in patched:
         vars(module).pop("_attn", None)
     for prior in before:

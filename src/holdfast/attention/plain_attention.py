@@ -1,4 +1,4 @@
-"""The attention that models had before ours, which passes that are not steered keep."""
+"""Remembers the attention that models had before ours; unsteered passes still use it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 IMPLEMENTATION = "holdfast"  # our attention's name in transformers
-# Configurations, which need not be hashable, with the attention that each had before ours.
+# configurations, which need not be hashable, and the attention that each had before ours
 _PLAIN: list[tuple[weakref.ref[Any], str]] = []
 
 
 @dataclass(frozen=True, eq=False)
 class PriorAttention:
-    """The attention implementation that a configuration of a model had before ours."""
+    """The attention implementation that a model's configuration had before ours."""
 
     config: Any
-    implementation: str | None
+    implementation: str | None  # None if the configuration had not set one
 
 
-def note_plain(before: Sequence[PriorAttention]) -> None:
-    """Records the attention that configurations of a model had before ours."""
+def remember_plain(before: Sequence[PriorAttention]) -> None:
+    """Remembers the attention that a model's configurations had before ours."""
     forget_plain(before)
     for prior in before:
         if prior.implementation is not None and prior.implementation != IMPLEMENTATION:
@@ -35,18 +35,18 @@ def note_plain(before: Sequence[PriorAttention]) -> None:
 
 
 def forget_plain(before: Sequence[PriorAttention]) -> None:
-    """Forgets the configurations that have that attention back."""
+    """Forgets configurations whose attention has been restored."""
     restored = [p.config for p in before if p.implementation not in (None, IMPLEMENTATION)]
     remaining = []
     for reference, name in _PLAIN:
         config = reference()
         if config is not None and not any(config is other for other in restored):
             remaining.append((reference, name))
-    _PLAIN[:] = remaining  # at once, as other threads read it
+    _PLAIN[:] = remaining  # in one assignment, as other threads read it
 
 
 def plain_name(config: object) -> str:
-    """The attention that a configuration had before ours; "sdpa" if none is recorded."""
+    """Returns the name of the attention that a configuration had before ours; "sdpa" if unknown."""
     names = (name for reference, name in _PLAIN if reference() is config)
     return next(names, "sdpa")
 
@@ -54,7 +54,10 @@ def plain_name(config: object) -> str:
 def plain_attention(
     module: torch.nn.Module, mask: object, kwargs: Mapping[str, Any]
 ) -> Callable[..., tuple[Tensor, Any]] | None:
-    """The attention that a module had before ours, for an unsteered pass; None if SDPA will do."""
+    """Returns the attention function that a module had before ours, for an unsteered pass.
+
+    Returns None if SDPA gives the same result.
+    """
     name = plain_name(getattr(module, "config", None))
     is_additive = isinstance(mask, Tensor) and mask.is_floating_point()
     if name == "sdpa" or (name == "eager" and not (is_additive and kwargs.get("indices") is None)):

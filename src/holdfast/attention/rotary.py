@@ -2,9 +2,9 @@
 
 Longrope (Ding et al. 2024, arXiv 2402.13753; in Phi-3) has one set of factors for texts up to the
 original context and another for longer ones; dynamic NTK has a set for every longer length.
-transformers takes them from the longest position of a forward pass, for all of its rows and for new
-keys only. So two texts may share a pass, and a text may be read after computed keys, only if their
-lengths have the same factors.
+transformers chooses the factors by the longest position of a forward pass, for all of its rows, and
+applies them only to new keys. So two texts may share a pass only if their lengths have the same
+factors, and a text may be continued after computed keys only if its length still has their factors.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ EVERY_LENGTH = range(sys.maxsize)
 
 @dataclass(frozen=True)
 class RotaryLengths:
-    """The lengths of text that have the same rotary factors.
+    """Which text lengths have the same rotary factors.
 
     Args:
-        switch: the longest text that is read with the factors of short texts; None if all texts
-            have the same.
-        grows: whether every longer text has factors of its own (dynamic NTK); otherwise all of
-            them have the same (longrope).
+        switch: the length up to which texts have the factors of short texts; None if all texts have
+            the same factors.
+        grows: whether every longer length has different factors (dynamic NTK); otherwise all longer
+            lengths share one set (longrope).
     """
 
     switch: int | None = None
@@ -33,7 +33,7 @@ class RotaryLengths:
 
     @classmethod
     def of(cls, config: Any) -> RotaryLengths:
-        """Those of a model, from its text configuration."""
+        """Reads a model's text configuration."""
         context = getattr(config, "max_position_embeddings", None)
         for parameters in _sets_of(getattr(config, "rope_parameters", None)):
             kind = parameters.get("rope_type", "default")
@@ -49,7 +49,7 @@ class RotaryLengths:
         return "dynamic NTK" if self.grows else "longrope"
 
     def like(self, length: int) -> range:
-        """The lengths of text with the factors of a text of this length."""
+        """Returns the text lengths that have the same factors as this length."""
         if self.switch is None:
             return EVERY_LENGTH
         if length <= self.switch:
@@ -57,11 +57,11 @@ class RotaryLengths:
         return range(length, length + 1) if self.grows else range(self.switch + 1, sys.maxsize)
 
 
-SAME_FACTORS = RotaryLengths()  # of most models
+SAME_FACTORS = RotaryLengths()  # for most models: the same factors for all lengths
 
 
 def _sets_of(parameters: object) -> Iterator[Mapping[str, Any]]:
-    """The sets of rotary parameters of a configuration, which may have one per kind of layer."""
+    """Yields a configuration's sets of rotary parameters; there may be one per kind of layer."""
     if not isinstance(parameters, Mapping):
         return
     if "rope_type" in parameters:
@@ -71,6 +71,6 @@ def _sets_of(parameters: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _differ(parameters: Mapping[str, Any]) -> bool:
-    """Whether longrope has other factors, or another scale of attention, for long texts."""
+    """Whether longrope has different factors or attention scales for short and long texts."""
     names = ("factor", "mscale")
     return any(parameters.get(f"short_{n}") != parameters.get(f"long_{n}") for n in names)

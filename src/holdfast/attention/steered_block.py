@@ -25,10 +25,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, eq=False)
 class TracedPass:
-    """A traced forward pass."""
+    """The mass that a forward pass recorded."""
 
     thread: int  # the identifier of the thread that ran it
-    masses: Sequence[Tensor]  # on the span, at each row's last query, [row, head] of every layer
+    masses: Sequence[Tensor]  # per layer, at each row's last query, [row, head]
 
 
 @dataclass(eq=False, repr=False)
@@ -37,15 +37,15 @@ class Steered:
 
     model: ref[PreTrainedModel]  # the model that it steers
     name: str  # the name of the model's class
-    steering: BatchSteering  # of the model's attention
-    # of the caches filled in the block, with all its methods; None after it was left
+    steering: BatchSteering  # the steering of the model's attention
+    # the origin of caches that are filled in the block; None after it was left
     origin: CacheOrigin | None
     spec: str  # the methods as a spec string
-    passes: list[TracedPass] = field(default_factory=list)  # so far, if they are traced
-    count: int = 0  # passes steered so far
+    passes: list[TracedPass] = field(default_factory=list)  # so far; empty unless traced
+    count: int = 0  # number of passes steered so far
     used: bool = False  # whether any pass belonged to it, including refused ones
-    running: int = 0  # its passes that are under way
-    is_open: bool = True  # whether it has not been left yet
+    running: int = 0  # number of its passes that are running
+    is_open: bool = True  # False after the block was left
 
     def __repr__(self) -> str:
         rows = len(self.steering.span)
@@ -57,7 +57,7 @@ class Steered:
         """The mass on the span in each row of the batch, one step per forward pass so far.
 
         In a pass of several tokens, it is the mass at the row's last token that is not padding.
-        Empty without `trace`.
+        The list is empty unless the block was opened with `trace`.
 
         Raises:
             UsageError: passes of several threads are interleaved, or batches differ in size.
@@ -69,25 +69,25 @@ class Steered:
         turns = 1 + sum(before != other for before, other in itertools.pairwise(threads))
         if turns > len(set(threads)):
             raise UsageError(
-                f"{len(set(threads))} threads ran passes in this block by turns, so its traces are "
-                "mixed; trace one thread at a time."
+                f"{len(set(threads))} threads took turns running passes in this block, so its "
+                "traces are mixed; trace one thread at a time."
             )
         sizes = sorted({traced.masses[0].shape[0] for traced in passes})
         if len(sizes) > 1:
             raise UsageError(
-                f"The passes of this block had batches of {' and '.join(map(str, sizes))} rows; "
-                "open a block for each to trace it."
+                f"The passes of this block had batches of {' and '.join(map(str, sizes))} rows, so "
+                "they make no single trace; open a separate block for each batch size."
             )
         # [row, layer, head] of each pass
         steps = [torch.stack(list(traced.masses), 1).cpu() for traced in passes]
         return [AttentionTrace(mass) for mass in torch.stack(steps, -1)]
 
     def bind(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function, bound so that passes it runs belong to this block, in any thread.
+        """Returns a function whose passes belong to this block, in whatever thread it is called.
 
             Thread(target=steered.bind(model.generate), kwargs=arguments).start()
 
-        Calling it raises a `UsageError` after the block was left.
+        Calling it after the block was left raises a `UsageError`.
         """
 
         @functools.wraps(function)
@@ -95,8 +95,8 @@ class Steered:
             model = self.model()
             if model is None or not self.is_open:
                 raise UsageError(
-                    f"The block of {self.name} that this function is bound to was left; call it, "
-                    "and join its thread, inside the block."
+                    f"The block on {self.name} to which this function is bound was left; call the "
+                    "function, and join its thread, inside the block."
                 )
             with entered(model, self):
                 return function(*args, **kwargs)
@@ -106,10 +106,10 @@ class Steered:
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Code whose passes of a model belong to a block, or to none in `unsteered`."""
+    """A context in which a model's passes belong to a block, or, in `unsteered`, to none."""
 
     model: ref[PreTrainedModel]
-    block: Steered | None
+    block: Steered | None  # None in `unsteered`
 
 
 _SCOPES: ContextVar[tuple[Scope, ...]] = ContextVar("holdfast_scopes", default=())
@@ -117,7 +117,7 @@ _SCOPES: ContextVar[tuple[Scope, ...]] = ContextVar("holdfast_scopes", default=(
 
 @contextmanager
 def entered(model: PreTrainedModel, block: Steered | None) -> Iterator[None]:
-    """Makes the passes of a model inside belong to a block; with None, they are not steered."""
+    """Makes a model's passes in this context belong to a block; with None, they are unsteered."""
     scope = Scope(ref(model), block)
     _SCOPES.set((*_SCOPES.get(), scope))
     try:
@@ -127,7 +127,10 @@ def entered(model: PreTrainedModel, block: Steered | None) -> Iterator[None]:
 
 
 def current_scope(model: ref[PreTrainedModel], block: Steered | None) -> Scope | None:
-    """The innermost scope in this context that is about a model with this open block."""
+    """Returns the innermost scope in this context for a model with this open block; None if none.
+
+    Scopes of `unsteered` count too.
+    """
     for scope in reversed(_SCOPES.get()):
         if scope.model == model and scope.block in (None, block):
             return scope

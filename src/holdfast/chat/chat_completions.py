@@ -1,7 +1,7 @@
 """The assistant's message in a chat completion of OpenAI's API, whole or streamed.
 
-Other servers write the same shape with small differences, which are read too. What is in no known
-shape raises `MalformedResponse` if it is read strictly, and is left out if it is read leniently.
+Other servers write the same shape with small differences, which are read too. Content in an unknown
+shape raises `MalformedResponse` in a strict reading, and is skipped in a lenient one.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from holdfast.validation.json_values import fields_of, objects_in, text_or_empty
 
 
 class MalformedResponse(ValueError):
-    """An answer that is not one complete chat completion; says in a few words what is wrong."""
+    """An answer is not one complete chat completion; the message says in a few words why."""
 
 
 @dataclass
 class ToolCallText:
-    """A tool call, as far as it has come; its arguments are JSON."""
+    """A tool call as received so far; its arguments are JSON."""
 
     id: str = ""
     name: str = ""
@@ -38,15 +38,15 @@ class _Content(NamedTuple):
 
 @dataclass
 class AssistantMessage:
-    """A message of the assistant, as far as it has come.
+    """A message of the assistant as received so far.
 
     Attributes:
-        is_strict: whether content in no known shape is malformed; otherwise it is left out.
-        content: its text.
-        refusal: what it says instead of a content.
-        reasoning: beside its text; what is in the text stays there.
-        calls_tools: whether it calls tools, even in a shape that is not known.
-        calls: by their index in the message.
+        is_strict: whether content in an unknown shape raises an error; otherwise it is skipped.
+        content: the text of the message.
+        refusal: the text of the `refusal` field, which replaces the content.
+        reasoning: the reasoning in fields of its own; reasoning inside `content` stays there.
+        calls_tools: whether the message calls tools, even in an unknown shape.
+        calls: the tool calls by their index in the message.
     """
 
     is_strict: bool
@@ -67,12 +67,12 @@ class AssistantMessage:
         return bool(self.refusal) and not self.content
 
     def add(self, part: Mapping[str, Any]) -> str:
-        """Adds the whole message, or the next piece of it (`delta`); returns the text in it.
+        """Adds the whole message or its next piece (`delta`); returns the text that was added.
 
         Raises:
-            MalformedResponse: it is read strictly, and its content is in no known shape.
+            MalformedResponse: the reading is strict, and the content is in an unknown shape.
         """
-        content = self._content_of(part.get("content"))
+        content = self._read_content(part.get("content"))
         refusal = text_or_empty(part.get("refusal"))
         self.content += content.text
         self.refusal += refusal
@@ -82,33 +82,34 @@ class AssistantMessage:
 
     def _add_calls(self, part: Mapping[str, Any]) -> None:
         calls = objects_in(part.get("tool_calls"))
-        function = fields_of(part.get("function_call"))  # before there were tools
+        function = fields_of(part.get("function_call"))  # OpenAI's format before it had tools
         if function and not calls:
             calls = [{"function": function}]
         self.calls_tools |= bool(part.get("tool_calls") or part.get("function_call"))
         for number, call in enumerate(calls):
             self.calls.setdefault(index_of(call, default=number), ToolCallText()).add(call)
 
-    def _content_of(self, content: object) -> _Content:
-        """The text and the reasoning in a content: text, null, or a list of parts (Mistral's)."""
+    def _read_content(self, content: object) -> _Content:
+        """Reads a content: a text, null, or Mistral's list of parts."""
         if isinstance(content, list):
-            parts = [self._content_of_part(part) for part in content]
+            parts = [self._read_part(part) for part in content]
             text = "".join(part.text for part in parts)
             return _Content(text, "".join(part.reasoning for part in parts))
         if content is None or isinstance(content, str):
             return _Content(content or "")
-        return self._left_out("no text in the message")
+        return self._skip("no text in the message")
 
-    def _content_of_part(self, part: object) -> _Content:
+    def _read_part(self, part: object) -> _Content:
         fields = fields_of(part)
         thoughts = fields.get("thinking")
         if isinstance(fields.get("text"), str):
             return _Content(fields["text"])
         if isinstance(thoughts, (str, list)):
-            return _Content("", reasoning=self._content_of(thoughts).text)
-        return self._left_out("no text in a part of the message")
+            return _Content("", reasoning=self._read_content(thoughts).text)
+        return self._skip("no text in a part of the message")
 
-    def _left_out(self, why: str) -> _Content:
+    def _skip(self, why: str) -> _Content:
+        """Returns no content for an unknown shape; raises an error if the reading is strict."""
         if self.is_strict:
             raise MalformedResponse(why)
         return _Content("")
@@ -120,14 +121,16 @@ def choices_in(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def index_of(part: Mapping[str, Any], *, default: int) -> int:
-    """Which choice, or which tool call, a part of a stream belongs to."""
+    """The index of the choice or tool call that a part of a stream belongs to."""
     index = part.get("index")
     return index if isinstance(index, int) else default
 
 
 def _reasoning_beside(message: Mapping[str, Any]) -> str:
-    """The reasoning in a field of a message or of a piece of one: vLLM and OpenRouter call it
-    `reasoning`; DeepSeek, SGLang, llama.cpp and earlier versions of vLLM `reasoning_content`.
+    """The reasoning in a field of a message, or of a piece of it; "" if there is none.
+
+    vLLM and OpenRouter call the field `reasoning`; DeepSeek, SGLang, llama.cpp and earlier versions
+    of vLLM call it `reasoning_content`.
     """
     names = ("reasoning_content", "reasoning")
     return next(filter(None, (text_or_empty(message.get(name)) for name in names)), "")

@@ -1,4 +1,4 @@
-"""The system prompt that some templates insert into a chat that has none, and chats without it."""
+"""Finds the system prompt that some templates insert into a chat without one, and leaves it out."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from holdfast.errors import PromptError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_MAX_SHOWN = 200  # characters of the prompt that an error quotes
+_MAX_QUOTED = 200  # characters of the prompt in an error
 _EMPTY: Message = {"role": "system", "content": ""}
 
 
 @dataclass(frozen=True)
 class DefaultSystemPrompt:
-    """The system prompt that a template inserts into a chat that has none.
+    """The system prompt that a template inserts into a chat without one.
 
     Args:
         text: the prompt; "" if the template inserts none.
@@ -31,22 +31,34 @@ class DefaultSystemPrompt:
     can_be_left_out: bool = True
 
 
+class _SplitChat(NamedTuple):
+    """A rendered chat without the template's default system prompt, and that prompt."""
+
+    text: str | None  # None if the template cannot leave the default out
+    default: str  # "" if the template inserts none
+
+
 def default_system_prompt(tokenizer: PreTrainedTokenizerFast) -> DefaultSystemPrompt:
-    """The system prompt that the tokenizer's chat template inserts into a chat without one."""
-    split = _without_default([{"role": "user", "content": "Hello."}], tokenizer)
+    """Finds the system prompt that the tokenizer's template inserts into a chat without one."""
+    split = _split_off_default([{"role": "user", "content": "Hello."}], tokenizer)
     return DefaultSystemPrompt(split.default, can_be_left_out=split.text is not None)
 
 
 def render_without_default(
     messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
-    """Like `render_text`, with an empty system turn in place of a default system prompt."""
-    split = _without_default(messages, tokenizer, tools)
+    """Renders a chat as `render_text` does, but without the template's default system prompt.
+
+    Raises:
+        PromptError: the template inserts its default even in place of an empty system turn.
+    """
+    split = _split_off_default(messages, tokenizer, tools)
     if split.text is None:
+        default = split.default[:_MAX_QUOTED]
         raise PromptError(
-            f"The chat template inserts a system prompt of its own ({split.default[:_MAX_SHOWN]!r})"
-            " into a chat without one, and an empty one does not replace it; guidance needs a chat"
-            " without a prompt, so use another method, or change tokenizer.chat_template."
+            f"The chat template inserts a default system prompt ({default!r}) into a chat without"
+            " one, and an empty one does not replace it; guidance needs a chat without a prompt,"
+            " so use another method, or change tokenizer.chat_template."
         )
     return split.text
 
@@ -54,33 +66,31 @@ def render_without_default(
 def render_empty_system(
     messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
-    """A chat with an empty system turn, if the template would insert its default prompt."""
-    text = _without_default(messages, tokenizer, tools).text
+    """Renders a chat without the template's default prompt or, where the template insists on that,
+    with an empty system turn, whatever the template makes of it.
+    """
+    text = _split_off_default(messages, tokenizer, tools).text
     return render_text([_EMPTY, *messages], tokenizer, tools) if text is None else text
 
 
-class _SplitChat(NamedTuple):
-    """A rendered chat without the template's default system prompt, and that prompt."""
-
-    text: str | None  # None if the default cannot be left out
-    default: str  # "" if there is none
-
-
-def _without_default(
+def _split_off_default(
     messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> _SplitChat:
+    """Compares a chat with the same chat under a marked system prompt: any other text that only the
+    first one has is the default.
+    """
     text = render_text(messages, tokenizer, tools)
     if any(message["role"] == "system" for message in messages):
         return _SplitChat(text, "")
     mark = unused_character([text, *(message["content"] for message in messages)])
     try:
         marked = render_text([{"role": "system", "content": mark}, *messages], tokenizer, tools)
-    except PromptError:  # no system role, so no place for a default
+    except PromptError:  # the template has no system role, so no place for a default
         return _SplitChat(text, "")
     if marked.count(mark) != 1:
         return _SplitChat(text, "")
     before, after = marked.split(mark)
-    default = _added(text, before + after)
+    default = _find_addition(text, before + after)
     if not default:
         return _SplitChat(text, "")
     if text.startswith(before) and text.endswith(after):
@@ -89,8 +99,8 @@ def _without_default(
     return _SplitChat(empty if empty == before + after else None, default)
 
 
-def _added(text: str, other: str) -> str:
-    """The part of `text` that `other` lacks; "" if `text` is `other` with a part left out."""
+def _find_addition(text: str, other: str) -> str:
+    """The part of `text` that `other` lacks; "" if `text` only lacks a part of `other`."""
     first = common_length(text, other)
     last = common_length(text[first:][::-1], other[first:][::-1])
     return text[first : len(text) - last].strip()

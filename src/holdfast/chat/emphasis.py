@@ -8,17 +8,22 @@ chat is edited and rendered, private-use characters mark where they begin and en
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from holdfast.chat.messages import Message, Messages
-from holdfast.chat.nearest import nearest
+from holdfast.chat.nearest import find_nearest
 from holdfast.errors import PromptError, UsageError, shortened
 
 Span = tuple[int, int]  # first and last character (exclusive)
 
+# a text, a text and which occurrence of it (from 1), or a range
+Part = str | tuple[str, int] | tuple[int, int, int]
+
+_MAX_OCCURRENCES = 1_000  # occurrences of a text that are counted in a message, at most
+
 
 class TextRange(NamedTuple):
-    """Characters of a message."""
+    """A range of characters of one message."""
 
     message: int  # its number, counted from 0
     first: int
@@ -32,15 +37,10 @@ class EmphasisedChat(NamedTuple):
     ranges: tuple[TextRange, ...]
 
 
-# a text, a text and which occurrence of it (from 1), or a range
-Part = str | tuple[str, int] | tuple[int, int, int]
-
-_MAX_OCCURRENCES = 1_000  # occurrences of a text that are counted in a message, at most
-
-
 def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[TextRange, ...]:
-    """The emphasised ranges of a chat: sorted, disjoint, without leading or trailing white space.
-    Ranges that this function returned are returned unchanged.
+    """Finds the emphasised ranges of a chat: sorted, disjoint, and without surrounding white space.
+
+    Ranges that this function has returned come back unchanged.
 
     Raises:
         PromptError: a text is in no message; the error shows the nearest match.
@@ -48,7 +48,7 @@ def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[TextRange, ..
             its message; a part is only white space.
     """
     check_parts(emphasis)
-    ranges = sorted(_trimmed(messages, _find(messages, part), part) for part in emphasis)
+    ranges = sorted(_trim(messages, _find(messages, part), part) for part in emphasis)
     disjoint: list[TextRange] = []
     for current in ranges:
         before = disjoint[-1] if disjoint else None
@@ -62,8 +62,8 @@ def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[TextRange, ..
 def edit_emphasised(
     messages: Messages, emphasis: Sequence[TextRange], edit: Callable[[Messages], Messages]
 ) -> EmphasisedChat:
-    """The chat as a function edits it, and the emphasis in it: text that the function repeats is
-    emphasised everywhere.
+    """Edits a chat and carries its emphasis along: if the edit copies emphasised text, every copy
+    is emphasised.
     """
     if not emphasis:
         return EmphasisedChat(tuple(edit(messages)), ())
@@ -72,13 +72,15 @@ def edit_emphasised(
 
 
 def read_marks(messages: Messages) -> EmphasisedChat:
-    r"""The chat without its marks, and the ranges they emphasise: `*like this*`; `\*` is a `*`."""
-    pieces = [_pieces_of(number, message["content"]) for number, message in enumerate(messages)]
-    return _joined(messages, pieces)
+    r"""Reads the emphasis in `*asterisks*` and removes them from the chat; `\*` is a plain `*`."""
+    pieces = [
+        _split_at_asterisks(number, message["content"]) for number, message in enumerate(messages)
+    ]
+    return _join_pieces(messages, pieces)
 
 
 def put_marks(messages: Messages, ranges: Sequence[TextRange], mark: str) -> tuple[Message, ...]:
-    """The chat with `mark` before and after each range."""
+    """Puts `mark` before and after each range of a chat."""
     marked = list(messages)
     for number, first, last in sorted(ranges, reverse=True):
         text = marked[number]["content"]
@@ -90,12 +92,12 @@ def put_marks(messages: Messages, ranges: Sequence[TextRange], mark: str) -> tup
 
 
 def take_marks(messages: Messages, mark: str) -> EmphasisedChat:
-    """The chat without `mark`, and the ranges that were enclosed in pairs of it."""
-    return _joined(messages, [message["content"].split(mark) for message in messages])
+    """Removes `mark` from a chat; the ranges between pairs of it are the emphasis."""
+    return _join_pieces(messages, [message["content"].split(mark) for message in messages])
 
 
-def _joined(messages: Messages, pieces: Sequence[Sequence[str]]) -> EmphasisedChat:
-    """The chat whose messages consist of these pieces, each second one emphasised."""
+def _join_pieces(messages: Messages, pieces: Sequence[Sequence[str]]) -> EmphasisedChat:
+    """Joins the pieces of each message, of which every second one is emphasised."""
     plain: list[Message] = []
     ranges: list[TextRange] = []
     for number, (message, parts) in enumerate(zip(messages, pieces, strict=True)):
@@ -105,7 +107,7 @@ def _joined(messages: Messages, pieces: Sequence[Sequence[str]]) -> EmphasisedCh
 
 
 def spans_between(pieces: Sequence[str]) -> list[Span]:
-    """The spans of the second, fourth, ... of these pieces in their concatenation."""
+    """The spans of the second, fourth, ... of these pieces once they are joined."""
     spans: list[Span] = []
     position = 0
     for index, piece in enumerate(pieces):
@@ -116,14 +118,14 @@ def spans_between(pieces: Sequence[str]) -> list[Span]:
 
 
 def unused_character(texts: Sequence[str]) -> str:
-    """A private-use character that neither the texts nor transformers use."""
+    """Returns a private-use character that neither the texts nor transformers use."""
     in_texts = set().union(*texts)
     characters = map(chr, range(0xF0100, 0xFFFFE))
     return next(character for character in characters if character not in in_texts)
 
 
 def check_parts(emphasis: Sequence[Part]) -> None:
-    """Refuses blank texts and occurrences below 1; whether a chat has the parts is not checked."""
+    """Refuses blank texts and occurrences below 1; does not look whether a chat has the parts."""
     if isinstance(emphasis, str):  # a sequence of texts to a type checker
         raise UsageError(
             f"Emphasis is a list of parts, not {shortened(emphasis)}; put it into one, as in"
@@ -145,39 +147,42 @@ def check_parts(emphasis: Sequence[Part]) -> None:
             )
 
 
-def _find(messages: Messages, part: Any) -> TextRange:
-    """The range of a part that `check_parts` allows."""
+def _find(messages: Messages, part: Part) -> TextRange:
+    """Finds a part that `check_parts` has accepted."""
     if isinstance(part, str):
         return _find_text(messages, part, None)
     if len(part) == 2:
-        return _find_text(messages, *part)
-    return _checked_range(messages, tuple(part))
+        text, occurrence = part
+        return _find_text(messages, text, occurrence)
+    return _check_range(messages, TextRange(*part))
 
 
-def _checked_range(messages: Messages, part: tuple[int, int, int]) -> TextRange:
+def _check_range(messages: Messages, part: TextRange) -> TextRange:
+    """Returns a range that is inside its message; refuses any other."""
     number, first, last = part
     size = f"there are {len(messages)} messages"
     if 0 <= number < len(messages):
         length = len(messages[number]["content"])
         if 0 <= first < last <= length:
-            return TextRange(number, first, last)
+            return part
         size = f"message {number} has {length} characters"
     raise UsageError(
-        f"The emphasised range {part} is not in the chat: {size}, both counted from 0; give"
+        f"The emphasised range {tuple(part)} is not in the chat: {size}, both counted from 0; give"
         " (message, first, last).",
         option="emphasis",
-        value=part,
+        value=tuple(part),
     )
 
 
 def _find_text(messages: Messages, text: str, occurrence: int | None) -> TextRange:
+    """Finds an occurrence of a text, counted from 1; None expects the chat to have only one."""
     places = [
         TextRange(number, start, start + len(text))
         for number, message in enumerate(messages)
         for start in _starts(message["content"], text)
     ]
     if not places:
-        near = nearest(text, [message["content"] for message in messages])
+        near = find_nearest(text, [message["content"] for message in messages])
         hint = f"; the nearest is {shortened(near)}" if near else ""
         raise PromptError(
             f"The emphasised {shortened(text)} is in no message{hint}; give it as it is written"
@@ -206,6 +211,7 @@ def _find_text(messages: Messages, text: str, occurrence: int | None) -> TextRan
 
 
 def _starts(content: str, text: str) -> list[int]:
+    """Where a text begins in a content, including occurrences that overlap."""
     starts: list[int] = []
     start = content.find(text)
     while start >= 0 and len(starts) < _MAX_OCCURRENCES:
@@ -214,12 +220,13 @@ def _starts(content: str, text: str) -> list[int]:
     return starts
 
 
-def _trimmed(messages: Messages, whole: TextRange, part: Part) -> TextRange:
+def _trim(messages: Messages, whole: TextRange, part: Part) -> TextRange:
+    """The range without surrounding white space; `part` is its form before it was resolved."""
     number, first, last = whole
     text = messages[number]["content"][first:last]
     if not text.strip():
         raise UsageError(
-            f"The emphasis {shortened(part)} holds no word, only white space; emphasise a text.",
+            f"The emphasis {shortened(part)} is only white space; emphasise a text.",
             option="emphasis",
             value=part,
         )
@@ -228,8 +235,8 @@ def _trimmed(messages: Messages, whole: TextRange, part: Part) -> TextRange:
     return TextRange(number, first, last)
 
 
-def _pieces_of(number: int, content: str) -> list[str]:
-    """A message split at its marks: each second piece is emphasised. Escapes are read first."""
+def _split_at_asterisks(number: int, content: str) -> list[str]:
+    r"""Splits a message at its asterisks; every second piece is emphasised, and `\*` is text."""
     pieces = [""]
     starts: list[int] = []  # of the marks
     last = 0
@@ -245,7 +252,7 @@ def _pieces_of(number: int, content: str) -> list[str]:
     if len(pieces) % 2 == 0:
         start = starts[-1]
         raise UsageError(
-            f"Message {number + 1} has a mark without a partner at character {start}"
+            f"Message {number + 1} has an asterisk without a partner at character {start}"
             f" ({shortened(content[start : start + 40])}); close it, or write \\* for an asterisk."
         )
     for start, piece in zip(starts[::2], pieces[1::2], strict=True):

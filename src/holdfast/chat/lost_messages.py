@@ -1,8 +1,8 @@
-"""Whether a chat template keeps the text of every message.
+"""Checks that a chat template keeps the text of every message.
 
-A template is a program and may leave out what it does not expect, such as a role, the first
-message, or a long text. Two things that templates do on purpose are not a loss: they trim or change
-white space, and leave out the reasoning of earlier replies.
+A template is a program, and may leave out a role, a first message or a long text that it does not
+expect. Two things that templates do on purpose are not a loss: they change white space, and they
+leave out the reasoning of earlier replies.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable
 from holdfast.chat.messages import Message, Messages
 from holdfast.errors import PromptError, shortened
 
-_MAX_ROLE_SEQUENCES = 1_000  # sequences of roles; a dialog has as many as it has turns
-# By template and roles: the messages that the template leaves out, whatever they say.
+_MAX_ROLE_SEQUENCES = 1_000  # entries of the cache below; each turn of a dialog adds one
+# By template and sequence of roles: the messages that the template leaves out, whatever they say.
 _LEFT_OUT: OrderedDict[tuple[str, tuple[str, ...]], frozenset[int]] = OrderedDict()
 # How reasoning in the text of a reply ends: </think>, [/THINK], <channel|>, ◁/think▷ and the like.
 _REASONING_ENDS = re.compile(
     r"(?:<|\[|◁)[/|]*\w*(?:think|thought|reason|reflect|channel)\w*\|?(?:>|\]|▷)", re.IGNORECASE
 )
-_MARK = "h7f3d"  # begins the texts of the messages that are rendered to see which are left out
+_MARK = "h7f3d"  # begins the text of each message in the chats rendered to find the lost ones
 
 
 def check_kept(
@@ -30,23 +30,23 @@ def check_kept(
     template: str,
     write: Callable[[Messages], str],
     *,
-    marked: bool = False,
+    tools_checked: bool = False,
 ) -> None:
     """Raises a `PromptError` if a rendered chat lacks the text of a message.
 
-    System prompts are not looked at, since finding their spans does that, nor are results of tools,
-    which a template may write in another notation (`check_tools` looks for a mark in them).
+    It skips system prompts, which are found when their spans are, and results of tools, which a
+    template may write in another notation (`check_tools` looks for a mark in them).
 
     Args:
         text: the rendered chat.
         messages: the chat.
         template: the source of the template.
         write: renders other messages the same way.
-        marked: whether `check_tools` has looked for a mark in every message already.
+        tools_checked: whether `check_tools` has already looked for a mark in every message.
     """
     left_out = frozenset[int]()
-    if not marked:
-        left_out = _left_out(tuple(message["role"] for message in messages), template, write)
+    if not tools_checked:
+        left_out = _find_left_out(tuple(message["role"] for message in messages), template, write)
     packed = ""
     for number, message in enumerate(messages):
         if message["role"] in ("system", "tool") or not message["content"].strip():
@@ -54,7 +54,7 @@ def check_kept(
         if number in left_out:
             raise PromptError(_lost_message(messages, number))
         if message["content"].strip() not in text:
-            packed = packed or _packed(text)
+            packed = packed or _without_space(text)
             if not _is_kept(message, packed):
                 raise PromptError(_lost_message(messages, number))
 
@@ -71,22 +71,22 @@ def _lost_message(messages: Messages, number: int) -> str:
 
 
 def _is_kept(message: Message, packed: str) -> bool:
-    """Whether a text without white space has that of a message; of a reply, at least what follows
-    its reasoning.
+    """Whether a rendered chat has a message, both without white space; a reply may have lost its
+    reasoning.
     """
     content = message["content"]
-    if _packed(content) in packed:
+    if _without_space(content) in packed:
         return True
     if message["role"] != "assistant":
         return False
     ends = (match.end() for match in _REASONING_ENDS.finditer(content))
-    return any(_packed(content[end:]) in packed for end in ends)
+    return any(_without_space(content[end:]) in packed for end in ends)
 
 
-def _left_out(
+def _find_left_out(
     roles: tuple[str, ...], template: str, write: Callable[[Messages], str]
 ) -> frozenset[int]:
-    """The messages that the template leaves out of every chat with these roles."""
+    """The numbers of the messages that the template leaves out of every chat with these roles."""
     key = template, roles
     if key not in _LEFT_OUT:
         marks = [f"{_MARK}{number}x" for number in range(len(roles))]
@@ -94,13 +94,12 @@ def _left_out(
         try:
             text = write(chat)
             _LEFT_OUT[key] = frozenset(n for n, mark in enumerate(marks) if mark not in text)
-        except PromptError:  # it needs more of a message than its role and text
+        except PromptError:  # the template needs more of a message than a role and a text
             _LEFT_OUT[key] = frozenset()
         while len(_LEFT_OUT) > _MAX_ROLE_SEQUENCES:
             _LEFT_OUT.popitem(last=False)
     return _LEFT_OUT[key]
 
 
-def _packed(text: str) -> str:
-    """A text without white space."""
+def _without_space(text: str) -> str:
     return "".join(text.split())

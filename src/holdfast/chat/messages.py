@@ -11,10 +11,10 @@ from holdfast.errors import UsageError, option, shortened
 # chat templates expect; a tool's result may have the `tool_call_id` of its call.
 Message = dict[str, Any]
 Messages = Sequence[Message]
-Tool = dict[Any, Any]  # its declaration: {"type": "function", "function": {"name": ..., ...}}
+Tool = dict[Any, Any]  # a declaration: {"type": "function", "function": {"name": ..., ...}}
 
 ROLES = ("system", "user", "assistant")  # a chat template may support more, such as "tool"
-SYSTEM_AS = ("role", "first-user")
+SYSTEM_AS = ("role", "first-user")  # in a role of its own, or before the first user message
 
 
 def uses_tools(messages: Messages) -> bool:
@@ -30,7 +30,8 @@ def has_prompt(messages: Messages) -> bool:
 def dialog_seed(messages: Sequence[Message]) -> int:
     """A seed shared by all turns of a dialog, so that methods repeat their edits of messages.
 
-    It depends on what no later turn changes: the system prompts, and the user's first message.
+    It depends only on what later turns do not change: the system prompts and the user's first
+    message.
     """
     first = next((m["content"] for m in messages if m["role"] == "user"), "")
     system = [m["content"] for m in messages if m["role"] == "system"]
@@ -38,23 +39,32 @@ def dialog_seed(messages: Sequence[Message]) -> int:
 
 
 def read_message(number: int, message: object) -> Message:
-    """A message with a role and a text; `developer` is OpenAI's newer name of the role `system`.
+    """Checks that a message has a role and a text, and returns it.
+
+    The role `developer`, OpenAI's newer name for `system`, becomes `system`.
+
+    Args:
+        number: the position of the message in its chat, from 1, for errors.
+        message: a value from outside.
 
     Raises:
-        UsageError: it has no such form; `number`, from 1, names it.
+        UsageError: the message lacks a role or a text, or has a malformed tool call.
     """
     _check_message(number, message)
     read = cast(Message, message)
     return {**read, "role": "system"} if read["role"] == "developer" else read
 
 
-def check_end(messages: Messages, continues: bool) -> None:
-    """Raises a `UsageError` unless the last message is one to answer, or to continue."""
+def check_end(messages: Messages, *, continues: bool) -> None:
+    """Raises a `UsageError` if the last message cannot be answered or, with `continues`, continued.
+
+    Only a text of the assistant can be continued, and any other message can be answered.
+    """
     last = messages[-1]
     if last["role"] == "assistant" and not continues:
         raise UsageError(
             "The last message is the assistant's, so a reply would be its second turn in a row;"
-            " end with a message of the user, or have it continued with"
+            " end with a message of the user, or continue that one with"
             f" {option('continue_final_message', True)}.",
             option="continue_final_message",
             value=False,
@@ -76,7 +86,7 @@ def check_end(messages: Messages, continues: bool) -> None:
 
 
 def check_system_as(system_as: object) -> None:
-    """Raises a `UsageError` if there is no such way to give a model its system prompt."""
+    """Raises a `UsageError` for a value that is not in `SYSTEM_AS`."""
     if system_as not in SYSTEM_AS:
         raise UsageError(
             f"system_as is {' or '.join(SYSTEM_AS)}, not {shortened(system_as)}.",
@@ -163,7 +173,8 @@ def check_tool(tool: object) -> None:
 
 
 def _function_of(value: object) -> dict[str, Any] | None:
-    """The function of a tool or of a call; None if it has no name."""
+    """The function of a declared or called tool; None if there is none with a name."""
     function = value.get("function") if isinstance(value, dict) else None
-    named = isinstance(function, dict) and isinstance(function.get("name"), str)
-    return function if named else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        return None
+    return function

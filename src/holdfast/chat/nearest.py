@@ -1,22 +1,24 @@
-"""The words of a chat that are most like a text that it lacks, for messages."""
+"""Finds the words of a chat that are most like a text that it lacks, for error messages."""
 
 import difflib
 import re
 from collections.abc import Sequence
 
-_MAX_WANTED = 200  # characters of an emphasised text that the search for the nearest match uses
-_MAX_SEARCHED = 10_000  # characters of the messages that it searches; time grows with both
-_MIN_RATIO = 0.6  # less is no match, as in difflib
-# characters of a match, at most: some scripts write no spaces between words
-_MAX_MATCH = 2 * _MAX_WANTED
+# The time of a search grows with both of these limits.
+_MAX_SOUGHT = 200  # characters of the text that is sought
+_MAX_SEARCHED = 10_000  # characters of the texts that are searched
+_MAX_MATCH = 2 * _MAX_SOUGHT  # characters; some scripts write no spaces between words
+_MIN_RATIO = 0.6  # less similar words are no match, as in difflib
 # a word; in Chinese and Japanese, which write no spaces, a character
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+(?:[^\w\s]+\w+)*")
 
 
-def nearest(wanted: str, texts: Sequence[str]) -> str:
-    """The words in the texts most like `wanted`, as many as `wanted` has; "" if none are."""
-    wanted = wanted[:_MAX_WANTED]
-    folded = wanted.casefold()
+def find_nearest(sought: str, texts: Sequence[str]) -> str:
+    """Finds the run of words in the texts that is most like `sought` and has the same number of
+    words; returns "" if none is similar.
+    """
+    sought = sought[:_MAX_SOUGHT]
+    folded = sought.casefold()
     best = ""
     best_ratio = _MIN_RATIO
     characters_left = _MAX_SEARCHED
@@ -28,7 +30,7 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
             searched = text
         matcher = difflib.SequenceMatcher(None, searched, folded, autojunk=False)
         block = matcher.find_longest_match()  # finding all blocks may take minutes
-        for part in _windows(text, block, len(_WORD.findall(wanted))):
+        for part in _windows(text, block, len(_WORD.findall(sought))):
             matcher = difflib.SequenceMatcher(None, part.casefold(), folded, autojunk=False)
             ratio = matcher.ratio()
             if ratio > best_ratio:
@@ -38,8 +40,9 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
 
 
 def _windows(text: str, block: difflib.Match, count: int) -> list[str]:
-    """The runs of `count` words that overlap a block which the text shares with the wanted one,
-    without punctuation around; the one that begins nearest to where that would begin is first.
+    """The runs of `count` words that overlap a block shared by both texts, without surrounding
+    punctuation. They are sorted by how far they begin from where the sought text would begin if the
+    block were part of it.
     """
     block_end = block.a + block.size
     words = [match.span() for match in _WORD.finditer(text)]

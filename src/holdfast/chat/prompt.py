@@ -1,4 +1,4 @@
-"""From messages to tokens: templates, system prompts and their spans."""
+"""Renders chats as text and as tokens, and finds the spans of their system prompts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from holdfast.chat.emphasis import (
 )
 from holdfast.chat.lost_messages import check_kept
 from holdfast.chat.messages import Message, Messages, Tool, check_system_as, uses_tools
-from holdfast.chat.nearest import nearest
+from holdfast.chat.nearest import find_nearest
 from holdfast.errors import NoSystemRole, PromptError, option, shortened
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-# characters; a shorter text may occur by chance, such as a number that the template counted
+# characters; a template may write a shorter text, such as a number, by chance
 _MIN_DISTINCTIVE = 8
 
 
@@ -35,6 +35,14 @@ class RenderedText(NamedTuple):
 
     text: str  # up to where the reply begins
     spans: tuple[Span, ...] = ()  # the words of every system prompt, or the emphasis
+
+
+@dataclass(frozen=True)
+class _PlacedChat:
+    """A chat whose system prompt is where the model is to read it."""
+
+    messages: tuple[Message, ...]
+    words: dict[int, str]  # the words of each system prompt, by the number of its message
 
 
 @dataclass(frozen=True)
@@ -58,9 +66,10 @@ class Prompt:
 
 
 def place_system(messages: Messages, system_as: str) -> tuple[Message, ...]:
-    """Leaves the system prompt in its role, or prepends it to the first user message with an empty
-    line in between. An empty one is removed; `render_with_spans` then keeps the template from
-    inserting its default prompt.
+    """Leaves the system prompt in its role, or puts it before the first user message with an empty
+    line in between.
+
+    Removes an empty prompt; `render_with_spans` then keeps the template from inserting its default.
     """
     return _place_system(messages, system_as).messages
 
@@ -77,33 +86,36 @@ def render_with_spans(
     """Renders the chat with the model's own template, ready for the reply, and finds the spans of
     the system prompts or of the emphasis in it.
 
-    Every system message is covered, wherever a template puts it. If its words might also come from
-    elsewhere (another message, the template itself, a tool), and for every chat with emphasis, the
-    chat is rendered a second time with marks around them.
+    Finds every system message, wherever the template puts it. The chat is rendered a second time,
+    with marks around the words in question, if it has emphasis, or if the words of a system prompt
+    might also come from elsewhere (another message, the template itself, a tool).
 
     An empty system message means no system prompt at all: if the template would insert its default
     prompt, an empty system turn replaces it, provided that the template can render one.
 
     Args:
         system_as: "role", or "first-user" for models without a system role.
-        emphasis: as in `Request`; None: the system prompts.
+        emphasis: as in `Request`; None emphasises the system prompts.
         default_system: False leaves out the default system prompt that some templates insert.
-        tools: declared by the chat; the declarations are never part of a span.
+        tools: the tools that the chat declares; their declarations are never part of a span.
 
     Raises:
         PromptError: the chat cannot be rendered, or the template leaves out or rewrites a message,
             emphasised text, or part of the tools.
-        UsageError: an unknown `system_as`.
+        UsageError: `system_as` is unknown.
     """
     chat = _place_system(messages, system_as)
     placed = chat.messages
     words = chat.words
-    write = templates.render_text if default_system else default_prompts.render_without_default
+    write = templates.render_text
     had_system = any(message["role"] == "system" for message in messages)
-    if default_system and had_system and not words and len(placed) < len(messages):
+    if not default_system:
+        write = default_prompts.render_without_default
+    elif had_system and not words and len(placed) < len(messages):  # an empty one was removed
         write = default_prompts.render_empty_system
     text = write(placed, tokenizer, tools)
-    if with_tools := bool(tools) or uses_tools(placed):
+    with_tools = bool(tools) or uses_tools(placed)
+    if with_tools:
         templates.check_tools(placed, tokenizer, tools)
 
     def rewrite(marked: Messages) -> str:
@@ -116,33 +128,37 @@ def render_with_spans(
         with_marks = place_system(put_marks(messages, ranges, mark), system_as)
         pieces = write(with_marks, tokenizer, tools).split(mark)
         emphasised = _find_emphasis(text, messages, ranges, pieces)
-        check_kept(text, placed, template, rewrite, marked=with_tools)
+        check_kept(text, placed, template, rewrite, tools_checked=with_tools)
         return RenderedText(text, emphasised)
 
-    if with_tools and words:  # the words may occur in a tool as well
+    if with_tools and words:  # a tool may have the same words
         spans = _find_marked(text, placed, words, rewrite)
     else:
         spans = _find(text, placed, words, template, rewrite)
     if spans is None:
-        raise _lost(words, system_as)
-    check_kept(text, placed, template, rewrite, marked=with_tools)
+        raise _lost_system_prompt(words, system_as)
+    check_kept(text, placed, template, rewrite, tools_checked=with_tools)
     return RenderedText(text, spans)
 
 
 def system_spans(
     text: str, messages: Messages, template: str, write: Callable[[Messages], str]
 ) -> tuple[Span, ...]:
-    """The spans of every system prompt in a chat that was rendered elsewhere, in order.
+    """Finds the spans of all system prompts, in order, in a chat that was rendered elsewhere.
 
     Args:
         text: the rendered chat.
-        template: the source of the chat template; its own words are not a system prompt.
+        messages: the chat.
+        template: the source of the chat template, whose own words are not a system prompt.
         write: renders other messages the same way.
+
+    Raises:
+        PromptError: the template leaves out or rewrites a system prompt.
     """
     chat = _place_system(messages, "role")
     spans = _find(text, chat.messages, chat.words, template, write)
     if spans is None:
-        raise _lost(chat.words, "role")
+        raise _lost_system_prompt(chat.words, "role")
     return spans
 
 
@@ -183,15 +199,8 @@ def render(
     return tokenize([rendered], tokenizer)[0]
 
 
-@dataclass(frozen=True)
-class _PlacedChat:
-    """A chat with its system prompt in place."""
-
-    messages: tuple[Message, ...]
-    words: dict[int, str]  # of the system prompts, by the number of the message that has them
-
-
 def _place_system(messages: Messages, system_as: str) -> _PlacedChat:
+    """Places the system prompt as `place_system` describes, and notes its words."""
     check_system_as(system_as)
     rest = [message for message in messages if message["role"] != "system"]
     text = "\n\n".join(
@@ -202,16 +211,17 @@ def _place_system(messages: Messages, system_as: str) -> _PlacedChat:
     if not text:
         return _PlacedChat(tuple(rest), {})
     if system_as == "role":
-        systems = (
-            (index, message["content"].strip())
+        prompts = {
+            index: message["content"].strip()
             for index, message in enumerate(messages)
-            if message["role"] == "system"
-        )
-        return _PlacedChat(tuple(messages), {index: words for index, words in systems if words})
+            if message["role"] == "system" and message["content"].strip()
+        }
+        return _PlacedChat(tuple(messages), prompts)
     for index, message in enumerate(rest):
         if message["role"] == "user":
             rest[index] = {**message, "content": f"{text}\n\n{message['content']}"}
-            return _PlacedChat(tuple(rest), {index: text.strip()} if text.strip() else {})
+            words = {index: text.strip()} if text.strip() else {}
+            return _PlacedChat(tuple(rest), words)
     raise PromptError("There is no user message to put the system prompt before; add one.")
 
 
@@ -222,7 +232,7 @@ def _find(
     template: str,
     write: Callable[[Messages], str],
 ) -> tuple[Span, ...] | None:
-    """The spans of `words`, which are given by message number; None if they cannot be found."""
+    """Finds the spans of the system prompts, given by message number; None if one is not found."""
     spans = _find_certain(text, placed, words, template)
     return _find_marked(text, placed, words, write) if spans is None else spans
 
@@ -230,7 +240,9 @@ def _find(
 def _find_certain(
     text: str, placed: Messages, words: dict[int, str], template: str
 ) -> tuple[Span, ...] | None:
-    """The spans of words that only their message can have produced; None if that is not certain."""
+    """Finds the spans of prompts that no other part of the text can have produced; None if that is
+    not certain for one of them.
+    """
     spans = []
     for index, prompt in words.items():
         others = [message for other, message in enumerate(placed) if other != index]
@@ -250,7 +262,9 @@ def _find_certain(
 def _find_marked(
     text: str, placed: Messages, words: dict[int, str], write: Callable[[Messages], str]
 ) -> tuple[Span, ...] | None:
-    """The spans of words, from a second rendering with marks; None if other text differs too."""
+    """Finds the spans in a second rendering with marks around the prompts; None if the marks change
+    other text as well, or do not enclose exactly the prompts.
+    """
     mark = unused_character([text, *(message["content"] for message in placed)])
     marked = list(placed)
     for index, prompt in words.items():
@@ -272,7 +286,11 @@ def _find_marked(
 def _find_emphasis(
     text: str, messages: Messages, ranges: Sequence[TextRange], pieces: Sequence[str]
 ) -> tuple[Span, ...]:
-    """The spans of the emphasised texts, each found once, from a rendering split at its marks."""
+    """Finds the emphasised texts, each of them once, in a rendering that was split at its marks.
+
+    Raises:
+        PromptError: the template repeats, leaves out or rewrites an emphasised text.
+    """
     emphasised = Counter(messages[number]["content"][first:last] for number, first, last in ranges)
     between_marks = Counter(pieces[1::2])
     if "".join(pieces) == text and len(pieces) % 2 and emphasised == between_marks:
@@ -287,7 +305,7 @@ def _find_emphasis(
             )
     missing = (words for words, count in emphasised.items() if between_marks[words] < count)
     lost = next(missing, next(iter(emphasised)))
-    near = nearest(lost, [text])
+    near = find_nearest(lost, [text])
     hint = f"; the nearest in the rendered prompt is {shortened(near)}" if near else ""
     raise PromptError(
         f"The chat template leaves out or rewrites the emphasised {shortened(lost)}{hint};"
@@ -298,7 +316,8 @@ def _find_emphasis(
     )
 
 
-def _lost(words: dict[int, str], system_as: str) -> PromptError:
+def _lost_system_prompt(words: dict[int, str], system_as: str) -> PromptError:
+    """The error for a template that does not keep the system prompts."""
     prompts = " or ".join(dict.fromkeys(shortened(prompt) for prompt in words.values()))
     problem = f"The chat template leaves out or rewrites the system prompt {prompts}"
     if system_as == "role":

@@ -1,8 +1,8 @@
-"""Reasoning that a model wrote into the text of its reply, apart from the reply itself.
+"""Separates the reasoning that a model wrote into the text of its reply from the reply itself.
 
-A server that knows its model puts the reasoning into a field of its own; others leave it in the
-content, between markers of the model's template. A reader of the chat is not shown it, and rules
-for the reply do not apply to it.
+A server that knows its model puts the reasoning into a separate field; others leave it in the
+content, between markers of the model's template. Readers of the chat do not see it, and rules for
+the reply do not apply to it.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class SplitReply(NamedTuple):
-    """A reply as the model wrote it, in two."""
+    """The text that a model wrote, split into reasoning and reply."""
 
     reasoning: str
     reply: str
@@ -21,27 +21,36 @@ class SplitReply(NamedTuple):
 
 @dataclass(frozen=True)
 class _Markers:
-    """The patterns that open and close reasoning; case is ignored."""
+    """The patterns that open and close reasoning; case is ignored.
+
+    Args:
+        opening: the marker before the reasoning.
+        closing: the marker after it.
+        opening_may_be_in_prompt: whether a reply may have the closing marker alone, because the
+            template ends the prompt with the opening one.
+        nested: matches every opening that pairs with a closing marker inside the reasoning; "" if
+            only `opening` does.
+    """
 
     opening: str
     closing: str
-    # Templates that end the prompt with the opening leave only the closing in the reply.
     opening_may_be_in_prompt: bool = True
-    # the openings that pair with a closing inside the reasoning, if more than `opening` do
     nested: str = ""
 
     @cached_property
     def opening_at_start(self) -> re.Pattern[str]:
+        """An opening marker at the beginning of a text."""
         return re.compile(r"\s*" + self.opening, re.IGNORECASE)
 
     @cached_property
     def inside(self) -> re.Pattern[str]:
-        """Either marker inside a block."""
+        """An opening or closing marker inside the reasoning."""
         opening = self.nested or self.opening
         return re.compile(f"(?P<opening>{opening})|{self.closing}", re.IGNORECASE)
 
     @cached_property
     def either(self) -> re.Pattern[str]:
+        """An opening or closing marker anywhere in a text."""
         return re.compile(f"(?P<opening>{self.opening})|{self.closing}", re.IGNORECASE)
 
 
@@ -66,22 +75,32 @@ _MARKERS = (
     ),
 )
 
-# every marker has one of these characters; the last alternative is gpt-oss without its tokens
+# Every marker has one of these characters; the last alternative is gpt-oss without its tokens.
 _MAY_HAVE_MARKERS = re.compile(r"[<\[◁]|\A\s*analysis")
 _HARMONY_START = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
+# A message of gpt-oss, such as <|channel|>analysis<|message|>Let me think.<|end|>
+_HARMONY_RECIPIENT = r"[^<]* (?: <\|constrain\|> \w* \s* )? <\|message\|>"  # " to=functions.add"
 _HARMONY_MESSAGE = re.compile(
-    r"<\|channel\|>(?P<channel>\w+)(?P<recipient>[^<]*)(?:<\|constrain\|>\w*\s*)?<\|message\|>"
-    # a message ends at a token that another message follows, or at the end; it may mention others
-    r"(?P<text>.*?)(?=(?:<\|(?:end|return|call)\|>)?\s*"
-    r"(?:<\|start\|>|<\|channel\|>\w+[^<]*(?:<\|constrain\|>\w*\s*)?<\|message\|>|\Z))",
-    re.DOTALL,
+    rf"""
+    <\|channel\|> (?P<channel> \w+ ) {_HARMONY_RECIPIENT}
+    (?P<text> .*? )
+    # The text may mention these tokens; it ends where another message follows, or at the end.
+    (?=
+        (?: <\|(?:end|return|call)\|> )? \s*
+        (?: <\|start\|> | <\|channel\|> \w+ {_HARMONY_RECIPIENT} | \Z )
+    )
+    """,
+    re.DOTALL | re.VERBOSE,
 )
-# gpt-oss where the server dropped the special tokens and kept the words between them.
+# gpt-oss after a server has dropped the special tokens and kept the words between them
 _HARMONY_WITHOUT_TOKENS = re.compile(
     r"\s*analysis(?=\S)(?P<reasoning>.*?)assistantfinal", re.DOTALL
 )
 
-_RESPONSE_START, _RESPONSE_END = "<|START_RESPONSE|>", "<|END_RESPONSE|>"  # Command A
+# Command A puts these tokens around a reply.
+_RESPONSE_START = "<|START_RESPONSE|>"
+_RESPONSE_END = "<|END_RESPONSE|>"
+
 _QUOTES = tuple("`'\"“”‘’«»")
 _SAME_ON_BOTH_SIDES = ("`", "'", '"')
 _BLANK_LINE = "\n\n"
@@ -90,12 +109,12 @@ _SENTENCE_MARKS = ".,;:!?)"
 
 
 def split_reasoning(text: str) -> SplitReply:
-    """The reasoning at the beginning of a reply, and the reply without it.
+    """Splits a text into the reasoning at its beginning and the reply after it.
 
-    Only what leads the text is reasoning: a reply that mentions a marker further on, or in code,
-    stays as it is. Several leading blocks are joined by a blank line. A block that is never closed
-    was cut while the model was thinking, so its reply is empty. A closing marker alone ends
-    reasoning whose opening stood in the prompt.
+    Only the beginning of a text can be reasoning: a reply that mentions a marker further on, or in
+    code, stays as it is. Several blocks of reasoning are joined by a blank line. A block without an
+    end was cut off while the model was thinking, so the reply is empty. A closing marker alone ends
+    reasoning whose opening marker was in the prompt.
 
     A marker with spaces on both sides, or with one before it at the end of a line, is taken for a
     word of a sentence, unless a blank line follows: templates put line breaks around markers, or
@@ -105,14 +124,14 @@ def split_reasoning(text: str) -> SplitReply:
         text: a reply as the model or server gave it.
 
     Returns:
-        Reasoning and reply. Without reasoning, "" and `text`, unchanged.
+        Reasoning and reply. If there is no reasoning, "" and `text`, unchanged.
     """
     if not _MAY_HAVE_MARKERS.search(text):
         return SplitReply("", text)
     if _HARMONY_START.match(text):
         return _split_harmony(text)
-    if dropped := _HARMONY_WITHOUT_TOKENS.match(text):
-        return SplitReply(dropped["reasoning"].strip(), text[dropped.end() :].lstrip())
+    if words := _HARMONY_WITHOUT_TOKENS.match(text):
+        return SplitReply(words["reasoning"].strip(), text[words.end() :].lstrip())
     blocks = _leading_blocks(text)
     if not blocks:
         return _split_at_closing(text)
@@ -121,7 +140,7 @@ def split_reasoning(text: str) -> SplitReply:
 
 
 def _leading_blocks(text: str) -> list[SplitReply]:
-    """The blocks at the beginning of `text`, without markers, each with the text after it."""
+    """The blocks of reasoning at the beginning of `text`, each with the text that follows it."""
     blocks: list[SplitReply] = []
     rest = text
     while block := _leading_block(rest):
@@ -131,24 +150,25 @@ def _leading_blocks(text: str) -> list[SplitReply]:
 
 
 def _leading_block(text: str) -> SplitReply | None:
-    """The block at the beginning of `text` and the text after it; None if there is no block."""
+    """The block of reasoning at the beginning of `text` and the text after it; None without one."""
     for markers in _MARKERS:
         opening = markers.opening_at_start.match(text)
         if opening is None:
             continue
-        end, after = _end_of_block(text, opening.end(), markers)
+        end, after = _find_closing(text, opening.end(), markers)
         return SplitReply(text[opening.end() : end].strip(), text[after:])
     return None
 
 
-def _end_of_block(text: str, start: int, markers: _Markers) -> tuple[int, int]:
-    """Where the block that begins before `start` ends, and where the text after it begins.
+def _find_closing(text: str, start: int, markers: _Markers) -> tuple[int, int]:
+    """The positions at which the closing marker of the block at `start` begins and ends.
 
-    Blocks may be nested. Markers that the reasoning only mentions do not count. If no closing is
-    left for the block, the first one ends it.
+    Blocks may be nested. Markers that the reasoning only mentions do not count. If none is left to
+    close the block, its first closing marker does; without any, both positions are the end of the
+    text.
     """
     depth = 1
-    first: tuple[int, int] | None = None  # where the first closing is
+    first: tuple[int, int] | None = None  # the first closing marker
     mentions = _Mentions(text, start)
     for marker in markers.inside.finditer(text, start):
         if not marker["opening"] and not mentions.is_quoted(*marker.span()):
@@ -162,7 +182,7 @@ def _end_of_block(text: str, start: int, markers: _Markers) -> tuple[int, int]:
 
 
 def _split_at_closing(text: str) -> SplitReply:
-    """Reasoning and reply of a text that has a closing marker and no opening before it."""
+    """Splits a text at a closing marker without an opening one before it, if it has one."""
     mentions = _Mentions(text, 0)
     for markers in _MARKERS:
         if not markers.opening_may_be_in_prompt:
@@ -180,12 +200,12 @@ def _split_at_closing(text: str) -> SplitReply:
 
 
 class _Mentions:
-    """Tells markers that a text mentions from those that it uses; `start` is where it begins."""
+    """Tells whether a text, read from `start`, uses a marker or only mentions it."""
 
     def __init__(self, text: str, start: int):
         self._text = text
         self._start = start
-        self._starts = dict[str, list[int]]()  # of strings, in ascending order
+        self._starts = dict[str, list[int]]()  # by string: where it occurs, in ascending order
 
     def is_mention(self, begin: int, end: int) -> bool:
         """Whether the marker at these positions is quoted, in code, or a word of a sentence."""
@@ -202,7 +222,7 @@ class _Mentions:
         return end == len(text) or text[end].isspace() or text[end] in _SENTENCE_MARKS
 
     def is_quoted(self, begin: int, end: int) -> bool:
-        """Whether quotation marks enclose the marker, the first of which opens a quotation."""
+        """Whether quotation marks enclose the marker, and the first of them opens a quotation."""
         mark = self._text[begin - 1 : begin] if begin > self._start else ""
         if mark not in _QUOTES or self._text[end : end + 1] not in _QUOTES:
             return False
@@ -223,15 +243,15 @@ class _Mentions:
 
 
 def _without_response_tokens(text: str) -> str:
-    """A reply without the tokens that Command A puts around it."""
+    """Removes the tokens that Command A puts around a reply."""
     text = text.strip().removeprefix(_RESPONSE_START).removesuffix(_RESPONSE_END)
     return text.strip()
 
 
 def _split_harmony(text: str) -> SplitReply:
-    """Reasoning and reply in the channels of gpt-oss: only `final` is the reply.
+    """Splits the channels of gpt-oss: only `final` is the reply.
 
-    What it says before a tool call, in `commentary`, counts as reasoning.
+    The channel `commentary`, in which it announces tool calls, counts as reasoning.
     """
     reasoning: list[str] = []
     reply: list[str] = []

@@ -1,4 +1,4 @@
-"""Renders chats with a model's own template."""
+"""Renders chats with a model's own chat template."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.errors import NoSystemRole, PromptError, UsageError, option, reaso
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_MAX_REASON = 200  # characters of a template's own text that an error quotes
+_MAX_REASON = 200  # characters of a template's own error message in ours
 
 # Some templates write today's date into the prompt, which would change replies from day to day.
 # Here it is always midnight of 26 July 2024, the default date of Llama 3's templates.
@@ -40,9 +40,14 @@ _PLAIN_TEMPLATE = (
     "{% if not loop.last %}{{ '\n\n' }}{% endif %}{% endfor %}"
 )
 
+# By template: the roles whose content it reads as a list of parts, and drops as a string.
+_IN_PARTS: OrderedDict[str, frozenset[str]] = OrderedDict()
+_MAX_TEMPLATES = 100  # entries of this cache
+_PRINTED_PARTS = ("'type': 'text'", '"type": "text"')  # a template prints the list itself
+
 
 def read_template(name: str) -> str:
-    """A chat template by name: "plain", or the path of a Jinja file."""
+    """Reads a chat template by its name: "plain", or the path of a Jinja file."""
     if name == PLAIN:
         return _PLAIN_TEMPLATE
     try:
@@ -57,9 +62,11 @@ def read_template(name: str) -> str:
 
 
 def begin_with_bos(tokenizer: PreTrainedTokenizerFast) -> str | None:
-    """The tokenizer's chat template, which writes the token for the beginning of a text first if it
-    does not yet; for a tokenizer that begins every text with it, as chats are tokenized as they are
-    rendered.
+    """Returns the tokenizer's chat template, changed if necessary so that it begins with the BOS
+    token.
+
+    For tokenizers that add this token to every text: chats are tokenized exactly as they are
+    rendered, so the template has to write it. None if the tokenizer has no template.
     """
     template: str | None = tokenizer.chat_template
     if template is None or not tokenizer.bos_token:
@@ -68,7 +75,7 @@ def begin_with_bos(tokenizer: PreTrainedTokenizerFast) -> str | None:
     for chat in ([hello], [{"role": "system", "content": "Be kind."}, hello]):
         try:
             text = render_text(chat, tokenizer)
-        except PromptError:  # a template may refuse a chat with, or without, a system prompt
+        except PromptError:  # some templates need a system prompt, others refuse one
             continue
         if not text.startswith(str(tokenizer.bos_token)):
             return "{{ bos_token }}" + template
@@ -76,14 +83,20 @@ def begin_with_bos(tokenizer: PreTrainedTokenizerFast) -> str | None:
 
 
 def continues_text(tokenizer: PreTrainedTokenizerFast) -> bool:
-    """Whether the plain template is in use, with which a reply continues a text."""
+    """Whether the tokenizer has the plain template, so that a reply continues a text."""
     return bool(tokenizer.chat_template == _PLAIN_TEMPLATE)
 
 
 def render_text(
     messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
-    """The chat rendered by its template, dated `TODAY`; does not check that its tools are in."""
+    """Renders a chat with the tokenizer's template, dated `TODAY`.
+
+    Does not check that the template writes the chat's tools; `check_tools` does.
+
+    Raises:
+        PromptError: there is no template, or it refuses the chat.
+    """
     from jinja2 import TemplateError
 
     if not tokenizer.chat_template:
@@ -124,19 +137,13 @@ def _apply(
 
 
 def _as_parts(messages: Sequence[Message], roles: frozenset[str]) -> list[Message]:
-    """The messages, with the content of some roles as a list of one part."""
+    """Turns the content of messages with these roles into a list of one part."""
     return [
         {**message, "content": [{"type": "text", "text": message["content"]}]}
         if message["role"] in roles
         else message
         for message in messages
     ]
-
-
-# By template: the roles whose content it reads as a list of parts, and drops as a string.
-_IN_PARTS: OrderedDict[str, frozenset[str]] = OrderedDict()
-_MAX_TEMPLATES = 100  # templates
-_PRINTED_PARTS = ("'type': 'text'", '"type": "text"')  # a template that prints the list itself
 
 
 def _roles_in_parts(template: str, tokenizer: PreTrainedTokenizerFast) -> frozenset[str]:
@@ -149,33 +156,34 @@ def _roles_in_parts(template: str, tokenizer: PreTrainedTokenizerFast) -> frozen
 
 
 def _find_roles_in_parts(template: str, tokenizer: PreTrainedTokenizerFast) -> frozenset[str]:
+    """Finds these roles by rendering marked messages, as strings and as lists of parts."""
     roles = ("system", "user", "assistant", "user")
     marks = [f"h7f3d{number}x" for number in range(len(roles))]
     longest = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
     for chat in (longest, longest[1:], longest[1:2]):  # a template may refuse a role
         roles_in_chat = frozenset(message["role"] for message in chat)
-        rendered = _rendered_roles(chat, frozenset(), template, tokenizer)
-        if rendered == roles_in_chat:
+        kept = _find_kept_roles(chat, frozenset(), template, tokenizer)
+        if kept == roles_in_chat:
             return frozenset()
-        for in_parts in (roles_in_chat - rendered, roles_in_chat):
-            if _rendered_roles(chat, in_parts, template, tokenizer) == roles_in_chat:
-                # a tool's result is read as a user's message is
+        for in_parts in (roles_in_chat - kept, roles_in_chat):
+            if _find_kept_roles(chat, in_parts, template, tokenizer) == roles_in_chat:
+                # templates read a tool's result like a user's message
                 return in_parts | ({"tool"} if "user" in in_parts else set())
     return frozenset()
 
 
-def _rendered_roles(
+def _find_kept_roles(
     chat: list[Message],
     in_parts: frozenset[str],
     template: str,
     tokenizer: PreTrainedTokenizerFast,
 ) -> frozenset[str]:
-    """The roles whose messages are all rendered, with the content of some as a list of parts; a
-    template that fails renders none.
+    """The roles whose messages the template keeps, all of them, if the content of the roles
+    `in_parts` is a list; none if the template fails.
     """
     try:
         text = _apply(_as_parts(chat, in_parts), tokenizer, template)
-    except Exception:  # a template is a program
+    except Exception:  # a template is a program, and may raise any error
         return frozenset()
     if any(quote in text for quote in _PRINTED_PARTS):
         return frozenset()
@@ -184,7 +192,7 @@ def _rendered_roles(
 
 
 def _with_tool_names(messages: Messages) -> list[Message]:
-    """The messages, with the tool's name added to each result, as some templates print it."""
+    """Adds the name of the tool to each result, because some templates print it."""
     names: dict[str, str] = {}  # by the id of the call
     with_names = []
     for message in messages:
@@ -198,46 +206,71 @@ def _with_tool_names(messages: Messages) -> list[Message]:
 def check_tools(
     messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> None:
-    """Refuses a chat if its template drops part of its tools, detected by a mark in every part."""
-    mark = "x" + hashlib.sha256(repr((messages, tools)).encode("utf-8", "replace")).hexdigest()[:16]
-    parts: list[str] = []
+    """Raises a `PromptError` if the template drops a part of a chat with tools.
 
-    def marked(part: str) -> str:
-        parts.append(part)
-        return f"{mark}n{len(parts)}x"
-
-    declared = []
-    for tool in tools:
-        function = tool["function"]
-        name = function["name"] + marked(f"the declared tool {function['name']!r}")
-        declared.append({**tool, "function": {**function, "name": name}})
-    chat: list[Message] = []
-    for message in messages:
-        text = message["content"]
-        calls = []
-        for call in message.get("tool_calls") or ():
-            function = call["function"]
-            name = function["name"] + marked(f"the call of {function['name']!r}")
-            value = marked(f"the arguments {shortened(function['arguments'])} of a tool call")
-            arguments = {**function["arguments"], mark: value}
-            calls.append({**call, "function": {"name": name, "arguments": arguments}})
-        if message["role"] == "tool":
-            text += marked(f"the tool's result {shortened(text)}")
-        elif calls and text.strip():
-            text += marked(f"the text {shortened(text)} beside a tool call")
-        elif message["role"] != "system" and text.strip():
-            text += marked(f"the {message['role']} message {shortened(text)}")
-        chat.append({**message, "content": text, **({"tool_calls": calls} if calls else {})})
+    The chat is rendered with a mark in every tool, call, result and message; a missing mark shows
+    the part that was dropped.
+    """
+    digest = hashlib.sha256(repr((messages, tools)).encode("utf-8", "replace")).hexdigest()
+    marks = _PartMarks(f"x{digest[:16]}")
+    declared = [marks.mark_tool(tool) for tool in tools]
+    chat = [marks.mark_message(message) for message in messages]
     rendered = render_text(chat, tokenizer, declared)
-    for number, part in enumerate(parts, start=1):
-        if f"{mark}n{number}x" not in rendered:
+    for mark, part in marks.parts.items():
+        if mark not in rendered:
             raise PromptError(
                 f"The chat template of {tokenizer.name_or_path or 'this model'} leaves out {part};"
                 " use a model whose template renders tools, or leave them out."
             )
 
 
+class _PartMarks:
+    """Adds a mark to each part of a chat; every mark begins with `stem`, which the chat lacks.
+
+    Attributes:
+        parts: the marked parts in words, by their marks.
+    """
+
+    def __init__(self, stem: str):
+        self.parts: dict[str, str] = {}
+        self._stem = stem
+
+    def mark_tool(self, tool: Tool) -> Tool:
+        """Marks the name of a declared tool."""
+        function = tool["function"]
+        name = function["name"] + self._add(f"the declared tool {function['name']!r}")
+        return {**tool, "function": {**function, "name": name}}
+
+    def mark_message(self, message: Message) -> Message:
+        """Marks the text of a message, except a system prompt, and its calls."""
+        marked = dict(message)
+        text = message["content"]
+        calls = [self._mark_call(call) for call in message.get("tool_calls") or ()]
+        if calls:
+            marked["tool_calls"] = calls
+        if message["role"] == "tool":
+            marked["content"] += self._add(f"the tool's result {shortened(text)}")
+        elif calls and text.strip():
+            marked["content"] += self._add(f"the text {shortened(text)} beside a tool call")
+        elif message["role"] != "system" and text.strip():
+            marked["content"] += self._add(f"the {message['role']} message {shortened(text)}")
+        return marked
+
+    def _mark_call(self, call: dict[str, Any]) -> dict[str, Any]:
+        function = call["function"]
+        name = function["name"] + self._add(f"the call of {function['name']!r}")
+        value = self._add(f"the arguments {shortened(function['arguments'])} of a tool call")
+        arguments = {**function["arguments"], self._stem: value}
+        return {**call, "function": {"name": name, "arguments": arguments}}
+
+    def _add(self, part: str) -> str:
+        mark = f"{self._stem}n{len(self.parts)}x"
+        self.parts[mark] = part
+        return mark
+
+
 def _template_refusal(messages: Messages, reason: str) -> PromptError:
+    """The error for a chat without tools that the template refuses for this reason."""
     if "system" in reason.lower() and any(message["role"] == "system" for message in messages):
         return NoSystemRole(
             f"The chat template has no system role ({reason}); put the system prompt before the"

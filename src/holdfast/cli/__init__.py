@@ -1,7 +1,7 @@
 """The command line; `GROUPS` lists its commands, and `_EPILOG` its exit codes.
 
-The module of a command is imported when the command is typed or its help is shown: together, those
-of all commands take a second to import.
+A command's module is imported only when the command is typed or its help is shown, as importing all
+of them takes a second.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from holdfast.cli.exit_codes import MALFORMED, UNAVAILABLE
 from holdfast.cli.one_sentence_parser import OneSentenceParser
@@ -80,10 +80,34 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
 _VARIABLES = {  # by command, the module and name of its `Command`
     name: variable for group in GROUPS.values() for name, variable in group.items()
 }
+_START = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
+
+Start here:
+  holdfast try                                   the default model: two minutes, no download
+  holdfast try --model MODEL --prompt bot.txt    your model, and your bot's prompt
+
+MODEL is a folder, a GGUF file, a name on the Hugging Face hub, or the URL of an endpoint.
+`holdfast --help` lists all commands."""
+_EPILOG = """Try: holdfast try, or holdfast COMMAND --help
+
+Exit codes (check and logs have more):
+  0    success
+  1    failure
+  2    the command is malformed, names what does not exist, or its folder holds another run
+  5    a server that the command needs is not available
+  130  stopped by Ctrl-C
+  143  stopped by SIGTERM"""
+
+
+class _Parsers(NamedTuple):
+    """The parser of the command line, and the parsers of its commands."""
+
+    main: OneSentenceParser
+    commands: dict[str, OneSentenceParser]
 
 
 def command_named(name: str) -> Command[Any]:
-    """A command by the name that is typed; imports its module."""
+    """Imports a command by the name that is typed."""
     module, _, variable = _VARIABLES[name].partition(".")
     command: Command[Any] = getattr(import_module(f"holdfast.cli.{module}"), variable)
     return command
@@ -100,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         return _run_with_json(words) if "--json" in words else _run(words)
-    except BrokenPipeError:  # the reader of the output has gone
+    except BrokenPipeError:  # whoever read the output has stopped reading
         _discard(sys.stdout, sys.stderr)
         return 1
 
@@ -118,55 +142,66 @@ def _run_with_json(words: Sequence[str]) -> int:
 
 
 def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None) -> int:
-    """Runs one command; with `--json`, `write_error` takes an error too."""
+    """Runs one command and returns its exit code; prints why it failed, if it did.
 
-    def fail(error: str) -> None:
-        print(f"holdfast: {error}", file=sys.stderr)
-        if write_error is not None:
-            write_error(error)
-
+    Args:
+        write_error: receives that sentence too, under `--json`.
+    """
     command: Command[Any] | None = None
     arguments: Options | None = None
     try:
-        if words[0] == "remind" and write_error is None:  # a hook has no time for a parser
-            from holdfast.coding_agents.hook_command import answer_on_stdin, hook_call
-
-            if (call := hook_call(words)) is not None:
-                return answer_on_stdin(call)
+        if write_error is None and (code := _answer_hook(words)) is not None:
+            return code
         with interrupting_on_sigterm(), warnings.catch_warnings():
             command, arguments = read_command(words)
             write_no_verdict(words, "the command has not finished")
             warnings.showwarning = _print_warning  # type: ignore[assignment]
             code = command.run(arguments)
-            sys.stdout.flush()  # what cannot be written fails here, not while Python ends
+            sys.stdout.flush()  # output that cannot be written fails here, not as Python exits
+            return code or 0
     except HoldfastError as error:
         message = _as_typed(error, words[0])
         with contextlib.suppress(HoldfastError):
             write_no_verdict(words, message)
-        fail(message)
-        return _exit_code_of(error, words[0], command)
+        code = _exit_code_of(error, words[0], command)
     except KeyboardInterrupt as interrupt:
         is_terminated = isinstance(interrupt, Terminated)
         how = "terminated" if is_terminated else "interrupted"
         write_no_verdict(words, f"the command was {how}")
+        print(file=sys.stderr)  # ends the line with the bar, or with "^C"
         folder = None if arguments is None else arguments.resumable_folder
-        print(file=sys.stderr)
-        fail(f"{how}{_resuming(folder, words)}.")
-        return TERMINATED if is_terminated else INTERRUPTED
+        message = _interruption_message(how, folder, words)
+        code = TERMINATED if is_terminated else INTERRUPTED
     except OSError as error:
         if error.errno not in FULL:
             raise
         _discard(sys.stdout)
-        fail(
+        message = (
             f"The output cannot be written: {FULL[error.errno]}; free some space, and repeat the"
             " command."
         )
-        return 1
-    return code or 0
+        code = 1
+    print(f"holdfast: {message}", file=sys.stderr)
+    if write_error is not None:
+        write_error(message)
+    return code
+
+
+def _answer_hook(words: Sequence[str]) -> int | None:
+    """Answers the hook of a coding agent, if it called the command; returns the exit code, or None.
+
+    A hook has no time for the parser, whose imports take too long.
+    """
+    if words[0] != "remind":
+        return None
+    from holdfast.coding_agents.hook_command import answer_on_stdin, hook_call
+
+    call = hook_call(words)
+    return None if call is None else answer_on_stdin(call)
 
 
 def _exit_code_of(error: HoldfastError, name: str, command: Command[Any] | None) -> int:
-    """The exit code of a command that failed; `command` is None if it could not be read."""
+    """The exit code of a command that failed; `command` is None if its line was malformed."""
     if command is None:
         return command_named(name).malformed if name in _VARIABLES else MALFORMED
     if isinstance(error, UsageError):
@@ -175,7 +210,7 @@ def _exit_code_of(error: HoldfastError, name: str, command: Command[Any] | None)
 
 
 def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
-    """The command that is typed, and its options.
+    """Reads a command line: the command, and its options.
 
     Raises:
         UsageError: there is no such command, or an option is unknown or malformed.
@@ -184,16 +219,16 @@ def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
     if words[0] not in (*names, "-h"):
         kind = "option" if words[0].startswith("-") else "command"
         raise UnknownName(kind, words[0], names)
-    main_parser, parsers = _parsers(words[0] if words[0] in _VARIABLES else None)
-    arguments, unknown = main_parser.parse_known_args(words)
+    parsers = _parsers(words[0] if words[0] in _VARIABLES else None)
+    arguments, unknown = parsers.main.parse_known_args(words)
     if unknown:
-        parsers[arguments.command].refuse(unknown, arguments)
+        parsers.commands[arguments.command].refuse(unknown, arguments)
     command = command_named(arguments.command)
     return command, command.read(arguments)
 
 
 def _discard(*streams: TextIO) -> None:
-    """Lets Python end without trying again to write what is left for these streams."""
+    """Discards the rest of the output, which Python would otherwise try to write as it exits."""
     with open(os.devnull, "w") as nowhere:
         for stream in streams:
             with contextlib.suppress(OSError, ValueError):
@@ -201,11 +236,10 @@ def _discard(*streams: TextIO) -> None:
 
 
 def _as_typed(error: HoldfastError, name: str) -> str:
-    """The error's message, with the options that a command has as they are typed."""
+    """The error's message, with the options of the command `name` as they are typed."""
     if name not in _VARIABLES:
-        return error.worded(as_argument)
-    actions = _parsers(name)[1][name]._actions
-    typed = {action.dest: action.option_strings[-1] for action in actions if action.option_strings}
+        return error.message_in(as_argument)
+    typed = _parsers(name).commands[name].typed_options()
 
     def as_typed(option: str, value: Any) -> str:
         if option not in typed:
@@ -214,44 +248,33 @@ def _as_typed(error: HoldfastError, name: str) -> str:
             return typed[option]
         return f"{typed[option]} {shlex.quote(str(value))}"
 
-    return error.worded(as_typed)
+    return error.message_in(as_typed)
 
 
-def _resuming(folder: Path | None, words: Sequence[str]) -> str:
-    """Where the results of an interrupted command are kept, and the command that resumes it."""
+def _interruption_message(how: str, folder: Path | None, words: Sequence[str]) -> str:
+    """Says that a command was interrupted, where its finished work is, and how to resume it.
+
+    Args:
+        how: "interrupted" or "terminated".
+        folder: where the command keeps its work; None if it cannot be resumed.
+    """
     if folder is None:
-        return ""
+        return f"{how}."
     command = shlex.join(["holdfast", *words])
     if not any(file.stat().st_size for file in folder.rglob("*.jsonl")):
-        return f"; nothing was finished yet, so `{command}` starts from the beginning"
-    return f"; finished work is in {folder}, and `{command}` resumes it"
+        return f"{how}; nothing was finished yet, so `{command}` starts from the beginning."
+    return f"{how}; finished work is in {folder}, and `{command}` resumes it."
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     print(f"holdfast: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-_START = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
-
-Start here:
-  holdfast try                                   the default model: two minutes, no download
-  holdfast try --model MODEL --prompt bot.txt    your model, and your bot's prompt
-
-MODEL is a folder, a GGUF file, a name on the Hugging Face hub, or the URL of an endpoint.
-`holdfast --help` lists all commands."""
-_EPILOG = """Try: holdfast try, or holdfast COMMAND --help
-
-Exit codes (check and logs have more):
-  0    success
-  1    failure
-  2    the command is malformed, names what is not there, or its folder has another run
-  5    a server that the command needs is not available
-  130  stopped by Ctrl-C
-  143  stopped by SIGTERM"""
-
-
 def _is_outage(error: HoldfastError) -> bool:
-    """Whether a server is not available; one that withholds a reply, or has no room for it, is."""
+    """Whether an error means that a server is not available.
+
+    A server that withheld a reply, or whose context had no room for it, is available.
+    """
     if isinstance(error, RequestFailed):
         return error.why == "failure"
     return isinstance(error, Unavailable)
@@ -259,11 +282,11 @@ def _is_outage(error: HoldfastError) -> bool:
 
 def parser() -> argparse.ArgumentParser:
     """Builds the parser of all commands with their options."""
-    return _parsers()[0]
+    return _parsers().main
 
 
-def _listed_commands() -> str:
-    """The commands by group, each with what it does."""
+def _list_commands() -> str:
+    """Lists the commands by group, each with its summary."""
     width = max(len(name) for name in _VARIABLES)
     lines: list[str] = []
     for group, names in GROUPS.items():
@@ -273,8 +296,8 @@ def _listed_commands() -> str:
 
 
 @functools.cache
-def _parsers(name: str | None = None) -> tuple[OneSentenceParser, dict[str, OneSentenceParser]]:
-    """The parser of the command line, and those of its commands, or of one command alone."""
+def _parsers(name: str | None = None) -> _Parsers:
+    """Builds the parsers of all commands, or of the command `name` alone."""
     from holdfast.cli.command import HelpFormatter, add_command
 
     main_parser = OneSentenceParser(
@@ -282,7 +305,7 @@ def _parsers(name: str | None = None) -> tuple[OneSentenceParser, dict[str, OneS
         usage="holdfast COMMAND [options]",
         description="Measure how a chat model drifts from its system prompt, see why, and"
         " reduce it.",
-        epilog=None if name else f"{_listed_commands()}\n\n{_EPILOG}",
+        epilog=None if name else f"{_list_commands()}\n\n{_EPILOG}",
         formatter_class=HelpFormatter,
     )
     version = f"holdfast {__version__}"
@@ -295,6 +318,6 @@ def _parsers(name: str | None = None) -> tuple[OneSentenceParser, dict[str, OneS
         prog="holdfast",
         help=argparse.SUPPRESS,  # the epilog lists them by group
     )
-    for listed in [name] if name else _VARIABLES:
-        add_command(commands, command_named(listed))
-    return main_parser, commands.choices
+    for added in [name] if name else _VARIABLES:
+        add_command(commands, command_named(added))
+    return _Parsers(main_parser, commands.choices)

@@ -15,6 +15,6 @@ def has_display() -> bool:
 
 
 def open_in_browser(page: Path) -> None:
-    """Opens a file; says nothing if no browser can, as its path is printed anyway."""
+    """Opens a file in the browser; says nothing if that fails, as the path is printed anyway."""
     with contextlib.suppress(OSError, webbrowser.Error):
         webbrowser.open(page.as_uri())

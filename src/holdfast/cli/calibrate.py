@@ -74,11 +74,11 @@ class CalibrateArguments(
     options.ReportOptions,
 ):
     prompts: Annotated[str | None, Arg("ID,ID,...")] = None
-    """the prompts to use (default: one of each category; with --conversations, all)"""
+    """the ids of the prompts to use (default: one of each category; with --conversations, all)"""
     capability: Annotated[
         str | None, Arg("facts|knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK")
     ] = None
-    """the ability that steering may cost (default: facts; with the default model or --reading
+    """the ability that steering may impair (default: facts; with the default model or --reading
     written, knowledge); if the model scores no better than guessing, a --budget is refused"""
     reading: Annotated[str, Arg(choices=READINGS)] = Plan.reading
     """read an answer as the likeliest option, or by its letter"""
@@ -89,18 +89,18 @@ class CalibrateArguments(
     """number of questions (default: 200; of facts, all)"""
     draws: int | None = None
     """conversations per ordered pair, or per persona if there is a single prompt (default: 5, or as
-    many as make 60 conversations per setting)"""
+    many as it takes for 60 conversations per setting)"""
     conversations: int | None = None
     """in place of --draws: N conversations per setting, each between two newly drawn prompts, from
     the whole suite unless --prompts names some; the intervals then also hold for other prompts of
     the same kind"""
     ask_at: int = Plan.ask_at
-    """the user turn that asks the question"""
+    """the user turn in which the question is asked"""
     budget: Annotated[float | None, Arg("D")] = None
     """points of the capability that may be lost (default: 1); if given, the recommended setting is
     written to method.json in the folder, or the exit code is 1 if none can be recommended"""
     baseline: bool = False
-    """ask the probes without a system prompt too, and name the prompts or rules that score as well
+    """also ask the probes without a system prompt, and name the prompts or rules that score as well
     without it; they still count in the stability"""
 
 
@@ -113,8 +113,8 @@ def run(arguments: CalibrateArguments) -> None:
         "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget
     )
     plan = _plan_of(arguments)
-    named = arguments.prompts.split(",") if arguments.prompts else ()
-    suite = calibration_plan.choose_prompts(drift.load_suite(arguments.suite), named, plan)
+    prompts = arguments.prompts.split(",") if arguments.prompts else ()
+    suite = calibration_plan.choose_prompts(drift.load_suite(arguments.suite), prompts, plan)
     warn_of_small_model(arguments.model, arguments.suite)
     if arguments.conversations is None:
         draws = usual_draws(suite, out) if arguments.draws is None else arguments.draws
@@ -129,10 +129,10 @@ def run(arguments: CalibrateArguments) -> None:
         f" {count_of(calibration_plan.conversations(suite, plan), 'conversation')} of"
         f" {count_of(plan.rounds, 'round')}, with {questions} questions divided among them"
     )
-    wanted = arguments.questions or questions
-    if why := too_small(suite, questions, wanted, plan):
+    requested = arguments.questions or questions
+    if why := too_small(suite, questions, requested, plan):
         note(why)
-    elif questions < wanted:
+    elif questions < requested:
         unit = "passages" if capability.is_text else "questions"
         note(f"{spec} has only {questions} {unit}; all are asked.")
     model = load_model(arguments)
@@ -140,16 +140,16 @@ def run(arguments: CalibrateArguments) -> None:
     arguments.keep_work_in(out)
     settings = calibration_plan.calibration_settings(suite, plan)
     cast = drift.Cast(user_turns=plan.user_turns)
-    planned = DriftRun(model, suite, out / "stability", settings, plan.steerings, cast)
+    drift_run = DriftRun(model, suite, out / "stability", settings, plan.steerings, cast)
     if arguments.dry_run:
         replies = questions * count
         print(f"{title}.")
         work = WorkItem("questions (timed as replies)", replies, replies, replies)
-        estimate_run(arguments, planned, work, baseline=arguments.baseline)
+        estimate_run(arguments, drift_run, work, baseline=arguments.baseline)
         return
-    _measure(arguments, planned, capability, plan, title)
+    _measure(arguments, drift_run, capability, plan, title)
     if arguments.baseline:
-        planned.ask_baseline()
+        drift_run.ask_baseline()
     _print_result(arguments, read_calibration(out), budget, page)
 
 
@@ -166,23 +166,23 @@ def _capability_spec(arguments: CalibrateArguments) -> str:
 def _measure(
     arguments: CalibrateArguments, run: DriftRun, capability: Capability, plan: Plan, title: str
 ) -> None:
-    """Runs the sweeps; first the unsteered model, which may show that there is nothing to lose."""
+    """Runs the sweeps, after the model without a method, which may show that it only guesses."""
+    out = _folder(arguments)
 
-    def measure(plan: Plan, title: str) -> None:
+    def run_sweeps(plan: Plan, title: str) -> None:
         with Bar(units_of(run.suite, capability, plan), title=title) as bar:
             running = drift.Running(progress=bar, command=command_line())
             calibrate(run.model, run.suite, capability, out, plan, running)
 
-    out = _folder(arguments)
     folder = out / "capability"
-    begun = (folder / MANIFEST).is_file()
-    is_swept = begun and read_run(folder).identity_as(CalibrationIdentity).sweeps
-    if not capability.is_text and not is_swept:
-        unswept = dataclasses.replace(plan, sweeps=())
-        measure(unswept, f"{title}; the model as it is comes first")
+    has_begun = (folder / MANIFEST).is_file()
+    has_sweeps = has_begun and read_run(folder).identity_as(CalibrationIdentity).sweeps
+    if not capability.is_text and not has_sweeps:
+        without_sweeps = dataclasses.replace(plan, sweeps=())
+        run_sweeps(without_sweeps, f"{title}; the model without a method comes first")
         _refuse_chance(read_calibration(out), arguments.budget)
-        title = ""
-    measure(plan, title)
+        title = ""  # which has been printed
+    run_sweeps(plan, title)
 
 
 def _plan_of(arguments: CalibrateArguments) -> Plan:
@@ -206,7 +206,11 @@ def _plan_of(arguments: CalibrateArguments) -> Plan:
 
 
 def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
-    """Reports, before any fix is measured, that the model guesses; a budget is then meaningless."""
+    """Reports, before any fix is measured, that the model only guesses.
+
+    Raises:
+        HoldfastError: there is a budget, which is then meaningless.
+    """
     line = chance_line(calibration)
     if not line or len(calibration.none.stability) < MIN_SAMPLES:
         return
@@ -218,6 +222,11 @@ def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
 def _print_result(
     arguments: CalibrateArguments, calibration: Calibration, budget: float, page: Path
 ) -> None:
+    """Prints and writes the results.
+
+    Raises:
+        HoldfastError: --budget is given, but no setting can be recommended.
+    """
     out = _folder(arguments)
     file = out / "method.json"
     chosen = pick(calibration, budget)
@@ -249,6 +258,7 @@ def _print_result(
 
 
 def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: Pick) -> str:
+    """What the user can do next, to be printed after "Next: "."""
     out = _folder(arguments)
     if chosen.recommended and arguments.budget is None:
         return f"to write it to {out / 'method.json'}:\n{command_with(budget=f'{chosen.budget:g}')}"
@@ -266,23 +276,23 @@ def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: 
 def _larger_calibration(
     arguments: CalibrateArguments, calibration: Calibration, chosen: Pick, sizes: LargerSizes
 ) -> str:
-    """The size that a calibration needs to recommend a steering, and its command."""
+    """Says how large a calibration must be to recommend a setting, and gives its command."""
     spec = _capability_spec(arguments)
     count = sizes.conversations
     available = len(load_capability(spec, sizes.questions, arguments.seed).items)
     questions = min(available, sizes.questions)
     has_too_few = available < sizes.questions
     grows = count > len(calibration.none.stability)
-    changed: dict[str, object] = {}
+    new_values: dict[str, object] = {}
     if grows or questions > calibration.questions:
-        changed = {sizes.option: sizes.value, "questions": questions}
-        changed["out"] = f"{_folder(arguments)}-{count}-{questions}"
+        new_values = {sizes.option: sizes.value, "questions": questions}
+        new_values["out"] = f"{_folder(arguments)}-{count}-{questions}"
     if times_needed(calibration, chosen) is None:
         needed = f"at least {count:,} conversations per setting are needed"
         if has_too_few:
             needed += f" ({spec} has only {available} questions, which may be too few)"
     elif has_too_few and (budget := budget_shown(calibration, chosen, available)) > chosen.budget:
-        changed["budget"] = budget
+        new_values["budget"] = budget
         needed = (
             f"a budget of {chosen.budget:g} needs about {sizes.questions:,} questions, and {spec}"
             f" has only {available:,}; a budget of {budget} should be within their reach"
@@ -294,7 +304,7 @@ def _larger_calibration(
         )
     else:
         needed = f"about {questions:,} questions should settle it"
-    return f"{needed}:\n{command_with(**changed)}"
+    return f"{needed}:\n{command_with(**new_values)}"
 
 
 COMMAND = Command(

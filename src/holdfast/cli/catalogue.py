@@ -1,4 +1,4 @@
-"""`holdfast measures` and `holdfast methods`: list all of them, or describe one."""
+"""`holdfast measures` and `holdfast methods`: list them all, or describe one."""
 
 import difflib
 import inspect
@@ -16,7 +16,7 @@ from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.arguments import list_names
-from holdfast.measures.registry import REGISTRY, SPEC_EXAMPLES, expected_of
+from holdfast.measures.registry import REGISTRY, SPEC_EXAMPLES, describe_values
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.kinds import in_words, requirements
 from holdfast.methods.parameters import parameters_of, required_parameters
@@ -30,7 +30,7 @@ _MAX_SIGNATURE_WIDTH = 44  # a longer one is on a line of its own, above its sum
 
 class CatalogueArguments(Options):
     name: Annotated[str | None, Arg("NAME", positional=True, nargs="?")] = None
-    """show the details of this one"""
+    """show the details of this one (default: list all)"""
 
 
 def _run_measures(arguments: CatalogueArguments) -> None:
@@ -60,7 +60,7 @@ def _run_methods(arguments: CatalogueArguments) -> None:
 
 
 def _print_entries(entries: Sequence[CatalogueEntry]) -> None:
-    """Prints the signature and the summary of each, in two columns."""
+    """Prints the signature and the summary of each entry, in two columns."""
     width = min(_MAX_SIGNATURE_WIDTH, max(len(entry.signature) for entry in entries))
     for entry in entries:
         if len(entry.signature) <= width:
@@ -87,7 +87,7 @@ def method_lines(name: str) -> list[str]:
         *aligned(rows, "  "),
         "",
         f"example: --method {quoted}",
-        f"needs of the model: {in_words(requirements(method))}",
+        f"needs from the model: {in_words(requirements(method))}",
         f"source: {method.source}",
     ]
 
@@ -114,7 +114,7 @@ def measure_lines(name: str) -> list[str]:
     rows = [("argument", "takes", "default")]
     for argument, field in measure.arguments.items():
         default = "must be given" if field.is_required() else json.dumps(field.default)
-        rows.append((argument, expected_of(field), default))
+        rows.append((argument, describe_values(field), default))
     sources = [source for prefix, source in PUBLISHED.items() if name.startswith(prefix)]
     return [
         *_description(name, measure.function),
@@ -127,8 +127,9 @@ def measure_lines(name: str) -> list[str]:
 
 
 def measure_example(name: str) -> str:
-    """A measure as written in a suite file, with a value for every argument that it needs: those
-    that are required and, if one of several has to be given, the first of these.
+    """A measure as it is written in a suite file, with an example of every required argument.
+
+    If a measure has no required argument, but must be given one of several, the first is taken.
     """
     arguments = REGISTRY[name].arguments
     required = [argument for argument, field in arguments.items() if field.is_required()]
@@ -138,20 +139,20 @@ def measure_example(name: str) -> str:
         values = _values_of(name, [*required, optional[0]])
     if not values:
         return name
-    written = ", ".join(f"{argument}: {json.dumps(value)}" for argument, value in values.items())
-    if name == "regex":  # its first argument has its name, and stands for it
-        return f"{{{written}}}"
-    return f"{{name: {name}, {written}}}"
+    fields = ", ".join(f"{argument}: {json.dumps(value)}" for argument, value in values.items())
+    if name == "regex":  # its first argument is named like the measure, and stands for it
+        return f"{{{fields}}}"
+    return f"{{name: {name}, {fields}}}"
 
 
 def _values_of(name: str, arguments: Sequence[str]) -> dict[str, Any]:
-    """The first example of each of these arguments of a measure."""
+    """The first example of each of these arguments."""
     fields = REGISTRY[name].arguments
     return {argument: _examples_of(fields[argument])[0] for argument in arguments}
 
 
 def _examples_of(argument: FieldInfo) -> list[Any]:
-    """The examples of an argument's type; of an optional one, those of the type beside None."""
+    """The examples that an argument declares; they may be inside an optional type."""
     nested = (getattr(part, "__metadata__", ()) for part in get_args(argument.annotation))
     fields = [argument, *itertools.chain.from_iterable(nested)]
     return next((field.examples for field in fields if getattr(field, "examples", None)), [])
@@ -177,7 +178,7 @@ def _description(name: str, documented: type[Any] | Callable[..., Any]) -> list[
 
 
 def _default(method: type[Any], parameter: str) -> str:
-    """A parameter's default in a spec; "" for None, which the description explains."""
+    """A parameter's default as a spec has it; "" for None, which the description explains."""
     if parameter in required_parameters(method):
         return "must be given"
     value = getattr(method, parameter)
@@ -192,8 +193,8 @@ MEASURES = Command(
     _run_measures,
     CatalogueArguments,
     description=(
-        "List the measures, and the word lists that they know, one line each; with a name, the"
-        " details of one."
+        "Lists the measures, one per line, and the word lists that they know; with a name, shows"
+        " the details of that measure."
     ),
 )
 METHODS = Command(
@@ -201,5 +202,7 @@ METHODS = Command(
     "list the steering methods",
     _run_methods,
     CatalogueArguments,
-    description="List the steering methods, one line each; with a name, the details of one.",
+    description=(
+        "Lists the steering methods, one per line; with a name, shows the details of that method."
+    ),
 )

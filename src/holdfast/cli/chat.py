@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TextIO, cast
 
 from holdfast.chat.emphasis import Part, resolve
 from holdfast.chat.messages import Message, Messages, has_prompt, read_message
@@ -30,9 +30,14 @@ from holdfast.methods import Ability, Method, compile_methods, parse, spec_of
 from holdfast.methods.all_methods import METHODS
 from holdfast.models.capabilities import supports
 from holdfast.models.engine_choice import Work
+from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Reply, Request
 from holdfast.models.streaming import stream_reply, stream_text
+from holdfast.plurals import count_of
 from holdfast.seeds import seed_of
+
+if TYPE_CHECKING:
+    from holdfast.models.local import LocalModel
 
 EXAMPLES = """examples:
   holdfast chat --system "Always reply in French."
@@ -40,31 +45,34 @@ EXAMPLES = """examples:
   holdfast chat --messages dialog.json
 
 In the chat, /help lists the commands; Tab completes them. Ctrl-C stops a reply, Ctrl-D the chat.
-Without a terminal, each line of input is a message or a command; a refused one ends the chat."""
+Without a terminal, each line of input is a message or a command; one that is refused ends it."""
 
-BOLD, DIM, RED = 1, 2, 31  # ANSI style codes
+# ANSI style codes
+BOLD = 1
+DIM = 2
+RED = 31
 _CUT = "cut off at --max-new-tokens, or where the model's context ends"
 
 
 class ChatCommand(NamedTuple):
-    """A command in the chat; `Chat` has a method of its name."""
+    """A command in the chat; the method of `Chat` with the same name runs it."""
 
-    argument: str  # as the help shows it; "" if it takes none
+    argument: str  # as the help shows it; "" if the command takes none
     help: str
 
 
 COMMANDS = {
     "method": ChatCommand("SPEC", "steer from here on; none stops it"),
     "compare": ChatCommand("SPEC SPEC ...", "answer the next message under each"),
-    "mass": ChatCommand("", "how much attention went to the prompt or emphasis"),
-    "system": ChatCommand("TEXT", "another system prompt; without a text, none"),
+    "mass": ChatCommand("", "show how much attention went to the prompt or emphasis"),
+    "system": ChatCommand("TEXT", "change the system prompt; without a text, remove it"),
     "emphasis": ChatCommand(
-        "TEXT", "steer towards this text instead; without one, the system prompt"
+        "TEXT", "steer towards this text; without a text, the system prompt again"
     ),
     "retry": ChatCommand("", "answer the last message again"),
-    "save": ChatCommand("FILE", "write the dialog"),
-    "help": ChatCommand("", "this list"),
-    "quit": ChatCommand("", "end; so does Ctrl-D"),
+    "save": ChatCommand("FILE", "write the dialog to a file"),
+    "help": ChatCommand("", "list the commands"),
+    "quit": ChatCommand("", "end the chat, like Ctrl-D"),
 }
 
 
@@ -77,19 +85,34 @@ class ChatArguments(ModelOptions, MethodOptions, SystemOptions, DrawOptions):
     """a dialog to continue, as /save writes it"""
 
 
+class RoundMass(NamedTuple):
+    """The attention mass at each token of a round's reply."""
+
+    spec: str  # of the methods that steered the reply
+    masses: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return sum(self.masses) / len(self.masses)
+
+
+class SavedDialog(NamedTuple):
+    """A dialog that `/save` wrote, or another list of messages."""
+
+    messages: tuple[Message, ...]
+    emphasized: tuple[Part, ...]
+    methods: tuple[Method, ...]
+
+
 def run(arguments: ChatArguments) -> None:
     check_extra("chat", ["prompt_toolkit"])
-    parse(arguments.method)  # refused before the model loads
-    if arguments.messages not in (None, "-"):
-        read_chat(arguments.messages, "--messages")
-    chat = Chat(
-        load_model(arguments),
-        arguments.sampling_for(arguments.model),
-        arguments.seed,
-        arguments.system_as,
-    )
-    if arguments.messages:
-        chat.load(arguments.messages)
+    # whatever can be refused without the model is refused before it is loaded
+    parse(arguments.method)
+    sampling = arguments.sampling_for(arguments.model)
+    saved = None if arguments.messages is None else read_saved_dialog(arguments.messages)
+    chat = Chat(load_model(arguments), sampling, arguments.seed, arguments.system_as)
+    if saved is not None:
+        chat.resume(saved)
     if arguments.system is not None:
         chat.system(arguments.system)
     if arguments.method != "none":
@@ -98,47 +121,59 @@ def run(arguments: ChatArguments) -> None:
     write_document(chat.dialog)
 
 
-def show(text: str, style: int = 0, file: Any = None) -> None:
+def read_saved_dialog(name: str) -> SavedDialog:
+    """Reads the file of --messages, or standard input if its name is "-".
+
+    Raises:
+        UsageError: it is not a dialog, or its last message has no answer.
+    """
+    dialog = read_chat(name, "--messages")
+    messages = tuple(
+        read_message(number, message) for number, message in enumerate(dialog["messages"], 1)
+    )
+    if messages and messages[-1]["role"] == "user":
+        raise UsageError(
+            f"--messages {name} ends with a user's message; leave it out, and type it here."
+        )
+    emphasis = dialog.get("emphasis", ())
+    parts = [part if isinstance(part, str) else tuple(part) for part in emphasis]
+    return SavedDialog(messages, resolve(messages, parts), parse(dialog.get("method", "none")))
+
+
+def show(text: str, style: int = 0, file: TextIO | None = None) -> None:
     """Prints a line, styled if the output is a terminal."""
     text = printable(text)
-    text = f"\x1b[{style}m{text}\x1b[0m" if style and sys.stdout.isatty() else text
+    if style and sys.stdout.isatty():
+        text = f"\x1b[{style}m{text}\x1b[0m"
     print(text, file=file, flush=True)
 
 
 def notice(text: str, style: int = DIM) -> None:
-    """Prints a line that is no part of a reply, on stderr if stdout is not a terminal."""
+    """Prints a line that is not part of a reply, on stderr if stdout is not a terminal."""
     show(text, style, sys.stdout if sys.stdout.isatty() else sys.stderr)
 
 
-class RoundMass(NamedTuple):
-    """The attention mass at each token of a round's reply, and the methods it was drawn under."""
-
-    spec: str
-    masses: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        return sum(self.masses) / len(self.masses)
-
-
 class Chat:
-    """A chat in the terminal; the commands of `COMMANDS` are its methods."""
+    """A chat in the terminal; the methods named in `COMMANDS` are its commands."""
 
-    def __init__(self, model: Any, sampling: Sampling, seed: int = 0, system_as: str = "role"):
+    def __init__(
+        self, model: ChatModel, sampling: Sampling, seed: int = 0, system_as: str = "role"
+    ):
         self.model = model
         self.sampling = sampling
         self.seed = seed
         self.system_as = system_as
         self.stream = functools.partial(stream_text, model)
         if supports(model, Ability.LAYERS):  # one session, so that nothing is computed twice
-            self.stream = functools.partial(stream_reply, model.session(), model.tokenizer)
+            local = cast("LocalModel", model)
+            self.stream = functools.partial(stream_reply, local.session(), local.tokenizer)
         self.shows_mass = supports(model, Ability.LOG_ODDS)
         self.messages: tuple[Message, ...] = ()
         self.methods: tuple[Method, ...] = ()
         self.emphasized: tuple[Part, ...] = ()  # in place of the system prompt
         self.masses: dict[int, RoundMass] = {}  # by round
-        self.attempt = 0  # how often the last message was answered before
-        self.comparing: list[tuple[Method, ...]] = []  # for the next message
+        self.attempt = 0  # how many times the last message was answered before
+        self.comparing: list[tuple[Method, ...]] = []  # the next message is answered under each
         self.over = False
 
     def take(self, typed: str) -> None:
@@ -159,7 +194,7 @@ class Chat:
             self._answer((*self.messages, {"role": "user", "content": typed}))
 
     def _answer(self, messages: tuple[Message, ...]) -> None:
-        """Answers a message, or shows how it is answered under each method of `/compare`."""
+        """Answers the last message, or shows its answer under each method of `/compare`."""
         parts = resolve(messages, self.emphasized)
         if not self.comparing:
             self._reply(messages, parts)
@@ -169,22 +204,25 @@ class Chat:
         for number, methods in enumerate(steerings, 1):
             show(f"{number} {spec_of(methods)}", BOLD)
             self._ask(messages, methods, parts)
-        notice("None of them is part of the dialog; /method SPEC steers from here on.")
+        notice("None of these replies is part of the dialog; /method SPEC steers from here on.")
 
     def _reply(
         self, messages: tuple[Message, ...], parts: Sequence[Part], attempt: int = 0
     ) -> None:
+        """Answers the last message, and adds it and the reply to the dialog."""
         reply = self._ask(messages, self.methods, parts, attempt)
         self.attempt = attempt
-        if reply.text or reply.stop_reason != "stopped":
-            if not attempt:  # from here on these parts are of messages in the dialog
-                self.emphasized = tuple(parts)
-            number = sum(message["role"] == "user" for message in messages)
-            earlier = {n: round_mass for n, round_mass in self.masses.items() if n < number}
-            latest = RoundMass(spec_of(self.methods), reply.token_masses)
-            self.masses = {**earlier, number: latest}
-            spoken = reply.without_reasoning().text or reply.text  # as templates leave it out
-            self.messages = (*messages, {"role": "assistant", "content": spoken})
+        if not reply.text and reply.stop_reason == "stopped":
+            return
+        if not attempt:  # texts to emphasise have now been found in messages of the dialog
+            self.emphasized = tuple(parts)
+        number = sum(message["role"] == "user" for message in messages)
+        earlier = {n: round_mass for n, round_mass in self.masses.items() if n < number}
+        latest = RoundMass(spec_of(self.methods), reply.token_masses)
+        self.masses = {**earlier, number: latest}
+        # chat templates leave out the reasoning of earlier replies
+        content = reply.without_reasoning().text or reply.text
+        self.messages = (*messages, {"role": "assistant", "content": content})
 
     def _ask(
         self,
@@ -227,6 +265,7 @@ class Chat:
         return reply
 
     def _parse(self, spec: str) -> tuple[Method, ...]:
+        """Reads a spec, and refuses methods that the model cannot apply."""
         methods = parse(spec)
         self.model.check(methods)
         return methods
@@ -254,28 +293,29 @@ class Chat:
         if not self.shows_mass:
             raise ModelError(
                 f"{self.model.name} gives no attention mass; use a local model whose attention can"
-                " be reached, or a server that steers (`holdfast serve`)."
+                " be read, or a server that steers (`holdfast serve`)."
             )
         measured = {n: round_mass for n, round_mass in self.masses.items() if round_mass.masses}
         if not measured:
             raise UsageError(
-                "No reply here has a mass yet; it is that on the system prompt, or on the emphasis,"
-                " at each token of a reply."
+                "No reply here has a mass yet, which is the attention to the system prompt, or to"
+                " the emphasis, as the reply is written; give one of the two, and a message."
             )
         span = "emphasis" if self.emphasized else "system prompt"
         show(f"Attention mass on the {span}, mean over all heads, by round", BOLD)
-        most = max(round_mass.mean for round_mass in measured.values())
+        highest = max(round_mass.mean for round_mass in measured.values())
         width = max(len(round_mass.spec) for round_mass in measured.values())
         for number, round_mass in measured.items():
-            bar = "█" * round(40 * round_mass.mean / most)
+            bar = "█" * round(40 * round_mass.mean / highest)
             show(f"{number:>3}  {round_mass.spec:<{width}}  {round_mass.mean:.3f}  {bar}")
 
     def system(self, text: str) -> None:
         rest = tuple(message for message in self.messages if message["role"] != "system")
         self.messages = ({"role": "system", "content": text}, *rest) if text else rest
-        lost = "; nothing is emphasised any longer" if self.emphasized else ""
-        self.emphasized = ()  # it refers to messages by number
-        notice((f"system prompt: {text}" if text else "no system prompt") + lost)
+        notice(f"system prompt: {text}" if text else "no system prompt")
+        if self.emphasized:  # it refers to messages by number, which have changed
+            self.emphasized = ()
+            notice("nothing is emphasised any longer")
 
     def emphasis(self, text: str) -> None:
         if not text:
@@ -293,7 +333,7 @@ class Chat:
         if not users:
             raise UsageError("There is no message to answer again; type one first.")
         messages = self.messages[: users[-1] + 1]
-        # texts that are still to be found are of the next message
+        # a text that has not been found yet is meant for the next message
         parts = [
             part for part in self.emphasized if isinstance(part[0], int) and part[0] < len(messages)
         ]
@@ -314,22 +354,14 @@ class Chat:
         dialog: dict[str, Any] = {"messages": self.messages, "method": spec_of(self.methods)}
         return dialog | {"emphasis": self.emphasized} if self.emphasized else dialog
 
-    def load(self, name: str) -> None:
-        """Continues a dialog that `/save` wrote, or another list of messages."""
-        dialog = read_chat(name, "--messages")
-        messages = tuple(
-            read_message(number, message) for number, message in enumerate(dialog["messages"], 1)
-        )
-        if messages and messages[-1]["role"] == "user":
-            raise UsageError(
-                f"--messages {name} ends with a user's message; leave it out, and type it here."
-            )
-        emphasis = dialog.get("emphasis", ())
-        parts = [part if isinstance(part, str) else tuple(part) for part in emphasis]
-        self.messages = messages
-        self.emphasized = resolve(messages, parts)
-        self.methods = self._parse(dialog.get("method", "none"))
-        notice(f"loaded: {len(messages)} messages, method {spec_of(self.methods)}")
+    def resume(self, saved: SavedDialog) -> None:
+        """Continues a dialog."""
+        self.model.check(saved.methods)
+        self.messages = saved.messages
+        self.emphasized = saved.emphasized
+        self.methods = saved.methods
+        count = count_of(len(saved.messages), "message")
+        notice(f"loaded: {count}, method {spec_of(saved.methods)}")
 
     def help(self) -> None:
         for name, command in COMMANDS.items():
@@ -341,7 +373,7 @@ class Chat:
 
 
 def _talk(chat: Chat) -> None:
-    """Takes what is typed, to the end of the chat."""
+    """Reads messages and commands until the chat ends."""
     if not sys.stdin.isatty():
         while not chat.over and (line := sys.stdin.readline()):
             chat.take(line.rstrip("\n"))
@@ -351,7 +383,7 @@ def _talk(chat: Chat) -> None:
 
     completer = WordCompleter(completions(), WORD=True)
     prompt: PromptSession[str] = PromptSession(completer=completer, complete_while_typing=False)
-    notice(f"{chat.model.name}; /help lists the commands, Ctrl-D ends.")
+    notice(f"{chat.model.name}; /help lists the commands, Ctrl-D ends the chat.")
     while not chat.over:
         try:
             chat.take(prompt.prompt("> "))
@@ -359,13 +391,13 @@ def _talk(chat: Chat) -> None:
             notice(str(error), RED)
         except EOFError:
             return
-        except KeyboardInterrupt as ended:  # Ctrl-C empties the line
-            if isinstance(ended, Terminated):
+        except KeyboardInterrupt as interrupt:  # Ctrl-C empties the line
+            if isinstance(interrupt, Terminated):
                 raise
 
 
 def completions() -> list[str]:
-    """The commands, and every method with its required parameters."""
+    """The words that Tab completes: the commands, and a spec of every method."""
     return [*(f"/{name}" for name in COMMANDS), "none", *map(example_of, METHODS)]
 
 
@@ -374,7 +406,8 @@ COMMAND = Command(
     "talk with a model in the terminal",
     run,
     ChatArguments,
-    "A chat in the terminal: steer it, compare methods, and see the mass.",
+    "Opens a chat in the terminal: steer it along the way, compare methods, and see how much"
+    " attention goes to the system prompt.",
     EXAMPLES,
     common=("model", "system", "method", "temperature"),
 )

@@ -22,7 +22,7 @@ from holdfast.cli.dry_run import estimate_run
 from holdfast.cli.estimates import check_prices
 from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED, UNAVAILABLE, UNDECIDED
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.judge_loading import judging_of
+from holdfast.cli.judge_loading import make_judging
 from holdfast.cli.model_loading import (
     load_both,
     load_model,
@@ -51,7 +51,7 @@ from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_junit import write_junit
-from holdfast.report.check_sentences import counted, lines_of
+from holdfast.report.check_sentences import count_verdicts, lines_of
 from holdfast.report.context_section import truncation_lines
 from holdfast.report.fixes_to_try import fixes_to_compare
 from holdfast.study.calibration_plan import Plan
@@ -81,8 +81,8 @@ _SHARED = (
     "max_new_tokens",
 )
 
-_SMOKE = {"rounds": 3, "budget": 8, "max_new_tokens": 100}
-SMOKE_SECONDS = 60.0  # for conversations, after the model is loaded
+_SMOKE = {"rounds": 3, "budget": 8, "max_new_tokens": 100}  # options of a smoke test
+SMOKE_SECONDS = 60.0  # how long its conversations may take, once the model is loaded
 
 EXAMPLES = """examples:
   holdfast check prompts.yaml --model http://localhost:8000/v1 --rounds 8 --min-stability 0.9
@@ -92,11 +92,11 @@ EXAMPLES = """examples:
 
 Exit codes:
   0  every prompt passes
-  1  one fails
-  2  the command is malformed, or names what is not there
-  3  none fails and one is undecided within the budget
+  1  a prompt fails
+  2  the command is malformed, or names what does not exist
+  3  no prompt fails, but one is undecided when the budget is spent
   4  the check could not be done (no answer that can be judged, a damaged run)
-  5  none fails, and the model's server was not available
+  5  no prompt fails, but the model's server was not available
 With --smoke, 0 says that no prompt clearly fails.
 `holdfast docs checking` says what a verdict means. Repeating a command resumes it."""
 
@@ -107,21 +107,21 @@ class CheckArguments(
     suite: Annotated[str, Arg("SUITE", positional=True)]
     """FILE.yaml, or any suite that `holdfast drift` accepts"""
     min_stability: Annotated[float | None, Arg("SHARE")] = None
-    """the mean score that every rule must reach in every round (default: 0.9; with --against: no
-    bar)"""
+    """the mean score that every rule must reach in every round (default: 0.9; with --against:
+    none)"""
     error: Annotated[float, Arg("SHARE")] = 0.05
-    """the highest probability that any verdict is wrong"""
+    """the highest acceptable probability that any verdict is wrong"""
     budget: int = 200
     """the most conversations per prompt"""
     all_rules: bool = False
     """decide every rule, even those of a prompt that has already failed"""
     smoke: bool = False
     """look only for clear failures, for about a minute: 3 rounds, at most 8 conversations per
-    prompt and 100 tokens per reply, unless you give others"""
+    prompt and 100 tokens per reply, unless you give other numbers"""
     junit: Annotated[Path | None, Arg("FILE")] = None
     """also write the verdicts as JUnit XML"""
     against: Annotated[Path | None, Arg("RUN")] = None
-    """fail if a rule is kept less than in the run in this folder"""
+    """fail if a rule is kept less often than in the run in this folder"""
 
 
 def run(arguments: CheckArguments) -> int:
@@ -131,7 +131,7 @@ def run(arguments: CheckArguments) -> int:
     if arguments.smoke:
         arguments = _as_smoke(typed)
     terms = _terms_of(arguments)
-    # `check_settings` says how many conversations there are
+    # `check_settings` replaces the number of conversations
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
     method = methods.parse(arguments.method)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
@@ -144,36 +144,37 @@ def run(arguments: CheckArguments) -> int:
     user_turns = load_user_turns(arguments, suite)
     if user_turns is None:
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
-    before = None
+    earlier = None
     if arguments.against is not None:
-        before = _conversations_before(arguments.against, suite, method)
-        _note_other_conversations(arguments, settings, user_turns)
-        # more conversations than there are to compare with are no use
-        if terms.min_stability is None:
-            most = max(map(len, before.values()))
+        earlier = _earlier_conversations(arguments.against, suite, method)
+        _note_other_options(arguments.against, settings, user_turns)
+        if terms.min_stability is None:  # only as many conversations as can be compared
+            most = max(map(len, earlier.values()))
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
     all_conversations = check_settings(suite, settings, terms)
     check_before_loading(suite, out, all_conversations, [method], user_turns, command_line())
     model, user_model = load_both(arguments, endpoint)
     note_usual_user_turns(arguments, user_turns)
     warn_of_default_steering(model, [method])
-    typed.keep_work_in(out)  # an interruption asks these for it
-    cast = drift.Cast(user_model, judging=judging_of(arguments.force_judge), user_turns=user_turns)
+    typed.keep_work_in(out)  # `main` asks the arguments that it read
+    cast = drift.Cast(
+        user_model, judging=make_judging(force=arguments.force_judge), user_turns=user_turns
+    )
     run = DriftRun(model, suite, out, all_conversations, [method], cast)
     if arguments.dry_run:
         estimate_run(arguments, run)
         return PASSED
-    results = results_of(_converse(run, terms, before))
+    results = results_of(_converse(run, terms, earlier))
     verdicts = results.check
     assert verdicts is not None  # `check` has just written them
-    if endpoint is not None:  # for the command of the next step
+    if endpoint is not None:  # so that the next step's command names the model
         arguments = arguments.model_copy(update={"endpoint_model": endpoint.name})
     _print_result(arguments, results, verdicts, time.monotonic() - began)
     return exit_code_of(verdicts.prompts, verdicts.terms)
 
 
 def _terms_of(arguments: CheckArguments) -> Terms:
-    """The bar is the usual one, unless the check compares with an earlier run alone."""
+    """The terms of the check; with --against alone, there is no bar."""
     min_stability = arguments.min_stability
     if min_stability is None and arguments.against is None:
         min_stability = Terms().min_stability
@@ -182,23 +183,20 @@ def _terms_of(arguments: CheckArguments) -> Terms:
     )
 
 
-def _conversations_before(folder: Path, suite: Suite, method: Sequence[Method]) -> Earlier:
-    """The conversations of --against; says which prompts have none there."""
-    before = earlier_conversations(folder, suite, methods.spec_of(method))
-    if new := [case.id for case in suite.cases if case.id not in before]:
+def _earlier_conversations(folder: Path, suite: Suite, method: Sequence[Method]) -> Earlier:
+    """Reads the conversations of --against; notes the prompts that have none there."""
+    earlier = earlier_conversations(folder, suite, methods.spec_of(method))
+    if new := [case.id for case in suite.cases if case.id not in earlier]:
         note(
             f"{folder} has no conversation of {', '.join(new)}, so there is nothing to compare it"
             " with."
         )
-    return before
+    return earlier
 
 
-def _note_other_conversations(
-    arguments: CheckArguments, settings: Settings, user_turns: UserTurns | None
-) -> None:
-    """Says how the conversations of --against were held, where it is not as those of this check."""
-    assert arguments.against is not None
-    earlier = read_run(arguments.against).identity_as(ConversationsIdentity)
+def _note_other_options(folder: Path, settings: Settings, user_turns: UserTurns | None) -> None:
+    """Notes the options in which the conversations of --against differ from those of this check."""
+    earlier = read_run(folder).identity_as(ConversationsIdentity)
     there = earlier.settings.sampling
     here = settings.sampling
     options_there = {
@@ -220,45 +218,46 @@ def _note_other_conversations(
     ]
     if differences:
         note(
-            f"the conversations of {arguments.against} were held otherwise"
-            f" ({'; '.join(differences)}), so a difference may be due to that; give the options of"
+            f"the conversations in {folder} were held with other options"
+            f" ({'; '.join(differences)}), which may be why the results differ; give the options of"
             " that run."
         )
 
 
 def _as_smoke(arguments: CheckArguments) -> CheckArguments:
-    """The arguments with the few conversations of a smoke test, where none are given."""
+    """The arguments, with the values of a smoke test for options that are not given."""
     if arguments.all_rules:
         raise UsageError("--smoke looks for the first clear failure; leave out --all-rules.")
-    few = {name: value for name, value in _SMOKE.items() if arguments.is_default(name)}
-    return arguments.model_copy(update=few)
+    smoke = {name: value for name, value in _SMOKE.items() if arguments.is_default(name)}
+    return arguments.model_copy(update=smoke)
 
 
-def _converse(run: DriftRun, terms: Terms, before: Earlier | None) -> Run:
+def _converse(run: DriftRun, terms: Terms, earlier: Earlier | None) -> Run:
     """Runs conversations, with a progress bar, until every prompt has a verdict."""
     count = len(run.suite.cases)
     title = (
         f"{count_of(count, 'prompt')}, at most {count_of(terms.budget, 'conversation')} of"
         f" {count_of(run.settings.rounds, 'round')} each"
     )
-    # the conversations of a prompt have equally many replies
-    per_lap = count_replies(run.suite, run.settings, run.cast.read(), range(count))
-    with Bar(terms.budget * per_lap, title=title) as bar:
+    # the prompts take turns, and all conversations of a prompt have the same number of replies
+    per_turn = count_replies(run.suite, run.settings, run.cast.read(), range(count))
+    with Bar(terms.budget * per_turn, title=title) as bar:
         running = drift.Running(progress=bar, command=command_line())
 
         def note_look(done: int, checks: Sequence[PromptCheck]) -> None:
             if done:
                 conversations = count_of(done, "conversation")
-                bar.note(f"{conversations} per prompt: {counted(checks)}")
+                bar.note(f"{conversations} per prompt: {count_verdicts(checks)}")
 
         seconds = SMOKE_SECONDS if terms.smoke else None
-        more = CheckOptions(run.methods[0], before, run.cast, running, seconds, note_look)
-        return check(run.model, run.suite, run.out, run.settings, terms, more).run
+        how = CheckOptions(run.methods[0], earlier, run.cast, running, seconds, note_look)
+        return check(run.model, run.suite, run.out, run.settings, terms, how).run
 
 
 def _print_result(
     arguments: CheckArguments, results: DriftResults, verdicts: Check, seconds: float
 ) -> None:
+    """Prints the verdicts and the next step, and writes the files."""
     data = results.run
     page = page_path(arguments, results.run.folder)
     lines = lines_of(verdicts.prompts, verdicts.terms)
@@ -278,40 +277,55 @@ def _print_result(
 def _next_step(
     arguments: CheckArguments, checks: Sequence[PromptCheck], terms: Terms, data: Run, page: Path
 ) -> str:
+    """What the user can do next, to be printed after "Next: "."""
     code = exit_code_of(checks, terms)
     if code == UNAVAILABLE:
-        return f"see that the server answers, and check again: {command_with(out=_again(data))}"
+        # into another folder, as this one keeps the conversations that the outage ended
+        again = command_with(out=f"{data.folder}-again")
+        return f"make sure that the server answers, and check again: {again}"
     if terms.smoke and code != FAILED:
-        return "for a verdict, repeat the command without --smoke, such as every night."
+        return "for a verdict, run the command without --smoke, for example every night."
     if code == PASSED:
         out = data.folder
-        path = arguments.junit
-        junit = {"junit": path.with_stem(f"{path.stem}-next")} if path is not None else {}
-        later = command_with(against=str(out), out=f"{out}-next", **junit)
+        changes = {"against": str(out), "out": f"{out}-next"}
+        if (path := arguments.junit) is not None:
+            changes["junit"] = str(path.with_stem(f"{path.stem}-next"))
+        later = command_with(**changes)
         return f"to compare a later version of the prompt with this one:\n{later}"
     if code == FAILED:
-        failed = [checked for checked in checks if checked.first_failure is not None]
-        if arguments.method == "none" and failed:
-            fix = f"to find a fix and its cost:\n{_calibration(arguments, data)}"
-            if any(checked.low_from_start(terms) for checked in failed):
-                return (
-                    f"reword rules that miss the bar even in round 1, or try another model; {fix}"
-                )
-            return fix
-        return f"read the conversations in which a rule was lost: {page}"
+        return _step_after_failure(arguments, checks, terms, data, page)
     undecided = [checked for checked in checks if checked.verdict == sequential.UNDECIDED]
-    if (closest := check_outlook.closest_mean(undecided, terms)) is None:
+    return _step_to_decide(undecided, terms, page)
+
+
+def _step_after_failure(
+    arguments: CheckArguments, checks: Sequence[PromptCheck], terms: Terms, data: Run, page: Path
+) -> str:
+    failed = [checked for checked in checks if checked.first_failure is not None]
+    if arguments.method != "none" or not failed:
+        return f"read the conversations in which a rule was lost: {page}"
+    fix = f"to find a fix and its cost:\n{_calibration(arguments, data)}"
+    if any(checked.low_from_start(terms) for checked in failed):
+        return f"reword rules that miss the bar even in round 1, or try another model; {fix}"
+    return fix
+
+
+def _step_to_decide(undecided: Sequence[PromptCheck], terms: Terms, page: Path) -> str:
+    """What it takes to decide the prompts that are undecided."""
+    closest = check_outlook.closest_mean(undecided, terms)
+    if closest is None:
         return f"see in the report why nothing could be decided: {page}"
     if (count := min(len(checked.records) for checked in undecided)) < MIN_SAMPLES:
         return (
             f"run more conversations; {count} are too few to say how many will settle it:"
             f"\n{command_with(budget=50)}"
         )
-    if (needed := check_outlook.budget_needed(undecided, terms)) is None:
+    needed = check_outlook.budget_needed(undecided, terms)
+    if needed is None:
         return (
             f"give a --min-stability further from {closest:.2f}, the mean of a round: if scores"
-            f" stay so close to it, {check_outlook.MAX_CONVERSATIONS_FORECAST:,} conversations will"
-            " not decide."
+            " stay this close to it, even"
+            f" {check_outlook.MAX_CONVERSATIONS_FORECAST:,} conversations will not decide."
         )
     budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
     return (
@@ -320,12 +334,8 @@ def _next_step(
     )
 
 
-def _again(data: Run) -> str:
-    """A folder beside the run's, as conversations that an outage ended are kept in it."""
-    return f"{data.folder}-again"
-
-
 def _calibration(arguments: CheckArguments, data: Run) -> str:
+    """The `holdfast calibrate` command that compares fixes on the same prompts and model."""
     words = ["holdfast", "calibrate", "--suite", arguments.suite]
     for name in _SHARED:
         if not arguments.is_default(name):
@@ -341,8 +351,10 @@ def _calibration(arguments: CheckArguments, data: Run) -> str:
 
 
 def exit_code_of(checks: Sequence[PromptCheck], terms: Terms) -> int:
-    """The exit code of a check. A failure that is certain in spite of an outage outweighs it; in a
-    smoke test, a prompt that was scored and does not fail has passed.
+    """The exit code of a check.
+
+    A failure outweighs an outage, as it is certain in spite of it. In a smoke test, a prompt passes
+    if it was scored and does not fail.
     """
     open_checks = [checked for checked in checks if checked.verdict == sequential.UNDECIDED]
     if any(checked.verdict == sequential.FAIL for checked in checks):

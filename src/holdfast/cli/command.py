@@ -1,7 +1,7 @@
-"""A command and its options, as a Pydantic model with one field per option.
+"""Commands, whose options are a Pydantic model with one field per option.
 
-`add_command` builds the command's parser from the model; what the parser reads becomes an instance,
-which is what the command runs with.
+`add_command` builds a command's parser from the model. The arguments that the parser reads become
+an instance of the model, which the command runs with.
 """
 
 import argparse
@@ -33,36 +33,40 @@ class Options(BaseModel):
     """Options of a command, or some of them; the docstring of a field is its help."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
-    # of a class itself, not inherited:
+    # these two describe the class that sets them, and are not inherited
     exclusive: ClassVar[bool] = False  # whether exactly one of its fields must be given
-    title: ClassVar[str] = ""  # of their section in the help; "" is the first, "options"
+    title: ClassVar[str] = ""  # its section of the help; "" is the first section, "options"
 
     _resumable_folder: Path | None = None
 
     @property
     def resumable_folder(self) -> Path | None:
-        """Where an interrupted command has kept its work; None: repeating it begins anew."""
+        """Where an interrupted command kept its work; None if repeating it begins anew."""
         return self._resumable_folder
 
     def keep_work_in(self, folder: Path) -> None:
-        """Notes that, from here on, repeating the command resumes it."""
+        """Notes that from here on the command's work is kept, so that repeating it resumes it."""
         self._resumable_folder = folder
 
     def refuse(self, names: Sequence[str], why: str) -> None:
-        """Refuses the first of these options that is given, with the reason."""
+        """Refuses the first of these options that is given.
+
+        Args:
+            why: goes on from the option and its value, as in "is for a run on Ray; leave it out".
+        """
         for name in names:
             if values := self.values_of(name):
                 raise UsageError(f"{option_of(name)} {values[0]} {why}.")
 
     def values_of(self, name: str) -> list[str]:
-        """The values of an option; none if it is not given, or is no option of the command."""
+        """The values of an option; [] if it is not given, or the command does not have it."""
         value = getattr(self, name, None)
         if value is None:
             return []
         return list(map(str, value)) if isinstance(value, list) else [str(value)]
 
     def is_default(self, name: str) -> bool:
-        """Whether an option has its default value, or is no option of the command."""
+        """Whether an option has its default value, or the command does not have it."""
         field = type(self).model_fields.get(name)
         return field is None or getattr(self, name) == field.default
 
@@ -72,8 +76,8 @@ class Arg:
 
     Args:
         metavar: the name of its value in the help.
-        positional: whether it is given without a name.
-        option: as it is typed, if it is not named like its field.
+        positional: whether its value is given without the option's name.
+        option: the option as it is typed, if its name differs from the field's.
         more: further arguments of `ArgumentParser.add_argument`.
     """
 
@@ -99,29 +103,63 @@ class Command(Generic[AnyOptions]):
     """A subcommand of `holdfast`.
 
     Args:
-        common: the options, as fields, that `--help` shows, and that `--help-all` shows before all
-            others. Empty: `--help` shows all.
+        name: the command as it is typed.
+        summary: its line in the list of commands.
+        run: runs the command; returns its exit code, or None for 0.
+        options: the class of its options.
+        description: the beginning of its help.
+        examples: the end of its help.
+        common: the fields of the options that `--help` shows, and that `--help-all` shows before
+            all others. If empty, `--help` shows every option.
+        failed: the exit code if the command fails although its command line is well formed.
+        malformed: the exit code if its command line is malformed.
+        parser: further arguments of the command's `ArgumentParser`.
     """
 
-    name: str  # as it is typed
-    summary: str  # its line in the list of commands
-    run: Callable[[AnyOptions], int | None]  # runs it; returns its exit code, None for 0
+    name: str
+    summary: str
+    run: Callable[[AnyOptions], int | None]
     options: type[AnyOptions]
-    description: str = ""  # at the beginning of its help; `examples` are at the end
+    description: str = ""
     examples: str | None = None
     common: tuple[str, ...] = ()
-    failed: int = FAILED  # the exit code if it fails, though it was called correctly
-    malformed: int = MALFORMED  # the exit code if it cannot be read from the command line
-    parser: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its parser
+    failed: int = FAILED
+    malformed: int = MALFORMED
+    parser: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, arguments: argparse.Namespace) -> AnyOptions:
-        """The options that the command's parser has read."""
+        """Builds the options from the arguments that the command's parser has read."""
         values = {name: getattr(arguments, name) for name in self.options.model_fields}
         try:
             return self.options.model_validate(values)
         except ValidationError as error:
             problem = problem_of(error, self.options, values, lambda path: option_of(str(path[0])))
             raise UsageError(problem.sentence) from None
+
+
+class RunFolder(argparse.Action):
+    """The action of `--out` in commands that make a run: it takes a folder, and refuses a file."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        folder = Path(values)
+        is_suite = folder.suffix in (".yaml", ".yml")
+        if folder.is_file() or is_suite:
+            why = "is a file" if folder.is_file() else f"ends in {folder.suffix}"
+            hint = "name one, such as --out runs/mine."
+            if is_suite and "--suite" in parser._option_string_actions:
+                hint = f"did you mean --suite {values}?"
+            raise UsageError(f"--out {values} {why}, and the results go into a folder; {hint}")
+        setattr(namespace, self.dest, folder)
+
+
+# the name of an option's value in the help, by the option's type or action
+_METAVARS = {int: "N", float: "X", RunFolder: "FOLDER"}
 
 
 def add_command(commands: "argparse._SubParsersAction[Any]", command: Command[Any]) -> None:
@@ -152,27 +190,28 @@ def add_command(commands: "argparse._SubParsersAction[Any]", command: Command[An
             if name not in added:  # a class may change the default of an option that it inherits
                 _add_option(group, name, command.options.model_fields[name])
             added.add(name)
-    if "prefix_chars" not in command.parser:  # `main` takes it out of the words
+    if "prefix_chars" not in command.parser:  # else the command has no options of ours
+        # only for the help: `main` removes --json from the words before they are parsed
         text = "write the results to stdout as JSON, and all other lines to stderr"
         parser.add_argument("--json", action="store_true", dest=JSON, help=text)
 
 
 def _is_exclusive(options: type[Options], name: str) -> bool:
-    """Whether an option excludes others, in whose section it is then."""
+    """Whether an option excludes others, and so is added together with them."""
     return any(
         name in names and bool(vars(model).get("exclusive")) for model, names in _parts_of(options)
     )
 
 
 def _add_short_help(parser: argparse.ArgumentParser, common: tuple[str, ...]) -> None:
-    """Adds `--help`, with these options, and `--help-all`, with every option."""
+    """Adds `--help`, which shows these options, and `--help-all`, which shows every option."""
     everything: dict[str, Any] = {"action": "help", "default": argparse.SUPPRESS}
     parser.add_argument("-h", "--help", action=_ShortHelp, common=common, help="show this help")
     parser.add_argument("--help-all", **everything, help="show every option")
 
 
 class _ShortHelp(argparse.Action):
-    """Prints the help with the most common options, which come first, and counts the others."""
+    """Prints a help that shows the common and the required options, and counts the others."""
 
     def __init__(self, option_strings: list[str], dest: str, common: tuple[str, ...], help: str):
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
@@ -189,7 +228,7 @@ class _ShortHelp(argparse.Action):
         shown = [by_name[name] for name in self._common]
         shown += [action for action in parser._actions if action.required and action not in shown]
         options = [action for action in shown if action.option_strings]
-        # the two helps have no name, as they set nothing
+        # neither shown nor hidden are --help, --help-all and --json
         hidden = len(parser._actions) - len({action.dest for action in shown}) - 3
         formatter = parser._get_formatter()
         formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups)
@@ -210,9 +249,9 @@ class _ShortHelp(argparse.Action):
 
 
 def _parts_of(model: type[Options]) -> Iterator[tuple[type[Options], list[str]]]:
-    """The options of a command by the classes that declare them, in the order of the help.
+    """Yields the classes that declare a command's options, in the order of the help, with these.
 
-    A class with a title of its own shows inherited options in its own section too.
+    A class that sets a title shows the options that it inherits in its own section too.
     """
     declared = [
         name for name in vars(model).get("__annotations__", ()) if name in model.model_fields
@@ -228,7 +267,7 @@ def _parts_of(model: type[Options]) -> Iterator[tuple[type[Options], list[str]]]
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Help with a usage of one line, wrapped paragraphs, and indented lines as they are."""
+    """Formats the usage as one line, wraps paragraphs, and leaves indented lines as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         fill = super()._fill_text
@@ -246,8 +285,9 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 def _add_option(parser: argparse._ActionsContainer, name: str, option: FieldInfo) -> None:
+    """Adds the option of a field to a parser, or to a section of its help."""
     arg = next((part for part in option.metadata if isinstance(part, Arg)), Arg())
-    more = {**_parsing(option.annotation), **arg.more}
+    more = {**_arguments_for_type(option.annotation), **arg.more}
     if "action" in arg.more:
         more.pop("type", None)
     if (kind := more.get("type", more.get("action"))) in _METAVARS:
@@ -267,47 +307,23 @@ def _help_of(option: FieldInfo, default: Any) -> str:
     text = " ".join((option.description or "").split())
     if default is None or default is False or default == "default" or "(default" in text:
         return text
-    shown = f"default: {default:g}" if isinstance(default, float) else f"default: {default}"
-    return f"{text} ({shown})" if text else shown
+    suffix = f"default: {default:g}" if isinstance(default, float) else f"default: {default}"
+    return f"{text} ({suffix})" if text else suffix
 
 
 def option_of(name: str) -> str:
-    """The option of a field, as typed: `--max-new-tokens`."""
+    """The option of a field as it is typed, such as `--max-new-tokens`."""
     return f"--{name.replace('_', '-')}"
 
 
-def _parsing(annotation: Any) -> dict[str, Any]:
-    """The arguments of `add_argument` that follow from a type."""
+def _arguments_for_type(annotation: Any) -> dict[str, Any]:
+    """The arguments of `add_argument` that follow from a field's type."""
     if get_origin(annotation) in (Union, types.UnionType):
         annotation = next(part for part in get_args(annotation) if part is not type(None))
     if get_origin(annotation) is list:
-        return {"action": "append", **_parsing(get_args(annotation)[0])}
+        return {"action": "append", **_arguments_for_type(get_args(annotation)[0])}
     if get_origin(annotation) is Literal:
         return {"choices": get_args(annotation)}
     if annotation is bool:
         return {"action": "store_true"}
     return {"type": annotation} if annotation in (int, float, Path) else {}
-
-
-class RunFolder(argparse.Action):
-    """`--out` of a command that makes a run; takes a folder."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        folder = Path(values)
-        is_suite = folder.suffix in (".yaml", ".yml")
-        if folder.is_file() or is_suite:
-            why = "is a file" if folder.is_file() else f"ends in {folder.suffix}"
-            hint = "name one, such as --out runs/mine."
-            if is_suite and "--suite" in parser._option_string_actions:
-                hint = f"did you mean --suite {values}?"
-            raise UsageError(f"--out {values} {why}, and the results go into a folder; {hint}")
-        setattr(namespace, self.dest, folder)
-
-
-_METAVARS = {int: "N", float: "X", RunFolder: "FOLDER"}

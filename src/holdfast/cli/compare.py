@@ -1,4 +1,4 @@
-"""`holdfast compare`: two runs or more side by side, such as of two models, prompts or versions."""
+"""`holdfast compare`: sets runs side by side, such as those of two models, prompts or versions."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,14 +16,14 @@ EXAMPLES = """examples:
   holdfast compare runs/old runs/new
   holdfast compare runs/qwen-0.5b runs/smollm2 runs/gemma-3-270m --out models.html
   holdfast compare runs/main runs/branch --markdown > comment.md
-`holdfast docs comparing` says what is compared, and when a difference is called one."""
+`holdfast docs comparing` says what is compared, and which differences count."""
 
 
 class CompareArguments(Options):
     folders: Annotated[list[Path], Arg("RUN", positional=True, nargs="+", action="store")]
     """the folders of runs of drift or check; the others are compared with the first"""
     markdown: bool = False
-    """print Markdown instead, for the comment on a pull request"""
+    """print Markdown instead, for a comment on a pull request"""
     out: Annotated[Path, Arg("FILE.html")] = Path("compare.html")
     """the page"""
 
@@ -37,8 +37,11 @@ def run(arguments: CompareArguments) -> None:
     else:
         print(compare_text(comparison))
         print()
-    tell = note if arguments.markdown else print
-    tell(f"Report: {page.resolve()}")
+    report = f"Report: {page.resolve()}"
+    if arguments.markdown:
+        note(report)  # standard output has the Markdown alone
+    else:
+        print(report)
     write_document(comparison_summary(comparison).model_dump(by_alias=True))
 
 
@@ -47,8 +50,10 @@ COMMAND = Command(
     "set runs side by side: two models, prompts or versions",
     run,
     CompareArguments,
-    "Says what differs between runs, what can therefore not be compared, and how much better or"
-    " worse their prompts are kept, rule by rule, with intervals: in pairs where conversations"
-    " began alike, and otherwise as two samples.",
-    EXAMPLES,
+    description=(
+        "Says what differs between runs, what therefore cannot be compared, and how much better or"
+        " worse their prompts are kept, rule by rule, with intervals: in pairs where conversations"
+        " began alike, and otherwise as two samples."
+    ),
+    examples=EXAMPLES,
 )

@@ -1,6 +1,6 @@
 """`holdfast completion`: a script that completes commands and options in a shell.
 
-The script has every name in it, so that completing runs no Python.
+The script contains every command and option, so that completing them runs no Python.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def run(arguments: CompletionArguments) -> None:
 
 
 def completion_script(shell: Shell) -> str:
-    """The script that a shell sources, or keeps among its completions."""
+    """Builds the script that a shell sources, or keeps among its completions."""
     import shtab
 
     from holdfast.cli import parser
@@ -35,7 +35,7 @@ def completion_script(shell: Shell) -> str:
     complete = copy.deepcopy(parser())
     for action in _actions_of(complete):
         if isinstance(action, argparse._SubParsersAction):
-            action.help = "command"  # shtab leaves out what the help does
+            action.help = "command"  # shtab leaves out an action whose help is suppressed
         elif isinstance(action, RunFolder):
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
         elif action.type is Path or "FILE" in str(action.metavar):
@@ -44,6 +44,7 @@ def completion_script(shell: Shell) -> str:
 
 
 def _actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yields the actions of a parser and of its commands."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):

@@ -1,4 +1,4 @@
-"""`holdfast docs`: the pages of the documentation, in the terminal or in a browser."""
+"""`holdfast docs`: shows the pages of the documentation, in the terminal or in a browser."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,11 +21,11 @@ class DocsArguments(Options):
     page: Annotated[str | None, Arg("PAGE", positional=True, nargs="?")] = None
     """print this page (default: the list of pages)"""
     open: bool = False
-    """open the pages in a browser instead: HTML files, which need no network"""
+    """open the pages in a browser instead, as HTML files that need no network"""
 
 
 def pages() -> dict[str, Path]:
-    """The files of the documentation, by the names that `holdfast docs` takes."""
+    """The files of the documentation, by the page names that `holdfast docs` takes."""
     folder = next(folder for folder in _FOLDERS if folder.is_dir())
     return {path.stem: path for path in sorted(folder.glob("*.md"))}
 
@@ -59,14 +59,15 @@ def _check_page(page: str, files: dict[str, Path]) -> None:
 
 
 def _open(page: str | None, files: dict[str, Path]) -> None:
-    """Writes the pages as HTML into the user's cache, prints where, and opens a browser."""
+    """Writes all pages as HTML into the user's cache, and opens one in a browser, if possible."""
     folder = user_cache() / f"docs-{__version__}"
-    first = write_site(files, folder)
-    opened = first if page is None else folder / f"{_name_of(page)}.html"
-    print(f"Page: {opened}")
-    write_document({"page": opened})
+    file = write_site(files, folder)
+    if page is not None:
+        file = folder / f"{_name_of(page)}.html"
+    print(f"Page: {file}")
+    write_document({"page": file})
     if has_display():
-        open_in_browser(opened)
+        open_in_browser(file)
 
 
 COMMAND = Command(
@@ -74,7 +75,9 @@ COMMAND = Command(
     "read the documentation, in the terminal or in a browser",
     _run,
     DocsArguments,
-    "Lists the pages of the documentation; with a name, prints that page as Markdown. With --open,"
-    " opens them in a browser.",
-    "examples:\n  holdfast docs\n  holdfast docs logs\n  holdfast docs --open",
+    description=(
+        "Lists the pages of the documentation; with a name, prints that page as Markdown. With"
+        " --open, opens them in a browser."
+    ),
+    examples="examples:\n  holdfast docs\n  holdfast docs logs\n  holdfast docs --open",
 )

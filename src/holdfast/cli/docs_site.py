@@ -1,4 +1,4 @@
-"""The pages of the documentation as HTML files, for `holdfast docs --open`; needs no network."""
+"""Writes the documentation as HTML files that need no network, for `holdfast docs --open`."""
 
 import html
 import re
@@ -10,9 +10,9 @@ from markdown_it.token import Token
 
 from holdfast.files import write_whole
 
-_FIRST = "index"  # the page that is opened
+_FIRST = "index"  # the page that a browser opens first
 _ALTERNATIVE = "another cache with XDG_CACHE_HOME"
-_ELSEWHERE = re.compile(r"[a-z]+:|#|/")
+_NO_FILE = re.compile(r"[a-z]+:|#|/")  # links with a scheme, within the page, or from the root
 _STYLE = """:root { color-scheme: light dark; }
 body { margin: 0; font: 16px/1.55 system-ui, sans-serif; display: flex; flex-wrap: wrap; }
 nav { flex: 1 1 13rem; max-width: 18rem; padding: 1rem; font-size: .9rem; }
@@ -28,13 +28,14 @@ img { max-width: 100%; background: #fff; }"""
 
 
 def write_site(pages: Mapping[str, Path], folder: Path) -> Path:
-    """Writes every page, and the pictures of the package, into a folder.
+    """Writes every page, and the pictures that the pages show, into a folder.
 
     Args:
         pages: the Markdown files by name.
-        folder: is made if it is not there.
+        folder: created if it does not exist.
 
-    Returns: the file of the first page.
+    Returns:
+        The file of the first page.
     """
     texts = {name: path.read_text(encoding="utf-8") for name, path in pages.items()}
     titles = {name: text.splitlines()[0].removeprefix("# ") for name, text in texts.items()}
@@ -49,28 +50,27 @@ def write_site(pages: Mapping[str, Path], folder: Path) -> Path:
 def page_html(
     name: str, text: str, titles: Mapping[str, str], folder: Path
 ) -> tuple[str, list[str]]:
-    """A page as HTML, and the pictures that it shows, relative to the folder of its Markdown.
+    """Renders a page as HTML, and lists the pictures that it shows, relative to its Markdown.
 
-    A link to a page leads to its HTML. What the package does not hold, such as a source file or a
-    record, is named rather than linked.
+    A link to another page leads to that page's HTML. A file that the package does not contain, such
+    as a source file or a record, is named rather than linked.
     """
     markdown = MarkdownIt("commonmark").enable("table")
     tokens = markdown.parse(text)
     pictures: list[str] = []
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for position, token in enumerate(tokens):
         if token.type == "heading_open":
-            token.attrs["id"] = _anchor(tokens[position + 1].content, seen)
+            token.attrs["id"] = _anchor(tokens[position + 1].content, counts)
         for part in token.children or ():
             if part.type == "image":
-                _show(part, folder, pictures)
+                _place_picture(part, folder, pictures)
         _relink(token.children or [], titles)
     body = markdown.renderer.render(tokens, markdown.options, {})
     body = body.replace("<table>", '<div class="table"><table>')
     body = body.replace("</table>", "</table></div>")
-    in_order = sorted(titles, key=lambda page: (page != _FIRST, titles[page].lower()))
-    links = [f'<a href="{page}.html">{html.escape(titles[page])}</a>\n' for page in in_order]
-    nav = "".join(links)
+    names = sorted(titles, key=lambda page: (page != _FIRST, titles[page].lower()))
+    nav = "".join(f'<a href="{page}.html">{html.escape(titles[page])}</a>\n' for page in names)
     head = (
         '<!doctype html>\n<html lang="en"><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'
@@ -79,15 +79,20 @@ def page_html(
     return f"{head}<nav>\n{nav}</nav>\n<main>\n{body}</main></html>\n", pictures
 
 
-def _anchor(heading: str, seen: dict[str, int]) -> str:
-    """The name by which links lead to a heading, as on the site."""
+def _anchor(heading: str, counts: dict[str, int]) -> str:
+    """The anchor of a heading, like the site's; a repeated heading gets a number.
+
+    Args:
+        counts: how often each anchor was used before; it is updated.
+    """
     plain = re.sub(r"\]\([^)]*\)|[`*\[\]]", "", heading).lower()
     anchor = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip())
-    count = seen[anchor] = seen.get(anchor, -1) + 1
+    count = counts[anchor] = counts.get(anchor, -1) + 1
     return f"{anchor}_{count}" if count else anchor
 
 
-def _show(picture: Token, folder: Path, pictures: list[str]) -> None:
+def _place_picture(picture: Token, folder: Path, pictures: list[str]) -> None:
+    """Adds a picture of the package to `pictures`, or replaces any other by its description."""
     source = str(picture.attrs["src"])
     if not source.startswith("../") and (folder / source).is_file():
         pictures.append(source)
@@ -99,17 +104,18 @@ def _show(picture: Token, folder: Path, pictures: list[str]) -> None:
 
 
 def _relink(parts: list[Token], titles: Mapping[str, str]) -> None:
-    opened: list[Token] = []
+    """Makes links lead to the HTML pages, and turns links to files outside the package to text."""
+    open_links: list[Token] = []
     for part in parts:
         if part.type == "link_open":
-            opened.append(part)
+            open_links.append(part)
             target, mark, anchor = str(part.attrs["href"]).partition("#")
             name = target.removesuffix(".md")
             if target.endswith(".md") and name in titles:
                 part.attrs["href"] = f"{name}.html{mark}{anchor}"
-            elif not _ELSEWHERE.match(target + mark):
+            elif not _NO_FILE.match(target + mark):
                 file = target.removeprefix("../")
                 part.tag = "span"
                 part.attrs = {"title": f"{file}, in the repository"}
         elif part.type == "link_close":
-            part.tag = opened.pop().tag
+            part.tag = open_links.pop().tag

@@ -1,4 +1,4 @@
-"""`holdfast drift`: measure drift in self-chats."""
+"""`holdfast drift`: measures drift in conversations."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import estimate_run
 from holdfast.cli.estimates import check_prices
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.judge_loading import judging_of
+from holdfast.cli.judge_loading import make_judging
 from holdfast.cli.model_loading import (
     load_both,
     load_model,
@@ -33,7 +33,7 @@ from holdfast.drift.families import half_of
 from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import prepare
-from holdfast.drift.settings import Settings
+from holdfast.drift.settings import Pairs, Settings
 from holdfast.drift.shards import WHOLE_RUN, Shard
 from holdfast.errors import UsageError
 from holdfast.models.model_names import is_url
@@ -60,20 +60,21 @@ Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 
 
 class _PaperOptions(options.Options):
-    """Choices that only studies such as the papers need."""
+    """Options that only studies need, such as those of the papers."""
 
     title = "protocols of studies"
 
     families: Literal["explore", "confirm"] | None = None
-    """only the families of prompts of one half: choose on the one, report on the other"""
+    """use one half of the families of prompts: explore to choose settings, confirm to report the
+    results of that choice"""
     scoring: Literal["strict", "released", "loose"] = "strict"
-    """for li2024: strict corrects the published measures, released keeps them; for verifiable
-    instructions: loose takes the best of eight readings of a reply"""
+    """for li2024: strict corrects the published measures, released keeps them; for sys-ifeval:
+    loose takes the best of eight readings of a reply"""
     pairs: Literal["random", "balanced", "all"] = "random"
     """how prompts are paired: at random; balanced, so that each prompt is the agent equally often;
     or all ordered pairs, prompt after prompt"""
     no_adoption: bool = False
-    """do not ask the agent the probes of the user's prompt"""
+    """do not ask the agent the probes that belong to the user's prompt"""
 
 
 class DriftArguments(
@@ -86,10 +87,10 @@ class DriftArguments(
     _PaperOptions,
 ):
     shard: Annotated[str | None, Arg("PART/PARTS")] = None
-    """hold only a part of the conversations, such as 1/4, in a folder of its own; `holdfast join`
+    """hold only a part of the conversations, such as 1/4, in a separate folder; `holdfast join`
     puts the folders of all parts together"""
     baseline: bool = False
-    """also ask the probes without a system prompt, to find rules that are never followed and those
+    """also ask the probes without a system prompt, to find rules that are never followed and rules
     that score as well without it"""
     dialogs: Annotated[str | None, Arg("FILE.jsonl")] = None
     """in place of self-chats, replay your own logs up to --rounds and probe at every round; one
@@ -107,7 +108,7 @@ def run(arguments: DriftArguments) -> None:
         adoption=not arguments.no_adoption,
     )
     steerings = [methods.parse(spec) for spec in arguments.method or ["none"]]
-    # an endpoint reports its model's name, which is part of the folder's; a local model loads last
+    # the folder is named after the model that an endpoint reports; a local model is loaded last
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
@@ -124,29 +125,29 @@ def run(arguments: DriftArguments) -> None:
         note(line)
     user_turns = load_user_turns(arguments, suite)
     dialogs = load_dialogs(arguments, arguments.dialogs, suite, settings)
-    users = dialogs or user_turns  # None: a model
-    if users is None:
+    user_source = dialogs or user_turns  # None: a model plays the user
+    if user_source is None:
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
-    check_before_loading(suite, out, settings, steerings, users, command_line())
+    check_before_loading(suite, out, settings, steerings, user_source, command_line())
     model, user_model = load_both(arguments, endpoint)
     note_usual_user_turns(arguments, user_turns)
     _warn_of_foreign_files(arguments.method or (), model)
     warn_of_default_steering(model, steerings)
-    users, settings = prepare(model, suite, settings, users)
-    dialogs = users if isinstance(users, Dialogs) else None
-    # shared by the run and its baseline, so that a judge loads once
-    cast = drift.Cast(user_model, dialogs, judging_of(arguments.force_judge), user_turns)
+    user_source, settings = prepare(model, suite, settings, user_source)
+    dialogs = user_source if isinstance(user_source, Dialogs) else None
+    # shared by the run and its baseline, so that each judge is loaded once
+    cast = drift.Cast(user_model, dialogs, make_judging(force=arguments.force_judge), user_turns)
     arguments.keep_work_in(out)
-    planned = DriftRun(model, suite, out, settings, steerings, cast, shard=shard)
+    drift_run = DriftRun(model, suite, out, settings, steerings, cast, shard=shard)
     if arguments.dry_run:
-        estimate_run(arguments, planned, baseline=arguments.baseline)
+        estimate_run(arguments, drift_run, baseline=arguments.baseline)
         return
-    replies = len(steerings) * count_replies(suite, settings, users, planned.numbers)
-    waves = len(steerings) * math.ceil(len(planned.numbers) / settings.batch)
-    with Bar(replies, title=_title(planned, replies), waves=waves) as bar:
-        run = planned.converse(bar)
+    replies = len(steerings) * count_replies(suite, settings, user_source, drift_run.numbers)
+    waves = len(steerings) * math.ceil(len(drift_run.numbers) / settings.batch)
+    with Bar(replies, title=_title(drift_run, replies), waves=waves) as bar:
+        run = drift_run.converse(bar)
     if arguments.baseline:
-        planned.ask_baseline()
+        drift_run.ask_baseline()
     results = results_of(run)
     print_run(results)
     write_run_page(arguments, results, page)
@@ -154,7 +155,7 @@ def run(arguments: DriftArguments) -> None:
 
 
 def _shard_of(arguments: DriftArguments) -> Shard:
-    """The part of the run that this command makes."""
+    """The part of the run that this command makes; refuses a part without conversations."""
     if arguments.shard is None:
         return WHOLE_RUN
     if arguments.baseline:
@@ -175,7 +176,7 @@ def _shard_of(arguments: DriftArguments) -> Shard:
 
 
 def _title(run: DriftRun, replies: int) -> str:
-    """The work of a run in a line."""
+    """Describes the work of a run in one line."""
     settings = run.settings
     count = len(run.numbers)
     rounds = count_of(settings.rounds, "round")
@@ -203,9 +204,9 @@ def _warn_of_foreign_files(specs: Sequence[str], model: ChatModel) -> None:
 
 
 def settings_of(
-    arguments: options.BenchmarkOptions, *, conversations: int, pairs: str, adoption: bool
+    arguments: options.BenchmarkOptions, *, conversations: int, pairs: Pairs, adoption: bool
 ) -> Settings:
-    """The protocol that the options ask for."""
+    """Builds the settings of the conversations from the options."""
     return Settings(
         rounds=arguments.rounds,
         conversations=conversations,

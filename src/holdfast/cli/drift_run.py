@@ -26,12 +26,12 @@ class DriftRun:
     settings: Settings
     methods: Sequence[Sequence[Method]]
     cast: Cast
-    command: str = ""  # that makes the run, for its manifest; "": as it was typed
+    command: str = ""  # recorded as the command that makes the run; "": the one that was typed
     shard: Shard = WHOLE_RUN
 
     @property
     def numbers(self) -> list[int]:
-        """The conversations of the shard, by number."""
+        """The numbers of the shard's conversations."""
         return self.shard.numbers(self.settings.conversations)
 
     def converse(self, progress: Progress) -> Run:

@@ -21,31 +21,37 @@ from holdfast.models.model_names import is_url
 from holdfast.plurals import count_of
 from holdfast.records import Conversation, read_run
 
-# the most conversations to run, and at most a quarter of those left
+# a dry run has at most this many conversations, and at most a quarter of those left
 MAX_LOCAL_CONVERSATIONS = 8
 MAX_ENDPOINT_CONVERSATIONS = 2
-MIN_SECONDS = 45.0  # after which it ends, once there is a reply of each conversation
-LATE_SECONDS = 60.0  # after which it says why it has not
+MIN_SECONDS = 45.0  # a dry run lasts at least this long, if its conversations do not end before
+LATE_SECONDS = 60.0  # after this time, it says why it has not ended
 
 
 @dataclass
 class _Pace:
-    """The progress of a dry run, which ends in time."""
+    """The progress of a dry run; decides when it has run for long enough.
+
+    It may be cut short once there is a reply of each conversation, but not in the last round, when
+    the conversations are about to end anyway.
+    """
 
     bar: Bar
-    fewest: int  # replies before it may end: one of each conversation
-    most: int  # replies up to which it may end: in the last round, conversations are about to end
+    min_replies: int  # after which it may be cut short
+    max_replies: int  # before which it may be cut short
     began: float = field(default_factory=time.monotonic)
-    done: int = 0  # replies
-    seconds: float = 0.0  # until the last of them
-    is_over: bool = False  # whether it has gone on for long enough
+    done: int = 0  # replies so far
+    seconds: float = 0.0  # until the latest reply
+    is_over: bool = False  # whether it has run for long enough
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         self.bar(done, tokens)
         if not done or self.is_over:
             return
-        self.done, self.seconds = self.done + done, time.monotonic() - self.began
-        self.is_over = self.fewest <= self.done < self.most and self.seconds > MIN_SECONDS
+        self.done += done
+        self.seconds = time.monotonic() - self.began
+        may_stop = self.min_replies <= self.done < self.max_replies
+        self.is_over = may_stop and self.seconds > MIN_SECONDS
 
 
 def estimate_run(
@@ -56,8 +62,8 @@ def estimate_run(
     Args:
         arguments: the options of the command.
         run: the conversations.
-        more: work of the command beside the conversations.
-        baseline: whether the probes are asked without a system prompt too.
+        more: work that the command does besides the conversations.
+        baseline: whether the command also asks the probes without a system prompt.
     """
     users = run.cast.read()
     rounds = run.settings.rounds
@@ -66,7 +72,8 @@ def estimate_run(
     missing = missing_numbers(run.out, list(by_name), all_numbers)
     name = next((name for name in by_name if missing[name]), "")
     left = sum(map(len, missing.values()))
-    numbers = missing.get(name, [])[: how_many(arguments.model, left, run.settings.batch)]
+    size = dry_run_size(arguments.model, left, run.settings.batch)
+    numbers = missing.get(name, [])[:size]
     records, measured = _measure(run, name, by_name.get(name, ()), numbers)
     endings = [record.ended for record in records if record.ended]
     if full := [end.round for end in endings if end.why == "context"]:
@@ -76,9 +83,11 @@ def estimate_run(
             " with --context cut."
         )
     kind = "conversations" if run.cast.dialogs is None else "dialogs"
-    times = f", with {len(by_name)} methods" if len(by_name) > 1 else ""
+    part_name = f"{kind} of {count_of(rounds, 'round')}"
+    if len(by_name) > 1:
+        part_name = f"{part_name}, with {len(by_name)} methods"
     part = WorkItem(
-        f"{kind} of {count_of(rounds, 'round')}{times}",
+        part_name,
         len(by_name) * len(all_numbers),
         left,
         len(by_name) * count_replies(run.suite, run.settings, users, all_numbers),
@@ -93,28 +102,33 @@ def estimate_run(
     print_estimate(arguments, parts, measured, run.out)
 
 
-def how_many(model: str, left: int, batch: int) -> int:
-    """How many conversations a dry run has, of those left."""
-    side_by_side = (
-        MAX_ENDPOINT_CONVERSATIONS if is_url(model) else min(MAX_LOCAL_CONVERSATIONS, batch)
-    )
-    return min(side_by_side, math.ceil(left / 4))
+def dry_run_size(model: str, left: int, batch: int) -> int:
+    """How many of the conversations left a dry run holds, all side by side."""
+    limit = min(MAX_LOCAL_CONVERSATIONS, batch)
+    if is_url(model):
+        limit = MAX_ENDPOINT_CONVERSATIONS
+    return min(limit, math.ceil(left / 4))
 
 
 def _measure(
     run: DriftRun, name: str, steering: Sequence[Method], numbers: Sequence[int]
 ) -> tuple[list[Conversation], Measured]:
-    """Runs the conversations of these numbers, as far as there is time."""
+    """Runs the conversations with these numbers, as far as time allows.
+
+    Returns:
+        The records of those that ended, and what was measured on all.
+    """
     rounds = run.settings.rounds
     count = len(numbers)
     if not numbers:
         return [], Measured([], 0, 0, 0, 0.0)
     replies = count_replies(run.suite, run.settings, run.cast.read(), numbers)
-    # a recorded dialog is computed with its first reply, so that the others say little of the pace
+    # most of a recorded dialog is computed with its first reply, so a few replies show no pace
     may_stop = run.cast.dialogs is None and rounds > 2
+    max_replies = replies * (rounds - 1) // rounds if may_stop else 0
     title = f"--dry-run: {count} of {count_of(len(run.numbers), 'conversation')}"
     with Bar(replies, title=title, waves=1) as bar:
-        pace = _Pace(bar, count, replies * (rounds - 1) // rounds if may_stop else 0)
+        pace = _Pace(bar, count, max_replies)
         warning = threading.Timer(LATE_SECONDS, bar.note, [_late_note(count, may_stop)])
         warning.daemon = True
         warning.start()
@@ -137,9 +151,12 @@ def _measure(
 
 
 def _late_note(count: int, may_stop: bool) -> str:
-    """Why a dry run does not stop after this many conversations."""
+    """Says why a dry run of this many conversations has not ended yet."""
     conversations = count_of(count, "conversation")
-    why = f"{conversations} have not ended; it stops with them"
+    late = f"--dry-run takes longer than {duration(LATE_SECONDS)}"
     if may_stop:
-        why = f"{conversations} have too few replies so far; it stops once each has one"
-    return f"--dry-run takes longer than {duration(LATE_SECONDS)}, because {why}."
+        return (
+            f"{late}, because {conversations} have too few replies so far; it stops once each has"
+            " one."
+        )
+    return f"{late}, because {conversations} have not ended; it stops with them."

@@ -1,4 +1,4 @@
-"""A model behind a URL: its options, and the connection."""
+"""Checks the options of models behind a URL, and connects to them."""
 
 from holdfast.cli.options import EndpointOptions, Options, option_of
 from holdfast.cli.progress import note
@@ -13,29 +13,30 @@ def check_endpoint_options(arguments: EndpointOptions) -> None:
     values = dict(arguments)
     for name, option in EndpointOptions.model_fields.items():
         roles = ["model", "endpoint"]
-        if name != "endpoint_model":  # the one option that the user model has for itself
+        if name != "endpoint_model":  # the user model has its own: --user-endpoint-model
             roles.append("user_model")
         if values[name] == option.default or any(is_url(values.get(role)) for role in roles):
             continue
         typed = f"{option_of(name)} {values[name]}"
-        model = values["model"]
+        problem = f"{typed} is for a model behind a URL"
+        if model := values["model"]:
+            problem = f"{problem}, which {model} is not"
         if is_url(values.get("user_model")):
             raise UsageError(
-                f"{typed} is for a model behind a URL, which {model} is not; write"
-                f" --user-endpoint-model {values[name]}, or leave it out."
+                f"{problem}; write --user-endpoint-model {values[name]}, or leave it out."
             )
         if "endpoint" in values:  # such a command takes no URL as --model
             roles.remove("model")
         takers = [option_of(role) for role in roles if role in values]
-        which = f", which {model} is not" if model else ""
-        raise UsageError(
-            f"{typed} is for a model behind a URL{which}; give a URL as {' or '.join(takers)}, or"
-            " leave it out."
-        )
+        raise UsageError(f"{problem}; give a URL as {' or '.join(takers)}, or leave it out.")
 
 
 def check_name(arguments: Options, role: str) -> None:
-    """Refuses the name of a model behind an endpoint that is given without the endpoint's URL."""
+    """Refuses the name of an endpoint's model where the endpoint's URL is needed.
+
+    Args:
+        role: the field of the option, such as "user_model".
+    """
     name = getattr(arguments, role)
     endpoint = endpoint_meant(name)
     if endpoint is None:
@@ -52,9 +53,8 @@ def check_name(arguments: Options, role: str) -> None:
 
 
 def connect_endpoint(model: str, arguments: EndpointOptions) -> EndpointModel:
-    """Connects to the endpoints at a URL, or at several joined by commas."""
-    # retrying a server that does not answer takes seconds
-    note(f"connecting to {model} ...")
+    """Connects to the endpoint at a URL, or to the endpoints at several URLs joined by commas."""
+    note(f"connecting to {model} ...")  # a server that does not answer is tried for seconds
     return connect_all(
         model.split(","),
         arguments.endpoint_model,

@@ -1,4 +1,4 @@
-"""The estimate of a dry run: what is left of a command, by what was measured of it."""
+"""The estimate of a dry run: how long the rest of a command takes, and how much it costs."""
 
 from __future__ import annotations
 
@@ -19,28 +19,11 @@ from holdfast.plurals import count_of
 from holdfast.records import Tokens
 from holdfast.report.wording import aligned
 
-MIN_SHOWN_COST = 0.0001  # that is shown as a number
-
-
-def check_prices(arguments: DryRunOptions) -> None:
-    """Refuses prices that have no effect or make no sense, before anything runs."""
-    for option, price in (("--price-in", arguments.price_in), ("--price-out", arguments.price_out)):
-        if price is not None and not arguments.dry_run:
-            raise UsageError(
-                f"{option} {price:g} only applies with --dry-run; add --dry-run or drop {option}.",
-                option=option.removeprefix("--"),
-                value=price,
-            )
-        if price is not None and not 0 <= price < float("inf"):
-            raise UsageError(
-                f"{option} takes a price from 0 upwards, not {price:g}.",
-                option=option.removeprefix("--"),
-                value=price,
-            )
+MIN_SHOWN_COST = 0.0001  # a smaller cost is shown as "less than" this
 
 
 class PricedOptions(Protocol):
-    """The options that an estimate depends on: of `ModelOptions` and `DryRunOptions`."""
+    """The options that an estimate depends on, from `ModelOptions` and `DryRunOptions`."""
 
     model: str
     concurrency: int
@@ -51,12 +34,12 @@ class PricedOptions(Protocol):
 
 @dataclass(frozen=True)
 class WorkItem:
-    """Units of work: how many at most, how many are left, and the requests they take."""
+    """A part of a command's work, in units such as conversations."""
 
-    name: str
-    units: int
+    name: str  # of the units, in the plural
+    units: int  # at most
     units_left: int
-    requests: int  # that all `units` take
+    requests: int  # for all units, at most
 
 
 @dataclass(frozen=True)
@@ -64,10 +47,10 @@ class Measured:
     """The conversations that a dry run ran.
 
     Args:
-        tokens: of each conversation that ended, and is recorded.
+        tokens: the tokens of each conversation that ended, and so was recorded.
         count: how many conversations were begun.
-        replies: how many replies these have in all.
-        done: how many of the replies were answered.
+        replies: how many replies these conversations have in all.
+        done: how many of those replies were given.
         seconds: how long that took.
     """
 
@@ -87,8 +70,9 @@ class Measured:
 
     @property
     def seconds_of_all(self) -> float | None:
-        """The seconds that whole conversations take; estimated, if time was up before the end, and
-        None if no reply was answered.
+        """How long the conversations take as a whole.
+
+        It is an estimate if some of them have not ended, and None if no reply was given.
         """
         if not self.done:
             return None
@@ -101,12 +85,12 @@ class EstimateDocument(BaseModel):
     """The rest of a command, as its dry run estimates it.
 
     Attributes:
-        folder: of the run, in which the conversations that ended are kept.
-        measured: conversations that ended.
-        requests: at most.
-        seconds: at the pace of the dry run; None if nothing was measured.
-        tokens_read, tokens_written: None if unknown.
-        cost: at the prices given; None without prices or tokens.
+        folder: the folder of the run, which keeps the conversations that ended.
+        measured: how many conversations ended.
+        requests: how many requests are left, at most.
+        seconds: the time left, at the pace of the dry run; None if nothing was measured.
+        tokens_read, tokens_written: the tokens left; None if unknown.
+        cost: the cost of these tokens; None without prices, or if the tokens are unknown.
     """
 
     folder: Path
@@ -118,13 +102,44 @@ class EstimateDocument(BaseModel):
     cost: float | None = None
 
 
+@dataclass(frozen=True)
+class _Remaining:
+    """What is left of a command, as far as its dry run can tell."""
+
+    requests: float  # at most
+    seconds: float | None  # at the pace of the dry run; None if nothing was measured
+    read: float | None  # tokens; None if unknown
+    written: float | None  # likewise
+
+    def cost(self, price_in: float, price_out: float) -> float:
+        """The cost of the tokens, given the prices of a million read and a million written."""
+        return ((self.read or 0.0) * price_in + (self.written or 0.0) * price_out) / 1e6
+
+
+def check_prices(arguments: DryRunOptions) -> None:
+    """Refuses prices that have no effect or make no sense, before anything runs."""
+    for option, price in (("--price-in", arguments.price_in), ("--price-out", arguments.price_out)):
+        if price is not None and not arguments.dry_run:
+            raise UsageError(
+                f"{option} {price:g} only applies with --dry-run; add --dry-run or drop {option}.",
+                option=option.removeprefix("--"),
+                value=price,
+            )
+        if price is not None and not 0 <= price < float("inf"):
+            raise UsageError(
+                f"{option} takes a price from 0 upwards, not {price:g}.",
+                option=option.removeprefix("--"),
+                value=price,
+            )
+
+
 def print_estimate(
     arguments: PricedOptions, parts: Sequence[WorkItem], measured: Measured, out: Path
 ) -> None:
-    """Prints the estimate of the parts of a command, of which the first was measured."""
+    """Prints an estimate of a command's parts, of which the dry run measured the first."""
     first, *others = parts
     parts = [replace(first, units_left=first.units_left - measured.ended), *others]
-    rest = _remaining(parts, measured)
+    rest = _estimate(parts, measured)
     print(*_lines(arguments, parts, measured, rest, out), sep="\n")
     price_in = arguments.price_in or 0.0
     price_out = arguments.price_out or 0.0
@@ -141,22 +156,8 @@ def print_estimate(
     )
 
 
-@dataclass(frozen=True)
-class _Remaining:
-    """An estimate of what is left of a command, by what its dry run measured."""
-
-    requests: float  # at most
-    seconds: float | None  # at the pace of the dry run; None if nothing was measured
-    read: float | None  # tokens; None if unknown
-    written: float | None
-
-    def cost(self, price_in: float, price_out: float) -> float:
-        """The price of its tokens, given those of a million."""
-        return ((self.read or 0.0) * price_in + (self.written or 0.0) * price_out) / 1e6
-
-
-def _remaining(parts: Sequence[WorkItem], measured: Measured) -> _Remaining:
-    """The estimate for the parts; the first was measured, and has that many units less left."""
+def _estimate(parts: Sequence[WorkItem], measured: Measured) -> _Remaining:
+    """Estimates what is left of the parts, of which the first was measured."""
     per_unit = [part.requests / part.units for part in parts]
     requests = sum(count * part.units_left for count, part in zip(per_unit, parts, strict=True))
     if (seconds := measured.seconds_of_all) is None:
@@ -178,30 +179,37 @@ def _lines(
     rest: _Remaining,
     out: Path,
 ) -> list[str]:
-    """A table of the parts, and the tokens, cost and time left, going by what was just measured."""
+    """A table of the parts, and sentences on the tokens, the cost and the time left."""
     rows: list[tuple[str, ...]] = [("part", "at most", "left", "requests")]
     for part in parts:
         rows.append((part.name, f"{part.units:,}", f"{part.units_left:,}", f"{part.requests:,}"))
     table = aligned(rows)
     ended = measured.ended
     if not measured.count:
-        return [*table, f"The {parts[0].name} are recorded in {out}: nothing was measured."]
+        return [*table, f"All {parts[0].name} are recorded in {out}, so nothing was measured."]
     if rest.seconds is None:
         replies = count_of(measured.replies, "reply")
         return [*table, f"Nothing was measured: none of the {replies} was answered."]
-    if measured.is_whole:
-        basis = f"Measured on {ended} of the {parts[0].name}, recorded in {out}."
-    else:
-        finished = "none has finished"
-        if ended:
-            are = "is" if ended == 1 else "are"
-            finished = f"the {ended} that finished {are} recorded in {out}"
-        basis = (
-            f"Measured on {measured.done} of the {count_of(measured.replies, 'reply')} in"
-            f" {count_of(measured.count, 'conversation')}; {finished}."
-        )
+    basis = _basis_line(parts[0].name, measured, out)
     tokens = _token_lines(arguments, rest, any_ended=ended > 0)
     return [*table, basis, *tokens, _time_line(arguments, rest.requests, rest.seconds, measured)]
+
+
+def _basis_line(units: str, measured: Measured, out: Path) -> str:
+    """Says what the estimate is based on, and what of it is recorded."""
+    ended = measured.ended
+    if measured.is_whole:
+        return f"Measured on {ended} of the {units}, recorded in {out}."
+    if not ended:
+        recorded = "none has finished"
+    elif ended == 1:
+        recorded = f"the 1 that finished is recorded in {out}"
+    else:
+        recorded = f"the {ended} that finished are recorded in {out}"
+    return (
+        f"Measured on {measured.done} of the {count_of(measured.replies, 'reply')} in"
+        f" {count_of(measured.count, 'conversation')}; {recorded}."
+    )
 
 
 def _token_lines(arguments: PricedOptions, rest: _Remaining, *, any_ended: bool) -> list[str]:
@@ -209,7 +217,7 @@ def _token_lines(arguments: PricedOptions, rest: _Remaining, *, any_ended: bool)
     if not any_ended:
         return ["Tokens left: unknown, as no conversation has ended."]
     if rest.read is None or rest.written is None:
-        return ["Tokens left: unknown, as not every reply came with its tokens."]
+        return ["Tokens left: unknown, as some replies came without a count of their tokens."]
     read = _two_digits(rest.read)
     written = _two_digits(rest.written)
     lines = [
@@ -225,13 +233,13 @@ def _token_lines(arguments: PricedOptions, rest: _Remaining, *, any_ended: bool)
             amount = f"less than {MIN_SHOWN_COST}"
         lines.append(
             f"Cost of these: {amount}, at {price_in:g} a million read and {price_out:g} a million"
-            " written, with none of them cached."
+            " written, if none of them is cached."
         )
     return lines
 
 
 def _two_digits(tokens: float) -> str:
-    """A number of tokens, rounded to two digits."""
+    """A number of tokens, rounded to two significant digits."""
     return f"{float(f'{tokens:.2g}'):,.0f}"
 
 
@@ -246,7 +254,7 @@ def _time_line(
             " loading the model."
         )
     at_once = arguments.concurrency
-    if requests:  # one conversation takes as long as before, however many are at work
+    if requests:  # however many run at once, none takes less time than those measured
         seconds = max(seconds * min(1.0, ran / at_once), measured.seconds_of_all or 0.0)
     if (limit := arguments.requests_per_minute) is None:
         return (

@@ -1,3 +1,8 @@
 """Exit codes; the help of `holdfast`, `check` and `logs` explains them."""
 
-PASSED, FAILED, MALFORMED, UNDECIDED, COULD_NOT, UNAVAILABLE = range(6)
+PASSED = 0
+FAILED = 1
+MALFORMED = 2
+UNDECIDED = 3
+COULD_NOT = 4
+UNAVAILABLE = 5

@@ -22,18 +22,22 @@ class _ExportFormat(Options):
 
 
 class ExportArguments(_ExportRun, _ExportFormat):
-    pass
+    """A run, and the one table to write."""
 
 
 def run(arguments: ExportArguments) -> None:
-    data = records.read_run(arguments.folder)
-    if arguments.csv is not None:
-        table = records.write_csv(data, arguments.csv).resolve()
-    else:
-        assert arguments.parquet is not None  # one of the two is given
-        table = records.write_parquet(data, arguments.parquet).resolve()
+    table = _write_table(arguments).resolve()
     print(f"Table: {table}")
     write_document(FilesDocument(files=[table]))
+
+
+def _write_table(arguments: ExportArguments) -> Path:
+    data = records.read_run(arguments.folder)
+    if arguments.csv is not None:
+        return records.write_csv(data, arguments.csv)
+    if arguments.parquet is not None:
+        return records.write_parquet(data, arguments.parquet)
+    raise AssertionError("the parser requires --csv or --parquet")
 
 
 COMMAND = Command(
@@ -41,8 +45,12 @@ COMMAND = Command(
     "write a run for other tools",
     run,
     ExportArguments,
-    "Writes a run's records as one tidy table, a row for each probe of each round of each"
-    " conversation. `holdfast docs runs` lists the columns.",
-    "examples:\n  holdfast export runs/fix --csv probes.csv\n"
-    "  holdfast export runs/fix --parquet probes.parquet",
+    description=(
+        "Writes a run's records as one tidy table, with a row for each probe of each round of each"
+        " conversation. `holdfast docs runs` lists the columns."
+    ),
+    examples=(
+        "examples:\n  holdfast export runs/fix --csv probes.csv\n"
+        "  holdfast export runs/fix --parquet probes.parquet"
+    ),
 )

@@ -1,7 +1,7 @@
-"""`holdfast try`: the first run, of about two minutes: a prompt's rules, a table and a page.
+"""`holdfast try`: a first run of about two minutes, from a bot's prompt to a table and a page.
 
-It chooses the options of a `holdfast drift` command that suit the model, runs as many of its
-conversations as there is time for, and prints that command, which goes on from there.
+It chooses the options of a `holdfast drift` command to suit the model, holds as many of its
+conversations as there is time for, and prints that command, which continues the run.
 """
 
 from __future__ import annotations
@@ -57,15 +57,16 @@ from holdfast.report import write_page
 from holdfast.report.first_table import first_table
 from holdfast.report.next_step import next_step
 
-MAX_CONVERSATIONS = (
-    options.CONVERSATIONS
-)  # as many as `holdfast drift` has, and as there are scripted dialogs
-# The default model talks with itself, and quickly: enough conversations for a clear result.
+# as many as `holdfast drift` holds by default, and as there are bundled user scripts
+MAX_CONVERSATIONS = options.CONVERSATIONS
+# the default model talks with itself, and so fast that there is time for a clear result
 MAX_CONVERSATIONS_ON_DEFAULT_MODEL = 2 * MAX_CONVERSATIONS
 DEMO = "luna"  # the suite of real models without --prompt
-_PILOT = 1 / 6  # the share of the time in which the model is timed
-_TOO_LONG = 2  # a run whose first conversations would take this many times --minutes is refused
-_MUCH_LONGER = 4  # how many times --minutes to allow a model that ended no conversation in them
+_PILOT = 1 / 6  # the share of the time that goes into timing the model
+# a run is refused if its first conversations would take this many times --minutes
+_TOO_LONG = 2
+# how many times --minutes to suggest if no conversation ended in time
+_MUCH_LONGER = 4
 
 
 class TryArguments(options.ModelOptions, options.SeedOptions):
@@ -84,49 +85,60 @@ class TryArguments(options.ModelOptions, options.SeedOptions):
 
 
 def run(arguments: TryArguments) -> None:
+    _check_numbers(arguments)
+    began = time.monotonic()
+    time_limit = 60 * arguments.minutes
+    drafted = _draft_rules(arguments.prompt)
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
+    first_suite = _suite_of(arguments, drafted)
+    model_name = arguments.model if endpoint is None else endpoint.name
+    out = arguments.out or run_folder("try", model_name, first_suite.name, seed=arguments.seed)
+    drift_arguments = _drift_arguments(arguments, first_suite.spec, out)
+    arguments.keep_work_in(out)
+    suite = drift.load_suite(drift_arguments.suite)
+    warn_of_small_model(drift_arguments.model, drift_arguments.suite)
+    user_turns = load_user_turns(drift_arguments, suite)
+    model = endpoint or load_model(drift_arguments)
+    settings = _settings(drift_arguments)
+    pilot = time_replies(model, suite, settings, user_turns, _PILOT * time_limit)
+    # loading and timing the model count towards the limit, up to half of it
+    seconds = max(time_limit / 2, time_limit - (time.monotonic() - began))
+    plan = _plan(arguments, out, pilot, seconds)
+    drift_arguments = drift_arguments.model_copy(
+        update={"rounds": plan.rounds, "max_new_tokens": plan.max_new_tokens}
+    )
+    drift_run = DriftRun(
+        model,
+        suite,
+        out,
+        _settings(drift_arguments),
+        [()],
+        drift.Cast(user_turns=user_turns),
+        command_of("drift", drift_arguments),
+    )
+    _converse(drift_run, arguments, plan, pilot, seconds)
+    page = _report(out, suites=[] if drafted is None else [Path(drift_arguments.suite)])
+    if not arguments.no_open and has_display():
+        open_in_browser(page)
+
+
+def _check_numbers(arguments: TryArguments) -> None:
+    """Refuses numbers outside their ranges, before a file is written or a model loaded."""
     if not 0 < arguments.minutes < float("inf"):
         raise UsageError(
             f"--minutes takes a time above 0, not {arguments.minutes:g}.",
             option="minutes",
             value=arguments.minutes,
         )
-    began = time.monotonic()
-    allowed = 60 * arguments.minutes
-    drafted = _drafted(arguments.prompt)
-    endpoint = load_model(arguments) if is_url(arguments.model) else None
-    first_suite = _suite_of(arguments, drafted)
-    model_name = arguments.model if endpoint is None else endpoint.name
-    out = arguments.out or run_folder("try", model_name, first_suite.name, seed=arguments.seed)
-    planned = _drift_arguments(arguments, first_suite.spec, out)
-    arguments.keep_work_in(out)
-    suite = drift.load_suite(planned.suite)
-    warn_of_small_model(planned.model, planned.suite)
-    user_turns = load_user_turns(planned, suite)
-    model = endpoint or load_model(planned)
-    pilot = time_replies(model, suite, _settings(planned), user_turns, _PILOT * allowed)
-    # loading and timing the model count, up to half of the time
-    seconds = max(allowed / 2, allowed - (time.monotonic() - began))
-    plan = _plan(arguments, out, pilot, seconds)
-    planned = planned.model_copy(
-        update={"rounds": plan.rounds, "max_new_tokens": plan.max_new_tokens}
-    )
-    conversations = DriftRun(
-        model,
-        suite,
-        out,
-        _settings(planned),
-        [()],
-        drift.Cast(user_turns=user_turns),
-        command_of("drift", planned),
-    )
-    _converse(conversations, arguments, plan, pilot, seconds)
-    page = _report(out, suites=[] if drafted is None else [Path(planned.suite)])
-    if not arguments.no_open and has_display():
-        open_in_browser(page)
+    Settings(seed=arguments.seed, sampling=Sampling(max_new_tokens=arguments.max_new_tokens))
 
 
-def _drafted(prompt: Path | None) -> DraftedFile | None:
-    """The rules of `--prompt`, which are printed; refuses a prompt without any."""
+def _draft_rules(prompt: Path | None) -> DraftedFile | None:
+    """Drafts the rules of `--prompt` and prints them; None without a prompt.
+
+    Raises:
+        UsageError: no rule could be drafted.
+    """
     if prompt is None:
         return None
     drafted = draft_prompt(prompt)
@@ -136,7 +148,7 @@ def _drafted(prompt: Path | None) -> DraftedFile | None:
 
 
 def _suite_of(arguments: TryArguments, drafted: DraftedFile | None) -> FirstSuite:
-    """Writes the drafted suite and returns it, or returns the suite that suits the model."""
+    """Writes the drafted suite; without one, chooses the suite that suits the model."""
     if drafted is not None:
         return write_suite(drafted, arguments.out.parent if arguments.out else FOLDER)
     name = "starter" if arguments.model == "default" else DEMO
@@ -144,35 +156,37 @@ def _suite_of(arguments: TryArguments, drafted: DraftedFile | None) -> FirstSuit
 
 
 def _drift_arguments(arguments: TryArguments, suite: str, out: Path) -> DriftArguments:
-    """The `holdfast drift` command whose conversations are run.
+    """The arguments of the `holdfast drift` command whose conversations are held.
 
-    A model that people use gets scripted user messages, as it would soon repeat itself in a talk
-    with itself; the default model was trained on such talks.
+    The user's messages are scripted, as a real model that talks with itself soon repeats itself.
+    The default model was trained to talk with itself.
     """
-    talks_with_itself = arguments.model == "default" and arguments.prompt is None
+    user_turns: str | None = "everyday"
+    conversations = MAX_CONVERSATIONS
+    if arguments.model == "default" and arguments.prompt is None:
+        user_turns = None
+        conversations = MAX_CONVERSATIONS_ON_DEFAULT_MODEL
     names = (*options.ModelOptions.model_fields, *options.SeedOptions.model_fields)
     return DriftArguments(
         **{name: getattr(arguments, name) for name in names},
         suite=suite,
-        user_turns=None if talks_with_itself else "everyday",
-        conversations=MAX_CONVERSATIONS_ON_DEFAULT_MODEL
-        if talks_with_itself
-        else MAX_CONVERSATIONS,
+        user_turns=user_turns,
+        conversations=conversations,
         out=out,
     )
 
 
-def _settings(planned: DriftArguments) -> Settings:
+def _settings(arguments: DriftArguments) -> Settings:
     return settings_of(
-        planned,
-        conversations=planned.conversations,
-        pairs=planned.pairs,
-        adoption=not planned.no_adoption,
+        arguments,
+        conversations=arguments.conversations,
+        pairs=arguments.pairs,
+        adoption=not arguments.no_adoption,
     )
 
 
 def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> Plan:
-    """The conversations to hold: like those in the folder, or what there is time for."""
+    """Plans the conversations: like those recorded in the folder, else as time allows."""
     if (out / MANIFEST).is_file():
         recorded = read_run(out).identity_as(ConversationsIdentity).settings
         tokens = recorded.sampling.max_new_tokens or arguments.max_new_tokens
@@ -184,40 +198,41 @@ def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> P
 def _converse(
     run: DriftRun, arguments: TryArguments, plan: Plan, pilot: Pilot, seconds: float
 ) -> None:
-    """Runs the missing conversations until the time is up, and says how many these were.
+    """Holds the missing conversations until the time is up, and prints how many are recorded.
 
     Raises:
         HoldfastError: there is no time for any, or none has ended.
     """
     minutes = arguments.minutes
-    most = run.settings.conversations
-    missing = missing_numbers(run.out, ["none"], range(most))["none"]
+    total = run.settings.conversations
+    missing = missing_numbers(run.out, ["none"], range(total))["none"]
     if not missing:
-        note(f"{run.out} has all {most} conversations; `holdfast drift` adds more.")
+        note(f"{run.out} has all {total} conversations; `holdfast drift` adds more.")
         return
-    given, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
+    user_source, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
     first = pilot.first_group(plan, seconds, len(missing))
     expected = first * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
-    if pilot.knows_pace and expected > _TOO_LONG * seconds and len(missing) == most:
+    if pilot.knows_pace and expected > _TOO_LONG * seconds and len(missing) == total:
         raise HoldfastError(
-            f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} would take"
-            f" about {duration(expected)} here, as the model is slow, and --minutes {minutes:g} is"
-            f" too short for that; repeat the command with --minutes {math.ceil(expected / 60)}.",
+            f"The model is slow here: {count_of(first, 'conversation')} of"
+            f" {count_of(plan.rounds, 'round')} would take about {duration(expected)}, for which"
+            f" --minutes {minutes:g} is too short; repeat the command with --minutes"
+            f" {math.ceil(expected / 60)}.",
             option="minutes",
             value=minutes,
         )
     _note_plan(plan, pilot, first, seconds)
     if is_url(arguments.model):
-        replies = count_replies(run.suite, settings, given, missing)
+        replies = count_replies(run.suite, settings, user_source, missing)
         note(f"at most {replies:,} requests to {arguments.model}.")
     box = TimeBox(seconds, first, expected)
     for numbers in box.groups(missing):
         title = count_of(len(numbers), "conversation")
-        total = count_replies(run.suite, settings, given, numbers)
-        with Bar(total, title=title, waves=1) as bar:
+        replies = count_replies(run.suite, settings, user_source, numbers)
+        with Bar(replies, title=title, waves=1) as bar:
             group = Group(numbers, plan.rounds, bar, box.ends, box.stops)
             run.converse_some((), numbers, group, group.should_stop)
-    done = most - len(missing_numbers(run.out, ["none"], range(most))["none"])
+    done = total - len(missing_numbers(run.out, ["none"], range(total))["none"])
     if not done:
         raise HoldfastError(
             f"No conversation of {count_of(plan.rounds, 'round')} ended in time, so there is"
@@ -226,7 +241,7 @@ def _converse(
             option="minutes",
             value=minutes,
         )
-    note(f"{count_of(done, 'conversation')} recorded, of at most {most}, in {run.out}.")
+    note(f"{count_of(done, 'conversation')} recorded, of at most {total}, in {run.out}.")
 
 
 def _report(out: Path, suites: list[Path]) -> Path:
@@ -243,7 +258,7 @@ def _report(out: Path, suites: list[Path]) -> Path:
 
 
 def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
-    """Says how the conversations suit the model's speed."""
+    """Prints the model's speed, and the conversations that were chosen to suit it."""
     per_conversation = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
     note(
         f"{pace_of(pilot.per_round * plan.rounds / per_conversation, 'reply')}: "
@@ -256,7 +271,7 @@ def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
         tokens = Sampling.max_new_tokens
         seconds = SUFFICIENT_CONVERSATIONS * pilot.seconds_of(rounds, tokens)
         note(
-            "the model is slow here, so these are short; with --minutes"
+            "the model is slow here, so the conversations are short; with --minutes"
             f" {math.ceil(1.2 * seconds / 60)} and another --out, they have {rounds} rounds, and"
             f" replies of up to {tokens} tokens."
         )
@@ -270,7 +285,7 @@ COMMAND = Command(
     description=(
         "The first run: drafts the rules of your bot's prompt, holds conversations with the model"
         " for two minutes, prints how well each rule is kept in the first and the last round, and"
-        " opens the page. Repeated, it goes on for two more minutes."
+        " opens the page. Repeating the command continues for two more minutes."
     ),
     examples=(
         "examples:\n"

@@ -14,54 +14,54 @@ from holdfast.errors import UsageError, cut
 from holdfast.files import write_whole
 from holdfast.plurals import count_of
 
-_SHOWN = 90  # characters of a line of the prompt
+_MAX_LINE_LENGTH = 90  # characters of a line of the prompt that are printed
+
+
+class FirstSuite(NamedTuple):
+    """The suite of a first run."""
+
+    spec: str  # the value for `--suite`
+    name: str  # part of the name of the run's folder
 
 
 def draft_prompt(prompt: Path) -> DraftedFile:
-    """The rules of a prompt that a conversation can test, and its other lines."""
+    """Drafts the rules of a prompt that a conversation can test; keeps its other lines, too."""
     note_if_long(prompt)
     return probed(draft_lines(prompt))
 
 
 def print_draft(drafted: DraftedFile) -> None:
-    """Prints the rules of a prompt, and why its other lines are none."""
+    """Prints the rules of a prompt, then its other lines with the reason why they are not rules."""
     print(f"{drafted.path}: {count_of(len(drafted.rules), 'rule')} drafted.")
     for rule in drafted.rules:
-        print(f"  rule {rule.id}: {cut(sentence_of(as_said(rule.statement)), _SHOWN)}")
+        print(f"  rule {rule.id}: {cut(sentence_of(as_said(rule.statement)), _MAX_LINE_LENGTH)}")
     others = [line for line in drafted.lines if isinstance(line, UndraftedLine)]
     if others:
-        print("No rule, and so not measured:")
+        print("Not measured, as these lines are not rules that a measure can decide:")
     for statement, undrafted in others:
-        print(f"  line {statement.line}: {cut(sentence_of(statement), _SHOWN)}")
+        print(f"  line {statement.line}: {cut(sentence_of(statement), _MAX_LINE_LENGTH)}")
         print(f"    {undrafted.reason}")
 
 
 def require_rules(drafted: DraftedFile) -> None:
-    """Refuses a prompt without a rule, which a run could measure nothing of."""
+    """Refuses a prompt without rules, as a run would have nothing to measure."""
     if drafted.rules:
         return
     raise UsageError(
-        f"No line of {drafted.path} is a rule that a measure decides; say a rule as in “Always"
+        f"No line of {drafted.path} is a rule that a measure can decide; write one like “Always"
         " reply in German.”, “Keep replies under 60 words.”, “Never use emojis.” or “End every"
-        ' reply with "Ciao!"”, or write the rules and their questions into a suite, as `holdfast'
+        ' reply with "Ciao!"”, or put the rules and their questions into a suite, as `holdfast'
         " docs measuring` shows, and give it to `holdfast drift --suite FILE.yaml`.",
         option="prompt",
         value=str(drafted.path),
     )
 
 
-class FirstSuite(NamedTuple):
-    """The suite of a first run."""
-
-    spec: str  # as `--suite` takes it
-    name: str  # in the name of the run's folder
-
-
 def write_suite(drafted: DraftedFile, folder: Path) -> FirstSuite:
-    """Writes the drafted suite and prints where it is, unless an earlier run wrote it.
+    """Writes the drafted suite, unless an earlier run wrote it, and prints where it is.
 
-    Its first line identifies the draft, so that the user may edit the rest, and a prompt that has
-    changed since gets a suite with the next number.
+    The file's first line identifies the version of the prompt, so that the user may edit the other
+    lines. If the prompt has changed since, its suite gets a new name, with the next number.
     """
     text = suite_text([drafted])
     digest = hashlib.sha256(drafted.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]

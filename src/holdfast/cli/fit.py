@@ -1,4 +1,4 @@
-"""`holdfast fit`: learns what a method needs from examples."""
+"""`holdfast fit`: learns the directions that a method needs, from examples."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from holdfast.cli.progress import Bar
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.fitted import SUFFIX
 from holdfast.models.model_names import is_url
+from holdfast.validation.ranges import whole_number
 
 EXAMPLES = """A line of --data for seka and prism:
   {"context": "Anna lives in Rome. It rained.", "answer": "Rome",
@@ -40,7 +41,27 @@ class FitArguments(options.LocalModelOptions):
 
 
 def run(arguments: FitArguments) -> None:
-    from holdfast.study.fitting.fit import fit, fitted_methods, write_control_vector
+    from holdfast.study.fitting.fit import fit, write_control_vector
+
+    _check(arguments)
+    begin_loading(arguments.model)
+    model = load_local(arguments, batch_size=arguments.batch_size)
+    watch = Bar.of("example")
+    fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)
+    method = f"{fitted.method}:file={arguments.out}"
+    files = [arguments.out.resolve()]
+    print(f"Fitted on {model.name}: {arguments.out.resolve()}")
+    print(f"--method {method}   (in records: file={fitted.digest})")
+    if arguments.gguf is not None:
+        write_control_vector(fitted, arguments.gguf)
+        print(f"llama-server --control-vector {arguments.gguf.resolve()}")
+        files.append(arguments.gguf.resolve())
+    write_document({"model": model.name, "method": method, "digest": fitted.digest, "files": files})
+
+
+def _check(arguments: FitArguments) -> None:
+    """Refuses options before the model is loaded."""
+    from holdfast.study.fitting.fit import fitted_methods
 
     if arguments.method not in fitted_methods():
         raise UnknownName("fitted method", arguments.method, fitted_methods())
@@ -51,26 +72,17 @@ def run(arguments: FitArguments) -> None:
         )
     if arguments.out.suffix != SUFFIX:
         raise UsageError(f"--out takes a {SUFFIX} file, not {str(arguments.out)!r}.")
-    if arguments.gguf is not None:
-        if find_spec("gguf") is None:
-            raise UsageError("--gguf needs the package gguf; pip install 'holdfast-llm[gguf]'.")
-        if arguments.method != "vector":
-            raise UsageError(
-                f"--gguf {arguments.gguf} takes a vector, and {arguments.method} is not a"
-                " direction that llama.cpp could add; leave it out."
-            )
-    begin_loading(arguments.model)
-    model = load_local(arguments, batch_size=arguments.batch_size)
-    watch = Bar.of("example")
-    fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)
-    print(f"Fitted on {model.name}: {arguments.out.resolve()}")
-    print(f"--method {fitted.method}:file={arguments.out}   (in records: file={fitted.digest})")
-    if arguments.gguf is not None:
-        write_control_vector(fitted, arguments.gguf)
-        print(f"llama-server --control-vector {arguments.gguf.resolve()}")
-    files = [arguments.out.resolve(), *([arguments.gguf.resolve()] if arguments.gguf else ())]
-    method = f"{fitted.method}:file={arguments.out}"
-    write_document({"model": model.name, "method": method, "digest": fitted.digest, "files": files})
+    if arguments.batch_size is not None:
+        whole_number("fit", "batch_size", arguments.batch_size, 1)
+    if arguments.gguf is None:
+        return
+    if find_spec("gguf") is None:
+        raise UsageError("--gguf needs the package gguf; pip install 'holdfast-llm[gguf]'.")
+    if arguments.method != "vector":
+        raise UsageError(
+            f"--gguf {arguments.gguf} is for the method vector; the directions of"
+            f" {arguments.method} are not vectors that llama.cpp could add, so leave it out."
+        )
 
 
 COMMAND = Command(
@@ -78,7 +90,10 @@ COMMAND = Command(
     "learn the directions that a method adds, from examples",
     run,
     FitArguments,
-    "Learns directions for a method from contrastive examples, and writes them into a safetensors"
-    " file that works with this model and this method only (see `holdfast docs methods`).",
-    EXAMPLES,
+    description=(
+        "Learns directions for a method from contrastive examples, and writes them into a"
+        " safetensors file that works with this model and this method only (see `holdfast docs"
+        " methods`)."
+    ),
+    examples=EXAMPLES,
 )

@@ -66,12 +66,12 @@ class GenerateArguments(ModelOptions, MethodOptions, SystemOptions, DrawOptions)
 
 def run(arguments: GenerateArguments) -> None:
     request = Request(
-        _messages(arguments),
+        _read_messages(arguments),
         methods.parse(arguments.method),
         arguments.sampling_for(arguments.model),
         arguments.seed,
         system_as=arguments.system_as,
-        emphasis=tuple(map(_emphasis, arguments.emphasis or ())),
+        emphasis=tuple(map(_parse_emphasis, arguments.emphasis or ())),
         marks=arguments.marks,
         continue_final_message=arguments.continue_final_message,
     )
@@ -84,7 +84,7 @@ def run(arguments: GenerateArguments) -> None:
 
 
 def _stream(model: ChatModel, request: Request) -> Reply:
-    """Prints a reply as it comes, and ends its line even if it breaks off."""
+    """Prints a reply as it is generated, and ends its line even if the reply breaks off."""
     has_begun = False
 
     def write(piece: str) -> None:
@@ -102,7 +102,8 @@ def _stream(model: ChatModel, request: Request) -> Reply:
     return reply
 
 
-def _messages(arguments: GenerateArguments) -> list[Message]:
+def _read_messages(arguments: GenerateArguments) -> list[Message]:
+    """The chat of --messages, or of --system and --user; without --user, reads stdin."""
     if arguments.messages:
         if arguments.system or arguments.user:
             raise UsageError("--messages is the whole chat; leave out --system and --user.")
@@ -119,7 +120,12 @@ def _messages(arguments: GenerateArguments) -> list[Message]:
 
 
 def read_chat(name: str, source: str) -> dict[str, Any]:
-    """Reads a chat from a JSON file ("-": stdin): a list, or an object with "messages"."""
+    """Reads a chat from a JSON file: a list of messages, or an object with "messages".
+
+    Args:
+        name: the file; "-" reads standard input.
+        source: the option that names it, for the error.
+    """
     cure = "give a JSON list of messages, each with a role and a content."
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
@@ -144,23 +150,25 @@ def _check_effect(request: Request, arguments: GenerateArguments) -> None:
         emphasised=bool(request.emphasis),
     )
     if idle:
-        cure = "" if idle.needs_system_prompt else ", or --emphasis with a text of the chat"
+        cure = "give --system, or --emphasis with a text of the chat"
+        if idle.needs_system_prompt:
+            cure = "give --system"
         raise UsageError(
-            f"--method {idle.spec} works on the system prompt, and this chat has none;"
-            f" give --system{cure}."
+            f"--method {idle.spec} works on the system prompt, and this chat has none; {cure}."
         )
-    if not arguments.marks and _marked(request.messages):
+    if not arguments.marks and _has_marks(request.messages):
         note("asterisks are plain text here; with --marks, *like this* is emphasis.")
 
 
-def _marked(messages: Sequence[Message]) -> bool:
+def _has_marks(messages: Sequence[Message]) -> bool:
     try:
         return bool(read_marks(messages)[1])
-    except HoldfastError:  # a single asterisk, which means nothing
+    except HoldfastError:  # a single asterisk, which marks nothing
         return False
 
 
-def _emphasis(words: Sequence[str]) -> str | tuple[str, int]:
+def _parse_emphasis(words: Sequence[str]) -> str | tuple[str, int]:
+    """The words of one --emphasis: a text, perhaps with its occurrence."""
     if len(words) == 1:
         return words[0]
     if len(words) > 2 or not words[1].isdecimal():
@@ -176,9 +184,11 @@ COMMAND = Command(
     "answer one chat",
     run,
     GenerateArguments,
-    "Answers one chat, steered by methods that keep the model on its system prompt, or on the"
-    " emphasised parts.\nWithout --user and --messages, the user's message is read from standard"
-    " input.",
-    EXAMPLES,
+    description=(
+        "Answers one chat, steered by methods that keep the model on its system prompt, or on the"
+        " emphasised parts.\nWithout --user and --messages, the user's message is read from"
+        " standard input."
+    ),
+    examples=EXAMPLES,
     common=("model", "system", "user", "messages", "method"),
 )

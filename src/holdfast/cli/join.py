@@ -20,11 +20,11 @@ class _ShardOptions(Options):
     folders: Annotated[list[Path], Arg("FOLDER", positional=True, nargs="+", action="store")]
     """the folder of a shard"""
     out: Annotated[Path, Arg("RUN", required=True)]
-    """the folder of the whole run; shards may be added to it as they arrive"""
+    """the folder of the whole run; you may add shards to it as they arrive"""
 
 
 class JoinArguments(_ShardOptions, ReportOptions):
-    pass
+    """The shards, the folder of the whole run, and its page."""
 
 
 def run(arguments: JoinArguments) -> None:
@@ -45,18 +45,25 @@ def run(arguments: JoinArguments) -> None:
     numbers = range(first.identity.settings.conversations or 0)
     missing = missing_numbers(arguments.out, first.identity.methods, numbers)
     if left := sum(map(len, missing.values())):
-        are = "is" if left == 1 else "are"
-        run_them = f", or run `{command}`" if command else ""
-        print(f"{count_of(left, 'conversation')} {are} missing: join the other shards{run_them}.")
+        print(_missing_line(left, command))
     write_run_page(arguments, results, page)
     write_run_document(arguments.out, page, next_step=next_step(results))
 
 
-def _whole_command(of_shard: str, out: Path) -> str:
-    """The command that would have made the whole run, given that of a shard; "" if that is."""
-    if not of_shard:
+def _whole_command(shard_command: str, out: Path) -> str:
+    """The command that makes the whole run, given a shard's; "" if the shard's is not known."""
+    if not shard_command:
         return ""
-    return repeated(split_command(of_shard), {"--shard": None, "--out": str(out)})
+    return repeated(split_command(shard_command), {"--shard": None, "--out": str(out)})
+
+
+def _missing_line(count: int, command: str) -> str:
+    """Says that conversations are missing, and how to get them."""
+    verb = "is" if count == 1 else "are"
+    missing = f"{count_of(count, 'conversation')} {verb} missing"
+    if not command:
+        return f"{missing}: join the other shards."
+    return f"{missing}: join the other shards, or run `{command}`."
 
 
 COMMAND = Command(
@@ -64,9 +71,14 @@ COMMAND = Command(
     "put the shards of a run into one folder",
     run,
     JoinArguments,
-    "Several machines share one run if each gives `holdfast drift` another --shard; this command"
-    " copies their records into one folder, which reads like the run of one machine.",
-    "examples:\n  holdfast drift --suite bots --shard 1/2 --out runs/first\n"
-    "  holdfast drift --suite bots --shard 2/2 --out runs/second\n"
-    "  holdfast join runs/first runs/second --out runs/whole",
+    description=(
+        "Several machines can share one run, if each gives `holdfast drift` a different --shard."
+        " This command copies their records into one folder, which reads like the run of a single"
+        " machine."
+    ),
+    examples=(
+        "examples:\n  holdfast drift --suite bots --shard 1/2 --out runs/first\n"
+        "  holdfast drift --suite bots --shard 2/2 --out runs/second\n"
+        "  holdfast join runs/first runs/second --out runs/whole"
+    ),
 )

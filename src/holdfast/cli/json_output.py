@@ -1,6 +1,6 @@
 """`--json`: standard output is one JSON document, and all other lines go to standard error.
 
-A command calls `write_document` once with its results. docs/runs.md lists them.
+A command calls `write_document` once, with its results. docs/runs.md lists the documents.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ class RunDocument(BaseModel):
     """The results of a command that writes a folder.
 
     Attributes:
-        folder: of the run.
+        folder: the folder.
         page: the HTML page, if one was written.
         summary: the contents of the folder's `summary.json`.
         files: other files that were written.
@@ -47,13 +47,13 @@ class FilesDocument(BaseModel):
 
 
 class ErrorDocument(BaseModel):
-    """The reason why a command failed, in the one sentence that it prints."""
+    """The sentence that a command prints if it fails."""
 
     error: str
 
 
 class JsonOutput:
-    """Standard output as it was, and whether the document is on it."""
+    """The stream for the document, and whether it was written."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
@@ -66,7 +66,7 @@ class JsonOutput:
         self._is_written = True
 
     def write_error(self, error: str) -> None:
-        """Writes the document of a command that failed; of two errors, the first."""
+        """Writes the document of a command that failed, unless a document was written before."""
         if not self._is_written:
             self.write(ErrorDocument(error=error))
 
@@ -101,7 +101,9 @@ def summary_in(folder: Path) -> dict[str, Any]:
 def write_run_document(
     folder: Path, page: Path | None = None, files: Sequence[Path] = (), next_step: str | None = None
 ) -> None:
-    """Writes the document of a command that wrote `summary.json` into a folder."""
+    """Writes the results of a command that wrote `summary.json` into a folder, if `--json` is
+    given.
+    """
     if _output.get() is not None:
         write_document(
             RunDocument(
@@ -115,7 +117,7 @@ def write_run_document(
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; a number that is none of JSON's is null."""
+    """Converts a value to the types of JSON; infinity and NaN, which it lacks, become null."""
     if isinstance(value, BaseModel):
         return _plain(value.model_dump())
     if is_dataclass(value) and not isinstance(value, type):

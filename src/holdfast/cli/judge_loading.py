@@ -1,4 +1,4 @@
-"""Models that judge replies, or that are asked about rules where --model may be left out."""
+"""Loads the models that judge replies, and the optional model that is asked about rules."""
 
 import functools
 
@@ -13,15 +13,16 @@ from holdfast.report.judge_agreement import agreement_line
 
 
 def load_asked_model(model: str, arguments: EndpointOptions) -> ChatModel:
-    """The model of --model where that may be left out: behind a URL, or loaded in this process."""
+    """Loads the model of a command that needs none unless --model is given."""
     check_name(arguments, "model")
     return connect_endpoint(model, arguments) if is_url(model) else load_judge(model, None)
 
 
-def judging_of(force: bool) -> Judging:
-    """How judges are loaded: each once per command, with its agreement printed once.
+def make_judging(*, force: bool) -> Judging:
+    """Builds the loader of judges, which loads each judge, and prints its agreement, only once.
 
-    `force` uses those that agree poorly with their labelled replies, too.
+    Args:
+        force: whether judges that agree poorly with their labelled replies are used, too.
     """
 
     @functools.cache

@@ -1,4 +1,4 @@
-"""`holdfast lm-eval`: lm-evaluation-harness's own command, with Holdfast's models registered."""
+"""`holdfast lm-eval`: the command of lm-evaluation-harness, with Holdfast's models registered."""
 
 import argparse
 import sys
@@ -9,8 +9,8 @@ from holdfast.cli.options import Arg, Command, Options
 from holdfast.extras import check_extra
 from holdfast.integrations.lm_eval import NAME, register
 
-_MODEL = ("--model", "-M", "--config", "-C")
-_OTHERS = ("ls", "validate", "-h", "--help")  # commands of the harness that take no model
+_MODEL_OPTIONS = ("--model", "-M", "--config", "-C")  # options that choose a model
+_WITHOUT_MODEL = ("ls", "validate", "-h", "--help")  # commands of the harness that take no model
 
 
 class LmEvalArguments(Options):
@@ -24,8 +24,8 @@ def run(arguments: LmEvalArguments) -> None:
     register()
     words = list(arguments.words)
     write_document({"arguments": words})
-    named = any(word.partition("=")[0] in _MODEL for word in words)
-    if words and words[0] not in _OTHERS and not named:
+    has_model = any(word.partition("=")[0] in _MODEL_OPTIONS for word in words)
+    if words and words[0] not in _WITHOUT_MODEL and not has_model:
         words += ["--model", NAME]
     sys.argv[:] = ["holdfast lm-eval", *words]
     cli_evaluate()
@@ -33,9 +33,9 @@ def run(arguments: LmEvalArguments) -> None:
 
 COMMAND = Command(
     "lm-eval",
-    "lm-evaluation-harness's own command, with --model holdfast",
+    "run lm-evaluation-harness, with --model holdfast",
     run,
     LmEvalArguments,
-    # no word is parsed as an option, so that all are passed on to the harness
+    # no word begins with a NUL, so none is parsed as an option: all are passed on to the harness
     parser={"add_help": False, "prefix_chars": "\0"},
 )

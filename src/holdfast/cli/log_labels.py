@@ -1,4 +1,4 @@
-"""`holdfast logs --label`: shows scored turns one by one, and keeps what a person says of them."""
+"""`holdfast logs --label`: shows scored turns one by one, and keeps a person's labels of them."""
 
 from __future__ import annotations
 
@@ -19,30 +19,33 @@ from holdfast.plurals import count_of
 from holdfast.report.wording import aligned, plain
 
 _KEYS = "y follows, n breaks, s skip the turn, r skip the rule, b back, q quit"
-_COMMANDS = frozenset("command first then run after use rather_than".split())  # are patterns
-_REGEX = re.compile(r"\\\\|[*+?^$|\\[({]")
+# the arguments of measures whose value is a pattern of shell commands
+_COMMANDS = frozenset("command first then run after use rather_than".split())
+_REGEX = re.compile(r"\\\\|[*+?^$|\\[({]")  # a text with one of these is a regular expression
 _LABELS: dict[str, Label] = {"y": "follows", "n": "breaks"}
 _MAX_CHARACTERS_SHOWN = 4_000  # characters of a message that the terminal shows
 
 
 def require_terminal() -> None:
-    """Refuses to label where no key can be pressed."""
+    """Refuses to label turns if the input is not a terminal."""
     if not sys.stdin.isatty():
-        raise UsageError("--label asks for keys, and the input is not a terminal; run it in one.")
+        raise UsageError(
+            "--label asks for keys, and the input is not a terminal; run the command in one."
+        )
 
 
 def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callable[[], str]) -> None:
-    """Shows the turns that have no label yet, rule after rule, and keeps the label of each at once.
+    """Shows the turns that have no label yet, rule by rule, and saves each label at once.
 
     Args:
-        read_key: gives the next key; "" if there is none.
+        read_key: waits for the next key and returns it; "" at the end of the input.
     """
     unlabelled = [task for task in tasks if task not in labels]
     position = 0
     while position < len(unlabelled):
         task = unlabelled[position]
         print(_turn_text(task, position + 1, len(unlabelled)), flush=True)
-        key = _answer(read_key)
+        key = _read_command(read_key)
         if key == "q":
             break
         if key == "b":
@@ -50,7 +53,7 @@ def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callabl
             continue
         if key == "r":
             print(f"the rest of {task.rule} is skipped", flush=True)
-            position = _after_rule(unlabelled, position)
+            position = _next_rule(unlabelled, position)
             continue
         if key in _LABELS:
             labels.add(task, _LABELS[key])
@@ -58,16 +61,16 @@ def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callabl
         position += 1
 
 
-def _after_rule(tasks: Sequence[LabelTask], position: int) -> int:
-    """The position of the next turn of another rule."""
+def _next_rule(tasks: Sequence[LabelTask], position: int) -> int:
+    """The position of the next rule's first turn; the number of tasks after the last rule."""
     rule = tasks[position].rule
     while position < len(tasks) and tasks[position].rule == rule:
         position += 1
     return position
 
 
-def _answer(read_key: Callable[[], str]) -> str:
-    """The next key that means something; an input that ends means q."""
+def _read_command(read_key: Callable[[], str]) -> str:
+    """Asks for a key until one of `_KEYS` is pressed; returns "q" at the end of the input."""
     while True:
         print(f"{_KEYS}: ", end="", flush=True)
         key = read_key().lower() or "q"
@@ -77,7 +80,7 @@ def _answer(read_key: Callable[[], str]) -> str:
 
 
 def _turn_text(task: LabelTask, number: int, count: int) -> str:
-    """A turn with its rule, and nothing of how it was scored."""
+    """Shows a turn and its rule, but not how the turn was scored."""
     answer = task.turn.done
     calls = [f"{call.name} {_arguments(call.arguments)}" for call in answer.calls]
     parts = [
@@ -92,8 +95,9 @@ def _turn_text(task: LabelTask, number: int, count: int) -> str:
 
 
 def _measure(spec: Any) -> str:
-    """A measure as "runs_before: first `make test`, then `git commit`"; other regular expressions
-    than those for commands are left out.
+    """Describes a measure: "runs_before: first `make test`, then `git commit`".
+
+    Regular expressions are left out, except those for commands, which are put into words.
     """
     name, arguments = read_spec(spec)
     inner = [_measure(part) for part in inner_specs(arguments)]
@@ -105,7 +109,7 @@ def _measure(spec: Any) -> str:
 
 
 def _argument_text(key: str, value: Any) -> str:
-    """An argument of a measure as a reader of the rule needs it; "" if it says nothing to them."""
+    """An argument of a measure in words; "" if it would tell the reader nothing."""
     if isinstance(value, str) and _REGEX.search(value):
         return in_words(value) if key in _COMMANDS else ""
     if isinstance(value, list | tuple):
@@ -114,15 +118,16 @@ def _argument_text(key: str, value: Any) -> str:
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:
-    """A call's arguments, as "command: git push; description: ..."."""
-    written = [
-        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        for name, value in arguments.items()
-    ]
-    return "; ".join(written)
+    """A call's arguments: "command: git push; description: ..."."""
+    texts = []
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        texts.append(f"{name}: {text}")
+    return "; ".join(texts)
 
 
 def _part(name: str, text: str) -> str:
+    """A text under its name, cut if it is long; "" if the text is blank."""
     if not text.strip():
         return ""
     more = len(text) - _MAX_CHARACTERS_SHOWN
@@ -132,7 +137,7 @@ def _part(name: str, text: str) -> str:
 
 @contextlib.contextmanager
 def key_reader() -> Iterator[Callable[[], str]]:
-    """Reads single keys from the terminal, or else the first letter of a line."""
+    """Within this context, the terminal gives single keys; on Windows, a line's first letter."""
     try:
         import termios
         import tty
@@ -161,6 +166,6 @@ def print_agreements(agreements: Sequence[Agreement], labels: LabelFile) -> None
     ]
     print("\n" + "\n".join(aligned([head, *rows])) if rows else "\nNothing is labelled.")
     if unknown := sum(item.unknown for item in agreements):
-        note(f"{count_of(unknown, 'label')} of turns that this run has no score of not counted.")
+        note(f"{count_of(unknown, 'label')} not counted, for lack of a score in this run.")
     if rows:
         print(f"Labels: {labels.path.resolve()}")

@@ -9,17 +9,17 @@ from holdfast.cli.progress import Terminated, note, printable
 from holdfast.errors import cut
 from holdfast.logs.watching import Breach, LogWatch
 
-POLL = 0.5  # seconds between looks at the files
-REWRITE = 5.0  # seconds between two versions of the results, at least
-_QUOTED = 80  # characters of a reply that a line shows
+POLL = 0.5  # seconds between two looks at the files
+REWRITE = 5.0  # the least seconds between two versions of the results
+_MAX_QUOTE_LENGTH = 80  # characters of a reply that a line quotes
 
 
 def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
-    """Follows logs until an interrupt; the results are then those of all that was read.
+    """Follows logs until Ctrl-C, and prints each new breach.
 
     Args:
-        rewrite: writes the results. It is called once the logs have been read, again after they
-            changed, at most every few seconds, and once more at the end.
+        rewrite: writes the results. It is called once the logs have been read, and then after they
+            have changed, at most every few seconds; not at the end, which is left to the caller.
     """
     is_first = True
     is_new = False
@@ -29,11 +29,11 @@ def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
         while True:
             breaches = watch.poll()
             is_new = is_new or breaches is not None
-            if not is_first:  # those that were there are in the table
+            if not is_first:  # the breaches of the first look are in the table
                 for breach in breaches or ():
                     print(line_of(breach), flush=True)
             now = time.monotonic()
-            # results that take long to write are written less often
+            # the longer the results take to write, the less often they are written
             if is_new and now - last_written >= max(REWRITE, 4 * seconds_to_write):
                 rewrite()
                 is_new = False
@@ -50,8 +50,8 @@ def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
 
 
 def line_of(breach: Breach) -> str:
-    """A breach as a line: the time, where it is, the rule, why, and what was said."""
-    reply = cut(" ".join(printable(breach.reply).split()), _QUOTED)
-    quote = f': "{reply}"' if reply else ""
+    """Describes a breach in a line: the time, its place, the rule, the reason, and the reply."""
     where = f"{breach.source}, turn {breach.turn}"
-    return f"{time.strftime('%H:%M:%S')} {where}: {breach.rule} ({breach.reason}){quote}"
+    line = f"{time.strftime('%H:%M:%S')} {where}: {breach.rule} ({breach.reason})"
+    reply = cut(" ".join(printable(breach.reply).split()), _MAX_QUOTE_LENGTH)
+    return f'{line}: "{reply}"' if reply else line

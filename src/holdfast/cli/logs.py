@@ -1,4 +1,4 @@
-"""`holdfast logs`: scores dialogs by the rules of their prompts; exit codes as for `check`."""
+"""`holdfast logs`: scores recorded dialogs by the rules of their prompts."""
 
 import argparse
 import contextlib
@@ -16,7 +16,7 @@ from holdfast.cli import options
 from holdfast.cli.endpoint_options import check_endpoint_options
 from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED, UNDECIDED
 from holdfast.cli.json_output import write_document, write_run_document
-from holdfast.cli.judge_loading import judging_of, load_asked_model
+from holdfast.cli.judge_loading import load_asked_model, make_judging
 from holdfast.cli.log_labels import key_reader, label_turns, print_agreements, require_terminal
 from holdfast.cli.log_watch import follow
 from holdfast.cli.options import Arg, Command, RunFolder, option_of
@@ -51,14 +51,11 @@ from holdfast.transcripts import FORMATS
 from holdfast.validation.ranges import Range, whole_number
 
 _MAX_RULES_SHOWN = 20  # if there are more, and no verdicts, categories are shown instead
-_MAX_PROBLEMS_SHOWN = 5  # of those with the files
-_SHARES = {
-    "min_adherence": Range(0, 1, above_low=True, below_high=True, share=True),
-    "error": Range(0, 0.5, above_low=True, below_high=True, share=True),
-}
-
-_WORKERS = Range(1)
-_NOT_BESIDE_LABEL = ("watch", "against", "min_adherence", "junit", "export", "report", "model")
+_MAX_PROBLEMS_SHOWN = 5  # problems with the files that are printed
+_MIN_ADHERENCE = Range(0, 1, above_low=True, below_high=True, share=True)
+_ERROR = Range(0, 0.5, above_low=True, below_high=True, share=True)
+# the options that --label leaves without effect
+_UNUSED_WITH_LABEL = ("watch", "against", "min_adherence", "junit", "export", "report", "model")
 
 EXAMPLES = f"""examples:
   holdfast logs ~/.claude/projects/shop --suite rules.yaml  # score transcripts
@@ -70,13 +67,13 @@ Formats, which are detected: {", ".join(sorted(FORMATS))}. --list-formats says w
 Exit codes:
   0  the logs are scored; with --min-adherence or --against, every rule passes
   1  a rule fails
-  2  the command is malformed, or names what is not there
-  3  a rule is undecided
+  2  the command is malformed, or names what does not exist
+  3  no rule fails, but one is undecided
   4  the logs could not be scored"""
 
 
 class _ListFormats(argparse.Action):
-    """`--list-formats`, which ends the command, as `--help` does."""
+    """The action of `--list-formats`, which ends the command, as `--help` does."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **more: Any):
         super().__init__(option_strings, dest, nargs=0, **more)
@@ -104,14 +101,14 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     list_formats: Annotated[bool, Arg(action=_ListFormats)] = False
     """print each format, where its logs lie and how to export them, and exit"""
     loaded: Annotated[list[Path] | None, Arg("FILE")] = None
-    """a file of rules, such as CLAUDE.md, that the agent loads into every context and transcripts
-    leave out; then breaches have causes"""
+    """a file of rules, such as CLAUDE.md, that the agent loads into every context but transcripts
+    leave out; with it, the causes of breaches are found; repeatable"""
     min_adherence: Annotated[float | None, Arg("SHARE")] = None
     """fail if a rule's mean over dialogs is certainly below this"""
     error: Annotated[float, Arg("SHARE")] = 0.05
-    """the highest probability of any false alarm"""
+    """the highest acceptable probability of any false alarm"""
     against: Annotated[Path | None, Arg("RUN")] = None
-    """fail if a rule is certainly kept less than in these earlier logs"""
+    """fail if a rule is certainly kept less often than in these earlier logs"""
     junit: Annotated[Path | None, Arg("FILE")] = None
     """also write the verdicts as JUnit XML"""
     export: Annotated[list[Path] | None, Arg("FILE")] = None
@@ -119,19 +116,27 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     watch: bool = False
     """follow the logs: print each new breach until Ctrl-C"""
     label: bool = False
-    """show scored turns, half of them broken, and keep your labels in --out (labels.jsonl)"""
+    """show scored turns, half of which break a rule, and keep your labels of them in --out
+    (labels.jsonl)"""
     seed: Annotated[int, Arg("N")] = 0
-    """the turns that --label draws"""
+    """the seed of the turns that --label draws"""
     workers: Annotated[int | None, Arg("N")] = None
-    """processes that read and score (default: one for each core)"""
+    """how many processes read and score (default: one for each core)"""
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
     """the run's folder (default: runs/logs-SUITE)"""
     force_judge: bool = False
     """use judges even if they agree poorly with the labelled replies of their rules"""
     model: Annotated[str | None, Arg("MODEL|URL")] = None
-    """ask this model for its rules where a rule was broken that was in the context"""
+    """ask this model for its rules wherever a rule was broken although it was in the context"""
     ask: Annotated[int, Arg("N")] = 100
-    """with --model: ask about at most this many breaches, drawn at random"""
+    """with --model: the most breaches to ask about, drawn at random"""
+
+
+class _Rows(NamedTuple):
+    """The rows of the tables on how well rules are kept."""
+
+    rules: list[Adherence]
+    shown: list[Adherence]  # the same rows, or those of categories if there are many rules
 
 
 def run(arguments: LogsArguments) -> int:
@@ -141,44 +146,44 @@ def run(arguments: LogsArguments) -> int:
     page = page_path(arguments, out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
     loaded = read_loaded(arguments.loaded or ())
-    before = read_earlier(arguments.against, "logs") if arguments.against else None
+    earlier = read_earlier(arguments.against, "logs") if arguments.against else None
     if arguments.watch:
-        scored = _follow(arguments, suite, loaded, before, page)
+        scored = _follow(arguments, suite, loaded, earlier, page)
     else:
         scored = _scan(arguments, suite, loaded)
     source = LogSource(arguments.files, arguments.format, loaded)
     if arguments.label:
         return _label(arguments, scored, suite, source)
-    scored, asked = _with_recall(arguments, scored, suite, source)
-    return _report(arguments, scored, asked, before, page, started)
+    scored, asked = _ask_for_rules(arguments, scored, suite, source)
+    return _report(arguments, scored, asked, earlier, page, started)
 
 
 def _check(arguments: LogsArguments, out: Path) -> None:
-    """Refuses options that are out of range, or play no part together, before a file is read."""
+    """Refuses options that are out of range, or exclude each other, before a file is read."""
     if arguments.min_adherence is not None:
-        _SHARES["min_adherence"].check("logs", "min_adherence", arguments.min_adherence)
-    _SHARES["error"].check("logs", "error", arguments.error)
+        _MIN_ADHERENCE.check("logs", "min_adherence", arguments.min_adherence)
+    _ERROR.check("logs", "error", arguments.error)
     if arguments.workers is not None:
-        _WORKERS.check("logs", "workers", arguments.workers)
+        whole_number("logs", "workers", arguments.workers, 1)
     whole_number("logs", "ask", arguments.ask, 1)
     if arguments.against and arguments.against.resolve() == out.resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
     check_endpoint_options(arguments)
     if arguments.watch and arguments.model is not None:
         raise UsageError(
-            "--watch does not ask a model; leave out --model, and ask it once the logs are whole."
+            "--watch does not ask a model; leave out --model, and ask when the logs are complete."
         )
     for path in arguments.export or ():
         check_export(path)
     if arguments.label:
-        _refuse_beside_label(arguments)
+        _refuse_unused_with_label(arguments)
         require_terminal()
 
 
 def _scan(arguments: LogsArguments, suite: Suite, loaded: tuple[LoadedFile, ...]) -> Run:
     """Scores the logs as they are."""
     if (arguments.workers or 1) > 1 and has_code(suite):
-        note("--workers is ignored: Python functions as measures run in one process.")
+        note("--workers is ignored, as Python functions as measures run in one process.")
     with scan_bar() as show:
         return scan_logs(
             arguments.files,
@@ -186,7 +191,7 @@ def _scan(arguments: LogsArguments, suite: Suite, loaded: tuple[LoadedFile, ...]
             _folder(arguments),
             arguments.format,
             cores() if arguments.workers is None else arguments.workers,
-            judging=judging_of(arguments.force_judge),
+            judging=make_judging(force=arguments.force_judge),
             command=command_line(),
             watch=show,
             loaded=loaded,
@@ -197,31 +202,31 @@ def _follow(
     arguments: LogsArguments,
     suite: Suite,
     loaded: tuple[LoadedFile, ...],
-    before: Run | None,
+    earlier: Run | None,
     page: Path,
 ) -> Run:
-    """Scores the logs as they grow, until an interrupt."""
-    judging = judging_of(arguments.force_judge)
+    """Scores the logs as they grow, until Ctrl-C."""
+    judging = make_judging(force=arguments.force_judge)
     with scratch_folder(_folder(arguments)) as folder:
         watch = LogWatch(arguments.files, Scan(suite, arguments.format, folder, loaded))
 
         def rewrite() -> None:
             with contextlib.suppress(NoDialog):  # there may be one later
-                run = _scored_now(arguments, watch, suite, judging)
-                _write_results(arguments, run, _rows(arguments, run, before), page)
+                run = _score_now(arguments, watch, suite, judging)
+                _write_results(arguments, run, _rows(arguments, run, earlier), page)
 
         follow(watch, rewrite)
-        return _scored_now(arguments, watch, suite, judging)
+        return _score_now(arguments, watch, suite, judging)
 
 
 def _folder(arguments: LogsArguments) -> Path:
     return arguments.out or named_folder("logs", arguments.suite)
 
 
-def _refuse_beside_label(arguments: LogsArguments) -> None:
-    for name in _NOT_BESIDE_LABEL:
+def _refuse_unused_with_label(arguments: LogsArguments) -> None:
+    for name in _UNUSED_WITH_LABEL:
         if not arguments.is_default(name):
-            raise UsageError(f"{option_of(name)} plays no part beside --label; leave it out.")
+            raise UsageError(f"{option_of(name)} has no effect with --label; leave it out.")
 
 
 def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource) -> int:
@@ -229,7 +234,10 @@ def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource)
     places = sample_turns(scored, arguments.seed)
     tasks = label_tasks(scored, places, suite, logs)
     if missing := len(places) - len(tasks):
-        note(f"{count_of(missing, 'turn')} of the sample not in the logs as scored, so left out.")
+        note(
+            f"{count_of(missing, 'turn')} of the sample left out, as the logs no longer have them"
+            " as they were scored."
+        )
     labels = LabelFile(scored.folder)
     with key_reader() as read_key:
         label_turns(tasks, labels, read_key)
@@ -239,25 +247,18 @@ def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource)
     return 0
 
 
-def _scored_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging: Judging) -> Run:
-    """The scores of what has been read so far, in place of the earlier ones."""
+def _score_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging: Judging) -> Run:
+    """Scores what has been read so far; the new scores replace the earlier ones."""
     logs = watch.logs()
     out = _folder(arguments)
     replace_run(out)
     return write_scores(logs, suite, out, judging, command_line())
 
 
-class _Rows(NamedTuple):
-    """How each rule is kept."""
-
-    rules: list[Adherence]
-    shown: list[Adherence]  # the rules, or categories if there are many
-
-
-def _rows(arguments: LogsArguments, scored: Run, before: Run | None) -> _Rows:
+def _rows(arguments: LogsArguments, scored: Run, earlier: Run | None) -> _Rows:
     bar = arguments.min_adherence
-    rows = adherence(scored, min_adherence=bar, error=arguments.error, before=before)
-    has_verdicts = bar is not None or before is not None
+    rows = adherence(scored, min_adherence=bar, error=arguments.error, before=earlier)
+    has_verdicts = bar is not None or earlier is not None
     if len(rows) <= _MAX_RULES_SHOWN or has_verdicts:
         return _Rows(rows, rows)
     return _Rows(rows, adherence(scored, by_category=True))
@@ -267,12 +268,12 @@ def _report(
     arguments: LogsArguments,
     scored: Run,
     asked: RecallSample | None,
-    before: Run | None,
+    earlier: Run | None,
     page: Path,
     started: float,
 ) -> int:
     """Writes and prints the results; returns the exit code."""
-    rows = _rows(arguments, scored, before)
+    rows = _rows(arguments, scored, earlier)
     bar = arguments.min_adherence
     print(logs_table(scored, rows.rules, rows.shown, bar))
     if why := why_table(scored):
@@ -303,10 +304,14 @@ def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Pat
     write_whole(page, html, f"another place with {page_option(arguments)}")
 
 
-def _with_recall(
+def _ask_for_rules(
     arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource
 ) -> tuple[Run, RecallSample | None]:
-    """The run with what the model of `--model` recalls, if there is one."""
+    """Asks the model of `--model` for its rules, and adds its answers to the run.
+
+    Returns:
+        The run, and the sample of breaches that were asked about; None if none was.
+    """
     if arguments.model is None:
         return scored, None
     count = min(arguments.ask, total_causes(count_causes(scored)).get("present", 0))
@@ -319,7 +324,7 @@ def _with_recall(
 
 
 def _print_problems(problems: Sequence[str]) -> None:
-    """Prints the first problems with the files, and how many more there are."""
+    """Prints the first problems with the files, and the number of the others."""
     for problem in problems[:_MAX_PROBLEMS_SHOWN]:
         note(f"{problem}.")
     if len(problems) > _MAX_PROBLEMS_SHOWN:
@@ -339,8 +344,8 @@ COMMAND = Command(
     run,
     LogsArguments,
     description=(
-        "Scores every turn of recorded dialogs by the rules that apply to it: how well each rule is"
-        " kept, from turn to turn, and which turns broke it, and why. No model is needed."
+        "Scores every turn of recorded dialogs by the rules that apply to it: says how well each"
+        " rule is kept, from turn to turn, which turns broke it, and why. No model is needed."
     ),
     examples=EXAMPLES,
     failed=COULD_NOT,

@@ -1,4 +1,4 @@
-"""`holdfast map`: which kinds of rules are kept over a conversation, and which are lost."""
+"""`holdfast map`: shows which kinds of rules are kept over a conversation, and which are lost."""
 
 import json
 from pathlib import Path
@@ -23,13 +23,13 @@ class MapArguments(Options):
     folders: Annotated[list[Path], Arg("RUN", positional=True, nargs="+", action="store")]
     """the folder of a drift run, or a loss_map.json; several to compare models"""
     pool: bool = False
-    """take all runs together, such as two seeds of one model"""
+    """pool all runs as one, such as two seeds of one model"""
     out: Path | None = None
     """the folder of the figure and of loss_map.json (default: figures in the first run's folder)"""
 
 
 def run(arguments: MapArguments) -> None:
-    models = models_of(arguments)
+    models = _read_models(arguments)
     maps: dict[str, list[LossRow]] = {}
     for model in models:
         maps[model.name] = [row for row in model.rows if row.method == NO_FIX] or list(model.rows)
@@ -43,7 +43,8 @@ def run(arguments: MapArguments) -> None:
         if len(models) > 1:
             print()
     first = arguments.folders[0]
-    folder = arguments.out or (first.parent if first.is_file() else first) / "figures"
+    first_folder = first.parent if first.is_file() else first
+    folder = arguments.out or first_folder / "figures"
     figures = write_loss_figure(maps, folder)
     print_figures(figures)
     results = write_loss_map(models, folder).resolve()
@@ -52,8 +53,8 @@ def run(arguments: MapArguments) -> None:
     write_document({"files": [results, *figures], "loss_map": loss_map})
 
 
-def models_of(arguments: MapArguments) -> list[ModelLoss]:
-    """A map for each run or file, or one for all runs."""
+def _read_models(arguments: MapArguments) -> list[ModelLoss]:
+    """Reads the losses of each run or file, or with --pool those of all runs as one model."""
     folders = arguments.folders
     if arguments.pool:
         runs = [read_run(folder) for folder in folders]
@@ -75,11 +76,16 @@ COMMAND = Command(
     "see which kinds of rules are kept, and which are lost",
     run,
     MapArguments,
-    "Groups the probes of drift runs by what their rules are about, by how they bind, by the number"
-    " of rules in the prompt, by rounds and length, and by the user's last message, and says what"
-    " falls, what rises and what holds. The suite gives the kinds of its rules.",
-    "examples:\n  holdfast drift --model qwen-0.5b --suite bots --user-turns work --rounds 16 --out"
-    " runs/half\n  holdfast map runs/half\n  holdfast map runs/half runs/large --out figures\n"
-    "  holdfast map --pool runs/seed-0 runs/seed-1\n"
-    "  holdfast map half/loss_map.json large/loss_map.json",
+    description=(
+        "Groups the probes of drift runs by what their rules are about, by how they bind, by the"
+        " number of rules in the prompt, by rounds and length, and by the user's last message, and"
+        " says what falls, what rises and what holds. The suite gives the kinds of its rules."
+    ),
+    examples=(
+        "examples:\n  holdfast drift --model qwen-0.5b --suite bots --user-turns work --rounds 16"
+        " --out runs/half\n  holdfast map runs/half\n"
+        "  holdfast map runs/half runs/large --out figures\n"
+        "  holdfast map --pool runs/seed-0 runs/seed-1\n"
+        "  holdfast map half/loss_map.json large/loss_map.json"
+    ),
 )

@@ -1,4 +1,4 @@
-"""The models of --model and --user-model: where each runs, and how it is loaded."""
+"""Loads the models of --model and --user-model: here, in another engine, on Ray or behind a URL."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from holdfast.chat.templates import read_template
 from holdfast.cli.endpoint_options import check_endpoint_options, check_name, connect_endpoint
 from holdfast.cli.options import (
     BenchmarkOptions,
@@ -33,60 +34,88 @@ from holdfast.validation.ranges import whole_number
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
-_ROWS_OF_A_CHAT = 2  # streams of one reply, under guidance
-_OF_OUR_ENGINE = ("device", "device_map", "dtype", "chat_template", "fitted")  # options of no other
+_ROWS_OF_A_CHAT = 2  # guidance generates one reply in two rows
+# options that only our own engine takes
+_OWN_ENGINE_OPTIONS = ("device", "device_map", "dtype", "chat_template", "fitted")
 
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """How `holdfast serve` has a model loaded.
+    """Options of loading a model that only `holdfast serve` has.
 
     Args:
-        prefix_memory: bytes for shared prefixes; None: the model's default.
+        prefix_memory: bytes for shared prefixes; None takes the model's default.
     """
 
     prefix_memory: int | None
 
 
 def load_model(arguments: ModelOptions, name: str | None = None) -> ChatModel:
-    """Loads the model of `--model`, or another one that is to be loaded alike."""
+    """Loads the model of `--model`, or the model `name` with the same options."""
     check_endpoint_options(arguments)
-    named = arguments if name is None else arguments.model_copy(update={"model": name})
-    return _load_named(named)
+    if name is not None:
+        arguments = arguments.model_copy(update={"model": name})
+    return _load_checked(arguments)
 
 
 def load_layered_model(arguments: ModelOptions, needed: str, name: str | None = None) -> LocalModel:
-    """As `load_model`, but refuses a model whose layers, of which `needed` is read, are hidden."""
+    """As `load_model`, but refuses a model whose layers cannot be read.
+
+    Args:
+        needed: what is read in the layers, for the message: "hidden states".
+    """
     model = load_model(arguments, name)
     require_layers(model, needed)
-    return cast("LocalModel", model)  # no other kind of model has layers to show
+    return cast("LocalModel", model)  # the only kind of model whose layers can be read
 
 
 def load_both(
     arguments: BenchmarkOptions, endpoint: ChatModel | None = None
 ) -> tuple[ChatModel, ChatModel | None]:
-    """The models of `--model` (`endpoint`, if connected already) and `--user-model`, if any."""
+    """Loads the models of `--model` and `--user-model`; the second is None if it is not given.
+
+    Args:
+        endpoint: the model of `--model`, if it is an endpoint that is connected already.
+
+    Raises:
+        UsageError, ModelError: as far as possible, what is wrong with the user model or its options
+            is refused before the model of `--model` is loaded.
+    """
+    _check_user_model(arguments)
     if endpoint is None and is_url(arguments.user_model):
         check_endpoint_options(arguments)
-        user_model = load_user_model(arguments)  # a wrong address is refused before a model loads
+        # the endpoint comes first, so that a wrong address is refused before a model is loaded
+        user_model = load_user_model(arguments)
         return load_model(arguments), user_model
     return endpoint or load_model(arguments), load_user_model(arguments)
 
 
-def load_user_model(arguments: BenchmarkOptions) -> ChatModel | None:
-    """The model of `--user-model`, placed and rate-limited as `--model` is; None if not given.
-
-    With `--ray`, it is in this process.
-    """
+def _check_user_model(arguments: BenchmarkOptions) -> None:
+    """Refuses a user model that does not exist, and options that do not suit it."""
     if not is_url(arguments.user_model):
         user_model = arguments.user_model or "not given"
         why = f"is for a user model behind a URL, and --user-model is {user_model}; leave it out"
         arguments.refuse(["user_endpoint_model", "user_api_key_env"], why)
+    if arguments.user_model is not None:
+        check_name(arguments, "user_model")
+        check_model_exists(arguments.user_model)
+
+
+def check_model_exists(model: str) -> None:
+    """Refuses a folder or file that is not there, before another model is loaded."""
+    if not is_url(model) and not engine_in(model):
+        find_source(model)
+
+
+def load_user_model(arguments: BenchmarkOptions) -> ChatModel | None:
+    """Loads the model of `--user-model`, with the options of `--model`; None if it is not given.
+
+    With `--ray`, it runs in this process.
+    """
     if arguments.user_model is None:
         return None
-    check_name(arguments, "user_model")
     is_loaded_here = not engine_in(arguments.user_model) and not is_url(arguments.user_model)
-    changed = {
+    user_options = {
         "model": arguments.user_model,
         "endpoint_model": arguments.user_endpoint_model,
         "api_key_env": arguments.user_api_key_env or arguments.api_key_env,
@@ -96,22 +125,24 @@ def load_user_model(arguments: BenchmarkOptions) -> ChatModel | None:
         "replicas": None,
         "chat_template": arguments.chat_template if is_loaded_here else None,
     }
-    return _load_named(arguments.model_copy(update=changed))
+    return _load_checked(arguments.model_copy(update=user_options))
 
 
-def _engine_for_user(model: str, given: Sequence[str] | None) -> list[str]:
-    """The values of --engine that concern the user model: options for a model in an engine, and the
-    engine for a GGUF file.
+def _engine_for_user(model: str, values: Sequence[str] | None) -> list[str]:
+    """The values of --engine that concern the user model.
+
+    These are the engine's options if the model's name has its engine, and the choice of an engine
+    if the model is a GGUF file.
     """
     if engine_in(model):
-        return [value for value in given or () if "=" in value]
+        return [value for value in values or () if "=" in value]
     if is_url(model) or find_source(model).gguf is None:
         return []
-    return [value for value in given or () if "=" not in value]
+    return [value for value in values or () if "=" not in value]
 
 
-def _load_named(arguments: ModelOptions) -> ChatModel:
-    """As `load_model`, but does not check endpoint options."""
+def _load_checked(arguments: ModelOptions) -> ChatModel:
+    """Loads the model of `--model`, once the options of endpoints have been checked."""
     for name in ("batch_size", "replicas"):
         if (value := getattr(arguments, name, None)) is not None:
             whole_number("a run", name, value, 1)
@@ -142,7 +173,7 @@ def _load_named(arguments: ModelOptions) -> ChatModel:
 
 
 def _load_here(arguments: ModelOptions, engine: str, engine_options: Sequence[str]) -> ChatModel:
-    """Loads a model in this process: in our engine, or a GGUF file perhaps in llama.cpp."""
+    """Loads a model in this process: in our engine, or a GGUF file in llama.cpp if that suits."""
     methods = arguments.values_of("method")
     if chosen_engine(arguments, engine, methods, arguments.work, arguments.abilities) == "llama":
         named = arguments.model_copy(update={"model": f"llama:{arguments.model}"})
@@ -151,7 +182,7 @@ def _load_here(arguments: ModelOptions, engine: str, engine_options: Sequence[st
             rows = _ROWS_OF_A_CHAT
         return load_on_engine(named, engine_options, batch_size=rows)
     refuse_engine_options(arguments.model, engine_options)
-    begin_loading(arguments.model)
+    begin_loading(arguments.model, arguments.chat_template)
     return load_local(
         arguments, batch_size=arguments.batch_size, chat_template=arguments.chat_template
     )
@@ -180,30 +211,30 @@ def chosen_engine(
     work: Work,
     abilities: frozenset[Ability] = frozenset(),
 ) -> str:
-    """The engine of a model without an engine in its name, "torch" or "llama"; says why.
+    """Chooses the engine of a model whose name has none: "torch" or "llama"; prints the reason.
 
     Args:
-        engine: as `read_engine` gives it.
+        engine: the choice of the user, as `read_engine` returns it.
         methods: the spec strings of the methods that replies may be steered by.
         work, abilities: as in `EngineNeeds`.
 
     Raises:
-        UsageError, ModelError: the engine that was chosen by hand cannot run it.
+        UsageError, ModelError: the engine that the user chose cannot run it.
     """
     if endpoint_meant(arguments.model):
-        return "torch"  # and refused where it is loaded
+        return "torch"  # the loader refuses such a name
     gguf = find_source(arguments.model).gguf
-    values = {name: arguments.values_of(name) for name in _OF_OUR_ENGINE}
-    options = {option_of(name): given[0] for name, given in values.items() if given}
-    wanted = EngineNeeds(work, [parse(spec) for spec in methods if gguf], abilities, options)
-    choice = choose_engine(arguments.model, gguf, engine, wanted)
+    values_by_name = {name: arguments.values_of(name) for name in _OWN_ENGINE_OPTIONS}
+    options = {option_of(name): values[0] for name, values in values_by_name.items() if values}
+    needs = EngineNeeds(work, [parse(spec) for spec in methods if gguf], abilities, options)
+    choice = choose_engine(arguments.model, gguf, engine, needs)
     if choice.sentence:
         note(choice.sentence)
     return choice.engine
 
 
 def refuse_engine(model: str, engine: str) -> None:
-    """Refuses the choice of an engine for a model whose name has one."""
+    """Refuses to choose an engine for a model whose name already has one."""
     if engine != "auto":
         raise UsageError(
             f"--engine {engine} chooses for a GGUF file, and {model} has its engine in its name;"
@@ -211,12 +242,12 @@ def refuse_engine(model: str, engine: str) -> None:
         )
 
 
-def refuse_engine_options(model: str, given: Sequence[str]) -> None:
+def refuse_engine_options(model: str, options: Sequence[str]) -> None:
     """Refuses options of vLLM or llama.cpp for a model that runs in our engine."""
-    if given:
+    if options:
         raise UsageError(
-            f"--engine {given[0]} is for a model in an engine, as vllm:MODEL, which {model} is"
-            " not; leave it out."
+            f"--engine {options[0]} is for a model in another engine, such as vllm:MODEL, and"
+            f" {model} is not in one; leave it out."
         )
 
 
@@ -232,10 +263,10 @@ def load_on_engine(
     batch_size: int | None,
     for_server: ServerOptions | None = None,
 ) -> ChatModel:
-    """Loads a model that runs in another engine, as `vllm:MODEL`."""
+    """Loads a model that runs in another engine, such as `vllm:MODEL`."""
     engine = engine_in(arguments.model)
     _refuse_chat_template(arguments)
-    why = f"is for models that holdfast places, and {engine} places its own; leave it out"
+    why = f"is for models that Holdfast places, and {engine} places its own; leave it out"
     arguments.refuse(["device", "device_map", "ray", "replicas"], why)
     options = dict(read_options(engine_options or ()))
     if for_server is not None:
@@ -252,8 +283,15 @@ def load_on_engine(
     return model
 
 
-def begin_loading(model: str) -> None:
-    """Reports that a model is loading, before torch is imported; refuses a path without one."""
+def begin_loading(model: str, chat_template: str | None = None) -> None:
+    """Says that a model is being loaded, before torch is imported.
+
+    Raises:
+        NoSuchModel: there is no such model.
+        UsageError: the chat template cannot be read.
+    """
+    if chat_template is not None:
+        read_template(chat_template)
     if endpoint_meant(model):
         raise NoSuchModel(
             f"--model {model} is not a folder, and this command takes no model behind an endpoint;"
@@ -298,7 +336,7 @@ def load_local(
 
 
 def warn_of_small_model(model: str, suite: str) -> None:
-    """Warns that the default model shows little with prompts that it was not trained on."""
+    """Warns that the default model shows little under prompts that it was not trained on."""
     if model == "default" and suite not in ("starter", "bot"):
         note(
             "the default model follows only a few prompts (those of --suite starter and bot); with"
@@ -317,13 +355,13 @@ def warn_of_default_steering(model: ChatModel, steerings: Sequence[Sequence[Meth
 
 
 def _warn_of_short_context(arguments: Options, model: ChatModel) -> None:
-    """Warns if replies cannot become as long as the command asks for."""
+    """Warns if replies cannot become as long as --max-new-tokens allows."""
     if not isinstance(arguments, DrawOptions):
         return
-    most = arguments.max_new_tokens
+    limit = arguments.max_new_tokens
     context = getattr(model, "context", None)
-    if context and most > context and most != Sampling.max_new_tokens:
+    if context and limit > context and limit != Sampling.max_new_tokens:
         note(
-            f"--max-new-tokens {most} exceeds {model.name}'s context of {context:,} tokens; replies"
-            " stop when it is full."
+            f"--max-new-tokens {limit} exceeds {model.name}'s context of {context:,} tokens;"
+            " replies end when it is full."
         )

@@ -9,15 +9,14 @@ from typing import Any, NoReturn
 
 from holdfast.errors import UsageError
 
-_REWORDED = (  # argparse's messages
+# patterns of argparse's messages, and the words that replace them; {} stands for the command
+_REWORDINGS = (
     (r"^argument (.+?): expected one argument", r"\1 needs a value"),
     (r"^argument (.+?): expected", r"\1 needs"),
     (r"^argument (.+?): not allowed with argument", r"\1 excludes"),
     (r"^the following arguments are required:", "`{}` needs"),
     (r"^one of the arguments (.+) (\S+) is required", r"`{}` needs \1 or \2"),
 )
-
-
 # options of different commands that mean the same
 _SAME_MEANING = {"conversations": "budget", "budget": "conversations"}
 
@@ -28,15 +27,23 @@ def collects(action: argparse.Action) -> bool:
 
 
 class OneSentenceParser(argparse.ArgumentParser):
-    """A parser that raises errors as one sentence.
+    """A parser that raises each error as a `UsageError` of one sentence.
 
-    It refuses abbreviated names of options, and a second value of an option that takes one, where
-    argparse would silently keep the last.
+    It refuses abbreviated options, and an option that takes one value but is given twice, where
+    argparse would silently keep the last value.
     """
 
     def __init__(self, **named: Any):
         super().__init__(**{**named, "allow_abbrev": False})
-        self._given: dict[str, list[str]] = {}  # options of one command, with their words
+        self._given: dict[str, list[str]] = {}  # the options given so far, with their values
+
+    def typed_options(self) -> dict[str, str]:
+        """The options by field, as they are typed: `--max-new-tokens` by "max_new_tokens"."""
+        return {
+            action.dest: action.option_strings[-1]
+            for action in self._actions
+            if action.option_strings
+        }
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -46,33 +53,44 @@ class OneSentenceParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises argparse's message as a `UsageError`."""
-        for pattern, words in _REWORDED:
+        for pattern, words in _REWORDINGS:
             message = re.sub(pattern, words.format(self.prog), message)
         raise UsageError(f"{message}; see `{self.prog} --help`.")
 
     def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
         """Raises a `UsageError` about leftover words, with the option that was likely meant."""
         misspelt = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
-        options = [name[2:] for name in self._option_string_actions if name.startswith("--")]
-        hint = f"see `{self.prog} --help`."
         if misspelt:
-            name = misspelt[0].lstrip("-")
-            near = difflib.get_close_matches(name, options, n=1)
-            if (other_name := _SAME_MEANING.get(name)) in options:
-                near = [other_name]
-            if near:
-                hint = f"did you mean --{near[0]}?"
-            if name in (action.dest for action in self._actions):
-                hint = f"give the {name} alone, as in `{self.prog} {name.upper()}`."
-            raise UsageError(f"`{self.prog}` has no option {misspelt[0]}; {hint}")
+            self._refuse_option(misspelt[0])
         text = " ".join(words)
+        options = self._long_options()
         likely = "suite" if text.endswith((".yaml", ".yml")) else "user"
         value = getattr(arguments, likely, None)
+        hint = f"see `{self.prog} --help`."
         if likely in options and value == self.get_default(likely):
             hint = f"did you mean --{likely} {shlex.quote(text)}?"
         elif likely in options:
             hint = f"put quotes around --{likely} {shlex.quote(f'{value} {text}')}."
         raise UsageError(f"`{self.prog}` does not take {text!r} by itself; {hint}")
+
+    def _refuse_option(self, typed: str) -> NoReturn:
+        """Refuses an option that the command does not have, such as "--roundes"."""
+        name = typed.lstrip("-")
+        options = self._long_options()
+        similar = difflib.get_close_matches(name, options, n=1)
+        other_name = _SAME_MEANING.get(name)
+        if name in (action.dest for action in self._actions):
+            hint = f"give the {name} alone, as in `{self.prog} {name.upper()}`."
+        elif other_name in options:
+            hint = f"did you mean --{other_name}?"
+        elif similar:
+            hint = f"did you mean --{similar[0]}?"
+        else:
+            hint = f"see `{self.prog} --help`."
+        raise UsageError(f"`{self.prog}` has no option {typed}; {hint}")
+
+    def _long_options(self) -> list[str]:
+        return [name[2:] for name in self._option_string_actions if name.startswith("--")]
 
     def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
         if action.option_strings and action.nargs != 0 and not collects(action):

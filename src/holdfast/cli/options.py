@@ -1,6 +1,6 @@
-"""The options that several commands share, and what a command is made of (`cli/command.py`).
+"""The options that several commands share; re-exports what commands are made of (`cli.command`).
 
-A command's options are one class, which inherits from those that several commands share.
+A command's options are one class, which inherits from the classes of shared options here.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from holdfast.cli.command import Command as Command
 from holdfast.cli.command import Options as Options
 from holdfast.cli.command import RunFolder as RunFolder
 from holdfast.cli.command import option_of as option_of
-from holdfast.drift.settings import CONTEXTS, PROBE_AT, Settings
+from holdfast.drift.settings import Context, ProbeAt, Settings
 from holdfast.generation.sampling import Sampling
 from holdfast.methods.kinds import Ability
 from holdfast.models.engine_choice import Work
@@ -20,8 +20,8 @@ from holdfast.models.engine_choice import Work
 EngineOptions = Annotated[list[str] | None, Arg("auto|torch|llama|NAME=VALUE")]
 Spec = Annotated[str, Arg("SPEC")]
 Specs = Annotated[list[str] | None, Arg("SPEC")]
-TEMPERATURE = 0.7  # of models that people use, if none is given
-CONVERSATIONS = 40  # twice the fewest for verdicts; the papers' 200 take hours on a real model
+TEMPERATURE = 0.7  # the default for every model but the default model
+CONVERSATIONS = 40  # twice the minimum for verdicts; the papers' 200 take hours on a real model
 
 
 class PlacementOptions(Options):
@@ -34,8 +34,8 @@ class PlacementOptions(Options):
     device_map: Annotated[str | None, Arg("MAP")] = None
     """auto, balanced, ...: spread over several devices, in place of --device"""
     dtype: str | None = None
-    """float32, bfloat16, ... (default: auto: on the CPU bfloat16 for models of more than 50 million
-    parameters if the processor has it, else float32; elsewhere the checkpoint's)"""
+    """float32, bfloat16, ... (default: auto, which on the CPU is bfloat16 for models of more than
+    50 million parameters if the processor supports it, else float32; elsewhere the checkpoint's)"""
     trust_remote_code: bool = False
     """allow code that comes with the model to run (default: never)"""
 
@@ -84,7 +84,7 @@ class ModelOptions(_NamedModel, EndpointOptions, PlacementOptions, _RowOptions):
     """The model of a command: in this process, in an engine, or behind a URL."""
 
     work: ClassVar[Work] = "loop"
-    abilities: ClassVar[frozenset[Ability]] = frozenset()  # what the command needs of the model
+    abilities: ClassVar[frozenset[Ability]] = frozenset()  # the abilities the model must have
 
 
 class _LocalModel(Options):
@@ -130,8 +130,8 @@ class MethodsOptions(Options):
     """The steerings to compare."""
 
     method: Specs = None
-    """how the agent is steered, as in boost:factor=4; join several with +; repeat to compare, also
-    with none (default: none)"""
+    """how the agent is steered, as in boost:factor=4; join several with +; repeat to compare
+    methods, among them none (default: none)"""
 
 
 class RunOptions(Options):
@@ -150,15 +150,20 @@ class DrawOptions(SeedOptions):
     temperature: float | None = None
     """sampling temperature; 0 takes the likeliest token (default: 0.7; 1 for the default model)"""
     top_p: float = Sampling.top_p
-    """probability mass of nucleus sampling"""
+    """probability mass that nucleus sampling draws from"""
     max_new_tokens: int = Sampling.max_new_tokens
     """the most tokens of a reply"""
 
     def sampling_for(self, model: str) -> Sampling:
-        """How replies of a model, as it is named on the command line, are drawn."""
-        # the default model was trained for the settings of Li et al. (2024)
-        usual = Sampling.temperature if model == "default" else TEMPERATURE
-        temperature = usual if self.temperature is None else self.temperature
+        """How replies are drawn.
+
+        Args:
+            model: the value of --model; the default temperature depends on it.
+        """
+        temperature = self.temperature
+        if temperature is None:
+            # the default model was trained for the settings of Li et al. (2024)
+            temperature = Sampling.temperature if model == "default" else TEMPERATURE
         return Sampling(temperature, self.top_p, self.max_new_tokens)
 
 
@@ -175,8 +180,8 @@ class RayOptions(Options):
     title = "a Ray cluster"
 
     ray: Annotated[str | None, Arg("ADDRESS", nargs="?", const="")] = None
-    """run copies of the model on the Ray cluster at HOST:PORT, or auto (default: RAY_ADDRESS,
-    else only this machine)"""
+    """run copies of the model on the Ray cluster at HOST:PORT, or auto (without an address:
+    RAY_ADDRESS, else only this machine)"""
     replicas: Annotated[int | None, Arg("N")] = None
     """how many copies (default: one per GPU, or per machine without GPUs)"""
 
@@ -195,9 +200,10 @@ class UserTurnsOptions(Options):
 
     user_turns: Annotated[str | None, Arg("everyday|work|long|FILE.jsonl|none")] = None
     """scripted user messages: a JSON list per line, one dialog each; everyday is 40 bundled dialogs
-    of 8 messages, work 8 of 16 and long 8 of 32 with pasted texts, tool results and pushes. With
-    none, a model plays the user (default: for a FILE.yaml as suite, the bundled dialogs that are
-    long enough, unless another option or the suite says who the user is; else none)"""
+    of 8 messages, work is 8 of 16, and long 8 of 32, with pasted texts, tool results and attempts
+    to talk the model out of its rules. With none, a model plays the user (default: for a FILE.yaml
+    as suite, bundled dialogs that are long enough, unless another option or the suite says who the
+    user is; else none)"""
 
 
 class UserOptions(UserTurnsOptions):
@@ -207,7 +213,7 @@ class UserOptions(UserTurnsOptions):
 
     user_prompt: Literal["auto", "suite", "persona", "empty"] = "auto"
     """the user model's system prompt: another prompt of the suite, a persona, or none (default: a
-    persona if there are any, else another prompt if there is one)"""
+    persona if the suite has any, else another prompt if there is one)"""
     persona: Annotated[list[str] | None, Arg("TEXT")] = None
     """a system prompt for the user model, in place of the suite's personas; repeat for several"""
     user_model: Annotated[str | None, Arg("default|PATH|HUB_ID|URL")] = None
@@ -230,14 +236,14 @@ class ConversationOptions(SystemOptions, RoundsOptions):
     probe_every: Annotated[int, Arg("N")] = Settings.probe_every
     """ask probes only in every Nth round, the first and the last, which makes long runs cheaper
     (default: 1)"""
-    probe_at: Annotated[str, Arg(choices=PROBE_AT)] = Settings.probe_at
+    probe_at: ProbeAt = Settings.probe_at
     """ask probes in place of the user's turn, or after a full round"""
     batch: int = Settings.batch
     """conversations that run side by side"""
-    context: Annotated[str, Arg(choices=CONTEXTS)] = Settings.context
-    """when the model's context is full: stop the dialog, cut its oldest rounds, slide (show only
-    the last --window rounds, from the start), summarise the older half, or compact (like summarise,
-    but the summary also replaces the agent's system prompt)"""
+    context: Context = Settings.context
+    """when the model's context is full: stop the dialog, cut its oldest rounds, summarise the older
+    half, or compact (like summarise, but the summary also replaces the agent's system prompt);
+    slide shows only the last --window rounds from the start"""
     window: Annotated[int | None, Arg("ROUNDS")] = None
     """with --context slide: how many rounds are shown; with summarise and compact: how many may be
     shown before the older half is summarised (default: until the context is full)"""
@@ -258,7 +264,7 @@ class DryRunOptions(Options):
     title = "a dry run"
 
     dry_run: bool = False
-    """run only the first few conversations (or samples), which are kept, estimate the whole
+    """run only the first few conversations, which are kept, estimate the time and cost of the whole
     command, and stop"""
     price_in: Annotated[float | None, Arg("PRICE")] = None
     """the price of a million tokens read, in any currency"""
@@ -267,7 +273,7 @@ class DryRunOptions(Options):
 
 
 class ReportOptions(Options):
-    """The file of the page."""
+    """Where the page is written."""
 
     report: Annotated[Path | None, Arg("FILE.html")] = None
     """where to write the page (default: report.html in the folder)"""

@@ -1,4 +1,4 @@
-"""The results of a command: its page, its tables, and the command that was typed."""
+"""Prints and writes the results of a command, and repeats the command as it was typed."""
 
 import shlex
 import sys
@@ -20,7 +20,7 @@ from holdfast.report.terminal import results_text
 
 
 def command_line() -> str:
-    """The command as it was typed, for the manifest of its run."""
+    """The command as it was typed, to be recorded in the manifest of its run."""
     return shlex.join(["holdfast", *sys.argv[1:]])
 
 
@@ -31,7 +31,7 @@ def command_with(**options: object) -> str:
 
 
 def command_of(name: str, arguments: Options) -> str:
-    """The command with these options, the model and the suite first, as it is typed."""
+    """The command line that gives these options, the model and the suite first."""
     words = ["holdfast", name]
     options = type(arguments).model_fields
     first = [option for option in ("model", "endpoint_model", "suite") if option in options]
@@ -45,12 +45,12 @@ def command_of(name: str, arguments: Options) -> str:
 
 
 def page_path(arguments: ReportOptions, folder: Path) -> Path:
-    """Where the page goes; refused before the command runs if it cannot be written."""
+    """The path of the page; refuses one that cannot be written, before the command runs."""
     return check_page(arguments.report or folder / "report.html", page_option(arguments))
 
 
 def page_option(arguments: ReportOptions) -> str:
-    """The option that says where the page goes."""
+    """The option that determines where the page is written."""
     return "--report" if arguments.report else "--out"
 
 
@@ -67,20 +67,20 @@ def write_run_page(arguments: ReportOptions, results: DriftResults, page: Path) 
 
 
 def print_replies(run: Run) -> None:
-    """Prints which replies of a run are not scored, and what is left out of others."""
+    """Prints how many replies of a run are not scored, and why."""
     for name, line in reply_lines([*run.conversations, *run.dialogs]):
         print(f"{name[0].upper()}{name[1:]}: {line}.")
 
 
 def print_figures(paths: Iterable[Path]) -> None:
-    """Prints where the PNG files among these are."""
+    """Prints the paths of the figures that are PNG files; SVG files are beside them."""
     for path in paths:
         if path.suffix == ".png":
             print(f"Figure: {path.resolve()}")
 
 
 def print_run(results: DriftResults) -> None:
-    """Prints a run's results, how its dialogs ended, how long it took, and what to do next."""
+    """Prints a run's results, how its dialogs ended, how long they took, and the next step."""
     run = results.run
     print(results_text(results))
     print("The page has more tables.")

@@ -1,4 +1,4 @@
-"""`holdfast precedent`: system prompt or earlier replies, which of them does a model follow?"""
+"""`holdfast precedent`: does a model follow its system prompt, or its own earlier replies?"""
 
 import time
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Annotated
 from holdfast import drift, methods
 from holdfast.analysis.precedent_results import precedent_of
 from holdfast.cli import options
-from holdfast.cli.dry_run import how_many
+from holdfast.cli.dry_run import dry_run_size
 from holdfast.cli.estimates import Measured, WorkItem, check_prices, print_estimate
 from holdfast.cli.json_output import write_document
 from holdfast.cli.model_loading import load_model
@@ -40,15 +40,40 @@ class PrecedentArguments(
     options.DryRunOptions,
 ):
     prompts: Annotated[str | None, Arg("ID,ID,...")] = None
-    """the prompts to use (default: all of the suite)"""
+    """the ids of the prompts to use (default: all prompts of the suite)"""
     conversations: int = precedent.Settings.conversations
     """how many pairs of histories to make; the prompts take turns"""
     max_new_tokens: int = precedent.Settings.sampling.max_new_tokens
     """the most tokens of a reply"""
     draws: int = precedent.Settings.draws
-    """every reply of a history is the best of so many draws"""
+    """how many replies to draw for each reply of a history, of which the best is taken"""
     batch: int = precedent.Settings.batch
     """conversations that run side by side"""
+
+
+@dataclass(frozen=True)
+class PrecedentRun:
+    """The pairs of histories of a command, as arguments of `precedent.run`."""
+
+    model: ChatModel
+    suite: Suite
+    out: Path
+    settings: precedent.Settings
+    steerings: Sequence[tuple[Method, ...]]
+
+    @property
+    def replies(self) -> int:
+        """How many replies there are in all."""
+        per_pair = [precedent.count_replies(self.settings, methods) for methods in self.steerings]
+        return self.settings.conversations * sum(per_pair)
+
+    def run(self, title: str) -> Run:
+        """Makes the missing pairs of histories and asks for the next replies, with a bar."""
+        with Bar(self.replies, title=title) as bar:
+            running = drift.Running(progress=bar, command=command_line())
+            return precedent.run(
+                self.model, self.suite, self.out, self.settings, self.steerings, running
+            )
 
 
 def run(arguments: PrecedentArguments) -> None:
@@ -82,38 +107,13 @@ def run(arguments: PrecedentArguments) -> None:
     write_document({"folder": out.resolve(), "results": results, "files": figures})
 
 
-@dataclass(frozen=True)
-class PrecedentRun:
-    """The pairs of histories of a command, as arguments of `precedent.run`."""
-
-    model: ChatModel
-    suite: Suite
-    out: Path
-    settings: precedent.Settings
-    steerings: Sequence[tuple[Method, ...]]
-
-    @property
-    def replies(self) -> int:
-        """How many replies there are in all."""
-        per_pair = [precedent.count_replies(self.settings, methods) for methods in self.steerings]
-        return self.settings.conversations * sum(per_pair)
-
-    def run(self, title: str) -> Run:
-        """Makes the missing pairs of histories and asks for the next replies, with a bar."""
-        with Bar(self.replies, title=title) as bar:
-            running = drift.Running(progress=bar, command=command_line())
-            return precedent.run(
-                self.model, self.suite, self.out, self.settings, self.steerings, running
-            )
-
-
 def _estimate(arguments: PrecedentArguments, study: PrecedentRun) -> None:
-    """Makes the first missing pairs of histories without a method, and estimates the rest."""
+    """Makes the first missing pairs of histories, without a method, and prints an estimate."""
     settings = study.settings
     pairs = study.settings.conversations
     missing = missing_numbers(study.out, list(map(spec_of, study.steerings)), range(pairs))
     left = missing[spec_of(())]
-    count = how_many(arguments.model, len(left), settings.batch)
+    count = dry_run_size(arguments.model, len(left), settings.batch)
     measured = Measured([], 0, 0, 0, 0.0)
     if count:
         up_to_last = replace(settings, conversations=left[count - 1] + 1)
@@ -141,9 +141,11 @@ COMMAND = Command(
     "see whether a model follows its system prompt or its own earlier replies",
     run,
     PrecedentArguments,
-    "Makes two histories for each system prompt, one whose replies keep its rules and one whose"
-    " replies break them, and scores the reply to one more question after 0, 1, 3 or 6 of them,"
-    " with the system prompt in view and without it. Repeating a command resumes it.",
-    EXAMPLES,
+    description=(
+        "Makes two histories for each system prompt, one whose replies keep its rules and one whose"
+        " replies break them, and scores the reply to one more question after 0, 1, 3 or 6 of these"
+        " replies, with the system prompt in view and without it. Repeating a command resumes it."
+    ),
+    examples=EXAMPLES,
     common=("model", "suite", "method", "conversations", "out"),
 )

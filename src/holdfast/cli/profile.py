@@ -19,6 +19,7 @@ from holdfast.cli.run_names import model_of, run_folder
 from holdfast.errors import UsageError
 from holdfast.methods.heads import Ranking
 from holdfast.papers import zhang2024 as tasks
+from holdfast.plurals import count_of
 from holdfast.records.folder import refuse_other_command
 from holdfast.report import write_summary
 from holdfast.report.profile_report import (
@@ -68,13 +69,14 @@ class ProfileArguments(
     count: int = 200
     """training samples of each --task"""
     files: Annotated[list[Path] | None, Arg("FILE.jsonl", option="--samples")] = None
-    """your own task; repeatable"""
+    """a file of your own samples; repeatable"""
     method: Spec = "pasta:alpha=0.01"
     """the method that steers each head"""
     by: Literal["probability", "accuracy"] = "probability"
-    """how heads are ranked: by this measure of the right continuation"""
+    """how heads are ranked: by the probability of the right continuation, or by how often it is the
+    likeliest"""
     top: Annotated[int | None, Arg("K")] = None
-    """write heads.json with the best K heads of the task, or of the tasks combined, without those
+    """write heads.json with the best K heads of the task, or of the tasks combined, except those
     that gain nothing"""
     combine: Literal["intersection", "union"] = "intersection"
     """how the best K heads of several tasks are combined"""
@@ -95,7 +97,7 @@ def run(arguments: ProfileArguments) -> None:
     model = load_model(arguments)
     arguments.keep_work_in(out)
     rankings: dict[str, Ranking] = {}
-    lines_by_task = {}
+    lines_by_task: dict[str, list[str]] = {}
     for name, samples_of_task in samples.items():
         folder = out / name
         with Bar(len(samples_of_task), "sample") as bar:
@@ -130,13 +132,17 @@ def _plan(arguments: ProfileArguments) -> ProfilingPlan:
     attention = methods.compile_methods(parsed).attention
     if len(parsed) != 1 or not attention:
         raise UsageError(
-            f"--method takes one attention method to steer each head by, not {arguments.method!r}."
+            f"--method takes one attention method to steer each head, not {arguments.method!r}."
         )
     return ProfilingPlan(attention[0], arguments.by, system_as=arguments.system_as)
 
 
 def _samples(arguments: ProfileArguments) -> dict[str, Samples]:
-    """The samples of each task and file, by the name of its folder."""
+    """Reads the samples of each task and file, by the name of its folder.
+
+    Raises:
+        UsageError: there are none, or two of the folders would have the same name.
+    """
     from holdfast.papers.zhang2024.profiling import read_samples
     from holdfast.papers.zhang2024.profiling.profiling_samples import task_samples
 
@@ -144,10 +150,11 @@ def _samples(arguments: ProfileArguments) -> dict[str, Samples]:
     for path in arguments.files or ():
         samples[path.stem] = read_samples(path)
     names = [*(path.stem for path in arguments.files or ()), *(arguments.task or ())]
-    if doubled := next((name for name in names if names.count(name) > 1), None):
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
         raise UsageError(
-            f"Two of the tasks and files of samples are called {doubled!r}, which names their"
-            " folders; rename a file, or give a task once."
+            f"Two of the tasks and files of samples are called {repeated!r}, and so would their"
+            " folders be; rename a file, or give a task once."
         )
     if arguments.task:
         settings = tasks.Settings(
@@ -157,24 +164,27 @@ def _samples(arguments: ProfileArguments) -> dict[str, Samples]:
         for name in settings.tasks:
             samples[name] = task_samples(data, tasks.CATALOGUE[name], settings)
     if not samples:
-        raise UsageError("There is nothing to profile heads on; give --task or --samples.")
+        raise UsageError("There are no samples to profile heads on; give --task or --samples.")
     return samples
 
 
 def _write_heads(
     out: Path, rankings: Mapping[str, Ranking], k: int, combine: Literal["intersection", "union"]
 ) -> None:
-    """Writes the best k heads of the tasks combined, without those that gain nothing."""
-    combined = methods.intersection if combine == "intersection" else methods.union
-    best = combined(list(rankings.values()), k)
+    """Writes the best k heads of the combined tasks, except those that gain nothing."""
+    combine_rankings = methods.intersection if combine == "intersection" else methods.union
+    best = combine_rankings(list(rankings.values()), k)
     gains = [read_profile(out / name).gains for name in rankings]
     file = out / "heads.json"
     file.unlink(missing_ok=True)  # from an earlier choice, which must not be mistaken for this one
     chosen = choose_heads(best, gains, combine)
     methods.write_heads(file, chosen.heads)
-    print(f"{len(chosen.heads)} heads: {file.resolve()}")
-    tell = print if chosen.certain else note
-    tell(chosen_line(chosen))
+    print(f"{count_of(len(chosen.heads), 'head')}: {file.resolve()}")
+    line = chosen_line(chosen)
+    if chosen.certain:
+        print(line)
+    else:
+        note(line)
 
 
 COMMAND = Command(

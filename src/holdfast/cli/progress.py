@@ -1,4 +1,4 @@
-"""Progress of a running command, and handling of SIGTERM, which ends it as Ctrl-C does."""
+"""Shows the progress of a running command, and ends it on SIGTERM as Ctrl-C would."""
 
 from __future__ import annotations
 
@@ -16,16 +16,23 @@ from typing import NoReturn
 from holdfast.drift.progress import GROWTH, Watch, seconds_left
 from holdfast.plurals import count_of, plural_of
 
-# seconds until the title (and between updates of a bar), until the first plain line, between later
-BEGINS = 1.0
-FIRST = 10.0
-EVERY = 30.0
-_SAME_SIGNAL = 1.0  # seconds: `timeout` sends SIGTERM to a command, and again to its group
-_IDLE = 10.0  # seconds without anything new, in which an estimate is not doubted
-INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
-_SLOW_FILE_BYTES = 50_000  # bytes of a rules file, which take some seconds
+BEGINS = 1.0  # seconds until the title is printed, and between two updates of a bar
+FIRST = 10.0  # seconds until the first plain line, where there is no terminal
+EVERY = 30.0  # seconds between two later lines
+# seconds in which a second SIGTERM is the same signal: `timeout` sends it to a command, and then to
+# the command's process group
+_SAME_SIGNAL = 1.0
+_IDLE = 10.0  # an estimate is shown for this many seconds without news, even if it has run out
+# exit codes: 128 and the number of the signal
+INTERRUPTED = 130
+TERMINATED = 143
+_SLOW_FILE_BYTES = 50_000  # a larger rules file takes seconds to read
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has arrived; raised wherever the program is."""
 
 
 def note(line: str) -> None:
@@ -34,7 +41,7 @@ def note(line: str) -> None:
 
 
 def note_if_long(path: Path) -> None:
-    """Says that reading the rules of a file takes a while, if it does."""
+    """Says that reading the rules of a file takes a while, if the file is large."""
     with contextlib.suppress(OSError):
         size = path.stat().st_size
         if size > _SLOW_FILE_BYTES:
@@ -42,22 +49,22 @@ def note_if_long(path: Path) -> None:
 
 
 def printable(text: str) -> str:
-    """Replaces control characters but tabs and newlines with spaces, and surrogates with "?"."""
+    """Replaces control characters, except tabs and newlines, by spaces, and surrogates by "?"."""
     return _SURROGATE.sub("?", _CONTROL.sub(" ", text))
 
 
 class Bar:
-    """Progress of a long command: a bar on a terminal, else a plain line every half minute.
+    """The progress of a long command: a bar on a terminal, else a plain line every half minute.
 
     Both show the work done, its pace, and about how long the rest takes.
 
     Args:
         total: units of work.
         unit: the name of one unit.
-        title: describes the work; "" prints neither this nor how much was already done. It is
+        title: describes the work; "" prints neither a title nor how much was already done. It is
             printed once the work begins, so that a command that is refused prints only the reason.
-        waves: how many groups of conversations run one after another, if units are their replies;
-            later replies of each cost more. 0: all units cost the same.
+        waves: how many groups of conversations run one after another, if the units are their
+            replies, as the later replies of each group cost more. 0: all units cost the same.
     """
 
     def __init__(self, total: int, unit: str = "reply", title: str = "", waves: int = 0):
@@ -71,15 +78,17 @@ class Bar:
         self.title = title
         self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
         self.detail = ""  # shown beside the work done
-        self.done = self.tokens = self.recorded = 0
-        self.has_reported = not title
+        self.done = 0
+        self.tokens = 0
+        self.recorded = 0  # units that an earlier command did
+        self.has_reported = not title  # whether the recorded units have been reported
         self.started = time.monotonic()
         self.over = threading.Event()
         self.lock = threading.Lock()
 
     @classmethod
     def of(cls, unit: str) -> Watch:
-        """Shows each step of a command with several steps: its name, then a bar."""
+        """Builds a `Watch`, which shows each step of a command: its name, then a bar."""
         return lambda step, total: cls(total, unit, f"{step}: {total:,} {plural_of(unit)}")
 
     def __enter__(self) -> Bar:
@@ -98,8 +107,8 @@ class Bar:
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         self._begin()
-        first = not tokens and not self.tokens and time.monotonic() - self.started < 1
-        if done > 1 and first:  # recorded by an earlier command: says nothing about the speed
+        is_first = not tokens and not self.tokens and time.monotonic() - self.started < 1
+        if done > 1 and is_first:  # recorded by an earlier command, so it says nothing of the speed
             self.recorded += done
         elif self.done == self.recorded:
             self._print_recorded()
@@ -112,12 +121,12 @@ class Bar:
         self.bar.update(done)
 
     def leave_out(self, units: int) -> None:
-        """Takes units that will not be done out of the total."""
+        """Subtracts units that will not be done from the total."""
         self.total -= units
         self.bar.total = self.total
 
     def line(self) -> str:
-        """Work done, its pace, and about how long the rest takes."""
+        """Describes in a line the work done, its pace, and about how long the rest takes."""
         seconds = time.monotonic() - self.started
         share = self.done / max(self.total, 1)
         parts = [f"{self.done:,} of {self.total:,} {plural_of(self.unit)} ({share:.0%})"]
@@ -130,16 +139,17 @@ class Bar:
         else:
             left = self._seconds_left(seconds)
             idle = seconds - (self.advances[-1][0] if self.advances else 0.0)
-            if left is None or idle > max(left, _IDLE):  # an estimate that has passed is none
+            if left is None or idle > max(left, _IDLE):  # the estimate has run out
                 parts.append(f"nothing new finished for {duration(idle)}")
             else:
                 parts.append(f"about {duration(left)} left")
         return ", ".join(parts)
 
     def _seconds_left(self, now: float) -> float | None:
-        growth, waves = (GROWTH, self.waves) if self.waves else (0.0, 1)
         total = self.total - self.recorded
-        return seconds_left(self.advances, total, now, growth=growth, waves=waves)
+        if not self.waves:
+            return seconds_left(self.advances, total, now)
+        return seconds_left(self.advances, total, now, growth=GROWTH, waves=self.waves)
 
     def _print_recorded(self) -> None:
         """Reports how much an earlier command did."""
@@ -161,7 +171,7 @@ class Bar:
         wait = BEGINS if self.terminal else FIRST
         while not self.over.wait(wait):
             if self.terminal:
-                self.bar.refresh()  # the elapsed time goes on while a long step does not end
+                self.bar.refresh()  # updates the elapsed time during a long step
             else:
                 self._print_recorded()
                 note(self.line())
@@ -171,7 +181,7 @@ class Bar:
 
 
 def duration(seconds: float) -> str:
-    """Formats a time in seconds, minutes or hours, whichever a person would use.
+    """Formats a time in seconds, minutes or hours, as a person would.
 
     >>> duration(40), duration(100), duration(7000)
     ('40 seconds', '2 minutes', '1.9 hours')
@@ -185,7 +195,7 @@ def duration(seconds: float) -> str:
 
 
 def pace(per_second: float, unit: str) -> str:
-    """Formats a pace per second, per minute or per hour, whichever gives a number from 1 upwards.
+    """Formats a pace per second, minute or hour: the first that gives a number of at least 1.
 
     >>> pace(12.3, "reply"), pace(1.5, "reply"), pace(0.2, "reply"), pace(0.001, "reply")
     ('12 replies a second', '1.5 replies a second', '12 replies a minute', '3.6 replies an hour')
@@ -201,10 +211,6 @@ def pace(per_second: float, unit: str) -> str:
     return f"{count:,.{0 if count >= 10 else 1}f} {plural_of(unit)} {time_unit}"
 
 
-class Terminated(KeyboardInterrupt):
-    """Raised wherever the program is when SIGTERM arrives."""
-
-
 @contextlib.contextmanager
 def _on_sigterm(end: Callable[[], None]) -> Iterator[None]:
     """Within this context, SIGTERM calls `end`, unless other code handles or ignores it."""
@@ -212,9 +218,10 @@ def _on_sigterm(end: Callable[[], None]) -> Iterator[None]:
     def handle(number: int, frame: object) -> None:
         end()
 
-    main = threading.current_thread() is threading.main_thread()  # which handles signals
     before = signal.getsignal(signal.SIGTERM)
-    if not main or (before is not signal.SIG_DFL and getattr(before, "__module__", "") != __name__):
+    is_free = before is signal.SIG_DFL or getattr(before, "__module__", "") == __name__
+    # only the main thread can handle signals
+    if not is_free or threading.current_thread() is not threading.main_thread():
         yield
         return
     signal.signal(signal.SIGTERM, handle)

@@ -1,7 +1,7 @@
-"""`holdfast remind`: a hook of a coding agent, and the settings that make it one.
+"""`holdfast remind`: a hook for coding agents, and the settings that install it.
 
-A call by a hook does not come here: `main` gives it to `coding_agents/hook_command.py`, which
-imports less.
+When an agent calls the hook, `main` uses `coding_agents/hook_command.py` directly, which imports
+less than this module.
 """
 
 import contextlib
@@ -20,20 +20,20 @@ EXAMPLES = """examples:
   holdfast remind --suite rules.yaml --install --agent claude-code --yes  # write them
 
 Exit codes:
-  0  success; also if the input, the session or the suite cannot be read, unless --strict is given
+  0  success; without --strict, also if the input, the session or the suite cannot be read
   1  the command line is malformed, or the hooks cannot be written
-  2  with --strict, one of them cannot be read, which blocks the agent; --install was refused"""
+  2  with --strict, one of these cannot be read, which blocks the agent; or --install is refused"""
 
 
 class RemindArguments(Options):
     suite: Annotated[str, Arg("FILE.yaml")]
-    """the rules; a suite of one case, whose rules need neither probes nor judges"""
+    """the rules: a suite with one case, whose rules need neither probes nor judges"""
     allow_code: bool = False
     """allow the suite to use Python functions as measures"""
     strict: bool = False
     """fail if the input, the session or the suite cannot be read, which blocks the agent"""
     install: bool = False
-    """show the lines for the settings of coding agents, in place of answering a hook"""
+    """show the lines for the settings of coding agents, instead of answering a hook"""
     agent: Annotated[
         list[str] | None, Arg(choices=("claude-code", "codex", "gemini-cli"), metavar="NAME")
     ] = None
@@ -49,14 +49,14 @@ def _run(arguments: RemindArguments) -> int:
         return _install(arguments)
     for name in ("agent", "settings", "yes"):
         if not arguments.is_default(name):
-            raise UsageError(f"--{name} goes with --install; add it.", option=name)
+            raise UsageError(f"--{name} has no effect without --install; add it.", option=name)
     from holdfast.coding_agents.hook_command import HookCall, answer_on_stdin
 
     answer = io.StringIO()
     with contextlib.redirect_stdout(answer):
         code = answer_on_stdin(HookCall(arguments.suite, arguments.allow_code, arguments.strict))
     print(answer.getvalue(), end="")
-    if not code:  # an agent is told nothing if nothing was broken
+    if not code:  # the answer is empty if no rule was broken
         write_document(json.loads(answer.getvalue() or "{}"))
     return code
 
@@ -88,9 +88,10 @@ def _install(arguments: RemindArguments) -> int:
     for agent in agents:
         file = arguments.settings or agent.settings
         if arguments.yes:
-            added = install(agent, command, file)
-            events = f"has the hooks {', '.join(added)} now" if added else "had these hooks already"
-            print(f"{file} {events}.")
+            if added := install(agent, command, file):
+                print(f"{file} has the hooks {', '.join(added)} now.")
+            else:
+                print(f"{file} had these hooks already.")
             written.append(file)
         else:
             print(f"{agent.name}, {file}:")
@@ -99,7 +100,7 @@ def _install(arguments: RemindArguments) -> int:
     if not arguments.yes:
         print("Nothing was written; --agent NAME --yes adds these lines to the file.")
     if any(agent.name == "codex" for agent in agents):
-        print("Codex runs a hook once it is trusted: open /hooks in Codex.")
+        print("Codex runs a hook only once it is trusted: open /hooks in Codex.")
     write_document({"hooks": hooks, "written": written})
     return 0
 
@@ -110,9 +111,10 @@ COMMAND = Command(
     _run,
     RemindArguments,
     description=(
-        "A hook for Claude Code, Codex and Gemini CLI: reads the hook's JSON on standard input and"
-        " the session that it names, and prints the rules that were just broken, or all after a"
-        " compaction, in the form that these agents hand on to the model. No model is needed."
+        "A hook for Claude Code, Codex and Gemini CLI: reads the hook's JSON from standard input"
+        " and the session that it names, and prints the rules that were just broken, or after a"
+        " compaction all rules, in the form that these agents pass on to the model. No model is"
+        " needed."
     ),
     examples=EXAMPLES,
     malformed=1,  # agents take 2 as a block

@@ -1,4 +1,4 @@
-"""Times a few replies of a model, to see how many conversations fit into a time."""
+"""Times a few replies of a model, to estimate how many conversations fit into a given time."""
 
 import asyncio
 import itertools
@@ -18,52 +18,13 @@ from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Reply, Request
 from holdfast.seeds import seed_of
 
-# What is timed, in turn, as far as it ends in time: how many replies side by side, and the most
-# tokens of each. The first reply of a model that runs here takes longer, and only warms it up. Such
-# a model answers many in little more time than a few, and a run gives it many; but the prompts of
-# many take a slow one long to read.
+# The trials in order, until time is up: how many replies run side by side, and the most tokens of
+# each. The first trial only warms up a local model. A local model generates many replies in little
+# more time than a few, and a run asks it for many at once; but a slow one takes long to read their
+# prompts.
 _TRIALS = ((1, 1), (4, 1), (4, 4), (16, 1), (16, 4), (16, 16), (16, 64))
-_MIN_GROWTH = 2  # of the time from one trial to the next
-_MAX_ENDPOINT_REPLIES = 4  # replies side by side, as requests to it cost money
-
-
-def time_replies(
-    model: ChatModel,
-    suite: Suite,
-    settings: Settings,
-    user_turns: UserTurns | None,
-    seconds: float,
-) -> Pilot:
-    """How long the replies of a run take, by the beginnings of a few of them.
-
-    Args:
-        seconds: in which to time them, once the model has given its first token.
-    """
-    note(f"timing the model, for at most {duration(seconds)} ...")
-    users, settings = prepare(model, suite, settings, user_turns)
-    most = _MAX_ENDPOINT_REPLIES if model.independent else max(count for count, _ in _TRIALS)
-    trials = list(dict.fromkeys((min(count, most), length) for count, length in _TRIALS))
-    numbers = range(most)
-    per_round = count_replies(suite, settings, users, numbers) / (len(numbers) * settings.rounds)
-    pairings = [draw(suite, settings, users, number) for number in numbers]
-
-    async def run_trials() -> list[_Trial]:
-        finished: list[_Trial] = []
-        ends, left = 0.0, None
-        async with model.session() as engine:
-            for count, length in trials:
-                requests = [_request(pairing, settings, length) for pairing in pairings[:count]]
-                trial = await _run_trial(engine, requests, length, left)
-                if trial is None:
-                    break
-                finished.append(trial)
-                ends = ends or time.monotonic() + seconds
-                left = ends - time.monotonic()
-                if len(finished) > 1 and left < _MIN_GROWTH * trial.seconds:
-                    break  # a step of a slow model, once begun, may go on beyond the limit
-        return finished
-
-    return _pilot_of(run_sync(run_trials()), per_round)
+_MIN_GROWTH = 2  # the next trial is expected to take at least this many times as long
+_MAX_ENDPOINT_REPLIES = 4  # replies side by side from an endpoint, where requests may cost money
 
 
 @dataclass(frozen=True)
@@ -75,10 +36,52 @@ class _Trial:
     seconds: float
 
 
+def time_replies(
+    model: ChatModel,
+    suite: Suite,
+    settings: Settings,
+    user_turns: UserTurns | None,
+    seconds: float,
+) -> Pilot:
+    """Estimates how long the replies of a run take, from the beginnings of a few of them.
+
+    Args:
+        seconds: how long the timing may take, from the model's first token on.
+    """
+    note(f"timing the model, for at most {duration(seconds)} ...")
+    user_source, settings = prepare(model, suite, settings, user_turns)
+    max_count = max(count for count, _ in _TRIALS)
+    if model.independent:
+        max_count = _MAX_ENDPOINT_REPLIES
+    trials = list(dict.fromkeys((min(count, max_count), length) for count, length in _TRIALS))
+    numbers = range(max_count)
+    replies = count_replies(suite, settings, user_source, numbers)
+    pairings = [draw(suite, settings, user_source, number) for number in numbers]
+
+    async def run_trials() -> list[_Trial]:
+        finished: list[_Trial] = []
+        end = 0.0  # set once the model has given its first token
+        left = None
+        async with model.session() as engine:
+            for count, length in trials:
+                requests = [_request(pairing, settings, length) for pairing in pairings[:count]]
+                trial = await _run_trial(engine, requests, length, left)
+                if trial is None:
+                    break
+                finished.append(trial)
+                end = end or time.monotonic() + seconds
+                left = end - time.monotonic()
+                if len(finished) > 1 and left < _MIN_GROWTH * trial.seconds:
+                    break  # a step of a slow model cannot be interrupted, and would end late
+        return finished
+
+    return _pilot_of(run_sync(run_trials()), replies / (max_count * settings.rounds))
+
+
 async def _run_trial(
     engine: Engine, requests: Sequence[Request], length: int, limit: float | None
 ) -> _Trial | None:
-    """Times the replies to requests; None if they have not all ended within the limit."""
+    """Times the replies to requests; None if not all of them end within the limit."""
     began = time.monotonic()
     try:
         async with asyncio.timeout(limit), task_group() as group:
@@ -89,8 +92,10 @@ async def _run_trial(
 
 
 def _pilot_of(trials: Sequence[_Trial], per_round: float) -> Pilot:
-    """A pilot by the last two trials of as many replies, of which the second were longer; without
-    such a pair, by the last trial alone, as if its start took no time.
+    """Estimates the pace from the last two trials with the same number of replies.
+
+    The later of the two had longer replies. Without such a pair, the last trial is taken alone, as
+    if it had no start-up time.
     """
     pairs = [
         (before, after)
@@ -113,7 +118,7 @@ def _pilot_of(trials: Sequence[_Trial], per_round: float) -> Pilot:
 
 
 def _request(pairing: Pairing, settings: Settings, length: int) -> Request:
-    """The first probe of a conversation, answered with at most so many tokens."""
+    """Builds the request for a reply of at most `length` tokens to a conversation's first probe."""
     return Request(
         messages=[
             {"role": "system", "content": pairing.agent.system_prompt},

@@ -1,4 +1,4 @@
-"""`holdfast report`: one page for one or more runs."""
+"""`holdfast report`: makes one page of one or more runs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +26,7 @@ def run(arguments: ReportArguments) -> None:
             print()
         if len(results) > 1:
             print(f"{folder}:\n")
-        # its sentences have no label, which tells runs on the same page apart
+        # on a page of several runs, sentences name the run, which the heading above does here
         print_run(result if len(results) == 1 else results_of(result.run))
     print(f"Report: {page.resolve()}")
     summaries = [summary_of(results_of(result.run)).to_json() for result in results]
@@ -38,8 +38,12 @@ COMMAND = Command(
     "make one page of one or more runs",
     run,
     ReportArguments,
-    "Writes one self-contained page, with its figures as SVG and PNG files beside it, and prints"
-    " what `holdfast drift` printed of each run.",
-    "examples:\n  holdfast report runs/fix --out report.html\n  holdfast report runs/main"
-    " runs/control --out both.html",
+    description=(
+        "Writes one self-contained page, with its figures as SVG and PNG files beside it, and"
+        " prints for each run what `holdfast drift` printed."
+    ),
+    examples=(
+        "examples:\n  holdfast report runs/fix --out report.html\n"
+        "  holdfast report runs/main runs/control --out both.html"
+    ),
 )

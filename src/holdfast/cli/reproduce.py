@@ -1,11 +1,11 @@
-"""`holdfast reproduce`: a paper's figures and tables on your model."""
+"""`holdfast reproduce`: makes a paper's figures and tables with your model."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from holdfast import drift
 from holdfast.cli.json_output import write_document
-from holdfast.cli.model_loading import load_layered_model, load_model
+from holdfast.cli.model_loading import check_model_exists, load_layered_model, load_model
 from holdfast.cli.options import Arg, Command, ModelOptions, RunOptions, SeedOptions, option_of
 from holdfast.cli.progress import Bar
 from holdfast.cli.run_names import model_of, run_folder
@@ -13,12 +13,15 @@ from holdfast.errors import UsageError
 from holdfast.methods import Ability
 from holdfast.models.model_names import is_url
 from holdfast.papers import li2024
+from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.findings import scale_of
-from holdfast.study.capability import usual_capability
+from holdfast.study.capability import load_capability, usual_capability
+from holdfast.validation.ranges import whole_number
 
 PAPERS = ("li2024", "zhang2024")
 # the options that only the other paper has
-_FOREIGN = {"li2024": ("data", "task"), "zhang2024": ("base", "endpoint")}
+_OTHER_PAPERS = {"li2024": ("data", "task"), "zhang2024": ("base", "endpoint")}
+_LAYERS = "attention and embeddings"  # what the figures read in a model's layers
 
 EXAMPLES = """examples:
   holdfast reproduce li2024 --out runs/li2024
@@ -37,7 +40,8 @@ class ReproduceArguments(ModelOptions, SeedOptions, RunOptions):
     base: Annotated[str | None, Arg("MODEL")] = None
     """li2024: the model before its chat training, for Figure 8"""
     endpoint: Annotated[str | None, Arg("URL")] = None
-    """li2024: endpoint of Figure 9's model; with --endpoint-model (default: the model itself)"""
+    """li2024: the endpoint of Figure 9's model, named by --endpoint-model (default: Figure 9 uses
+    the model itself)"""
     suite: Annotated[str, Arg("SUITE")] = "starter"
     """li2024: the system prompts and their probes, as for holdfast drift"""
     capability: str | None = None
@@ -52,13 +56,15 @@ class ReproduceArguments(ModelOptions, SeedOptions, RunOptions):
 
 def run(arguments: ReproduceArguments) -> None:
     paper = arguments.paper
-    if given := next((name for name in _FOREIGN[paper] if getattr(arguments, name)), None):
-        raise UsageError(f"{option_of(given)} plays no part in {paper}; leave it out.")
+    for name in _OTHER_PAPERS[paper]:
+        if getattr(arguments, name):
+            raise UsageError(f"{option_of(name)} has no effect in {paper}; leave it out.")
     if is_url(arguments.model):
         cure = "give a local --model"
         if paper == "li2024":
             cure = "give a local --model, and the endpoint as --endpoint"
-        raise UsageError(f"{arguments.model} is an endpoint, whose layers cannot be seen; {cure}.")
+        raise UsageError(f"{arguments.model} is an endpoint, whose layers cannot be read; {cure}.")
+    whole_number("reproduce", "seed", arguments.seed, 0)
     folder = run_folder("reproduce", model_of(arguments), paper, seed=arguments.seed)
     out = arguments.out or folder
     arguments.keep_work_in(out)
@@ -68,14 +74,17 @@ def run(arguments: ReproduceArguments) -> None:
     write_document({"folder": out.resolve(), "page": page.resolve()})
 
 
-_LAYERS = "attention and embeddings"  # what the papers' figures need of a model
-
-
 def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
     scale = scale_of(arguments.scale, li2024.SCALES)
     suite = drift.load_suite(arguments.suite)
-    model = load_layered_model(arguments, _LAYERS)
+    capability = arguments.capability or usual_capability(arguments.model, "likeliest")
+    if scale.sweeps:  # loaded only to refuse a wrong one before the model is loaded
+        load_capability(capability, scale.questions, arguments.seed)
+    if arguments.base is not None:
+        check_model_exists(arguments.base)
+    # the endpoint comes first, so that a wrong address is refused before a model is loaded
     other = None if arguments.endpoint is None else load_model(arguments, arguments.endpoint)
+    model = load_layered_model(arguments, _LAYERS)
     base = None
     if arguments.base is not None:
         base = load_layered_model(arguments, _LAYERS, arguments.base)
@@ -85,7 +94,7 @@ def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
         out=out,
         scale=scale,
         seed=arguments.seed,
-        capability=arguments.capability or usual_capability(arguments.model, "likeliest"),
+        capability=capability,
         base=base,
         other=other,
         notify=print,
@@ -98,15 +107,19 @@ def _reproduce_zhang2024(arguments: ReproduceArguments, out: Path) -> Path:
     from holdfast.papers.zhang2024 import reproduction as zhang2024  # imports torch
 
     scale = scale_of(arguments.scale, zhang2024.SCALES)
+    names = tuple(arguments.task or zhang2024.TASKS)
+    data = tuple(arguments.data or (tasks.SYNTHETIC,))
+    # loaded only to refuse wrong tasks or data before the model is loaded
+    tasks.load_data(data, tasks.Settings(names, scale.tested, seed=arguments.seed))
     setup = zhang2024.Setup(
         model=load_layered_model(arguments, _LAYERS),
         out=out,
         scale=scale,
         seed=arguments.seed,
-        data=tuple(arguments.data or ("synthetic",)),
+        data=data,
         notify=print,
         watch=Bar.of("sample"),
-        tasks=tuple(arguments.task or zhang2024.TASKS),
+        tasks=names,
     )
     return zhang2024.reproduce(setup)
 

@@ -1,4 +1,4 @@
-"""The progress of reading large logs: megabytes, files and problems."""
+"""Shows the progress of reading large logs: megabytes, files and problems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cores() -> int:
 
 @contextlib.contextmanager
 def scan_bar() -> Iterator[Callable[[ScanProgress], None]]:
-    """Shows the progress of a scan, once it is known to be large."""
+    """Shows the progress of a scan in a bar, if the logs are large."""
     with contextlib.ExitStack() as stack:
         bars: list[Bar] = []
 

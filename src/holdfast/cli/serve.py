@@ -46,21 +46,21 @@ TRY = """Open that address in a browser for the playground, or ask:
     '{{"messages": [{{"role": "system", "content": "Always reply in French."}},
       {{"role": "user", "content": "Do you like the garden?"}}], "steering": "boost:factor=2"}}'"""
 
-_NEEDS = ("fastapi", "uvicorn", "prometheus_client")
-_PROMPTS = 12  # of a suite, offered by the playground
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
-
-
 DESCRIPTION = (
     "Serves a chat model to OpenAI's clients; each request chooses its steering (see `holdfast"
     " docs serving`).\nAfter the first SIGTERM or Ctrl-C, running requests finish; the"
     " second ends them."
 )
 
+_PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
+_MAX_PROMPTS = 12  # prompts of a suite that the playground offers
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
-def _bytes(text: str) -> int:
-    if read := re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", text.strip()):
-        return int(read[1]) * _UNITS[read[2]]
+
+def _parse_bytes(text: str) -> int:
+    """Reads a size such as "2G", "512M" or "1000"."""
+    if match := re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", text.strip()):
+        return int(match[1]) * _UNITS[match[2]]
     raise argparse.ArgumentTypeError(f"expected a number of bytes, such as 2G, not {text!r}")
 
 
@@ -70,7 +70,7 @@ class ServeArguments(options.LocalModelOptions):
     chat_template: Annotated[str | None, options.Arg("plain|FILE")] = None
     """in place of the model's own: a Jinja file, or plain, for base models"""
     host: str = "127.0.0.1"
-    """address to listen on; any address that other machines reach needs a key"""
+    """address to listen on; an address that other machines can reach requires a key"""
     port: int = 8000
     """0 picks a free port"""
     api_key_env: Annotated[str | None, options.Arg("VAR")] = None
@@ -79,39 +79,37 @@ class ServeArguments(options.LocalModelOptions):
     """steering for requests that do not specify any: boost:factor=2, ..., or the method.json
     of `holdfast calibrate`"""
     suite: Annotated[str | None, options.Arg("FILE.yaml|NAME")] = None
-    """prompts that the playground offers (default: examples)"""
+    """a suite whose prompts the playground offers (default: a few examples)"""
     fitted: Annotated[list[Path] | None, options.Arg("FILE.safetensors")] = None
     """a file from `holdfast fit`, for requests that name it by its digest; repeatable"""
     batch_size: Annotated[int | None, options.Arg("ROWS", option="--max-batch")] = None
     """the most replies generated together (default: as for `--batch-size` of `drift`: 192, or 48
     for large models on the CPU)"""
     queue: Annotated[int, options.Arg("REQUESTS")] = 64
-    """the most requests waiting beside those; more are asked to try again later"""
+    """the most requests that may wait for their turn; further ones are asked to try again later"""
     max_tokens: Annotated[int, options.Arg("TOKENS")] = 4096
     """the most tokens of one reply"""
     timeout: Annotated[float, options.Arg("SECONDS")] = 600.0
-    """the time limit of one request as a whole"""
-    prefix_memory: Annotated[int | None, options.Arg("BYTES", type=_bytes)] = None
+    """the time limit of a whole request"""
+    prefix_memory: Annotated[int | None, options.Arg("BYTES", type=_parse_bytes)] = None
     """memory for shared prefixes, such as 2G (default: a quarter of the device's memory)"""
     watch: int = 8
-    """trace one request in N for the metrics; 0: none"""
+    """trace one request in N for the metrics; 0 traces none"""
     allow_origin: Annotated[list[str] | None, options.Arg("ORIGIN")] = None
     """a site whose pages may send requests: https://example.org; repeatable (default: none)"""
 
 
 def run(arguments: ServeArguments) -> None:
-    check_extra("serve", _NEEDS)
-    key = _key(arguments.api_key_env)
+    check_extra("serve", _PACKAGES)
+    key = _read_key(arguments.api_key_env)
     from holdfast.serve import server
 
-    loopback = server.is_loopback(arguments.host)
-    if not loopback and not key:
+    if not key and not server.is_loopback(arguments.host):
         raise UsageError(
             f"--host {arguments.host} lets everyone who reaches this machine use the model; name"
             " the environment variable of a key with --api-key-env, or listen on 127.0.0.1."
         )
-    if not 0 <= arguments.port < 65_536:
-        raise UsageError(f"--port takes a number from 0 to 65535, not {arguments.port}.")
+    whole_number("serve", "port", arguments.port, 0, 65_535)
     for origin in arguments.allow_origin or ():
         check_origin(origin)
     with server.bind(arguments.host, arguments.port) as bound:
@@ -125,8 +123,10 @@ def run(arguments: ServeArguments) -> None:
         hosts = () if key else ("localhost", "127.0.0.1", "::1", arguments.host)
         server.listen(bound)
         app = application(service, AccessRules(key, hosts=hosts), arguments.allow_origin or ())
-        steered = f", with {spec_of(service.default)} by default," if service.default else ""
-        print(f"Holdfast serves {service.name}{steered} at {url}", flush=True)
+        served = service.name
+        if service.default:
+            served = f"{served}, with {spec_of(service.default)} by default,"
+        print(f"Holdfast serves {served} at {url}", flush=True)
         bearer = f' -H "Authorization: Bearer ${arguments.api_key_env}"' if key else ""
         print(TRY.format(url=url, key=bearer), flush=True)
         write_document({"url": f"{url}/v1", "model": service.name, "playground": url})
@@ -135,17 +135,18 @@ def run(arguments: ServeArguments) -> None:
 
 
 def check_origin(origin: str) -> None:
-    """Refuses what no browser or app sends as the origin of a page: a host alone, or a path."""
+    """Refuses an origin that no browser sends, such as a host without a scheme, or with a path."""
     parts = urlsplit(origin)
     is_origin = parts.scheme and parts.netloc and origin == f"{parts.scheme}://{parts.netloc}"
     if origin not in ("*", "null") and not is_origin:
         raise UsageError(
-            f"--allow-origin {origin} is not a site; give its scheme and host, such as"
+            f"--allow-origin {origin} is not a site; give the site's scheme and host, such as"
             " https://example.org."
         )
 
 
 def _service(arguments: ServeArguments) -> Service:
+    """Loads the model, once all options have been checked, and builds the service around it."""
     from holdfast.serve.limits import Limits
 
     files = [read_any_fitted(path) for path in arguments.fitted or ()]
@@ -161,7 +162,9 @@ def _service(arguments: ServeArguments) -> Service:
         Range(0, above_low=True).check("serve", "timeout", arguments.timeout),
     )
     queue = whole_number("serve", "queue", arguments.queue, 0)
-    watched = whole_number("serve", "watch", arguments.watch, 0)
+    trace_every = whole_number("serve", "watch", arguments.watch, 0)
+    if arguments.batch_size is not None:
+        whole_number("serve", "batch_size", arguments.batch_size, 1)
     if is_url(arguments.model):
         raise UsageError(
             f"--model {arguments.model} is an endpoint, which serves already; give a folder or a"
@@ -184,12 +187,12 @@ def _service(arguments: ServeArguments) -> Service:
     name = arguments.model
     if os.path.isdir(name):
         name = Path(name).resolve().name
-    metrics = Metrics(engine, watched)
+    metrics = Metrics(engine, trace_every)
     return Service(model, engine, name, metrics, limits, default, __version__, prompts, fitted)
 
 
 def _load(arguments: ServeArguments) -> LocalModel:
-    """The model to serve, in the engine of its name, or in the one that suits a GGUF file."""
+    """Loads the model in the engine that its name has, or in the one that suits a GGUF file."""
     engine, engine_options = read_engine(arguments.engine)
     named = arguments
     if engine_in(arguments.model):
@@ -201,9 +204,9 @@ def _load(arguments: ServeArguments) -> LocalModel:
         model = load_on_engine(
             named, engine_options, batch_size=arguments.batch_size, for_server=for_server
         )
-        return cast("LocalModel", model)  # it has what the server uses of one
+        return cast("LocalModel", model)  # it has all that the server uses of a local model
     refuse_engine_options(arguments.model, engine_options)
-    begin_loading(arguments.model)
+    begin_loading(arguments.model, arguments.chat_template)
     return load_local(
         arguments,
         batch_size=arguments.batch_size,
@@ -213,16 +216,18 @@ def _load(arguments: ServeArguments) -> LocalModel:
 
 
 def playground_prompts(suite: str) -> list[dict[str, str]]:
-    """The first prompts of a suite, of bots one per bot, with the first probe as the message."""
+    """The first prompts of a suite, each with its first probe as the user's message."""
     cases = load_suite(suite).cases
-    offered = cases[::2] if suite == "bots" else cases  # two wordings of each
+    if suite == "bots":  # which has two wordings of each bot
+        cases = cases[::2]
     return [
         {"name": case.id, "system": case.system_prompt, "message": case.rules[0].probes[0]}
-        for case in offered[:_PROMPTS]
+        for case in cases[:_MAX_PROMPTS]
     ]
 
 
-def _key(variable: str | None) -> str:
+def _read_key(variable: str | None) -> str:
+    """The key in an environment variable; "" if no variable is named."""
     if variable is None:
         return ""
     if not (key := os.environ.get(variable, "").strip()):
@@ -235,7 +240,7 @@ def _key(variable: str | None) -> str:
 
 COMMAND = options.Command(
     "serve",
-    "an OpenAI-compatible server with steering per request",
+    "serve a model to OpenAI's clients, with steering per request",
     run,
     ServeArguments,
     DESCRIPTION,

@@ -18,15 +18,21 @@ if TYPE_CHECKING:
     from holdfast.drafting.drafted_files import DraftedFile
 
 ACTIONS = ("init", "test")
-_FOREIGN = {
+# the options that only the other action has
+_OTHER_ACTIONS = {
     "init": ("turns", "allow_code"),
     "test": ("out", "force", "model", *EndpointOptions.model_fields),
 }
 
 
 class DraftedDocument(BaseModel):
-    """A rules file: how many rules were drafted, how many of these a model proposed, and how many
-    lines became none, by reason.
+    """The draft of a rules file.
+
+    Attributes:
+        file: the rules file.
+        rules: how many rules were drafted.
+        proposed: how many of them a model proposed.
+        no_rule: how many lines did not become a rule, by the reason.
     """
 
     file: Path
@@ -36,7 +42,13 @@ class DraftedDocument(BaseModel):
 
 
 class SuiteDocument(BaseModel):
-    """A drafted suite: its file, if any, its text in YAML, and the rules files it is from."""
+    """A drafted suite.
+
+    Attributes:
+        out: its file; None if it was printed.
+        suite: its text, in YAML.
+        files: the rules files that it was drafted from.
+    """
 
     out: Path | None
     suite: str
@@ -53,7 +65,7 @@ class SuiteArguments(EndpointOptions):
     force: bool = False
     """init: overwrite the file of --out"""
     model: Annotated[str | None, Arg("MODEL|URL")] = None
-    """init: let this model propose rules for the lines that are not decided without one"""
+    """init: let this model propose rules for the lines that cannot be decided without a model"""
     turns: Annotated[Path | None, Arg("FILE.jsonl")] = None
     """test: more labelled turns, one JSON object per line"""
     allow_code: bool = False
@@ -61,10 +73,10 @@ class SuiteArguments(EndpointOptions):
 
 
 def run(arguments: SuiteArguments) -> int:
-    for name in _FOREIGN[arguments.action]:
+    for name in _OTHER_ACTIONS[arguments.action]:
         if not arguments.is_default(name):
             raise UsageError(
-                f"{option_of(name)} plays no part in `holdfast suite {arguments.action}`; leave it"
+                f"{option_of(name)} has no effect in `holdfast suite {arguments.action}`; leave it"
                 " out."
             )
     return _init(arguments) if arguments.action == "init" else _test(arguments)
@@ -90,11 +102,7 @@ def _init(arguments: SuiteArguments) -> int:
     else:
         write_whole(out, text, "another file with --out")
     for file in drafted:
-        count = count_of(len(file.rules), "rule")
-        by_model = f" ({_proposed(file)} proposed by the model)" if arguments.model else ""
-        others = ", ".join(f"{reason} ({number})" for reason, number in file.reasons.items())
-        rest = f"; lines without a rule: {others}" if others else ""
-        note(f"{file.path}: {count}{by_model}{rest}.")
+        note(_draft_line(file, has_model=arguments.model is not None))
     write_document(
         SuiteDocument(
             out=out,
@@ -103,7 +111,7 @@ def _init(arguments: SuiteArguments) -> int:
                 DraftedDocument(
                     file=file.path,
                     rules=len(file.rules),
-                    proposed=_proposed(file),
+                    proposed=_count_proposed(file),
                     no_rule=dict(file.reasons),
                 )
                 for file in drafted
@@ -113,8 +121,19 @@ def _init(arguments: SuiteArguments) -> int:
     return 0
 
 
+def _draft_line(file: "DraftedFile", *, has_model: bool) -> str:
+    """Says how many rules a file gave, and why its other lines gave none."""
+    line = f"{file.path}: {count_of(len(file.rules), 'rule')}"
+    if has_model:
+        line = f"{line} ({_count_proposed(file)} proposed by the model)"
+    if file.reasons:
+        others = ", ".join(f"{reason} ({number})" for reason, number in file.reasons.items())
+        line = f"{line}; lines without a rule: {others}"
+    return f"{line}."
+
+
 def _with_proposals(drafted: "list[DraftedFile]", arguments: SuiteArguments) -> "list[DraftedFile]":
-    """The files with the rules that the model of --model proposes."""
+    """Adds the rules that the model of --model proposes."""
     from holdfast.drafting.proposals import propose, undecided_lines
     from holdfast.models.model_names import is_url
 
@@ -130,11 +149,13 @@ def _with_proposals(drafted: "list[DraftedFile]", arguments: SuiteArguments) -> 
         ]
 
 
-def _proposed(file: "DraftedFile") -> int:
+def _count_proposed(file: "DraftedFile") -> int:
+    """The number of rules that a model proposed."""
     return sum(bool(rule.draft.proposed_by) for rule in file.rules)
 
 
 def _test(arguments: SuiteArguments) -> int:
+    """Scores a suite's labelled turns; returns 1 if a score disagrees with a label."""
     from holdfast.analysis.measure_tests import read_labelled_turns, run_measure_tests
     from holdfast.drift import load_suite
     from holdfast.report.measure_tests_table import measure_tests_table
@@ -165,10 +186,10 @@ COMMAND = Command(
     SuiteArguments,
     description=(
         "`init` drafts a suite from AGENTS.md, CLAUDE.md, .cursorrules, .mdc or a prompt: each line"
-        " that a measure decides becomes a rule, and every other line a comment with the reason."
+        " that a measure can decide becomes a rule, and every other line a comment with the reason."
         " `test` scores the replies and turns under `follows` and `breaks`, and says how often each"
-        " measure agrees with these labels. No model is needed; with --model, `init` asks one for"
-        " measures of the other lines, and for examples of replies that follow and that break them;"
+        " measure agrees with these labels. No model is needed. With --model, `init` asks a model"
+        " for measures of the other lines, and for replies that follow or break them as examples;"
         " it keeps the measures that tell these examples apart."
     ),
     examples=(
@@ -176,7 +197,7 @@ COMMAND = Command(
         " prompt.md --model qwen-1.5b --out rules.yaml\n  holdfast suite test"
         " rules.yaml\n  holdfast suite test rules.yaml --turns labelled.jsonl --json\n\n"
         "Exit codes:\n  0  the suite is drafted, or every labelled turn is scored as labelled\n"
-        "  1  a labelled turn is scored otherwise\n"
-        "  2  the command is malformed, names what is not there, or no line is a rule"
+        "  1  a labelled turn is not scored as labelled\n"
+        "  2  the command is malformed, names what does not exist, or no line is a rule"
     ),
 )

@@ -1,4 +1,4 @@
-"""`holdfast tasks`: PASTA's tasks."""
+"""`holdfast tasks`: runs the tasks of the PASTA paper (Zhang et al. 2024)."""
 
 from typing import Annotated, Literal
 
@@ -12,13 +12,14 @@ from holdfast.cli.progress import Bar
 from holdfast.cli.run_names import model_of, run_folder
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.zhang2024.evaluate import check_folder
+from holdfast.plurals import count_of
 from holdfast.report import write_summary
 from holdfast.report.task_tables import table, tasks_page
 
 DESCRIPTION = (
-    "JSON formatting, pronouns changing, Bias in Bios and CounterFact (Zhang et al. 2024):"
-    " prompting baselines on the unsteered model, and steering methods on the zero-shot"
-    " prompt, on the same samples. Greedy decoding. Repeating a command resumes it."
+    "Runs JSON formatting, pronouns changing, Bias in Bios and CounterFact (Zhang et al. 2024):"
+    " prompting baselines with the unsteered model, and steering methods with the zero-shot"
+    " prompt, on the same samples. Decoding is greedy. Repeating a command resumes it."
 )
 
 EXAMPLES = """examples:
@@ -36,17 +37,19 @@ class TasksArguments(
     options.ReportOptions,
 ):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
-    """repeat for several (default: all four)"""
+    """a task to run; repeat for several (default: all four)"""
     method: Specs = None
-    """steers the zero-shot prompt towards its emphasised part; repeat to compare"""
+    """a method that steers towards the emphasised part of the zero-shot prompt; repeat to compare
+    several"""
     baseline: Annotated[list[str] | None, Arg("zero-shot|marked|quoted|few-shot")] = None
-    """a prompt for the unsteered model; repeat to compare (default: zero-shot)"""
+    """a prompt for the unsteered model; repeat to compare several (default: zero-shot)"""
     data: Annotated[list[str] | None, Arg("synthetic|PATH")] = None
     """CounterFact in ROME's JSON, its core as CSV, or Bias in Bios; once per kind (default:
     synthetic)"""
     instruction: Literal["original", "shortened", "rephrased"] = "original"
     """wording of the instruction, for json and pronouns"""
     split: Literal["train", "validation", "test"] = "test"
+    """which part of the data the samples are from"""
     samples: int = 200
     """samples per task"""
     draws: int = 5
@@ -79,7 +82,8 @@ def run(arguments: TasksArguments) -> None:
     variants = len(tasks.variants_of(settings, steerings))
     total = len(settings.tasks) * variants * settings.samples
     title = (
-        f"{len(settings.tasks)} tasks of {settings.samples} samples, each asked in {variants} ways"
+        f"{count_of(len(settings.tasks), 'task')} of {count_of(settings.samples, 'sample')}, each"
+        f" asked in {count_of(variants, 'way')}"
     )
     with Bar(total, "sample", title) as bar:
         running = tasks.Running(progress=bar, command=command_line())

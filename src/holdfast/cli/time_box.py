@@ -1,8 +1,8 @@
-"""How many conversations fit into a time: a run that begins with a few, and goes on in groups.
+"""Fits conversations into a given time: a run begins with a few, and continues in groups.
 
-The model's speed is an estimate, and a busy machine becomes slower while the run goes on. So a
-group is made smaller if it is late after a round, or if a round is overdue, and what has not ended
-well after the time is given up.
+The model's speed is only an estimate, and a busy machine may slow down during the run. So a group
+is made smaller if it is late after a round, or if a round is overdue, and conversations that have
+not ended well after the time is up are given up.
 """
 
 import time
@@ -13,28 +13,30 @@ from holdfast.cli.progress import Bar
 from holdfast.drift.progress import GROWTH, cost_share
 from holdfast.generation.sampling import MAX_NEW_TOKENS_ALLOWED
 
-# A model that is too slow for these gets shorter conversations, or fewer.
+# conversations that are long and many enough; a model that is too slow has shorter or fewer ones
 SUFFICIENT_ROUNDS = 4
 SUFFICIENT_CONVERSATIONS = 8
 MIN_CONVERSATIONS = 2
-_SHARE = 0.5  # the part of a group's time that half the group takes too, as its rounds take turns
-_LATE = 1.2  # a group is halved if it seems to need this many times the time that is left,
-_OVERDUE = 2.5  # or if one of its rounds takes this many times as long as expected
-_OVERTIME = 0.5  # conversations may run over by this share of the time, then they are given up
+# the share of a group's time that does not depend on its size, as rounds wait for each other
+_FIXED_SHARE = 0.5
+_LATE = 1.2  # a group is made smaller if it seems to need this many times the time that is left
+_OVERDUE = 2.5  # a group is halved if a round takes this many times as long as expected
+_OVERTIME = 0.5  # conversations are given up if they exceed the time by this share of it
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The conversations of a run: how long they are, and how many should fit into the time."""
+    """The conversations of a run: their length, and how many of them should fit into the time."""
 
     rounds: int
     max_new_tokens: int
     conversations: int
 
 
-# What to choose from, best first: the first that fits is taken. Two conversations say little, so
-# replies are shortened before conversations become few; but one that is cut early shows few rules.
-_WHOLE = MAX_NEW_TOKENS_ALLOWED  # as long as the run allows
+_WHOLE = MAX_NEW_TOKENS_ALLOWED  # replies as long as the run allows
+# The plans to choose from, best first; the first that fits is taken. Replies are shortened before
+# there are fewer conversations, as a few conversations say little, but not much at first, as a
+# reply that is cut early shows few rules.
 _PLANS = (
     Plan(8, _WHOLE, SUFFICIENT_CONVERSATIONS),
     Plan(6, _WHOLE, SUFFICIENT_CONVERSATIONS),
@@ -52,15 +54,15 @@ _PLANS = (
 
 @dataclass(frozen=True)
 class Pilot:
-    """A few replies that were timed side by side, and about how long others take.
+    """A few replies that were timed side by side, to estimate how long others take.
 
     Args:
-        replies: how many ran side by side.
-        start: the seconds until the first token of all of them.
-        per_token: the seconds for each further token of all of them.
-        limit: the tokens at which they were cut.
+        replies: how many replies ran side by side.
+        start: the seconds until all of them had their first token.
+        per_token: the seconds in which all of them got one more token.
+        limit: the number of tokens at which they were cut.
         cut: the share of them that were cut.
-        per_round: how many replies a round of a conversation has, turns and probes.
+        per_round: how many replies a round of a conversation has, counting turns and probes.
     """
 
     replies: int
@@ -72,12 +74,13 @@ class Pilot:
 
     @property
     def knows_pace(self) -> bool:
-        """Whether more was timed than the first token, most of whose time is that of the start."""
+        """Whether more than the first token was timed, which takes far longer than the others."""
         return self.limit > 1
 
     def tokens_of(self, max_new_tokens: int) -> float:
-        """About how long a reply is: at least half of the longest possible, as a conversation that
-        repeats itself writes to the limit.
+        """About how many tokens a reply has.
+
+        At least half of the limit, which replies reach once a conversation repeats itself.
         """
         if_ended = min(self.limit, max_new_tokens)
         if_cut = min(max(self.limit, max_new_tokens / 2), max_new_tokens)
@@ -85,19 +88,19 @@ class Pilot:
         return max(expected, max_new_tokens / 2)
 
     def seconds_of(self, rounds: int, max_new_tokens: int) -> float:
-        """About how long one conversation takes, beside others."""
+        """About how many seconds one conversation takes, if others run beside it."""
         together = self.start + self.per_token * self.tokens_of(max_new_tokens)
         seconds = max(together, 1e-3) / self.replies  # a coarse clock may have measured none
         return self.per_round * rounds * (1 + GROWTH / 2) * seconds
 
     def plan(self, seconds: float, max_new_tokens: int, *, may_shorten: bool = True) -> Plan:
-        """The longest conversations of which enough fit into a time; else the shortest.
+        """Chooses the best plan whose conversations fit into the time; if none fits, the shortest.
 
         Args:
-            max_new_tokens: of a reply at full length.
-            may_shorten: whether a reply may be shorter than that.
+            max_new_tokens: the most tokens of a reply.
+            may_shorten: whether a plan may allow fewer tokens.
         """
-        plans = []
+        plans: list[Plan] = []
         for plan in _PLANS:
             tokens = min(plan.max_new_tokens, max_new_tokens) if may_shorten else max_new_tokens
             plans.append(replace(plan, max_new_tokens=tokens))
@@ -106,10 +109,10 @@ class Pilot:
                 return plan
         return plans[-1]
 
-    def first_group(self, plan: Plan, seconds: float, most: int) -> int:
-        """How many conversations to begin with: as many as should fit."""
+    def first_group(self, plan: Plan, seconds: float, left: int) -> int:
+        """How many of the conversations left to begin with: as many as should fit into the time."""
         fit = int(seconds / self.seconds_of(plan.rounds, plan.max_new_tokens))
-        return max(min(MIN_CONVERSATIONS, plan.conversations), min(most, fit))
+        return max(min(MIN_CONVERSATIONS, plan.conversations), min(left, fit))
 
 
 @dataclass
@@ -117,12 +120,12 @@ class Group:
     """Conversations that run side by side, and the progress of their replies.
 
     Args:
-        numbers: of the conversations, in order.
-        rounds: of each.
-        bar: shows the progress; its total is the replies of all.
-        ends: when they should have ended.
-        stops: when those that have not are given up.
-        clock: the seconds since some moment.
+        numbers: the numbers of the conversations, in order.
+        rounds: how many rounds each has.
+        bar: shows the progress; its total is the replies of all conversations.
+        ends: when the conversations should have ended.
+        stops: when conversations that have not ended are given up.
+        clock: returns the time in seconds, on the same scale as `ends` and `stops`.
     """
 
     numbers: Sequence[int]
@@ -131,11 +134,11 @@ class Group:
     ends: float
     stops: float
     clock: Callable[[], float] = time.monotonic
-    size: int = field(init=False)  # as many go on, the first ones
-    _replies: float = field(default=0.0, init=False)  # of these
-    _round: int = field(default=0, init=False)  # the last that all of them have finished
-    _round_ended: float = field(default=0.0, init=False)
-    _overdue: float = field(default=0.0, init=False)  # when the next round should have ended
+    size: int = field(init=False)  # this many conversations continue, from the first on
+    _replies: float = field(default=0.0, init=False)  # of these conversations, so far
+    _round: int = field(default=0, init=False)  # the last round that all have finished
+    _round_ended: float = field(default=0.0, init=False)  # when they had finished it
+    _overdue: float = field(default=0.0, init=False)  # when the next round is overdue
 
     def __post_init__(self) -> None:
         self.size = len(self.numbers)
@@ -143,32 +146,34 @@ class Group:
         self._note_round(0, self.clock())
 
     def __call__(self, done: int, tokens: int = 0) -> None:
-        """Shows replies, and makes the group smaller if it is late after a round."""
+        """Shows that replies are done, and makes the group smaller if it is late after a round."""
         self.bar(done, tokens)
         self._replies += done
         finished = int(self.rounds * self._replies / (self.size * self._replies_each))
         if self._round < finished < self.rounds:
-            self._begin_round_after(finished)
+            self._end_round(finished)
 
     def should_stop(self, number: int) -> bool:
-        """Whether a conversation that has not ended is given up; asked at least every second."""
-        if (now := self.clock()) > self._overdue and self.size > 1:
+        """Whether a conversation that has not ended is given up; called at least every second."""
+        now = self.clock()
+        if now > self._overdue and self.size > 1:
             self._keep(self.size // 2)
             self._overdue = now + (now - self._round_ended)
-        return number > self.numbers[self.size - 1] or self.clock() > self.stops
+        return number > self.numbers[self.size - 1] or now > self.stops
 
-    def _begin_round_after(self, finished: int) -> None:
+    def _end_round(self, finished: int) -> None:
+        """Makes the group smaller if it will be late, at the pace of the round that has ended."""
         now = self.clock()
         before = self._share(self._round)
         share = self._share(finished)
-        rest = (now - self._round_ended) * (1 - share) / (share - before)
+        needed = (now - self._round_ended) * (1 - share) / (share - before)
         left = max(self.ends - now, 0.0)
         self._note_round(finished, now)
-        if rest > _LATE * left:
-            self._keep(max(1, int(self.size * left / rest)))
+        if needed > _LATE * left:
+            self._keep(max(1, int(self.size * left / needed)))
 
     def _note_round(self, finished: int, now: float) -> None:
-        """Notes the last round that all have finished, and when the next one is overdue."""
+        """Notes the last round that all have finished, and when the next round is overdue."""
         self._round = finished
         self._round_ended = now
         before = self._share(finished)
@@ -177,16 +182,16 @@ class Group:
         self._overdue = now + _OVERDUE * expected
 
     def _share(self, rounds: int) -> float:
-        """The share of the time that the first rounds take."""
+        """The share of the whole time that this many first rounds take."""
         return cost_share(rounds / self.rounds, GROWTH)
 
     def _keep(self, size: int) -> None:
-        """Gives up all conversations but the first ones."""
+        """Gives up all conversations but the first `size`."""
         if size == self.size:
             return
         self.bar.note(
-            f"the model is slower than it was at first: continuing with {size} of {self.size}"
-            " conversations, to finish in time."
+            f"the model has become slower: continuing with {size} of {self.size} conversations, to"
+            " finish in time."
         )
         replies = self._replies * size / self.size
         undone = (self.size - size) * self._replies_each - (self._replies - replies)
@@ -196,13 +201,13 @@ class Group:
 
 
 class TimeBox:
-    """Gives out the missing conversations of a run in groups, until the time is up.
+    """Divides the missing conversations of a run into groups, until the time is up.
 
     Args:
         seconds: the time, from now on.
-        first: how many conversations to begin with; later groups follow from how long this took.
-        expected: how long these should take, which may be longer.
-        clock: the seconds since some moment.
+        first: the size of the first group; how long it takes determines the size of the next.
+        expected: how long the first group should take, which may be longer than `seconds`.
+        clock: returns the time in seconds.
     """
 
     def __init__(
@@ -218,7 +223,7 @@ class TimeBox:
         self.stops = self.ends + _OVERTIME * seconds  # when conversations are given up
 
     def groups(self, missing: Sequence[int]) -> Iterator[Sequence[int]]:
-        """The numbers of each group; the next is requested once the previous one is recorded."""
+        """Yields the numbers of each group; request the next once the previous one is recorded."""
         start = 0
         size = self.first
         while numbers := missing[start : start + size]:
@@ -226,9 +231,10 @@ class TimeBox:
             start += len(numbers)
             yield numbers
             now = self.clock()
-            times = (self.ends - now) / max(now - began, 1e-9)  # that the group would fit again
+            # how many times the last group would fit into the time that is left
+            times = (self.ends - now) / max(now - began, 1e-9)
             if times < 1:
-                times = (times - _SHARE) / (1 - _SHARE)
+                times = (times - _FIXED_SHARE) / (1 - _FIXED_SHARE)
             size = int(len(numbers) * times)
             if size < 1:
                 return

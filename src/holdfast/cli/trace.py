@@ -1,4 +1,4 @@
-"""`holdfast trace`, `holdfast geometry`: attention to the prompt, the spread of hidden states."""
+"""`holdfast trace` and `holdfast geometry`: read attention and hidden states in self-chats."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from holdfast.analysis import study_summary
 from holdfast.analysis.decay import Trace, describe
 from holdfast.cli import options
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.model_loading import load_layered_model, load_model
+from holdfast.cli.model_loading import check_model_exists, load_layered_model, load_model
 from holdfast.cli.options import Arg, Command
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
@@ -47,7 +47,7 @@ class _StudyOptions(
     options.RunOptions,
     options.ReportOptions,
 ):
-    """Self-chats that are read inside the model."""
+    """The options of self-chats whose attention or hidden states are read."""
 
 
 class TraceArguments(_StudyOptions, options.MethodOptions):
@@ -68,13 +68,14 @@ def _folder(command: str, arguments: _StudyOptions) -> Path:
 
 
 def _check_counts(command: str, arguments: _StudyOptions) -> None:
-    """Refuses what `Settings` would, in the name of the command."""
+    """Refuses impossible counts in the name of the command, where `Settings` would say "drift"."""
     whole_number(command, "rounds", arguments.rounds, 1)
     whole_number(command, "conversations", arguments.conversations, 1)
 
 
 def _load_traced(arguments: TraceArguments, name: str | None = None) -> "LocalModel":
-    """A model whose attention mass can be read: loaded here, or in an engine that shows it."""
+    """Loads a model, and refuses it if its attention mass cannot be read."""
+    # a model in another engine also passes the check below, if it has what a trace needs
     model = cast("LocalModel", load_model(arguments, name))
     attention_decay.check(model)
     return model
@@ -95,14 +96,15 @@ def run(arguments: TraceArguments) -> None:
     folders = [out / name for name in study_summary.MODELS[:count]]
     for folder in folders:
         check_before_loading(suite, folder, settings, [method], command=command_line())
+    if arguments.compare:
+        check_model_exists(arguments.compare)
     first = _load_traced(arguments)
     models = [first]
     if arguments.compare:
         models.append(_load_traced(arguments, arguments.compare))
         if models[1].fingerprint == first.fingerprint:
             raise UsageError(
-                f"{arguments.compare!r} is the same model as the first; name another one to compare"
-                " it with."
+                f"--compare {arguments.compare} is the same model as the first; name another one."
             )
     arguments.keep_work_in(out)
     traces: list[Trace] = []
@@ -125,7 +127,7 @@ def _trace(
     settings: drift.Settings,
     method: Sequence[methods.Method],
 ) -> Trace:
-    """Runs the traced self-chats of a model, with a bar, and describes their attention."""
+    """Holds the self-chats of a model, with a progress bar, and describes their attention."""
     conversations = count_of(settings.conversations, "conversation")
     title = f"{conversations} of {count_of(settings.rounds, 'round')} with {model.name}"
     total = count_replies(suite, settings, None, range(settings.conversations))
@@ -167,11 +169,15 @@ COMMAND = Command(
     "see how attention to the prompt decays",
     run,
     TraceArguments,
-    "Reads the attention mass on the system prompt at every generated token of self-chats, in every"
-    " head (Li et al. 2024, Figure 4), compares it with uniform attention, and says whether low"
-    " mass goes with lost probes.",
-    "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
-    "     two models side by side (Figure 8)",
+    description=(
+        "Reads the attention mass on the system prompt at every generated token of self-chats, in"
+        " every head (Li et al. 2024, Figure 4), compares it with uniform attention, and says"
+        " whether probes are lost where the mass is low."
+    ),
+    examples=(
+        "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
+        "     two models side by side (Figure 8)"
+    ),
     common=("model", "suite", "compare", "conversations", "out"),
 )
 GEOMETRY = Command(
@@ -179,9 +185,13 @@ GEOMETRY = Command(
     "see how a model's hidden states spread as a dialog grows",
     run_geometry,
     GeometryArguments,
-    "Draws the norms of a model's embeddings (Li et al. 2024, Figure 7), and reads the effective"
-    " dimension and the opening angle of its hidden states over self-chats.",
-    "examples:\n  holdfast geometry\n  holdfast geometry --model Qwen/Qwen2.5-0.5B-Instruct"
-    " --conversations 40",
+    description=(
+        "Draws the norms of a model's embeddings (Li et al. 2024, Figure 7), and reads the"
+        " effective dimension and the opening angle of its hidden states over self-chats."
+    ),
+    examples=(
+        "examples:\n  holdfast geometry\n"
+        "  holdfast geometry --model Qwen/Qwen2.5-0.5B-Instruct --conversations 40"
+    ),
     common=("model", "suite", "conversations", "rounds", "out"),
 )

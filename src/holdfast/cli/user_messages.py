@@ -1,4 +1,4 @@
-"""Where the user's messages come from: scripts, recorded dialogs, or a model with a persona."""
+"""Finds the user's messages: in scripts, in recorded dialogs, or from a model with a persona."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -14,11 +14,13 @@ from holdfast.drift.suites import PUBLISHED, SHIPPED
 from holdfast.drift.user_scripts import SHIPPED_SCRIPTS, UserTurns, read_user_turns
 from holdfast.errors import UsageError
 
-NO_SCRIPTS = "none"  # as --user-turns: a model plays the user
+NO_SCRIPTS = "none"  # the value of --user-turns that lets a model play the user
 
 
 def load_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | None:
-    """The scripts of `--user-turns`, or the usual ones of the suite; None: a model is the user."""
+    """Reads the scripts of `--user-turns`, or those that suit the suite; None if a model plays the
+    user.
+    """
     if arguments.user_turns is None:
         return _usual_user_turns(arguments, suite)
     if arguments.user_turns == NO_SCRIPTS:
@@ -28,15 +30,16 @@ def load_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | No
 
 
 def _usual_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | None:
-    """The bundled scripts for a suite of the user's own, if nothing else says what the user says.
+    """The bundled scripts for a suite file, unless an option or the suite says who the user is.
 
-    In a talk with itself, a model that people use soon repeats itself.
+    Without scripts, the model would talk with itself, and a real model that does so soon repeats
+    itself.
     """
     spec = str(getattr(arguments, "suite", ""))
     is_shipped = spec in SHIPPED or spec.partition(":")[0] in PUBLISHED
-    of_the_user = ("dialogs", "persona", "user_model", "user_prompt")
-    is_chosen = any(not arguments.is_default(name) for name in of_the_user)
-    has_pairs = getattr(arguments, "pairs", "") == "all"  # of an agent and a user
+    user_options = ("dialogs", "persona", "user_model", "user_prompt")
+    is_chosen = any(not arguments.is_default(name) for name in user_options)
+    has_pairs = getattr(arguments, "pairs", "") == "all"  # pairs of an agent and a user
     if is_shipped or is_chosen or has_pairs or suite.personas:
         return None
     rounds = getattr(arguments, "rounds", Settings.rounds)
@@ -48,7 +51,7 @@ def _usual_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | 
 
 
 def note_usual_user_turns(arguments: UserTurnsOptions, user_turns: UserTurns | None) -> None:
-    """Says which scripts the user's messages are from, if no option chose them."""
+    """Prints which scripts the user's messages are from, if no option chose them."""
     if arguments.user_turns is None and user_turns is not None:
         note(
             f"the user's messages are those of --user-turns {Path(user_turns.name).stem}, as the"
@@ -57,7 +60,7 @@ def note_usual_user_turns(arguments: UserTurnsOptions, user_turns: UserTurns | N
 
 
 def _refuse_users(arguments: Options, name: str, others: Sequence[str]) -> None:
-    """Refuses options that say what the user says, as the option of this name does."""
+    """Refuses other options that determine the user's messages, as the option `name` does."""
     typed = f"{option_of(name)} {getattr(arguments, name)}"
     arguments.refuse(others, f"and {typed} both say what the user says; leave out one of them")
 
@@ -65,7 +68,11 @@ def _refuse_users(arguments: Options, name: str, others: Sequence[str]) -> None:
 def load_dialogs(
     arguments: Options, path: str | None, suite: Suite, settings: Settings
 ) -> Dialogs | None:
-    """The dialogs of `--dialogs`, if given; reports which are cut, changed or left out."""
+    """Reads the dialogs of `--dialogs`; prints how many are cut, changed or left out.
+
+    Returns:
+        The dialogs; None if the option is not given.
+    """
     if path is None:
         return None
     _refuse_users(arguments, "dialogs", ("persona", "user_model"))
@@ -95,30 +102,31 @@ def load_dialogs(
 def with_user_prompt(
     suite: Suite, settings: Settings, personas: Sequence[str] | None
 ) -> tuple[Suite, Settings]:
-    """The suite with the command line's personas, the settings with the user model's prompt."""
+    """Adds the personas of --persona to the suite, and resolves the user model's prompt in the
+    settings.
+    """
     if personas is not None:
         if settings.user_prompt not in ("auto", "persona"):
             raise UsageError(
-                "--persona says who the user model is, and so does --user-prompt "
-                f"{settings.user_prompt}; give one of the two."
+                "--persona says who the user model is, and so does --user-prompt"
+                f" {settings.user_prompt}; give one of the two."
             )
         if not all(text.strip() for text in personas):
             raise UsageError(
-                "--persona '' is empty; write who the user model is, or --user-prompt empty for "
-                "none."
+                "--persona '' is empty; write who the user model is, or give --user-prompt empty."
             )
         suite = dataclasses.replace(suite, personas=personas_of(personas))
     source = user_prompt_of(suite, settings)
     if (settings.user_prompt, source) == ("auto", "empty"):
         note(
-            f"the suite {suite.name!r} has one system prompt, so the user model talks without any;"
+            f"the suite {suite.name!r} has one system prompt, so the user model talks without one;"
             " say who it is with --persona."
         )
     pairs = len(suite.cases) * (len(suite.cases) - 1)
     if (settings.pairs, source) == ("all", "suite") and settings.conversations % pairs:
         note(
             f"--pairs all goes through {pairs:,} pairs prompt after prompt, and --conversations"
-            f" {settings.conversations} does not go through all of them equally often; --pairs"
-            " balanced gives every prompt its share."
+            f" {settings.conversations} does not use all of them equally often; --pairs balanced"
+            " gives every prompt its share."
         )
     return suite, dataclasses.replace(settings, user_prompt=source)

@@ -1,1 +1,1 @@
-"""Hooks of coding agents: they say which rules were just broken, or have left the context."""
+"""Hooks of coding agents, which tell the model which rules it just broke or no longer has."""

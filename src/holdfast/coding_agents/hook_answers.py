@@ -1,4 +1,4 @@
-"""The answer to a hook: which rules the model is reminded of, and the words for it."""
+"""The answer to a hook: the rules that the model is reminded of, and the words for it."""
 
 import json
 from collections.abc import Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from holdfast.coding_agents.hook_rules import HookRule
 
-_MAX_REMINDER_CHARACTERS = 9000  # characters of a reminder: agents cut what is longer than 10,000
+_MAX_REMINDER_CHARACTERS = 9000  # agents cut a reminder that is longer than 10,000
 
 
 @dataclass(frozen=True)
 class BrokenRule:
-    """A rule that a turn broke, and what shows it."""
+    """A rule that a turn broke, and the evidence of it."""
 
     rule: HookRule
     evidence: str
@@ -19,12 +19,13 @@ class BrokenRule:
 
 @dataclass(frozen=True)
 class HookAnswer:
-    """The rules that the model is reminded of.
+    """The rules of which the model is reminded.
 
     Args:
-        broken: by what the assistant did since the last call of the hook.
-        all_rules: those of the suite, if they have left the context; () if they have not.
-        problems: sentences about rules that could not be judged, and a state that was not written.
+        event: the name of the hook's event, which the output repeats.
+        broken: the rules that the assistant broke since the last call of the hook.
+        all_rules: all rules of the suite, if they have left the context; () if they have not.
+        problems: sentences for the user, about rules that could not be judged and the like.
     """
 
     event: str
@@ -41,10 +42,11 @@ class HookAnswer:
             lines += [f"- {item.rule.text} ({item.evidence})" for item in self.broken]
         broken_ids = {item.rule.id for item in self.broken}
         other_rules = [rule for rule in self.all_rules if rule.id not in broken_ids]
-        if other_rules:
-            which = "The other rules" if self.broken else "The rules"
-            lines.append(f"Your context was compacted. {which} still hold:")
-            lines += [f"- {rule.text}" for rule in other_rules]
+        if other_rules and self.broken:
+            lines.append("Your context was compacted. The other rules still hold:")
+        elif other_rules:
+            lines.append("Your context was compacted. The rules still hold:")
+        lines += [f"- {rule.text}" for rule in other_rules]
         return "\n".join(_lines_that_fit(lines))
 
     @property
@@ -57,7 +59,7 @@ class HookAnswer:
 
 
 def _lines_that_fit(lines: Sequence[str]) -> list[str]:
-    """The lines that fit, and how many are left out."""
+    """As many lines as fit, and a line that says how many are left out."""
     size = 0
     for number, line in enumerate(lines):
         size += len(line) + 1

@@ -1,7 +1,7 @@
-"""`holdfast remind` when a hook calls it: from standard input to the answer and the exit code.
+"""`holdfast remind` as a hook calls it: from standard input to the answer and the exit code.
 
-It has a fifth of a second. So the command line gives it the words that a hook calls it with before
-it builds a parser, and nothing that it imports imports Pydantic; `tests/test_remind.py` holds that.
+A hook has a fifth of a second. So the command line hands its words over before it builds a parser,
+and nothing that this module imports may import Pydantic, which `tests/test_remind.py` checks.
 """
 
 import signal
@@ -18,18 +18,22 @@ from holdfast.coding_agents.reminding import answer_hook
 from holdfast.coding_agents.session_state import state_file, states_folder
 from holdfast.errors import HoldfastError
 
-_MAX_SECONDS = 2.0  # seconds of computing, after which it gives up
+_MAX_SECONDS = 2.0  # of computing, after which it gives up
 
 
 class _TooLong(BaseException):
-    """The time is up; no `except Exception` on the way, such as that around code of the user's own,
-    may take it for a failure of something else.
+    """The time is up. It is no `Exception`, so that no handler on the way, such as that around the
+    user's own code, takes it for a failure of something else.
     """
 
 
 @dataclass(frozen=True)
 class HookCall:
-    """The options that a hook calls the command with."""
+    """The options with which a hook calls the command.
+
+    Args:
+        strict: whether a failure blocks the agent.
+    """
 
     suite: str
     allow_code: bool = False
@@ -37,20 +41,20 @@ class HookCall:
 
 
 def hook_call(words: Sequence[str]) -> HookCall | None:
-    """The call, if these are the words of a hook as `--install` writes them; else None."""
-    suite = words[2:3]
-    flags = {*words[3:]}
-    as_written = [*words[:2]] == ["remind", "--suite"] and flags <= {"--allow-code", "--strict"}
-    if not as_written or not suite or suite[0].startswith("-") or len(flags) < len(words[3:]):
-        return None
-    return HookCall(suite[0], "--allow-code" in flags, "--strict" in flags)
+    """The call of a hook with these words; None if they are not as `--install` writes them."""
+    match list(words):
+        case ["remind", "--suite", suite, *flags] if not suite.startswith("-"):
+            if {*flags} <= {"--allow-code", "--strict"} and len({*flags}) == len(flags):
+                allow_code = "--allow-code" in flags
+                return HookCall(suite, allow_code, strict="--strict" in flags)
+    return None
 
 
 def answer_on_stdin(call: HookCall) -> int:
     """Answers the hook whose input is on standard input, and returns the exit code.
 
-    What goes wrong is said on stderr. It ends with 0 all the same, so that the agent works on, or
-    with 2 if that is wanted, which agents take as a block.
+    A failure is reported on stderr. The exit code is 0 all the same, so that the agent carries on;
+    with `strict` it is 2, by which agents are blocked.
     """
     if sys.stdin is not None and sys.stdin.isatty():
         _note(
@@ -66,7 +70,7 @@ def answer_on_stdin(call: HookCall) -> int:
     except (HoldfastError, _TooLong) as error:
         _note(str(error))
         return 2 if call.strict else 0
-    except Exception as error:  # a fault of ours must not be one of the agent's
+    except Exception as error:  # a fault in Holdfast must not stop the agent
         _note(f"`holdfast remind` failed ({type(error).__name__}: {error}); please report it.")
         return 2 if call.strict else 0
     for problem in answer.problems:
@@ -89,9 +93,10 @@ def _note(line: str) -> None:
 
 @contextmanager
 def _giving_up_after(seconds: float) -> Iterator[None]:
-    """Ends what takes too long, where the system has timers: no text may hold up an agent.
+    """Raises an error in the block after some seconds of computing, if the system has timers.
 
-    The user's regular expressions have limits of their own; this is for everything else.
+    No text may hold up an agent. Users' regular expressions have a limit of their own; this one is
+    for everything else.
     """
     if not hasattr(signal, "setitimer"):
         yield
@@ -101,7 +106,7 @@ def _giving_up_after(seconds: float) -> Iterator[None]:
         raise _TooLong(f"`holdfast remind` took more than {seconds:g} s, and gave up.")
 
     before = signal.signal(signal.SIGPROF, give_up)
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # other processes may take their time
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # the time of other processes does not count
     try:
         yield
     finally:

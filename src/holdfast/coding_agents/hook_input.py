@@ -1,7 +1,7 @@
 """The input of a hook: the JSON that a coding agent writes to its standard input.
 
-Claude Code, Codex and Gemini CLI send one JSON object with the same fields. Where they name an
-event differently, it means the same: Gemini CLI's BeforeAgent is the UserPromptSubmit of others.
+Claude Code, Codex and Gemini CLI send one JSON object with the same fields. Some names of events
+differ, but not their meaning: BeforeAgent of Gemini CLI is UserPromptSubmit of the others.
 """
 
 import json
@@ -17,13 +17,13 @@ from holdfast.measures.turns import ToolCall
 
 
 class Occasion(Enum):
-    """When a hook is called."""
+    """The occasion on which a hook is called."""
 
-    PROMPT = "the user has sent a message, so that the turn before it is over"
+    PROMPT = "the user has sent a message, so the turn before it is over"
     TOOL = "a tool has run, and the turn goes on"
     COMPACTED = "the context was compacted, and the model can be told something"
-    LEAVING = "the context is about to be compacted, or just was; nothing reaches the model"
-    OTHER = "a session begins or goes on, with its context whole"
+    LEAVING = "the context is about to be compacted, or just was, and nothing reaches the model"
+    OTHER = "a session begins or continues with its whole context"
 
 
 _EVENTS = {
@@ -44,10 +44,10 @@ class HookInput:
     """The call of a hook.
 
     Args:
-        event: its name, which the answer repeats.
+        event: the name of the event, which the answer repeats.
         transcript: the log of the session; None if the agent keeps none.
-        call: the tool call that was just made; None for other events.
-        is_in_subagent: whether a subagent made it, whose dialog is not in the transcript.
+        call: the tool call that was just made; None on other occasions.
+        is_in_subagent: whether a subagent made the call; its dialog is not in the transcript.
     """
 
     event: str
@@ -58,10 +58,10 @@ class HookInput:
 
 
 def read_hook_input(text: str) -> HookInput:
-    """Reads the JSON that an agent sends.
+    """Reads the JSON that an agent sends to a hook.
 
     Raises:
-        UsageError: it is not a JSON object, is of an unknown event, or names a transcript
+        UsageError: the text is not a JSON object, has an unknown event, or names a transcript
             that is not a file.
     """
     try:
@@ -74,13 +74,13 @@ def read_hook_input(text: str) -> HookInput:
         ) from error
     if not isinstance(payload, Mapping):
         raise UsageError(
-            f"The hook's input is {shortened(payload)}, and has to be a JSON object.",
+            f"The hook's input is {shortened(payload)}, but has to be a JSON object.",
             value=payload,
         )
     event = payload.get("hook_event_name")
     if not isinstance(event, str) or event not in _EVENTS:
         raise UsageError(
-            f"The hook's input has the hook_event_name {shortened(event)}, which is not answered;"
+            f"The hook's input has the unknown hook_event_name {shortened(event)};"
             f" choose from: {', '.join(_EVENTS)}.",
             option="hook_event_name",
             value=event,
@@ -96,32 +96,35 @@ def read_hook_input(text: str) -> HookInput:
 
 
 def _transcript_at(path: str) -> Path:
-    """The log of a session, which may not have been written yet.
+    """The path of a session's log, which may not have been written yet.
 
     Raises:
-        UsageError: it cannot be looked up, or is not a file: a pipe would never end.
+        UsageError: the path cannot be looked up, or is not a file; a pipe would never end.
     """
     try:
         transcript = Path(path).expanduser()
         is_file = stat.S_ISREG(transcript.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return transcript
-    except (OSError, ValueError, RuntimeError) as error:  # a name that no file system takes, say
-        raise _unusable(path, f"cannot be looked up ({reason_of(error)})") from error
+    except (OSError, ValueError, RuntimeError) as error:  # such as a name that no system allows
+        raise _bad_transcript(
+            path, f"The transcript {shortened(path)} cannot be looked up ({reason_of(error)})"
+        ) from error
     if not is_file:
-        raise _unusable(path, "is not a file")
+        raise _bad_transcript(path, f"The transcript {shortened(path)} is not a file")
     return transcript
 
 
-def _unusable(path: str, obstacle: str) -> UsageError:
+def _bad_transcript(path: str, problem: str) -> UsageError:
     return UsageError(
-        f"The transcript {shortened(path)} {obstacle}; check transcript_path in the hook's input.",
+        f"{problem}; check transcript_path in the hook's input.",
         option="transcript_path",
         value=path,
     )
 
 
 def _call_of(payload: Mapping[str, Any]) -> ToolCall | None:
+    """The tool call that the input reports; None if it names no tool."""
     name = payload.get("tool_name")
     arguments = payload.get("tool_input")
     if not isinstance(name, str):

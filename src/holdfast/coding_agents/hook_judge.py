@@ -1,4 +1,4 @@
-"""Judges the turns of a session by the rules of a hook, in the little time that it has."""
+"""Judges the turns of a session by the rules of a hook, which has little time."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from holdfast.coding_agents.hook_rules import HookRule, HookRules
 from holdfast.coding_agents.session_state import Mark
 from holdfast.errors import UsageError
 from holdfast.logs.dialogs import LoggedTurn
-from holdfast.measures.patterns import searches_end_within
+from holdfast.measures.patterns import limit_search_time
 from holdfast.measures.scores import FOLLOWED, Score
 
-# seconds of computing that regular expressions may take: those of one rule, and all together
-_SECONDS_PER_RULE = 0.05
-_SECONDS = 0.15
+# how long regular expressions may compute
+_MAX_SECONDS_PER_RULE = 0.05
+_MAX_SECONDS = 0.15  # all together
 
 
 class HookJudge:
-    """Judges turns; `problems` has a sentence for each rule that could not be judged."""
+    """Judges turns, and keeps a sentence in `problems` for each rule that could not be judged."""
 
     def __init__(self, rules: HookRules) -> None:
         self._rules = rules.rules
-        self._seconds_left = _SECONDS
+        self._seconds_left = _MAX_SECONDS
         self.problems: list[str] = []
 
-    def broken_rules(
+    def find_broken_rules(
         self, turn: LoggedTurn, is_over: bool, marks: Mapping[str, Mark] | None = None
     ) -> Iterator[BrokenRule]:
-        """The rules that a turn breaks.
+        """Finds the rules that a turn breaks.
 
         Args:
             is_over: whether the turn has ended.
-            marks: of the rules that it was said to break, by their ids.
+            marks: the rules that were already reported as broken in this turn, by their ids.
         """
         for rule in self._rules:
-            seconds = min(_SECONDS_PER_RULE, self._seconds_left)
+            seconds = min(_MAX_SECONDS_PER_RULE, self._seconds_left)
             try:
-                with searches_end_within(seconds) as search_time:
+                with limit_search_time(seconds) as search_time:
                     score = _score(rule, turn, is_over, (marks or {}).get(rule.id))
             except UsageError as error:
                 self.problems.append(f"The rule {rule.id!r} was not judged: {error}")
@@ -50,7 +50,9 @@ class HookJudge:
 
 
 def _score(rule: HookRule, turn: LoggedTurn, is_over: bool, mark: Mark | None) -> Score | None:
-    """The score of a turn, or of what was done in it since the rule was said to be broken."""
+    """The score of a turn, or of its calls since the rule was reported as broken; None if the rule
+    does not apply, or nothing decides it.
+    """
     done = turn.done
     if mark is not None:
         count = mark.calls_in(done.calls)

@@ -1,4 +1,4 @@
-"""The rules of a suite that a hook can judge: at once, and without a model.
+"""The rules of a suite that a hook can judge: quickly, and without a model.
 
 Reading a suite takes as long as everything else that a hook does, so its rules are kept in the
 user's cache until the file changes.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.coding_agents.session_state import write_private
 from holdfast.errors import UsageError
-from holdfast.measures.measure_specs import Measure, registered
+from holdfast.measures.measure_specs import Measure, build_checked
 from holdfast.measures.registry import CODE
 from holdfast.measures.turns import When
 from holdfast.version import __version__
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HookRule:
-    """A rule, and how to tell whether a turn breaks it.
+    """A rule, and the measure that tells whether a turn breaks it.
 
     Args:
         id: unique among the rules of its suite.
-        text: as the model is reminded of it.
+        text: the words with which the model is reminded of the rule.
     """
 
     id: str
@@ -45,7 +45,7 @@ class HookRules:
     """The rules of a suite with one case.
 
     Args:
-        fingerprint: of the suite's file; rules that were changed are judged anew.
+        fingerprint: the SHA-256 of the suite's file; rules that have changed are judged anew.
     """
 
     rules: tuple[HookRule, ...]
@@ -53,7 +53,7 @@ class HookRules:
 
     @property
     def need_earlier_calls(self) -> bool:
-        """Whether one of them needs the tool calls of earlier turns, or the text before."""
+        """Whether a rule needs the tool calls of earlier turns, or their last text."""
         return any(rule.measure.reads_earlier for rule in self.rules)
 
 
@@ -72,13 +72,13 @@ def load_hook_rules(spec: str, allow_code: bool = False, check: bool = False) ->
 
 
 def cached_hook_rules(spec: str, folder: Path, allow_code: bool = False) -> HookRules:
-    """The rules of a suite for a hook: from the cache, if an earlier call loaded the same file.
+    """Loads the rules of a suite, from the cache if an earlier call loaded the same file.
 
-    The measures are not tested on their examples: `holdfast remind --install` did that.
+    The measures are not tested on their examples, as `holdfast remind --install` has done so.
 
     Args:
         spec: as for `load_suite`.
-        folder: of the cache; rules with Python functions of the user's are loaded each time.
+        folder: the folder of the cache. Rules with the user's Python functions are not cached.
 
     Raises:
         UsageError: as `load_hook_rules`.
@@ -101,7 +101,7 @@ def _fingerprint(spec: str) -> str:
 
 @dataclass(frozen=True)
 class _CachedRule:
-    """A rule as the cache has it, in JSON."""
+    """The JSON of a rule in the cache."""
 
     id: str
     text: str
@@ -116,12 +116,12 @@ class _CachedRule:
         return cls(rule.id, rule.text, when, measure.name, dict(measure.arguments))
 
     def rule(self) -> HookRule:
-        measure = registered(self.measure, self.arguments)
+        measure = build_checked(self.measure, self.arguments)
         return HookRule(self.id, self.text, When(**self.when), measure)
 
 
 def _read_cache(file: Path) -> tuple[HookRule, ...]:
-    """The rules in a file of the cache; () if the file is missing or cannot be read."""
+    """The rules in a file of the cache; () if the file is missing or damaged."""
     try:
         return tuple(_CachedRule(**fields).rule() for fields in json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -140,7 +140,7 @@ def _load(spec: str, allow_code: bool, check: bool) -> tuple[HookRule, ...]:
     suite = load_suite(spec, allow_code=allow_code, probed=False, check=check)
     if len(suite.cases) > 1:
         raise UsageError(
-            f"The suite {spec} has {len(suite.cases)} cases, and a session has one set of rules;"
+            f"The suite {spec} has {len(suite.cases)} cases, but a session has one set of rules;"
             " give a suite with one case.",
             option="suite",
             value=spec,
@@ -153,23 +153,24 @@ def _rules(spec: str, case: Case) -> Iterator[HookRule]:
     from holdfast.drift.rule_texts import sentence_of
 
     for rule in case.rules:
+        name = rule.id or case.id
         if obstacle := _obstacle(rule):
             raise UsageError(
-                f"The rule {rule.id or case.id!r} of {spec} {obstacle}; leave it to `holdfast logs`"
-                " and `holdfast check`.",
+                f"A hook cannot judge the rule {name!r} of {spec}, as {obstacle}; leave it to"
+                " `holdfast logs` and `holdfast check`.",
                 option="suite",
-                value=rule.id or case.id,
+                value=name,
             )
         text = rule.text or sentence_of(case, rule) or rule.id or case.system_prompt
-        yield HookRule(rule.id or case.id, " ".join(text.split()), rule.when, rule.measure)
+        yield HookRule(name, " ".join(text.split()), rule.when, rule.measure)
 
 
 def _obstacle(rule: Rule) -> str:
-    """Why a hook cannot judge a rule; "" if it can."""
+    """Why a hook cannot judge a rule, as a clause; "" if it can."""
     if rule.measure.judged:
-        return "needs a judge, and a hook asks no model"
+        return "it needs a judge, and a hook does not ask a model"
     if rule.is_only_for_probes:
-        return "is for the answers to its probes, and does not say with `when` for which turns"
+        return "it is for the answers to its probes, and has no `when` that names its turns"
     if rule.measure.loads:
-        return f"has the measure {rule.measure.name!r}, which loads for longer than a hook may take"
+        return f"its measure {rule.measure.name!r} takes longer to load than a hook may take"
     return ""

@@ -1,7 +1,7 @@
-"""Which rules a coding agent just broke, or no longer has in its context.
+"""Finds the rules that a coding agent just broke, or no longer has in its context.
 
 A hook reads the session from the beginning of its last turn on (`session_state.py`), judges the
-turns that were not settled before, and answers with what the model has to be reminded of.
+turns that were not settled before, and answers with the rules of which to remind the model.
 """
 
 from __future__ import annotations
@@ -32,58 +32,15 @@ from holdfast.transcripts.session_part import SessionPart, read_session_part
 from holdfast.transcripts.transcript import Event, Kind
 
 
-def answer_hook(hook: HookInput, rules: HookRules, file: Path | None = None) -> HookAnswer:
-    """Answers the call of a hook.
-
-    Args:
-        file: of the session's state, which is read and written.
-
-    Raises:
-        UsageError: the input names no transcript, or one that cannot be read.
-    """
-    if hook.occasion is Occasion.OTHER:
-        return HookAnswer(hook.event)
-    if hook.is_in_subagent:  # the transcript is that of the session, and not the subagent's
-        return _answer_in_subagent(hook, rules)
-    if hook.transcript is None:
-        raise UsageError(
-            "The hook's input names no transcript (transcript_path); let the agent keep its"
-            " sessions.",
-            option="transcript_path",
-        )
-    if not hook.transcript.exists():  # a session that has just begun
-        return HookAnswer(hook.event)
-    session = _read_session(hook.transcript, hook.call, rules, file)
-    answer, state = _answer(hook, rules, session)
-    if file is not None:
-        try:
-            write_state(file, state)
-        except OSError as error:
-            problem = (
-                f"The state of the session cannot be written to {file} ({error.strerror}), so that"
-                " its log is read from the start and rules are repeated; set XDG_CACHE_HOME."
-            )
-            answer = replace(answer, problems=(*answer.problems, problem))
-    return answer
-
-
-def _answer_in_subagent(hook: HookInput, rules: HookRules) -> HookAnswer:
-    """The answer to the call of a tool by a subagent, of whose turn nothing else is known."""
-    done = AssistantTurn("", () if hook.call is None else (hook.call,))
-    judge = HookJudge(rules)
-    broken = tuple(judge.broken_rules(LoggedTurn(1, "", "", 0, done), is_over=False))
-    return HookAnswer(hook.event, broken, problems=tuple(judge.problems))
-
-
 @dataclass(frozen=True)
 class _Session:
-    """The part of a session that was read, and what is known of what is before it.
+    """The part of a session that was read, and the state of the session before it.
 
     Args:
-        last_state: after the last call; None if the session was not read before, or its log was
-            written anew.
-        before: the same, of what is before the part: of a session without turns if that is nothing.
-        judged_turns: how many turns are not judged again.
+        last_state: the state after the last call of the hook; None if the session was not read
+            before, or if its log was written anew.
+        before: the state before the part that was read; without turns if the whole log was read.
+        judged_turns: how many turns of the session are not judged again.
     """
 
     transcript: Path
@@ -100,9 +57,60 @@ class _Session:
         return bool(self.exchanges[-1].replies)
 
 
+class _Judgement(NamedTuple):
+    """The answer with the broken rules, and the marks of all that the model was told by then."""
+
+    answer: HookAnswer
+    marks: tuple[Mark, ...]
+
+
+def answer_hook(hook: HookInput, rules: HookRules, file: Path | None = None) -> HookAnswer:
+    """Answers the call of a hook.
+
+    Args:
+        file: the state of the session, which is read and written; None keeps no state.
+
+    Raises:
+        UsageError: the input names no transcript, or one that cannot be read.
+    """
+    if hook.occasion is Occasion.OTHER:
+        return HookAnswer(hook.event)
+    if hook.is_in_subagent:  # the transcript is the session's, not the subagent's
+        return _answer_in_subagent(hook, rules)
+    if hook.transcript is None:
+        raise UsageError(
+            "The hook's input names no transcript (transcript_path); let the agent keep its"
+            " sessions.",
+            option="transcript_path",
+        )
+    if not hook.transcript.exists():  # the session has just begun
+        return HookAnswer(hook.event)
+    session = _read_session(hook.transcript, hook.call, rules, file)
+    answer, state = _answer(hook, rules, session)
+    if file is not None:
+        try:
+            write_state(file, state)
+        except OSError as error:
+            problem = (
+                f"The state of the session cannot be written to {file} ({error.strerror}), so its"
+                " log is read from the start and rules are repeated; set XDG_CACHE_HOME."
+            )
+            answer = replace(answer, problems=(*answer.problems, problem))
+    return answer
+
+
+def _answer_in_subagent(hook: HookInput, rules: HookRules) -> HookAnswer:
+    """The answer to a tool call of a subagent; nothing else is known of its turn."""
+    done = AssistantTurn("", () if hook.call is None else (hook.call,))
+    judge = HookJudge(rules)
+    broken = tuple(judge.find_broken_rules(LoggedTurn(1, "", "", 0, done), is_over=False))
+    return HookAnswer(hook.event, broken, problems=tuple(judge.problems))
+
+
 def _read_session(
     transcript: Path, call: ToolCall | None, rules: HookRules, file: Path | None
 ) -> _Session:
+    """Reads the part of a session that is not settled, with the call that was just made."""
     state = None if file is None else read_state(file, rules.fingerprint, transcript)
     part = read_session_part(transcript, state.start if state else 0)
     is_rewound = part.reaches_back
@@ -114,7 +122,7 @@ def _read_session(
         replace(turn, number=before.turns + turn.number)
         for turn in turns_of(exchanges, before.earlier_calls, before.previous_text)
     )
-    if state is None or is_rewound:  # of a session that was not followed, the last turn counts
+    if state is None or is_rewound:  # only the last turn of an unknown session is judged
         judged_turns = before.turns + max(len(turns) - 1, 0)
     else:
         judged_turns = state.turns
@@ -122,14 +130,14 @@ def _read_session(
 
 
 def _with_call(events: Sequence[Event], call: ToolCall | None) -> list[Event]:
-    """The events with the call that was just made, which the log may not have yet."""
+    """The events, with the call that was just made if the log does not have it yet."""
     if call is None or _has_call(events, call):
         return [*events]
     return [*events, Event(Kind.TOOL_CALL, call=call)]
 
 
 def _has_call(events: Sequence[Event], call: ToolCall) -> bool:
-    """Whether the log has a call: by its id, or else as its last one."""
+    """Whether the log has a call: one with the same id, or an equal last call if it has no id."""
     calls = [event.call for event in events if event.call is not None]
     if call.id:
         return any(call.id == logged.id for logged in calls)
@@ -144,7 +152,7 @@ def _answer(
     number = _new_compactions(session.part, state.offset)
     is_compacting = hook.occasion in (Occasion.COMPACTED, Occasion.LEAVING)
     loss = state.loss.after(number, is_compacting)
-    if hook.occasion is Occasion.LEAVING:  # nothing that is said now would stay in the context
+    if hook.occasion is Occasion.LEAVING:  # a reminder would not stay in the context
         return HookAnswer(hook.event), _next_state(rules, session, state.marks, loss)
     judgement = _judge(hook, rules, session, state.marks)
     answer = judgement.answer
@@ -160,25 +168,18 @@ def _new_compactions(part: SessionPart, offset: int) -> int:
     return sum(part.offset_of(part.events[position]) >= offset for position in begins)
 
 
-class _Judgement(NamedTuple):
-    """The answer with the rules that were broken, and the marks of what is said by then."""
-
-    answer: HookAnswer
-    marks: tuple[Mark, ...]
-
-
 def _judge(
     hook: HookInput, rules: HookRules, session: _Session, marks: tuple[Mark, ...]
 ) -> _Judgement:
-    """Judges the turns that are not settled."""
+    """Judges the turns of a session that are not settled."""
     judge = HookJudge(rules)
-    goes_on = hook.occasion is not Occasion.PROMPT and session.is_answering
+    is_unfinished = hook.occasion is not Occasion.PROMPT and session.is_answering
     broken_rules: dict[str, BrokenRule] = {}
     all_marks = {mark.key: mark for mark in marks}
     for turn in session.turns:
         if turn.number <= session.judged_turns:
             continue
-        is_over = not (goes_on and turn is session.turns[-1])
+        is_over = not (is_unfinished and turn is session.turns[-1])
         message = _digest(turn.user)
         turn_marks = {
             mark.rule: mark
@@ -187,7 +188,7 @@ def _judge(
         }
         calls = turn.done.calls
         last_call = calls[-1].id if calls else ""
-        for broken in judge.broken_rules(turn, is_over, turn_marks):
+        for broken in judge.find_broken_rules(turn, is_over, turn_marks):
             broken_rules[broken.rule.id] = broken
             mark = Mark(turn.number, message, broken.rule.id, len(calls), last_call)
             all_marks[mark.key] = mark
@@ -203,11 +204,11 @@ def _digest(text: str) -> str:
 def _next_state(
     rules: HookRules, session: _Session, marks: tuple[Mark, ...], loss: ContextLoss
 ) -> SessionState:
-    """The state for the next call: at the beginning of the last exchange."""
+    """The state for the next call, which reads the log from the last exchange on."""
     part = session.part
     last = session.exchanges[-1]
-    settled = session.turns[:-1] if session.is_answering else session.turns
-    count = session.before.turns + len(settled)
+    settled_turns = session.turns[:-1] if session.is_answering else session.turns
+    count = session.before.turns + len(settled_turns)
     log_digests = digests(session.transcript, part.end)
     state = SessionState(
         rules=rules.fingerprint,
@@ -223,8 +224,8 @@ def _next_state(
 
 
 def _with_context_before(state: SessionState, session: _Session) -> SessionState:
-    """A state with the tool calls before the last exchange, and the assistant's text before it."""
-    if not session.turns:  # the user's message alone: what is known of the turns before stands
+    """A state with the tool calls and the assistant's last text before the last exchange."""
+    if not session.turns:  # there is only a message of the user, and nothing new before it
         before = session.before
         return replace(
             state, earlier_calls=before.earlier_calls, previous_text=before.previous_text

@@ -1,7 +1,8 @@
 """The state of a session between two calls of a hook: a small file in the user's cache.
 
-It says from which byte on the log has to be read, and what was already said. Hooks of one session
-may run at the same time: the last one to end writes the state, so that at worst a rule is repeated.
+It records from which byte on the log has to be read, and what the model was already told. Hooks of
+one session may run at the same time: the last to end writes the state, so that at worst a rule is
+repeated.
 """
 
 from __future__ import annotations
@@ -21,20 +22,22 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.parsing import may_be_document
 
 _VERSION = 3
-_HEAD, _TAIL = 1024, 256  # bytes by which a log is known again
-_OLDEST = 30 * 24 * 3600  # seconds until the state of a session is deleted
+# how many of the first bytes of a log, and of the last ones that were read, identify it
+_HEAD = 1024
+_TAIL = 256
+_MAX_AGE = 30 * 24 * 3600  # seconds after which the state of a session is deleted
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A rule that was said to be broken in a turn.
+    """A record that the model was told that a turn broke a rule.
 
     Args:
-        turn: its number in the session, from 1.
-        message: of the message of the user that it answers, a digest: another turn may have the
+        turn: the number of the turn in the session, from 1.
+        message: a digest of the user's message that the turn answers, as another turn may have the
             same number after a rewind.
-        calls: how many tool calls the turn had then; what follows is judged anew.
-        last_call: the id of the last of them; where the log was behind, it is after more calls.
+        calls: how many tool calls the turn had then; later calls are judged anew.
+        last_call: the id of the last of these calls; if the log was behind, more calls precede it.
     """
 
     turn: int
@@ -45,11 +48,11 @@ class Mark:
 
     @property
     def key(self) -> tuple[int, str, str]:
-        """By which a later mark replaces it."""
+        """Identifies the mark; a later mark with the same key replaces it."""
         return (self.turn, self.message, self.rule)
 
     def calls_in(self, turn: Sequence[ToolCall]) -> int:
-        """How many of the turn's calls had been made when the rule was said to be broken."""
+        """How many of these calls of the turn the model had made when it was told."""
         ids = [call.id for call in turn]
         if self.last_call and self.last_call in ids:
             return ids.index(self.last_call) + 1
@@ -58,22 +61,23 @@ class Mark:
 
 @dataclass(frozen=True)
 class ContextLoss:
-    """Whether the rules have left the context, and whether the model was reminded of them since.
+    """Whether the rules have left the context, and whether the model has been reminded since.
 
     Args:
-        is_open: whether they have, and it was not.
-        is_answered_ahead: whether it was, after a compaction that the log did not show yet.
+        is_open: whether the rules have left the context, and the model was not reminded since.
+        is_answered_ahead: whether the model was reminded after a compaction that the log did not
+            show yet.
     """
 
     is_open: bool = False
     is_answered_ahead: bool = False
 
     def after(self, compactions: int, is_compacting: bool) -> ContextLoss:
-        """The same at the next call of a hook.
+        """The loss at the next call of a hook.
 
         Args:
-            compactions: that the log shows in addition.
-            is_compacting: whether the hook is called for one.
+            compactions: how many more compactions the log shows.
+            is_compacting: whether the hook is called for a compaction.
         """
         unanswered = compactions
         if self.is_answered_ahead and compactions:
@@ -89,13 +93,13 @@ class SessionState:
     """The state of a session.
 
     Args:
-        rules: the fingerprint of the rules by which it was judged.
-        offset: the bytes of its log that were read.
-        start: the byte where the last turn begins, from which on it is read again.
-        turns: how many turns are before it.
-        earlier_calls: their tool calls; () if no rule needs them.
-        previous_text: the last text among them; "" if no rule needs it.
-        head, tail: digests of the first bytes, and of the last ones that were read.
+        rules: the fingerprint of the rules by which the session was judged.
+        offset: how many bytes of the log were read.
+        start: the byte at which the last turn begins; the log is read again from there.
+        turns: how many turns there are before that byte.
+        earlier_calls: the tool calls of these turns; () if no rule needs them.
+        previous_text: the last text of these turns; "" if no rule needs it.
+        head, tail: the digests that identify the log, as in `LogDigests`.
     """
 
     rules: str
@@ -110,9 +114,9 @@ class SessionState:
     tail: str = ""
 
     def fits(self, transcript: Path) -> bool:
-        """Whether the log is the one that was read, and was only appended to.
+        """Whether the log is the one that was read, with nothing but additions since.
 
-        A log that is one JSON document is rewritten whenever something is added.
+        A log that is a single JSON document is rewritten for each addition, and fits always.
         """
         if may_be_document(transcript):
             return True
@@ -120,8 +124,8 @@ class SessionState:
 
 
 class LogDigests(NamedTuple):
-    """Digests of the first bytes of a log, and of the last ones before an offset; "" if it is
-    shorter.
+    """The digests of the first bytes of a log, and of the last bytes before an offset; "" if it is
+    shorter, or cannot be read.
     """
 
     head: str
@@ -129,7 +133,7 @@ class LogDigests(NamedTuple):
 
 
 def digests(transcript: Path, offset: int) -> LogDigests:
-    """The digests that identify a log."""
+    """The digests that identify a log up to an offset."""
     try:
         with transcript.open("rb") as file:
             head = file.read(min(_HEAD, offset))
@@ -143,27 +147,27 @@ def digests(transcript: Path, offset: int) -> LogDigests:
 
 
 def states_folder() -> Path:
-    """Where the states of all sessions are."""
+    """The folder with the states of all sessions."""
     return user_cache() / "remind"
 
 
 def state_file(folder: Path, transcript: Path, suite: str) -> Path:
-    """The state of a session under the rules of a suite."""
+    """The file with the state of a session under the rules of a suite."""
     name = f"{os.path.realpath(transcript)}\n{os.path.realpath(suite)}"
     return folder / f"{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}.json"
 
 
 def read_state(file: Path, rules: str, transcript: Path) -> SessionState | None:
-    """The state, if there is one for these rules and for this log as far as it was read."""
+    """Reads a state; None if there is none for these rules, or if the log has changed since."""
     try:
         state = _from_json(json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return None  # there is none of this version: the log is read from its start
+        return None  # missing, damaged or of another version: the log is read from its start
     return state if state.rules == rules and state.fits(transcript) else None
 
 
 def write_state(file: Path, state: SessionState) -> None:
-    """Replaces the state as a whole; without waiting for the disk, as it can be made again.
+    """Replaces a state as a whole. It does not wait for the disk, as a state can be made again.
 
     Raises:
         OSError: it cannot be written.
@@ -175,8 +179,8 @@ def write_state(file: Path, state: SessionState) -> None:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Replaces a file of the cache as a whole; only its user can read it, as it has commands and
-    paths of sessions.
+    """Replaces a file of the cache as a whole. Only the user can read it, as it has commands and
+    paths of the user's sessions.
 
     Raises:
         OSError: it cannot be written.
@@ -190,7 +194,8 @@ def write_private(file: Path, text: str) -> None:
 
 
 def _delete_old(folder: Path) -> None:
-    oldest = time.time() - _OLDEST
+    """Deletes states that no hook has written for a long time."""
+    oldest = time.time() - _MAX_AGE
     for file in folder.iterdir():
         with contextlib.suppress(OSError):
             if file.stat().st_mtime < oldest:

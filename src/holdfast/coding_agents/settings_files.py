@@ -1,6 +1,6 @@
-"""The hooks in the settings of coding agents, and how they get there.
+"""Adds hooks to the settings of coding agents.
 
-All three agents have the hooks of an event in a list under `hooks` in a JSON file.
+The settings of all three agents are a JSON file with a list of hooks for each event under `hooks`.
 """
 
 import json
@@ -19,12 +19,12 @@ from holdfast.files import read_text, write_whole
 
 @dataclass(frozen=True)
 class CodingAgent:
-    """An agent whose hooks are known.
+    """A coding agent that has hooks.
 
     Args:
-        settings: the file, in the folder of a project or of the user.
-        events: those of which a hook is told, each with what it matches; "" for everything.
-        timeout: in the unit that the agent takes.
+        settings: the path of the settings in the folder of a project, or of the user.
+        events: the events for which the hook is called, each with a matcher; "" matches everything.
+        timeout: the time limit of the hook, in the unit that the agent uses.
     """
 
     name: str
@@ -55,40 +55,41 @@ AGENTS = {
 
 
 def program() -> list[str]:
-    """The words that start Holdfast from anywhere."""
+    """The words that start Holdfast from any folder."""
     return ["holdfast"] if shutil.which("holdfast") else [sys.executable, "-m", "holdfast"]
 
 
 def settings_of(agent: CodingAgent, command: str) -> dict[str, Any]:
-    """The settings with nothing but the hooks of this command."""
+    """Settings that have only the hooks with this command."""
     hook = {"type": "command", "command": command, "timeout": agent.timeout}
-    return {
-        "hooks": {
-            event: [{**({"matcher": matcher} if matcher else {}), "hooks": [hook]}]
-            for event, matcher in agent.events.items()
-        }
-    }
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for event, matcher in agent.events.items():
+        group: dict[str, Any] = {"hooks": [hook]}
+        if matcher:
+            group = {"matcher": matcher, **group}
+        groups[event] = [group]
+    return {"hooks": groups}
 
 
 def install(agent: CodingAgent, command: str, file: Path) -> list[str]:
-    """Adds the hooks to a settings file, and returns the events that did not have them.
+    """Adds the hooks to a settings file, and returns the events that did not have them yet.
 
     Everything else in the file stays as it is, in its order.
 
     Raises:
-        UsageError: the file cannot be read or parsed, or has something else where hooks belong.
-        RecordsError: it cannot be written; it is unchanged then.
+        UsageError: the file cannot be read or parsed, or has something else in the place of hooks.
+        RecordsError: the file cannot be written; it is not changed then.
     """
     text = read_text(file) if file.exists() else ""
     settings = _parse(file, text) if text.strip() else {}
     hooks = settings.setdefault("hooks", {})
     if not isinstance(hooks, dict):
-        raise _misplaced(file, "'hooks' is not an object")
+        raise _no_place_for_hooks(file, "'hooks' is not an object")
     new_events: list[str] = []
     for event, new_groups in settings_of(agent, command)["hooks"].items():
         groups = hooks.setdefault(event, [])
         if not isinstance(groups, list):
-            raise _misplaced(file, f"'hooks.{event}' is not a list")
+            raise _no_place_for_hooks(file, f"'hooks.{event}' is not a list")
         if not any(command in _commands(group) for group in groups):
             groups += new_groups
             new_events.append(event)
@@ -98,20 +99,22 @@ def install(agent: CodingAgent, command: str, file: Path) -> list[str]:
 
 
 def _commands(group: Any) -> list[Any]:
-    """The commands of an entry in the list of an event."""
+    """The commands of a group of hooks, which is an entry in the list of an event."""
     hooks = group.get("hooks") if isinstance(group, dict) else None
     return [hook.get("command") for hook in hooks or () if isinstance(hook, dict)]
 
 
 def _parse(file: Path, text: str) -> dict[str, Any]:
+    """Parses settings, and refuses what would not be written back as it is."""
+
     def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
-            raise ValueError("a name is there twice in one object")
+            raise ValueError("an object has the same name twice")
         return dict(pairs)
 
     def exact_number(number: str) -> float:
         if repr(float(number)) != number:
-            raise ValueError(f"the number {number} would be written in another form")
+            raise ValueError(f"the number {number} would not be written back as it is")
         return float(number)
 
     def refuse_constant(constant: str) -> float:
@@ -132,11 +135,11 @@ def _parse(file: Path, text: str) -> dict[str, Any]:
             value=file,
         ) from error
     if not isinstance(settings, dict):
-        raise _misplaced(file, "it is not an object")
+        raise _no_place_for_hooks(file, "it is not an object")
     return settings
 
 
-def _misplaced(file: Path, fault: str) -> UsageError:
+def _no_place_for_hooks(file: Path, fault: str) -> UsageError:
     return UsageError(
         f"{file} has no place for hooks ({fault}), and is left as it is; correct it first.",
         option="settings",
@@ -145,7 +148,7 @@ def _misplaced(file: Path, fault: str) -> UsageError:
 
 
 def _write(file: Path, settings: dict[str, Any], before: str) -> None:
-    """Writes the settings with the indentation, line breaks and permissions that the file had."""
+    """Writes the settings, with the indentation, line breaks and permissions of the old file."""
     indent = re.search(r"^([ \t]+)\S", before, re.MULTILINE)
     text = json.dumps(settings, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
     if "\r\n" in before:
@@ -153,7 +156,7 @@ def _write(file: Path, settings: dict[str, Any], before: str) -> None:
     mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else None
     try:
         content = text.encode()
-    except UnicodeEncodeError:  # half a character, which JSON can write as an escape only
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can only write as an escape
         content = json.dumps(settings, indent=2).encode() + b"\n"
     write_whole(file, content, "another file with --settings")
     if mode is not None:

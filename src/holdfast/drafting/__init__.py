@@ -1,6 +1,12 @@
-"""Drafts a suite from a rules file such as AGENTS.md or a bot's prompt, without a model.
+"""Drafts a suite from a rules file such as AGENTS.md, or from a bot's prompt, without a model.
 
-`line_rules` decides which rule a line says, if any; the files of the themes have its forms.
+A file is read into statements (`rules_file`), and a statement is cut into clauses (`clauses`). Each
+module `..._rules` has readers for one theme: a reader takes a clause and returns the rules that the
+clause states, or [] if it states none of this theme. `line_rules` tries the readers in turn.
+`suite_text` writes the rules as a suite.
+
+Readers know the wordings of a rule by *forms* (`forms`), regular expressions that each have an
+example, with which a test matches them.
 """
 
 from holdfast.drafting.drafted_files import DraftedFile, draft_file

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from holdfast.drafting.changed_files import CHANGING, SOMEBODY, globs_of_change
-from holdfast.drafting.clauses import codes_in
+from holdfast.drafting.clauses import Clause, codes_in
 from holdfast.drafting.commands import (
     is_command,
     is_runnable,
@@ -23,9 +23,8 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
-from holdfast.drafting.order_rules import MAX_STEP_COMMANDS, OPTIONAL, joined_by_or
+from holdfast.drafting.gated_events import MAX_STEP_COMMANDS, OPTIONAL, offers_choice
 from holdfast.drafting.path_globs import glob_argument
-from holdfast.drafting.rules_file import Statement
 
 _A_CHANGE = (
     any_words(
@@ -51,7 +50,7 @@ _END_OF_WORK = one_of(
     r"before (?:finishing|handoff|handing off|reporting done|declaring done|you finish|completion)",
     r"before (?:finishing|completing) (?:a|any|every|each|the|your) (?:change|task)",
 )
-# each names what is changed, or that all work is done
+# either names the files that are changed, or says that the work is done
 _AFTER = one_of(
     r"(?:immediately |always )?after (?:you )?"  # "after editing `a.proto`", "after any change"
     rf"(?:{CHANGING} (?P<object>.+?)|(?P<noun>{_A_CHANGE}))",
@@ -143,49 +142,66 @@ _PLACE = re.compile(r"\b(?:from|in|inside|under|at) $")  # after which code is n
 
 
 def heads_commands(heading: str) -> bool:
-    """Whether what is below a heading is to be run after a change, which it names."""
+    """Whether a heading names a change after which the commands below it have to be run."""
     return whole_match(_LIST_AFTER, heading) is not None
 
 
-def run_after_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Run `make gen` after editing `api.proto`."""
-    if prohibits or re.search(r"` \(or\b", statement.text):
-        return None
-    plain = _CODES_IN_BRACKETS.sub(r", \1", clause)
-    whole = f"{statement.label}, {plain}" if statement.label else plain
+def run_after_rule(clause: Clause) -> list[Draft]:
+    """Reads "run `make gen` after editing `api.proto`"."""
+    if clause.is_prohibited or re.search(r"` \(or\b", clause.statement.text):
+        return []
+    match = _match_run_after(clause)
+    if match is None:
+        return _read_item(clause)
+    codes = match.groupdict().get("codes")
+    commands = codes_in(codes) if codes else clause.statement.block
+    return _require_after(commands, _changed_globs(match))
+
+
+def _match_run_after(clause: Clause) -> re.Match[str] | None:
+    """The match of a clause that names both a change and commands, perhaps with its label."""
+    label = clause.statement.label
+    plain = _CODES_IN_BRACKETS.sub(r", \1", clause.text)
+    whole = f"{label}, {plain}" if label else plain
     whole = re.sub(r"\s*\([^()`]*\)", "", re.sub(r"(?<=\w): (?=`)", ", ", whole))
     for text in dict.fromkeys((plain, whole)):
         matches = filter(None, (way.pattern.fullmatch(text) for way in _RUN_AFTER))
         if match := next(filter(_is_about_a_change, matches), None):
-            codes = match.groupdict().get("codes")
-            commands = codes_in(codes) if codes else list(statement.block)
-            return _runs_after(commands, _changed(match))
-    if not statement.under or not statement.text.startswith(clause[:20]):
-        return None
-    heading = whole_match(_LIST_AFTER, statement.under[-1])
-    item = whole_match(_COMMAND_ITEM, clause)
-    if heading is None or item is None:
-        return None
-    if joined_by_or(item["codes"]) or OPTIONAL.search(f"{statement.label} {statement.text}"):
-        return None
-    return _runs_after(codes_in(item["codes"]), _changed(heading))
+            return match
+    return None
 
 
 def _is_about_a_change(match: re.Match[str]) -> bool:
-    """Whether a match says which files are changed, and which commands are to be run."""
+    """Whether a match says which files are changed, and which commands have to be run."""
     groups = match.groupdict()
     codes = groups.get("codes") or ""
-    if codes and (joined_by_or(codes) or _PLACE.search(match.string[: match.start("codes")])):
+    if codes and (offers_choice(codes) or _PLACE.search(match.string[: match.start("codes")])):
         return False
     if groups.get("close"):  # "after edits, run `make lint` before reporting done"
         return True
     if (groups.get("noun") or "").lower() in ("changes", "edits"):
-        return False  # of what, the line does not say
-    return _changed(match) is not None
+        return False  # the line does not say what is changed
+    return _changed_globs(match) is not None
 
 
-def _changed(match: re.Match[str]) -> list[str] | None:
-    """The globs of what a match says is changed: of everything where it is the end of the work."""
+def _read_item(clause: Clause) -> list[Draft]:
+    """Reads an item such as "`make lint`" below "After any change, run the following:"."""
+    statement = clause.statement
+    if not statement.under or not clause.begins_statement:
+        return []
+    heading = whole_match(_LIST_AFTER, statement.under[-1])
+    item = whole_match(_COMMAND_ITEM, clause.text)
+    if heading is None or item is None:
+        return []
+    if offers_choice(item["codes"]) or OPTIONAL.search(f"{statement.label} {statement.text}"):
+        return []
+    return _require_after(codes_in(item["codes"]), _changed_globs(heading))
+
+
+def _changed_globs(match: re.Match[str]) -> list[str] | None:
+    """The globs of the files that a match says are changed: of all files at the end of the work,
+    and None if the words for them are not understood.
+    """
     groups = match.groupdict()
     words = next(filter(None, map(groups.get, ("object", "noun", "object2", "object3"))), None)
     if groups.get("end") or words is None:
@@ -193,11 +209,14 @@ def _changed(match: re.Match[str]) -> list[str] | None:
     return globs_of_change(words)
 
 
-def _runs_after(commands: Sequence[str], globs: Sequence[str] | None) -> list[Draft] | None:
+def _require_after(commands: Sequence[str], globs: Sequence[str] | None) -> list[Draft]:
+    """Requires each command after a change of these files, with one rule per command; [] if the
+    files are unknown, or if the commands are too many or may not be commands.
+    """
     parts = [part for command in commands for part in parts_of(without_placeholder(command))]
     parts = [part for part in parts if not re.match(r"(?:cd|source|export) ", part)]
     if not globs or not 1 <= len(parts) <= MAX_STEP_COMMANDS or not all(map(_is_command, parts)):
-        return None
+        return []
     changed = glob_argument(globs)
     return [
         Draft("command", "requirement", {"name": "runs_after", "changed": changed, "run": run})

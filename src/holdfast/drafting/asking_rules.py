@@ -1,13 +1,13 @@
-"""Rules about what needs the user's word first: "do not push unless asked", "ask before you delete
+"""Rules about what needs the user's approval: "do not push unless asked", "ask before you delete
 files", and items below "Ask first".
 """
 
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.clauses import all_known, names_in
+from holdfast.drafting.clauses import Clause, all_or_none, names_in
 from holdfast.drafting.commands import command_pattern, is_command, is_runnable
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import (
     ADVERBS,
     CODES,
@@ -20,7 +20,8 @@ from holdfast.drafting.forms import (
 )
 from holdfast.drafting.named_acts import act_of
 from holdfast.drafting.path_globs import glob_argument, path_glob
-from holdfast.drafting.rules_file import Statement
+
+# --- Ways to ask for approval
 
 _BEFORE_ASKED = any_words(
     *("you(?:['’]re| are)?", "I", "the user", "user", "a human", "a maintainer", "the developer"),
@@ -68,7 +69,7 @@ _WITHOUT_ASKING = {
 _NEVER_WITHOUT_ASKING = forms(
     {f"never {text}": f"{ADVERBS}{NEVER} {act}" for text, act in _WITHOUT_ASKING.items()}
 )
-_WITHOUT_ASKING_BELOW = forms(  # below "Do not"
+_WITHOUT_ASKING_BELOW = forms(  # below "Do not:"
     {text: f"{ADVERBS}{act}" for text, act in _WITHOUT_ASKING.items()}
 )
 _WHEN = r"(?:when|if|after|with|once|upon)"
@@ -90,7 +91,7 @@ _ASK_BEFORE = forms(
     }
 )
 _WARNING_SIGN = r"\W*(?:⚠️ ?)?"
-# headings and labels of lists of acts
+# headings and labels of lists of acts that need approval
 _ASK_FIRST = forms(
     {
         "⚠️ Ask first:": rf"{_WARNING_SIGN}ask (?:first|before\b.*)",
@@ -110,25 +111,7 @@ _ASK_FIRST = forms(
     }
 )
 
-
-def ask_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Do not push unless asked; ask before adding dependencies."""
-    ways = _NEVER_WITHOUT_ASKING + _ASK_BEFORE
-    if prohibits:
-        ways += _WITHOUT_ASKING_BELOW
-    match = whole_match(ways, clause)
-    if match is None and not any(map(_is_ask_first, (statement.label, *statement.under[-1:]))):
-        return None
-    acts = match["acts"] if match else clause
-    acts = re.sub(r"^(?:the |any |you )+", "", acts.strip(" ,"), flags=re.I)
-    return _edits(acts) or _commands(acts)
-
-
-def _is_ask_first(heading: str) -> bool:
-    """Whether what is below a heading needs the user's word."""
-    plain = re.sub(r"[*`]", "", heading)
-    return whole_match(_ASK_FIRST, re.sub(r"[\s:.]+$", "", plain)) is not None
-
+# --- Acts that need approval
 
 _EDIT = one_of(
     *"edit modify change touch alter update delete remove editing modifying changing".split(),
@@ -143,20 +126,6 @@ _EDITS_OF = forms(
         )
     }
 )
-
-
-def _edits(acts: str) -> list[Draft] | None:
-    """Editing the files of a list of paths."""
-    match = whole_match(_EDITS_OF, acts)
-    names = [name for name, _ in names_in(match["files"])] if match else []
-    globs = all_known([path_glob(name) for name in names])
-    if globs is None:
-        return None
-    stems = [re.escape(name.strip("/*.").rpartition("/")[2].partition(".")[0]) for name in names]
-    word = "|".join([r"\b(?:edit|modif|chang|touch|updat|delet|remov)", *filter(None, stems)])
-    return [_asks({"changed": glob_argument(globs)}, word)]
-
-
 _SUCH_AS = forms(
     {
         "run destructive git commands such as `git reset`": (
@@ -174,19 +143,52 @@ _CODE_ACT = forms(
         )
     }
 )
-# an act that has no command, and is left to the reader
+# an act without a known command, such as "any new feature": no rule is drafted from it
 _OTHER_ACT = re.compile(r"(?:(?:any|the|a|an|your|new|git) )*[a-z]+(?:ing|e|t|y|s)? [a-z `]+$")
-
-# of an act that was understood: "delete files, *badges, or content*"
+# the last objects of an act that was understood: "delete files, *badges, or content*"
 _FURTHER_OBJECT = re.compile(r"(?:or |any )*[a-z]+s|content", re.I)
 
 
-def _commands(acts: str) -> list[Draft] | None:
-    """Running commands, or acts that have one; None if one of them is not understood."""
+def ask_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not push unless asked" and "ask before adding dependencies"."""
+    ways = _NEVER_WITHOUT_ASKING + _ASK_BEFORE
+    if clause.is_prohibited:
+        ways += _WITHOUT_ASKING_BELOW
+    match = whole_match(ways, clause.text)
+    above = (clause.statement.label, *clause.statement.under[-1:])
+    if match is None and not any(map(_is_ask_first, above)):
+        return []
+    acts = match["acts"] if match else clause.text
+    acts = re.sub(r"^(?:the |any |you )+", "", acts.strip(" ,"), flags=re.I)
+    return _edits(acts) or _commands(acts)
+
+
+def _is_ask_first(heading: str) -> bool:
+    """Whether the acts listed below a heading need the user's approval."""
+    plain = re.sub(r"[*`]", "", heading)
+    return whole_match(_ASK_FIRST, re.sub(r"[\s:.]+$", "", plain)) is not None
+
+
+def _edits(acts: str) -> list[Draft]:
+    """The rule about editing the listed paths; [] if the acts are anything else."""
+    match = whole_match(_EDITS_OF, acts)
+    names = [name for name, _ in names_in(match["files"])] if match else []
+    globs = all_or_none([path_glob(name) for name in names])
+    if globs is None:
+        return []
+    stems = [re.escape(name.strip("/*.").rpartition("/")[2].partition(".")[0]) for name in names]
+    word = "|".join([r"\b(?:edit|modif|chang|touch|updat|delet|remov)", *filter(None, stems)])
+    return [_require_approval_of_change(globs, word)]
+
+
+def _commands(acts: str) -> list[Draft]:
+    """The rules about running the listed commands, or about acts that have commands; [] if one of
+    the acts is not understood.
+    """
     if introduction := first_match(_SUCH_AS, acts):
         acts = acts[introduction.end() :]
     drafts: list[Draft] = []
-    parts = [acts.strip()] if act_of(acts.strip()) else _joined_acts(acts)
+    parts = [acts.strip()] if act_of(acts.strip()) else _split_acts(acts)
     for part in parts:
         code = whole_match(_CODE_ACT, part)
         if act := act_of(part):
@@ -194,17 +196,17 @@ def _commands(acts: str) -> list[Draft] | None:
             if branch := re.search(r"\bto `?(main|master|develop)`?", part):
                 to_branch = rf"git push(?=.*[ :]{branch[1]}(?!\S))"
                 command = command.replace("git push", to_branch)
-            drafts.append(_asks({"command": command}, act.word))
+            drafts.append(_require_approval_of_command(command, act.word))
         elif code and _is_run(code):
             command = command_pattern(code["code"])
-            drafts.append(_asks({"command": command}, _word_for(code["code"])))
+            drafts.append(_require_approval_of_command(command, _word_for(code["code"])))
         elif not (_OTHER_ACT.match(part) or (drafts and _FURTHER_OBJECT.fullmatch(part))):
-            return None
-    return drafts or None
+            return []
+    return drafts
 
 
-def _joined_acts(acts: str) -> list[str]:
-    """The acts of a list, which is not cut within code spans."""
+def _split_acts(acts: str) -> list[str]:
+    """The acts of a list such as "commit, push or run `a or b`"; code spans stay whole."""
     without_code = re.sub(r"`[^`]*`", lambda match: "\x00" * len(match[0]), acts)
     parts: list[str] = []
     start = 0
@@ -216,17 +218,30 @@ def _joined_acts(acts: str) -> list[str]:
 
 
 def _is_run(match: re.Match[str]) -> bool:
+    """Whether the code span of an act is a command, by itself or by the verb before it."""
     names_running = (match["runs"] or "").startswith(("run", "execut"))
     return is_command(match["code"]) or (names_running and is_runnable(match["code"]))
 
 
 def _word_for(command: str) -> str:
-    """The pattern of a word of a command that a question about it has: "push" of `git push`."""
+    """A pattern of the words by which a question refers to a command: "push" for `git push`."""
     words = [word for word in re.findall(r"[A-Za-z]{3,}", command) if word != "run"]
     return rf"\b(?:{'|'.join(map(re.escape, (words[1:] or words)[:4]))})"
 
 
-def _asks(about: dict[str, str | Sequence[str]], word: str) -> Draft:
+def _require_approval_of_command(command: str, word: str) -> Draft:
+    """Requires the user's approval of the commands that a pattern matches."""
+    spec = {"name": "asks_before", "command": command, **_approval(word)}
+    return Draft("command", "gate", spec)
+
+
+def _require_approval_of_change(globs: Sequence[str], word: str) -> Draft:
+    """Requires the user's approval of a change of these files."""
+    spec = {"name": "asks_before", "changed": glob_argument(globs), **_approval(word)}
+    return Draft("file", "gate", spec)
+
+
+def _approval(word: str) -> Spec:
+    """The arguments that find a question about an act, and an order of it, by a word for it."""
     pattern = f"(?i){word}"
-    spec = {"name": "asks_before", **about, "asking": pattern, "ordered": pattern}
-    return Draft("command" if "command" in about else "file", "gate", spec)
+    return {"asking": pattern, "ordered": pattern}

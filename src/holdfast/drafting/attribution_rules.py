@@ -2,6 +2,7 @@
 
 import re
 
+from holdfast.drafting.clauses import Clause
 from holdfast.drafting.commit_statements import commit_rule, is_about_commits
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
@@ -9,12 +10,13 @@ from holdfast.drafting.forms import (
     NEVER,
     TAIL,
     any_words,
-    forbidden,
+    forbid,
     forms,
     one_of,
     whole_match,
 )
-from holdfast.drafting.rules_file import Statement
+
+# --- Sign-offs
 
 _LINES = r"(?: (?:lines?|trailers?|footers?|tags?))?"
 _DCO = r"(?:DCO|developer certificate of origin)"
@@ -29,7 +31,7 @@ _SIGNING = rf"`(?:git commit )?{_OPTION}"
 _WITH = r" ?(?:with|using|via|by|\(| - |:)?(?: (?:passing|using|adding|the))*"
 _WITH_OPTION = rf"(?:{_WITH} ?{_SIGNING})"
 _WHEN_COMMITTING = r"(?:when committing,? )?"
-# a purpose or a circumstance that is no condition: "to agree to the DCO"
+# a purpose, which is not a condition: "to agree to the DCO"
 _FOR = (
     r"(?: (?:flag|option))?\)?(?: (?:to|for|so|per|as|under|in)"
     r" (?:(?!\b(?:if|when|unless|only|not)\b).)*| \(DCO\))?"
@@ -80,7 +82,7 @@ _SIGN_OFF_LABEL = forms(
 _OPTION_ALONE = forms(
     {"Always use `git commit -s`": rf"{any_words('always', 'use', 'run')}{_SIGNING}{_FOR}"}
 )
-_SIGNING_OFF = forbidden(
+_SIGNING_OFF = forbid(
     {
         "add `Signed-off-by` lines to commits": (
             rf"(?:add|include|use|put|append|insert|write|forge)(?: an?| any| the| your)? "
@@ -93,18 +95,7 @@ _SIGNING_OFF = forbidden(
 )
 _KIND_OF_AGENT = re.compile(r"^(?:AI|coding|automated) (?=(?:agents?|assistants?)\b)", re.I)
 
-
-def sign_off_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Sign off every commit (`git commit -s`); never add `Signed-off-by` lines."""
-    trailer = "(?i)^Signed-off-by:"
-    if _SIGNING_OFF.match(_KIND_OF_AGENT.sub("", clause), prohibits):
-        spec = {"name": "commit_excludes", "trailer": trailer}
-        return [Draft("commit", "prohibition", spec)]
-    labelled = whole_match(_SIGN_OFF_LABEL, statement.label) and whole_match(_OPTION_ALONE, clause)
-    if prohibits or not (labelled or whole_match(_SIGNED_OFF, clause)):
-        return None
-    return [Draft("commit", "requirement", {"name": "commit_includes", "trailer": trailer})]
-
+# --- Trailers
 
 _TRAILER = (
     r"[`\"“]?(?P<name>Signed-off-by|Co-authored-by|Assisted-by|Change-Id|Generated-by):?"
@@ -128,15 +119,7 @@ _TRAILER_REQUIRED = forms(
     }
 )
 
-
-def trailer_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Commits carry an `Assisted-by:` trailer."""
-    match = whole_match(_TRAILER_REQUIRED, clause)
-    if match is None or prohibits:
-        return None
-    spec = {"name": "commit_includes", "trailer": f"(?i)^{match['name']}:"}
-    return [Draft("commit", "requirement", spec)]
-
+# --- Credits of an agent
 
 _AGENTS = one_of(
     *("claude(?: code)?", "AI", "agent", "LLM", "assistant", "bot", "copilot", "anthropic"),
@@ -167,7 +150,7 @@ _PARTS_OF_COMMITS = one_of(
 )
 _IN_COMMITS = rf"(?:(?: (?:to|in|on|from))? (?:{_PARTS_OF_COMMITS}[, /]*)+)?"
 _NO = rf"(?:(?:{NEVER}|no|without) )"
-_CO_AUTHORS = forbidden(
+_CO_AUTHORS = forbid(
     {
         "add Co-Authored-By: Claude or any agent attribution to commits": (
             rf"{_ADD}{_CO_AUTHOR}(?:,? or (?:any |other )*{_CREDITS})?{_IN_COMMITS}{TAIL}"
@@ -182,7 +165,7 @@ _HAVE_NO_CO_AUTHOR = forms(
         )
     }
 )
-_CREDITING = forbidden(
+_CREDITING = forbid(
     {
         "add AI attribution in commit messages": (
             rf"{_ADD}(?:{_CREDITS}|{_GENERATED_BY}){_IN_COMMITS}{TAIL}"
@@ -204,21 +187,47 @@ _NAMED_IN_COMMITS = forms(
         ),
     }
 )
+# a message that credits no agent
 _CREDITS_PATTERN = (
     r"(?si)\A(?!.*(?:co-authored-by:[^\n]*(?:claude|copilot|cursor|codex|gpt|gemini"
     r"|\bai\b|bot)|generated (?:with|by)))"
 )
 
 
-def attribution_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Do not add Co-Authored-By lines, or AI attribution, to commits."""
-    if _CO_AUTHORS.match(clause, prohibits) or whole_match(_HAVE_NO_CO_AUTHOR, clause):
-        named = r"[^\n]*(?:claude|anthropic)" if re.search("claude", clause, re.I) else ""
-        return commit_rule(rf"(?si)\A(?!.*co-authored-by:{named})", "prohibition")
-    if match := whole_match(_NAMED_IN_COMMITS, clause):
+def sign_off_rule(clause: Clause) -> list[Draft]:
+    """Reads "sign off every commit (`git commit -s`)" and "never add `Signed-off-by` lines"."""
+    trailer = "(?i)^Signed-off-by:"
+    if _SIGNING_OFF.match(_KIND_OF_AGENT.sub("", clause.text), clause.is_prohibited):
+        spec = {"name": "commit_excludes", "trailer": trailer}
+        return [Draft("commit", "prohibition", spec)]
+    is_about_signing = whole_match(_SIGN_OFF_LABEL, clause.statement.label) is not None
+    is_required = whole_match(_SIGNED_OFF, clause.text) or (
+        is_about_signing and whole_match(_OPTION_ALONE, clause.text)
+    )
+    if clause.is_prohibited or not is_required:
+        return []
+    return [Draft("commit", "requirement", {"name": "commit_includes", "trailer": trailer})]
+
+
+def trailer_rule(clause: Clause) -> list[Draft]:
+    """Reads "AI commits must carry an `Assisted-by:` trailer"."""
+    match = whole_match(_TRAILER_REQUIRED, clause.text)
+    if match is None or clause.is_prohibited:
+        return []
+    spec = {"name": "commit_includes", "trailer": f"(?i)^{match['name']}:"}
+    return [Draft("commit", "requirement", spec)]
+
+
+def attribution_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not add Co-Authored-By lines, or AI attribution, to commits"."""
+    text = clause.text
+    if _CO_AUTHORS.match(text, clause.is_prohibited) or whole_match(_HAVE_NO_CO_AUTHOR, text):
+        name = r"[^\n]*(?:claude|anthropic)" if re.search("claude", text, re.I) else ""
+        return commit_rule(rf"(?si)\A(?!.*co-authored-by:{name})", "prohibition")
+    if match := whole_match(_NAMED_IN_COMMITS, text):
         names = "|".join(map(re.escape, re.split(r",? or |, ", match["names"])))
         return commit_rule(rf"(?si)\A(?!.*\b(?:{names})\b)", "prohibition")
-    about_commits = is_about_commits(statement) or re.search(r"\bcommit", clause, re.I)
-    if about_commits and _CREDITING.match(clause, prohibits):
+    about_commits = is_about_commits(clause.statement) or re.search(r"\bcommit", text, re.I)
+    if about_commits and _CREDITING.match(text, clause.is_prohibited):
         return commit_rule(_CREDITS_PATTERN, "prohibition")
-    return None
+    return []

@@ -1,9 +1,8 @@
-"""The system prompt of a chat bot, clause by clause: what a sentence quotes, and which of its
-clauses hold for every reply.
+"""The clauses of a chat bot's prompt, with the phrases that they quote and what limits them.
 
-Bots' prompts are prose more often than lists, and one sentence says several rules: "Start with
-"Ahoy" and finish with "Fair winds!"; 50 words are enough." So their rules are searched for in
-clauses, where those of rules files have to fill a whole one.
+The prompt of a bot is prose more often than lists, and one sentence states several rules: "Start
+with "Ahoy" and finish with "Fair winds!"; 50 words are enough." So rules are searched for within
+clauses, whereas a rule of a rules file has to fill a whole clause.
 """
 
 import re
@@ -26,9 +25,10 @@ REPLY = (
 _BEFORE_VERB = one_of(
     *"you and always only please must should ever will shall to assistant bot then".split()
 )
-# the words of an instruction that come before its verb
+# what may come before the verb of an instruction
 LEAD = rf"(?:^|[,:] ?|\b{_BEFORE_VERB} )"
 
+# a quoted phrase, replaced by its number, and a list of them
 QUOTE = r"⟪\d+⟫"
 QUOTES = rf"{QUOTE}(?:(?:, (?:and |or |nor )?| and | or | nor |/){QUOTE})*"
 
@@ -42,9 +42,7 @@ _QUOTED = re.compile(
     )
 )
 _BREAK = re.compile(r"; ?| [-–—]+ |(?<!e\.g)(?<!i\.e)\. (?=[a-z])")
-
-
-# circumstances that take nothing out: "even if they write in English"
+# a circumstance that limits nothing: "even if they write in English"
 _CONCESSION = re.compile(
     r",? ?\b(?:not )?"
     + one_of(
@@ -82,45 +80,36 @@ _STRESSED_NEGATION = re.compile(
 _SOFT = re.compile(
     r"\b"
     + one_of(
-        *(
-            r"prefer\w*",
-            "try to",
-            "usually",
-            "generally",
-            "typically",
-            "ideally",
-            "ideal",
-            "sometimes",
-        ),
-        *(r"(?:about|around|roughly) \d+", "approximately", "occasionally", "consider"),
-        *("feel free", "aim for", "(?:for|in) most", "normally", "in general"),
+        *(r"prefer\w*", "try to", "usually", "generally", "typically", "ideally", "ideal"),
+        *("sometimes", r"(?:about|around|roughly) \d+", "approximately", "occasionally"),
+        *("consider", "feel free", "aim for", "(?:for|in) most", "normally", "in general"),
     )
     + r"\b|~\d",
     re.I,
 )
-# of the next sentence
+# the beginning of the next sentence: "The only exception is ..."
 _EXCEPTION_AFTER = re.compile(
     r"^\W*(?:(?:the )?(?:only |sole |one )?exceptions?\b|except\b|unless\b|however\b"
     r"|only (?:if|when)\b|but (?:if|when)\b)",
     re.I,
 )
-# words of the prompts of coding agents, whose rules are about files and commands
+# words from the prompts of coding agents, whose rules are about files and commands
 _OF_CODING = word_pattern(
     *(r"AGENTS\.md", r"CLAUDE\.md", "commits?", "pull requests?", "PRs", "repo(?:sitory)?"),
     *"codebase monorepo git npm pnpm yarn pytest cargo makefile directory typescript".split(),
     *("lint(?:er|ing)?", "unit tests?", r"refactor\w*", "source code", "imports?", "docstrings?"),
     *(r"compil\w+", "CI"),
 )
-_MAX_CODING_WORDS = 3  # different such words in the prompt of a bot
+_MAX_CODING_WORDS = 3  # a bot's prompt has fewer different words of them
 
 
 @dataclass(frozen=True)
 class BotClause:
-    """A clause whose quotations are replaced by marks: ⟪0⟫ is `quotes[0]`.
+    """A clause of a bot's prompt, whose quotations are replaced by marks: ⟪0⟫ is `quotes[0]`.
 
     Args:
-        limits: why no rule of it holds for every reply; None if all hold.
-        is_soft: whether it gives advice, and no rule.
+        limits: why the rules in the clause do not hold for every reply; None if they do.
+        is_soft: whether the clause gives advice rather than a rule.
     """
 
     text: str
@@ -128,19 +117,19 @@ class BotClause:
     limits: Undrafted | None
     is_soft: bool
 
-    def quoted(self, marks: str) -> list[str]:
-        """The quotations of some marks."""
+    def quotations_in(self, marks: str) -> list[str]:
+        """The quotations that a text with marks such as "⟪0⟫ or ⟪1⟫" stands for."""
         return [self.quotes[int(number)] for number in re.findall(r"⟪(\d+)⟫", marks)]
 
 
 def is_of_a_bot(text: str) -> bool:
-    """Whether a file is the prompt of a chat bot rather than the rules of a coding agent."""
+    """Whether a text is the prompt of a chat bot rather than the rules of a coding agent."""
     words = {word.lower() for word in _OF_CODING.findall(text)}
     return len(words) < _MAX_CODING_WORDS
 
 
 def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:
-    """The clauses of a sentence of a bot's prompt, its label first."""
+    """The clauses of a sentence in a bot's prompt; the label counts as the first of them."""
     text = f"{statement.label}: {statement.text}" if statement.label else statement.text
     quotes: list[str] = []
 
@@ -151,13 +140,15 @@ def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:
     masked = _QUOTED.sub(mark, text)
     masked = re.sub(r"\s*[()]\s*", ", ", masked).replace("’", "'").replace("**", "")
     masked = _STRESSED_NEGATION.sub(r"\1 ", masked)
-    after = _EXCEPTION_AFTER.search(statement.following)
-    # up to a colon, a condition is for all that follows: "When greeted: say ⟪0⟫; be brief"
+    has_exception_after = _EXCEPTION_AFTER.search(statement.following) is not None
+    # a condition before a colon limits all that follows: "When greeted: say ⟪0⟫; be brief"
     head = masked.partition(":")[0] if ":" in masked else ""
     is_headed = bool(_CONDITION.search(_CONCESSION.sub("", head)) or _FOR_SOME.match(masked))
     for part in _BREAK.split(masked):
         plain = _CONCESSION.sub("", part)
-        limits = ON_OCCASION if is_headed or _CONDITION.search(plain) else None
-        if _EXCEPTION.search(_NO_OTHER_LANGUAGE.sub("", part)) or after:
+        limits: Undrafted | None = None
+        if has_exception_after or _EXCEPTION.search(_NO_OTHER_LANGUAGE.sub("", part)):
             limits = AN_EXCEPTION
+        elif is_headed or _CONDITION.search(plain):
+            limits = ON_OCCASION
         yield BotClause(plain.strip(" ,."), tuple(quotes), limits, bool(_SOFT.search(plain)))

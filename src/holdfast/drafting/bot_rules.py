@@ -1,5 +1,5 @@
-"""The rules about replies that a sentence says, by theme: in the prompt of a chat bot, where they
-stand anywhere in a sentence, and in the rules file of a coding agent, where they are few.
+"""Rules about replies: in the prompt of a chat bot, where any part of a sentence may state one, and
+in the rules file of a coding agent, where they are few.
 """
 
 import re
@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from holdfast.drafting.bot_prompts import BotClause, clauses_of_bot
+from holdfast.drafting.clauses import Clause
 from holdfast.drafting.drafts import A_PREFERENCE, NEEDS_A_JUDGE, ON_OCCASION, Draft, Undrafted
 from holdfast.drafting.format_rules import format_rules
 from holdfast.drafting.forms import ADVERBS, NEVER, any_words, one_of, word_pattern
 from holdfast.drafting.identity_rules import identity_rules
-from holdfast.drafting.language_rules import code_in_itself, language_rules
+from holdfast.drafting.language_rules import code_of_own_language, language_rules
 from holdfast.drafting.length_rules import length_rules
-from holdfast.drafting.negation import affirmed
+from holdfast.drafting.negation import keep_affirmed
 from holdfast.drafting.reply_prohibitions import reply_prohibitions
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drafting.tone_rules import tone_rules
@@ -32,13 +33,13 @@ _CONDITIONAL_HEADING = word_pattern(
     *("in case", "first message", r"step \d+"),
 )
 _CONDITIONAL_ITEM = re.compile(r"(?:if|when|whenever|once|while|for) [^.]*?[,:] ", re.I)
-# a heading that may turn what is below it, in a way that is not read
+# a heading that may forbid what is below it, in words that cannot be told from others
 _MAY_PROHIBIT = word_pattern(
     *"avoid not forbidden prohibited banned".split(),
     *("never(?! (?:stop|forget|fail)\\b)", "stop(?<!never stop)(?! words?\\b)"),
     *("don['’]ts?", "nevers", "disallowed", "refrain"),
 )
-# a heading below which a sentence tells a mistake, but for "always ... instead"
+# a heading of a list of mistakes; "always ... instead" in an item is not a mistake
 _OF_MISTAKES = word_pattern(
     "mistakes?", "bad", "unacceptable", "wrong(?! numbers?\\b)", "anti-?patterns?"
 )
@@ -49,41 +50,10 @@ _HOW_TO_DO_BETTER = re.compile(
 )
 _MISTAKE = re.compile(r"(?:you |never \w+ing\b)", re.I)  # "you never use emojis"
 _BOTH_WAYS = re.compile(r"\bdo['’]?s (?:and|&|/) don['’]?ts?\b", re.I)
-# what a field of the reply holds: "tip": one sentence
+# a rule for one field of a reply: "tip": one sentence
 _OF_A_FIELD = re.compile(
     r"^[\"“`'][\w -]{1,30}[\"”`']\W{0,2}(?::| [—–-] |$)|\b(?:rules for|field|key) [\"“`']", re.I
 )
-
-
-def bot_rules(statement: Statement) -> list[Draft] | Undrafted | None:
-    """All rules of a sentence for every reply; why they do not hold for all; or None."""
-    if statement.part is not Part.SENTENCE:
-        return None
-    if any(map(_OF_A_FIELD.search, (statement.text, statement.label, *statement.under))):
-        return None
-    drafts: list[Draft] = []
-    reason: Undrafted | None = None
-    conditional = any(map(_CONDITIONAL_HEADING.search, statement.under))
-    conditional = conditional or _CONDITIONAL_ITEM.match(statement.opening) is not None
-    above = [_BOTH_WAYS.sub("", name) for name in (statement.label, *statement.under)]
-    may_be_prohibited = any(map(_MAY_PROHIBIT.search, above))
-    if any(map(_OF_MISTAKES.search, above)) and not _HOW_TO_DO_BETTER.match(statement.text):
-        if _MISTAKE.match(statement.text):
-            return NEEDS_A_JUDGE
-        may_be_prohibited = True
-    for clause in clauses_of_bot(statement):
-        names = affirmed(identity_rules, clause)
-        drafts += names
-        rules = [rule for theme in _THEMES for rule in affirmed(theme, clause)]
-        if may_be_prohibited:
-            rules = [rule for rule in rules if rule.polarity == "prohibition"]
-        limits = clause.limits or (A_PREFERENCE if clause.is_soft else None)
-        if rules and (limits or conditional):
-            reason = limits or ON_OCCASION
-        else:
-            drafts += [rule for rule in rules if rule not in drafts]
-    return drafts or reason
-
 
 # --- The replies of a coding agent
 
@@ -91,7 +61,7 @@ _TO_A_PERSON = r"to (?:me|the user|users)"
 _REPLIES = any_words(*"all your every each any the a an of".split()) + one_of(
     *("repl(?:y|ies)", "responses?", "answers?", f"messages? {_TO_A_PERSON}")
 )
-# of a program, "responses" are another thing: a rule of replies says whose, or to whom
+# programs have responses too, so a rule about the agent's says whose they are, or to whom they go
 _REPLIES_OF_THE_AGENT = any_words(*"all every each any of the".split()) + one_of(
     r"your (?:chat )?(?:repl(?:y|ies)|responses?|answers?|messages?)",
     rf"(?:responses?|answers?|messages?) (?:{_TO_A_PERSON}|in (?:the )?chat)",
@@ -113,7 +83,7 @@ _WORDS_OR_EMOJIS = one_of(
     rf"(?:(?:use|add|include|write|no) )?(?:any )?emojis?(?: in (?:{_REPLIES}|(?:any )?"
     r"(?:output|chat|conversations?))| at all| ever| anywhere)*$",
 )
-# the agent has to be the one who replies: "the server must answer in 2 lines" is no such rule
+# the subject has to be the agent: "the server must answer in 2 lines" is about a program
 _AGENT_REPLIES = re.compile(
     rf"{ADVERBS}(?:{NEVER} )?(?:only )?"
     + one_of(
@@ -137,16 +107,56 @@ _OF_OTHER_TEXTS = word_pattern(
 _ESCAPED = re.compile(r"\\[nrt0]")  # "\n" ends what a program answers
 
 
-def agent_reply_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Always answer in German; never use emojis; end every reply with "Ciao!"."""
-    text = f"never {clause[:1].lower()}{clause[1:]}" if prohibits else clause
-    if not (_AGENT_REPLIES.match(text) or code_in_itself(text)):
-        return None
+def bot_rules(statement: Statement) -> list[Draft] | Undrafted:
+    """The rules that a sentence of a bot's prompt states for every reply; [] if it states none, and
+    a reason if those that it states do not hold for every reply.
+    """
+    if statement.part is not Part.SENTENCE:
+        return []
+    if any(map(_OF_A_FIELD.search, (statement.text, statement.label, *statement.under))):
+        return []
+    above = [_BOTH_WAYS.sub("", name) for name in (statement.label, *statement.under)]
+    may_be_prohibited = any(map(_MAY_PROHIBIT.search, above))
+    if any(map(_OF_MISTAKES.search, above)) and not _HOW_TO_DO_BETTER.match(statement.text):
+        if _MISTAKE.match(statement.text):
+            return NEEDS_A_JUDGE
+        may_be_prohibited = True
+    is_conditional = _is_conditional(statement)
+    drafts: list[Draft] = []
+    reason: Undrafted | None = None
+    for clause in clauses_of_bot(statement):
+        drafts += keep_affirmed(identity_rules, clause)
+        rules = [rule for theme in _THEMES for rule in keep_affirmed(theme, clause)]
+        if may_be_prohibited:
+            rules = [rule for rule in rules if rule.polarity == "prohibition"]
+        limits = clause.limits or (A_PREFERENCE if clause.is_soft else None)
+        if rules and (limits or is_conditional):
+            reason = limits or ON_OCCASION
+        else:
+            drafts += [rule for rule in rules if rule not in drafts]
+    return drafts or reason or []
+
+
+def _is_conditional(statement: Statement) -> bool:
+    """Whether the headings of a sentence, or the item that it is a part of, name an occasion."""
+    if any(map(_CONDITIONAL_HEADING.search, statement.under)):
+        return True
+    return _CONDITIONAL_ITEM.match(statement.opening) is not None
+
+
+def agent_reply_rule(clause: Clause) -> list[Draft]:
+    """Reads 'always answer in German', 'never use emojis' and 'end each reply with "Ciao!"'."""
+    text = clause.text
+    if clause.is_prohibited:
+        text = f"never {text[:1].lower()}{text[1:]}"
+    if not (_AGENT_REPLIES.match(text) or code_of_own_language(text)):
+        return []
     if _ESCAPED.search(text):
-        return None
+        return []
+    statement = clause.statement
     if any(map(_OF_OTHER_TEXTS.search, (text, statement.label, *statement.under[-1:]))):
-        return None
+        return []
     clauses = list(clauses_of_bot(replace(statement, label="", text=text)))
     if len(clauses) != 1 or clauses[0].limits or clauses[0].is_soft:
-        return None
-    return [rule for theme in _THEMES for rule in affirmed(theme, clauses[0])] or None
+        return []
+    return [rule for theme in _THEMES for rule in keep_affirmed(theme, clauses[0])]

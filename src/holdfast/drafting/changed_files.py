@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.clauses import all_known, names_in
+from holdfast.drafting.clauses import all_or_none, names_in
 from holdfast.drafting.code_tokens import files_of_language
 from holdfast.drafting.forms import CODES, any_words, forms, one_of, whole_match
 from holdfast.drafting.path_globs import path_glob
@@ -63,17 +63,19 @@ _OF_ONE_LANGUAGE = re.compile(r"\S+(?: (?:code|files?|changes?|sources?|source f
 
 
 def globs_of_change(text: str) -> list[str] | None:
-    """The globs of what is changed; None if the words name no files."""
+    """The globs of the files that words such as "any file in `src/`" name; None if the words name
+    no files, or may name something else.
+    """
     text = text.strip(" ,.")
     plain = _BEFORE_NAMES.sub("", text) or text
     parts = re.split(r",? or (?:any |the )?|,? and (?:any |the )?|, ", plain)
     if len(parts) > 1 and not _CODES_OF_FILES.fullmatch(plain):
-        of_parts = all_known([globs_of_change(part) for part in parts])
-        return [glob for globs in of_parts for glob in globs] if of_parts else None
+        globs_by_part = all_or_none([globs_of_change(part) for part in parts])
+        return [glob for globs in globs_by_part for glob in globs] if globs_by_part else None
     if _CODES_OF_FILES.fullmatch(plain):
         names = [name for name, is_code in names_in(re.sub(r"(?<=`) \w+$", "", plain)) if is_code]
-        # of `.proto` files, all that end so
-        return all_known([path_glob(re.sub(r"^(?=\.\w+$)", "*", name)) for name in names])
+        # `.proto` stands for all files with this ending
+        return all_or_none([path_glob(re.sub(r"^(?=\.\w+$)", "*", name)) for name in names])
     if _BARE_PATH.fullmatch(plain):
         glob = path_glob(plain)
         return [glob] if glob else None

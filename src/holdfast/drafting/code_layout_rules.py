@@ -1,12 +1,16 @@
 """Rules about the layout of code: the length of lines, indentation, the first line of a file."""
 
 import re
+from dataclasses import replace
 
-from holdfast.drafting.code_rules import code_draft, code_rule, is_about_commit_style, is_named_word
-from holdfast.drafting.code_tokens import DOCUMENTS, files_of_language, named_token
+from holdfast.drafting.clauses import Clause
+from holdfast.drafting.code_files import code_draft
+from holdfast.drafting.code_rules import code_rule, is_about_commit_style, is_named_word
+from holdfast.drafting.code_tokens import DOCUMENTS, SPACES, TABS, files_of_language
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import forms, whole_match
-from holdfast.drafting.rules_file import Statement
+
+# --- The length of lines
 
 _COUNT = r"(?P<count>\d{2,3})(?:[- ](?:characters?|chars?|columns?))?(?: max(?:imum)?)?"
 _LINE_LENGTHS = forms(
@@ -37,23 +41,11 @@ _LENGTH_LABEL = forms({"Line length": r"(?:max(?:imum)? )?line (?:length|width)"
 _LENGTH_ALONE = forms({"max 100": rf"(?:max(?:imum)? |≤ ?|under |up to )?{_COUNT}"})
 _OF_A_MESSAGE = re.compile(r"commit|subject|body|docstring|comment", re.I)
 
-
-def line_length_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Lines have at most 100 characters."""
-    text = re.sub(r"[`*]", "", clause)
-    match = whole_match(_LINE_LENGTHS, text)
-    if match is None and whole_match(_LENGTH_LABEL, statement.label):
-        match = whole_match(_LENGTH_ALONE, text)
-    about = " ".join((clause, statement.label, *statement.under))
-    if match is None or prohibits or _OF_A_MESSAGE.search(about):
-        return None
-    pattern = rf"^.{{{int(match['count']) + 1},}}$"
-    return [code_draft("code_not_written", pattern, files_of_language(about) or ["*", DOCUMENTS])]
-
+# --- Indentation
 
 _WIDTH = r"(?:\d|two|four)[- ]"
 _USE = "(?:(?:use|always use|maintain|keep) )?"
-_TABS = forms(
+_INDENT_WITH_TABS = forms(
     {
         "Use tabs for indentation, not spaces": (
             r"(?:use |always use )?tabs for indentation(?:,? not spaces)?"
@@ -66,7 +58,7 @@ _TABS = forms(
         "Indentation: tabs": r"indentation: tabs",
     }
 )
-_SPACES = forms(
+_INDENT_WITH_SPACES = forms(
     {
         "Use 2 spaces for indentation, no tabs": (
             rf"{_USE}(?:{_WIDTH})?spaces for indentation(?:,? (?:not|no) tabs)?"
@@ -82,41 +74,9 @@ _SPACES = forms(
     }
 )
 
+# --- Lists of styles, and the first line of a file
 
-def indentation_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Tabs for indentation; 2-space indentation, of which only a tab is found to break it."""
-    uses_tabs = whole_match(_TABS, clause) is not None
-    if prohibits or not (uses_tabs or whole_match(_SPACES, clause)):
-        return None
-    about = " ".join((clause, statement.label, *statement.under))
-    token = named_token("spaces" if uses_tabs else "tabs")
-    assert token is not None
-    files = files_of_language(about) or token.files
-    return [code_draft("code_not_written", token.pattern, files)]
-
-
-_MAX_PART_WORDS = 5  # words of a part of a list of styles
-
-
-def style_list_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """No semicolons, single quotes, 2-space indent, print width 80."""
-    parts = re.split(r"[,;] (?:and )?", re.sub(r"\s*[—–].*$", "", clause))
-    if prohibits or len(parts) == 1 or len(parts[0].split()) > _MAX_PART_WORDS:
-        return None
-    if is_about_commit_style(statement):
-        return None
-    return [rule for part in parts for rule in _style(part, statement)] or None
-
-
-def _style(part: str, statement: Statement) -> list[Draft]:
-    """The rules of a part of a list of styles; none if it is about something else."""
-    if re.fullmatch(r"no \w+", part, re.I) and is_named_word(part[3:]):
-        return code_rule(part, statement, False) or []
-    return (
-        indentation_rule(part, statement, False) or line_length_rule(part, statement, False) or []
-    )
-
-
+_MAX_STYLE_WORDS = 5  # a longer part of a list is not the name of a style
 _FIRST_LINES = forms(
     {
         "Every Python file must start with `from __future__ import annotations`": (
@@ -134,11 +94,54 @@ _FIRST_LINES = forms(
 )
 
 
-def first_line_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Every Python file begins with `from __future__ import annotations`."""
-    match = whole_match(_FIRST_LINES, clause)
+def line_length_rule(clause: Clause) -> list[Draft]:
+    """Reads "lines have at most 100 characters"."""
+    text = re.sub(r"[`*]", "", clause.text)
+    match = whole_match(_LINE_LENGTHS, text)
+    if match is None and whole_match(_LENGTH_LABEL, clause.statement.label):
+        match = whole_match(_LENGTH_ALONE, text)
+    if match is None or clause.is_prohibited or _OF_A_MESSAGE.search(clause.context):
+        return []
+    pattern = rf"^.{{{int(match['count']) + 1},}}$"
+    files = files_of_language(clause.context) or ["*", DOCUMENTS]
+    return [code_draft("code_not_written", pattern, files)]
+
+
+def indentation_rule(clause: Clause) -> list[Draft]:
+    """Reads "indent with tabs" and "2-space indentation"; the number of spaces is not checked."""
+    uses_tabs = whole_match(_INDENT_WITH_TABS, clause.text) is not None
+    uses_spaces = whole_match(_INDENT_WITH_SPACES, clause.text) is not None
+    if clause.is_prohibited or not (uses_tabs or uses_spaces):
+        return []
+    token = SPACES if uses_tabs else TABS
+    files = files_of_language(clause.context) or token.files
+    return [code_draft("code_not_written", token.pattern, files)]
+
+
+def style_list_rule(clause: Clause) -> list[Draft]:
+    """Reads "no semicolons, single quotes, 2-space indent, print width 80"."""
+    parts = re.split(r"[,;] (?:and )?", re.sub(r"\s*[—–].*$", "", clause.text))
+    if clause.is_prohibited or len(parts) == 1 or len(parts[0].split()) > _MAX_STYLE_WORDS:
+        return []
+    if is_about_commit_style(clause.statement):
+        return []
+    return [rule for part in parts for rule in _style_rules(replace(clause, text=part))]
+
+
+def _style_rules(part: Clause) -> list[Draft]:
+    """The rules of one part of a list of styles; [] if the part is about something else."""
+    if re.fullmatch(r"no \w+", part.text, re.I) and is_named_word(part.text[3:]):
+        return code_rule(part)
+    return indentation_rule(part) or line_length_rule(part)
+
+
+def first_line_rule(clause: Clause) -> list[Draft]:
+    """Reads "every Python file begins with `from __future__ import annotations`"."""
+    match = whole_match(_FIRST_LINES, clause.text)
     files = files_of_language(match["files"]) if match else []
-    if match is None or not files or prohibits or re.search(r"\.\.\.|…|<", match["code"]):
-        return None
+    if match is None or not files or clause.is_prohibited:
+        return []
+    if re.search(r"\.\.\.|…|<", match["code"]):  # a placeholder
+        return []
     pattern = re.escape(match["code"]).replace(r"\ ", " ")
     return [code_draft("code_written", pattern, files, whole=True)]

@@ -1,11 +1,12 @@
-"""Pieces of code as rules files name them, and the patterns and files that measures take.
+"""Pieces of code as rules files name them, with the patterns and files that measures take.
 
-The files are those of the language that a text names, or that alone has such code; a token that
-could as well be an English word needs such a language.
+The files of a piece are those of the language that a text names, or of the only language that has
+such code. What could as well be an English word is taken for code only beside such a language.
 """
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.drafting.commands import is_command
 from holdfast.drafting.emoji_patterns import EMOJI_SIGNS
@@ -25,12 +26,29 @@ class CodeToken:
     files: tuple[str, ...] = ()
 
 
+class _NamedToken(NamedTuple):
+    """A piece of code whose name in rules files is not its text: "wildcard imports".
+
+    Args:
+        names: what people call it, in words or in backticks.
+        files: as in `CodeToken`.
+    """
+
+    names: tuple[str, ...]
+    pattern: str
+    files: tuple[str, ...]
+
+    @property
+    def token(self) -> CodeToken:
+        return CodeToken(self.pattern, self.files)
+
+
 SCRIPT = ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte}",)
 _TYPED = ("*.{ts,tsx,mts,cts,vue,svelte}",)
 PYTHON = ("*.py",)
 _MARKUP = "*.{html,tsx,jsx,vue,svelte,astro,twig,erb,hbs,liquid,njk,php,cshtml,razor}"
 DOCUMENTS = "!*.{md,mdx,txt,rst}"
-# a language or framework as people name it, and its files
+# a language or framework as people name it, and the globs of its files
 _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"Type[Ss]cript|TSX?|React(?: Native)?|Next\.js", _TYPED),
     (r"Java[Ss]cript|JSX?|Node(?:\.js)?", SCRIPT),
@@ -60,86 +78,107 @@ _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 TESTS = ("*{.test.,.spec.,_test.,_spec.,test_,tests/,test/,__tests__/,Test.,Tests.,Tests/}*",)
 
-# `x as Foo`, behind no comment and outside of strings; neither `import { a as b }` nor a line of
-# such braces
-_ASSERTION = (
-    r"^(?!\s*(?:import\b|export\s*(?:type\s*)?[{*]|\*|(?:type\s+)?[\w$]+\s+as\s+[\w$]+,?\s*$))"
-    r"(?:[^\"'`/\n]|/(?![/*])|\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`)*?(?<=[\w$)\]}>\"'`!])\s+as\s+"
+TABS = CodeToken(r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile"))
+SPACES = CodeToken(r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}"))
+
+# --- Patterns of several parts
+
+# a line of TypeScript whose `as` only renames: an import, an export, or a line of their braces
+_RENAMES = r"\s*(?:import\b|export\s*(?:type\s*)?[{*]|\*|(?:type\s+)?[\w$]+\s+as\s+[\w$]+,?\s*$)"
+# code on a line up to a type assertion: strings are passed over, and comments end it
+_CODE_BEFORE = r"(?:[^\"'`/\n]|/(?![/*])|\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`)*?(?<=[\w$)\]}>\"'`!])"
+# a type such as `Foo`, `keyof T`, `string` or `{ a: string }`
+_TYPE = (
     r"(?:[{(\[]|(?:[A-Z][\w$.]*+|(?:keyof|typeof|readonly|infer|unique)\s[\w$.\[]++"
     r"|(?:any|unknown|never|string|number|boolean|object|bigint|symbol|null|undefined)\b)"
     r"(?=\s*(?:$|[^\w\s])|\s+as\b))"
 )
-# up to the next mark of a ternary: strings, brackets and `?.` are passed over
+# `x as Foo`
+_ASSERTION = rf"^(?!{_RENAMES}){_CODE_BEFORE}\s+as\s+{_TYPE}"
+# code up to the next `?` or `:` of a ternary: strings, brackets and `?.` are passed over
 _TERM = (
     r"(?:[^?:;,(){}\[\]\"'`\n]|\?(?=[.?])|(?<=\?)\?|\n(?=\s*[?:])|\([^()]*\)|\[[^\[\]\n]*\]"
     r"|\{[^{}\n]*\}|\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`)*+"
 )
 _THEN = r"(?<=\s)\?(?=\s)"
-_NESTED = (  # in the else, in the then, and in brackets in either
-    rf"{_THEN}{_TERM}:{_TERM}{_THEN}|{_THEN}{_TERM}{_THEN}{_TERM}:{_TERM}:"
-    rf"|{_THEN}(?:{_TERM}:)?\s*\({_TERM}{_THEN}{_TERM}:"
+_NESTED = "|".join(
+    (
+        rf"{_THEN}{_TERM}:{_TERM}{_THEN}",  # a ternary after the `:` of another
+        rf"{_THEN}{_TERM}{_THEN}{_TERM}:{_TERM}:",  # between its `?` and its `:`
+        rf"{_THEN}(?:{_TERM}:)?\s*\({_TERM}{_THEN}{_TERM}:",  # in brackets in either place
+    )
 )
-# an import in a block, unless it is one at the margin, such as `if TYPE_CHECKING:`
+# an import within a block of Python, other than a block at the margin: `if TYPE_CHECKING:`
 INLINE_IMPORT = (
     r"^(?<!^(?:if|elif|else|try|except|finally|with)\b[^\n]*:[^\n]*\n(?:[ \t][^\n]*\n|\n){0,60})"
     r"[ \t]+(?:import\s+\w|from\s+\S+\s+import\b)"
 )
-# no type such as `import('a').B` or `typeof import('a')`
+# `import(...)` in JavaScript, but not the type `import('a').B` or `typeof import('a')`
 _DYNAMIC_IMPORT = (
     r"(?<!\btypeof\s+)\bimport\((?!\s*[\"'][^\"'\n]*[\"']\s*\)\.(?!then\b|catch\b|finally\b))"
 )
 
-# the names of tokens whose pattern is not their text, their pattern, and the files that have them
-_TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
-    (("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
-    (("as",), _ASSERTION, _TYPED),
-    (("!",), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
-    (("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED),
-    (("namespace",), r"^\s*(?:export\s+)?(?:declare\s+)?namespace\s+\w", _TYPED),
-    (("var", "var declarations"), r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", SCRIPT),
-    (("eval",), r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)),
-    (("require", "require statements"), r"(?<![\w.])require\(", SCRIPT),
-    (("alert",), r"(?<![\w.])alert\(", SCRIPT),
-    (("debugger",), r"^\s*debugger\b", SCRIPT),
-    (("default export", "default exports"), r"^\s*export\s+default\b|\bas default\b", SCRIPT),
-    (("export default",), r"^\s*export\s+default\b", SCRIPT),
-    (("==",), r"(?<![=!<>])==(?!=)", SCRIPT),
-    (("!=",), r"(?<![=!])!=(?!=)", SCRIPT),
-    (
+# --- Tables
+
+
+_TOKENS = (
+    _NamedToken(
+        ("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED
+    ),
+    _NamedToken(("as",), _ASSERTION, _TYPED),
+    _NamedToken(("!",), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
+    _NamedToken(
+        ("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED
+    ),
+    _NamedToken(("namespace",), r"^\s*(?:export\s+)?(?:declare\s+)?namespace\s+\w", _TYPED),
+    _NamedToken(("var", "var declarations"), r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", SCRIPT),
+    _NamedToken(
+        ("eval",), r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)
+    ),
+    _NamedToken(("require", "require statements"), r"(?<![\w.])require\(", SCRIPT),
+    _NamedToken(("alert",), r"(?<![\w.])alert\(", SCRIPT),
+    _NamedToken(("debugger",), r"^\s*debugger\b", SCRIPT),
+    _NamedToken(
+        ("default export", "default exports"), r"^\s*export\s+default\b|\bas default\b", SCRIPT
+    ),
+    _NamedToken(("export default",), r"^\s*export\s+default\b", SCRIPT),
+    _NamedToken(("==",), r"(?<![=!<>])==(?!=)", SCRIPT),
+    _NamedToken(("!=",), r"(?<![=!])!=(?!=)", SCRIPT),
+    _NamedToken(
         ("inline styles", "inline style attributes", "inline css"),
         r"\bstyle=(?:[\"']|\{\{)",
         (_MARKUP,),
     ),
-    (
+    _NamedToken(
         ("class components", "class-based components"),
         r"\bextends\s+(?:React\.)?(?:Pure)?Component\b",
         SCRIPT,
     ),
-    (("innerHTML",), r"\.innerHTML\b", SCRIPT),
-    (("print", "print statements"), r"(?<![\w.])print\(", ()),
-    (
+    _NamedToken(("innerHTML",), r"\.innerHTML\b", SCRIPT),
+    _NamedToken(("print", "print statements"), r"(?<![\w.])print\(", ()),
+    _NamedToken(
         ("except", "except:", "bare except", "bare except clauses", "bare excepts"),
         r"^\s*except\s*:",
         ("*.py",),
     ),
-    (
+    _NamedToken(
         ("wildcard imports", "star imports", "wildcard import"),
         r"^\s*from\s+\S+\s+import\s+\*",
         ("*.py",),
     ),
-    (("any casts",), r"\bas\s+any\b", _TYPED),
-    (
+    _NamedToken(("any casts",), r"\bas\s+any\b", _TYPED),
+    _NamedToken(
         ("console logs", "console.log", "console.log statements", "console.logs"),
         r"(?<![\w$])console\.log\b",
         SCRIPT,
     ),
-    (("console statements",), r"(?<![\w$])console\.\w", SCRIPT),
-    (("trailing commas",), r",[ \t]*\n\s*[\])}]", SCRIPT),
-    (("eslint-disable comments",), r"eslint-disable", SCRIPT),
-    (("ts-ignore comments", "@ts-ignore"), r"@ts-ignore\b", _TYPED),
-    (("mutable default arguments",), r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
-    (("todo comments", "todos"), r"\bTODO\b", ("*", DOCUMENTS)),
-    (
+    _NamedToken(("console statements",), r"(?<![\w$])console\.\w", SCRIPT),
+    _NamedToken(("trailing commas",), r",[ \t]*\n\s*[\])}]", SCRIPT),
+    _NamedToken(("eslint-disable comments",), r"eslint-disable", SCRIPT),
+    _NamedToken(("ts-ignore comments", "@ts-ignore"), r"@ts-ignore\b", _TYPED),
+    _NamedToken(("mutable default arguments",), r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
+    _NamedToken(("todo comments", "todos"), r"\bTODO\b", ("*", DOCUMENTS)),
+    _NamedToken(
         (
             *("hex colors", "hardcoded hex colors", "hex values", "hex codes", "raw hex values"),
             *("hex/rgb values", "hex or rgb values", "hex color values", "hardcoded hex values"),
@@ -147,50 +186,54 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         r"#[0-9a-fA-F]{3,8}\b",
         ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",),
     ),
-    (("semicolons", "trailing semicolons"), r";[ \t]*$", SCRIPT),
-    (("tabs",), r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile")),
-    (("spaces",), r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}")),
-    (("emojis", "emoji"), f"[{EMOJI_SIGNS}]", ("*",)),
-    (("em dashes", "em-dashes", "em dash", "en dash", "en dashes"), "[–—]", ("*",)),
-    (("async",), r"\basync\b", SCRIPT),
-    (("await",), r"\bawait\b", SCRIPT),
-    (("try",), r"\btry\s*\{", SCRIPT),
-    (("catch",), r"\bcatch\s*[({]", SCRIPT),
-    (("unsafe", "unsafe code"), r"\bunsafe\b", ("*.rs",)),
-    (("unwrap",), r"\.unwrap\(\)", ("*.rs",)),
-    (("expect",), r"\.expect\(", ("*.rs",)),
-    (("panic",), r"(?<![\w.])panic\(", ("*.go",)),
-    (("!!",), r"!!(?![\w(!])", ("*.{kt,kts}",)),
-    (("!important",), r"!important\b", ()),
-    (
+    _NamedToken(("semicolons", "trailing semicolons"), r";[ \t]*$", SCRIPT),
+    _NamedToken(("tabs",), TABS.pattern, TABS.files),
+    _NamedToken(("spaces",), SPACES.pattern, SPACES.files),
+    _NamedToken(("emojis", "emoji"), f"[{EMOJI_SIGNS}]", ("*",)),
+    _NamedToken(("em dashes", "em-dashes", "em dash", "en dash", "en dashes"), "[–—]", ("*",)),
+    _NamedToken(("async",), r"\basync\b", SCRIPT),
+    _NamedToken(("await",), r"\bawait\b", SCRIPT),
+    _NamedToken(("try",), r"\btry\s*\{", SCRIPT),
+    _NamedToken(("catch",), r"\bcatch\s*[({]", SCRIPT),
+    _NamedToken(("unsafe", "unsafe code"), r"\bunsafe\b", ("*.rs",)),
+    _NamedToken(("unwrap",), r"\.unwrap\(\)", ("*.rs",)),
+    _NamedToken(("expect",), r"\.expect\(", ("*.rs",)),
+    _NamedToken(("panic",), r"(?<![\w.])panic\(", ("*.go",)),
+    _NamedToken(("!!",), r"!!(?![\w(!])", ("*.{kt,kts}",)),
+    _NamedToken(("!important",), r"!important\b", ()),
+    _NamedToken(
         ("relative imports", "relative import paths"),
         r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\.?/|^\s*from\s+\.""",
         (*SCRIPT, *PYTHON),
     ),
-    (
+    _NamedToken(
         ("deep relative imports", "relative parent imports", "parent relative imports"),
         r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\./""",
         SCRIPT,
     ),
-    (
+    _NamedToken(
         ("commonjs", "commonjs modules", "commonjs syntax", "commonjs require", "common js"),
         r"(?<![\w.])require\(|\bmodule\.exports\b|^\s*exports\.\w",
         SCRIPT,
     ),
-    (("dynamic imports",), _DYNAMIC_IMPORT, SCRIPT),
-    (("re-exports", "reexports"), r"^\s*export\s+(?:\*|\{[^}\n]*\})\s+from\b", SCRIPT),
-    (("inline imports", "local imports"), INLINE_IMPORT, PYTHON),
-    (("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
-    (("type assertions", "type casts"), _ASSERTION, _TYPED),
-    (("nested ternaries", "nested ternary operators"), _NESTED, SCRIPT),
-    (("SELECT *", "select *", "select * queries"), r"(?i:\bselect\s+\*)", ("*", DOCUMENTS)),
-    (("trailing whitespace", "trailing spaces"), r"[ \t]+$", ("*", DOCUMENTS)),
-    (("goto", "goto statements"), r"^\s*goto\s+\w", ()),
-    (("inline event handlers",), r"\son[a-z]+=[\"']", (_MARKUP,)),
-    (("@ts-expect-error",), r"@ts-expect-error\b", _TYPED),
-    (("@ts-nocheck",), r"@ts-nocheck\b", _TYPED),
+    _NamedToken(("dynamic imports",), _DYNAMIC_IMPORT, SCRIPT),
+    _NamedToken(("re-exports", "reexports"), r"^\s*export\s+(?:\*|\{[^}\n]*\})\s+from\b", SCRIPT),
+    _NamedToken(("inline imports", "local imports"), INLINE_IMPORT, PYTHON),
+    _NamedToken(
+        ("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", _TYPED
+    ),
+    _NamedToken(("type assertions", "type casts"), _ASSERTION, _TYPED),
+    _NamedToken(("nested ternaries", "nested ternary operators"), _NESTED, SCRIPT),
+    _NamedToken(
+        ("SELECT *", "select *", "select * queries"), r"(?i:\bselect\s+\*)", ("*", DOCUMENTS)
+    ),
+    _NamedToken(("trailing whitespace", "trailing spaces"), r"[ \t]+$", ("*", DOCUMENTS)),
+    _NamedToken(("goto", "goto statements"), r"^\s*goto\s+\w", ()),
+    _NamedToken(("inline event handlers",), r"\son[a-z]+=[\"']", (_MARKUP,)),
+    _NamedToken(("@ts-expect-error",), r"@ts-expect-error\b", _TYPED),
+    _NamedToken(("@ts-nocheck",), r"@ts-nocheck\b", _TYPED),
 )
-# the shapes of tokens that only some languages have
+# code that only some languages have, and the files of these languages
 _TOKEN_LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"as (?:any|unknown|never).*|.*@ts-.*|Record<.*|Array<.*|Promise<.*", _TYPED),
     (
@@ -215,10 +258,30 @@ _TOKEN_LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"Console\.Write.*|#region|\.Result|\.Wait\(\)", ("*.cs",)),
     (r"(?:bg|text|space-[xy]|h|w|p|m)-[\w\[\]-]+", ("*.{tsx,jsx,vue,svelte,html,ts,js}",)),
 )  # fmt: skip
+# the noun behind a plain word that tells it to be code, and how the word looks in code
+_LOOKS = (
+    (r"statements?|declarations?|blocks?|loops?", r"^\s*{}\b"),
+    (r"decorators?|annotations?", r"@{}\b"),
+    (r"functions?|methods?|hooks?|calls?|macros?", r"(?<![\w$]){}!?\("),
+)
+_MAX_CHARACTERS = 48  # a longer code span is an example
+_CALL = re.compile(r"(?P<name>.*\w)\((?P<arguments>[^()]*)\)")
+_CONSTANT = re.compile(r"null|None|nil|true|false|True|False|undefined|-?\d+")
+# a name that stands for any name: `X`, `Foo`, `MyComponent`
+_METAVARIABLE = re.compile(r"(?<![\w$])(?:[A-Z]|Foo|Bar|Baz|My[A-Z]\w*|foo|bar|baz)(?![\w$])")
+# code spans that are something else than code
+_NO_CODE = re.compile(
+    r"\s--?\w|^-"  # options of a command
+    r"|^[A-Z][A-Z0-9_]*$"  # constants and environment variables
+    r"|^[\w-]+:$|^\w+\.\w+\.[\w.]+$|[$%]"  # keys of settings, and placeholders
+    r"|^\W+$|[\"']/[\"']"  # signs alone, and several values in one span
+    r"|\.config$|^#\s|^@?[a-z]\w*-[\w-]+$"  # files, headings, names of packages
+    r"|-name$|^\w+: ?\w+$"  # settings
+)
 
 
 def files_of_language(text: str) -> list[str]:
-    """The globs of the languages that a text names; none if it names none."""
+    """The globs of the languages that a text names; [] if it names none."""
     plain = re.sub(r"`[^`]*`", "", text)
     globs: list[str] = []
     for name, files in _LANGUAGES:
@@ -228,75 +291,55 @@ def files_of_language(text: str) -> list[str]:
 
 
 def named_token(words: str) -> CodeToken | None:
-    """A token by its name, in any case of letters: "wildcard imports"; None if it is unknown."""
-    return next(
-        (
-            CodeToken(pattern, files)
-            for names, pattern, files in _TOKENS
-            if words.lower() in map(str.lower, names)
-        ),
-        None,
-    )
-
-
-_KINDS = (  # of what a plain word is, and how it looks in code
-    (r"statements?|declarations?|blocks?|loops?", r"^\s*{}\b"),
-    (r"decorators?|annotations?", r"@{}\b"),
-    (r"functions?|methods?|hooks?|calls?|macros?", r"(?<![\w$]){}!?\("),
-)
+    """The code with a name such as "wildcard imports", in any case of letters; None if there is
+    none with that name.
+    """
+    for named in _TOKENS:
+        if words.lower() in map(str.lower, named.names):
+            return named.token
+    return None
 
 
 def token_of_kind(word: str, kind: str) -> CodeToken | None:
-    """The token of a plain word that only what stands behind it tells to be code: a `using`
-    statement, the `sleep` function; None if that does not tell.
+    """The code that a plain word means before a noun, as in "a `using` statement" or "the `sleep`
+    function"; None if the noun does not tell that the word is code.
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", word):
         return None
-    looks = (look for kinds, look in _KINDS if re.fullmatch(kinds, kind, re.I))
-    look = next(looks, "")
-    return CodeToken(look.format(word)) if look else None
-
-
-_MAX_CHARACTERS = 48  # characters; a longer code span is an example
-_CALL = re.compile(r"(?P<name>.*\w)\((?P<arguments>[^()]*)\)")
-_CONSTANT = re.compile(r"null|None|nil|true|false|True|False|undefined|-?\d+")
-_METAVARIABLE = re.compile(r"(?<![\w$])(?:[A-Z]|Foo|Bar|Baz|My[A-Z]\w*|foo|bar|baz)(?![\w$])")
-_NO_CODE = re.compile(
-    r"\s--?\w|^-|^[A-Z][A-Z0-9_]*$|^[\w-]+:$|^\w+\.\w+\.[\w.]+$|[$%]"  # options, constants, keys
-    r"|^\W+$|[\"']/[\"']"  # marks alone, and several values in one span
-    r"|\.config$|^#\s|^@?[a-z]\w*-[\w-]+$"  # files, headings, names of packages
-    r"|-name$|^\w+: ?\w+$"  # settings
-)
+    for kinds, look in _LOOKS:
+        if re.fullmatch(kinds, kind, re.I):
+            return CodeToken(look.format(word))
+    return None
 
 
 def code_token(text: str) -> CodeToken | None:
-    """The token that a code span writes; None if it may be no code, or only an example of some."""
-    for names, named_pattern, named_files in _TOKENS:
-        if text in names:
-            return CodeToken(named_pattern, named_files)
+    """The code that a code span means; None if it may not be code, or is only an example."""
+    for named in _TOKENS:
+        if text in named.names:
+            return named.token
     text = re.sub(r"=\{\{?(?:\.\.\.|…)?\}\}?$", "={", text)  # `style={{}}`
     text = re.sub(r"\s*=\s*(?:[\"'](?:\.\.\.|…)[\"']|\.\.\.|…)$", " =", text)  # `version = "..."`
     if re.search(r"[\n]|\.\.\.|…", re.sub(r"[(\[<{](?:\.\.\.|…)[)\]>}]", "", text)):
         return None
-    is_code = re.search(r"[a-z][A-Z]|[.(\[<!@#:=_]|^(?:as|new) \w", text)
     files = next((globs for shape, globs in _TOKEN_LANGUAGES if re.fullmatch(shape, text)), ())
-    if (
-        len(text) > _MAX_CHARACTERS
-        or not (is_code or files)
-        or is_command(text)
-        or _NO_CODE.search(text)
-    ):
-        return None
-    is_path = path_glob(text) is not None and re.search(r"/|\.[a-z]{2,4}$", text)
-    if is_path and not re.match(r"(?:os|console|process|fmt|err|log)\.", text):
+    if not _looks_like_code(text, has_language=bool(files)):
         return None
     pattern = _pattern_of(text)
     return CodeToken(pattern, files) if pattern else None
 
 
+def _looks_like_code(text: str, *, has_language: bool) -> bool:
+    """Whether a code span is code rather than a command, a path or a setting."""
+    is_code = has_language or re.search(r"[a-z][A-Z]|[.(\[<!@#:=_]|^(?:as|new) \w", text)
+    if len(text) > _MAX_CHARACTERS or not is_code or is_command(text) or _NO_CODE.search(text):
+        return False
+    is_path = path_glob(text) is not None and re.search(r"/|\.[a-z]{2,4}$", text)
+    return not is_path or re.match(r"(?:os|console|process|fmt|err|log)\.", text) is not None
+
+
 def _pattern_of(text: str) -> str | None:
-    """A token as a pattern, in which what stands for something else may be anything; None if it is
-    an example: `fetch('/api/apps')`, `X | Y`.
+    """The pattern of code, in which a name such as `X` may be any name; None if the code is an
+    example such as `fetch('/api/apps')` or `X | Y`.
     """
     if element := re.fullmatch(r"<(\w+)(?: ?/)?>", text):
         return rf"<{element[1]}\b"
@@ -313,7 +356,9 @@ def _pattern_of(text: str) -> str | None:
 
 
 def _arguments(text: str) -> str | None:
-    """The pattern of a call's arguments: of constants as they are, of names anything."""
+    """The pattern of a call's arguments: constants as they are, and anything for names; "" if no
+    argument is a constant, and None if one is a string, as the call is an example then.
+    """
     arguments = [argument.strip() for argument in text.split(",")]
     if re.search(r"[\"'`]", text):
         return None
@@ -327,13 +372,16 @@ def _arguments(text: str) -> str | None:
 
 
 def _literal(text: str, end: str = "") -> str | None:
-    """A text as it stands, but for its spaces, and for names such as `X` that mean any name; None
-    if it has no name of its own.
+    """The pattern of code as it is written, with any spaces, and any name for names such as `X`;
+    None if the code has no other name.
+
+    Args:
+        end: the pattern of what follows the code; by default, the end of its last word.
     """
     pieces = _METAVARIABLE.split(text)
     if len(pieces) > 1 and not any(re.search(r"\w", piece) for piece in pieces):
         return None
-    body = r"\w+".join(map(_escaped, pieces))
+    body = r"\w+".join(map(_escape, pieces))
     if "." in text:
         body = body.replace(r"\*", r"\w*")
     before = r"(?<![\w$])" if re.match(r"\w", text) else ""
@@ -341,6 +389,6 @@ def _literal(text: str, end: str = "") -> str | None:
     return f"{before}{body}{after}"
 
 
-def _escaped(text: str) -> str:
-    """A text as a pattern; around `=`, there may be spaces or none."""
+def _escape(text: str) -> str:
+    """The pattern of a text, with or without spaces around `=`."""
     return re.sub(r"\\ =(?:\\ )?", r"\\s*=\\s*", re.escape(text)).replace(r"\ ", r"\s+")

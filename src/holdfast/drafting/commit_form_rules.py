@@ -1,7 +1,9 @@
 """Rules about the subject and the body of a commit message: their length, letters and marks."""
 
 import re
+from dataclasses import replace
 
+from holdfast.drafting.clauses import Clause
 from holdfast.drafting.commit_statements import (
     MESSAGES,
     commit_rule,
@@ -10,23 +12,6 @@ from holdfast.drafting.commit_statements import (
 )
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import ADVERBS, NEVER, Forms, any_words, forms, one_of, whole_match
-from holdfast.drafting.rules_file import Statement
-
-_PART_END = re.compile(r", (?:and |with )?")
-_TITLES = re.compile(r"\btitles?\b")
-
-
-def commit_form_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Commit messages: imperative, at most 72 characters, no full stop."""
-    about = " ".join([clause, statement.label, *statement.under[-3:]]).lower()
-    if prohibits or "commit" not in about:
-        return None
-    drafts: list[Draft] = []
-    for part in dict.fromkeys((clause, *_PART_END.split(clause))):
-        if not is_of_something_else(_TITLES.sub("", part)):
-            drafts += _length(part, statement) or _look(part) or _wrapped_body(part, statement)
-    return drafts or None
-
 
 # --- The length of the subject
 
@@ -83,22 +68,9 @@ _LENGTH_ALONE = forms(  # behind such a label, or below "Commit messages"
         )
     }
 )
-_MIN_LIMIT = 10  # characters; a smaller number is no limit of a subject
+_MIN_LIMIT = 10  # a smaller number of characters is not a limit of a subject
 
-
-def _length(clause: str, statement: Statement) -> list[Draft]:
-    """Keep the subject line under 72 characters."""
-    is_named = whole_match(_SUBJECT_LABEL, statement.label) or is_about_commits(statement)
-    match = whole_match(_LENGTHS + (_LENGTH_ALONE if is_named else ()), clause)
-    if match is None or match["how"].lower() in _ROUGHLY:
-        return []
-    most = int(match["count"]) - (match["how"].lower() in _BELOW)
-    if most < _MIN_LIMIT:
-        return []
-    return commit_rule(rf"\A.{{1,{most}}}(?:\n|\Z)", "requirement")
-
-
-# --- The look of subject and body: ways to ask for it, and the pattern of a message that has it
+# --- The look of the subject and the body
 
 _TYPE = r"(?:[a-z]+(?:\([^)\n]+\))?!?: )?"  # "feat(api): ", which has its own case of letters
 _LINE = r"(?:subject|title|summary)(?: line)?"
@@ -180,6 +152,7 @@ _WITH_ISSUE = forms(
         )
     }
 )
+# the ways to ask for a look, and the pattern of a message that has it
 _LOOKS: tuple[tuple[Forms, str], ...] = (
     (_CAPITALISED, rf"\A{_TYPE}[^a-z]"),
     (_EMOJI_FIRST, r"\A\p{Extended_Pictographic}"),
@@ -190,33 +163,72 @@ _LOOKS: tuple[tuple[Forms, str], ...] = (
     (_WITH_ISSUE, r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)"),
 )
 
-
-def _look(clause: str) -> list[Draft]:
-    """Capitalise the subject line; no full stop at its end; a blank line before the body."""
-    pattern = next((pattern for ways, pattern in _LOOKS if whole_match(ways, clause)), None)
-    return commit_rule(pattern, "requirement") if pattern else []
-
-
 # --- The width of the body
 
 _WRAPPED = forms(
     {
         "Wrap the body at 72 characters": (
             r"(?:wrap|hard-wrap|keep|limit)(?: the)?(?: commit)?(?: message)?(?: body| lines?)+"
-            r"(?: lines| text)?(?: at| to| within| under)+ (\d+)(?: characters| chars| columns)?"
+            r"(?: lines| text)?(?: at| to| within| under)+ (?P<width>\d+)"
+            r"(?: characters| chars| columns)?"
         )
     }
 )
 _BODY_LABEL = forms({"Body": r"body(?: lines?)?"})
 _WRAPPED_ALONE = forms(
-    {"wrapped at 72 chars": r"wrap(?:ped)? (?:lines )?(?:at|to) (\d+)(?: characters| chars)?"}
+    {
+        "wrapped at 72 chars": (
+            r"wrap(?:ped)? (?:lines )?(?:at|to) (?P<width>\d+)(?: characters| chars)?"
+        )
+    }
 )
 
+_PART_END = re.compile(r", (?:and |with )?")
+_TITLES = re.compile(r"\btitles?\b")
 
-def _wrapped_body(clause: str, statement: Statement) -> list[Draft]:
-    """Wrap the body at 72 characters."""
-    is_named = whole_match(_BODY_LABEL, statement.label)
-    match = whole_match(_WRAPPED + (_WRAPPED_ALONE if is_named else ()), clause)
+
+def commit_form_rule(clause: Clause) -> list[Draft]:
+    """Reads "commit messages: imperative, at most 72 characters, no full stop"."""
+    statement = clause.statement
+    about = " ".join([clause.text, statement.label, *statement.under[-3:]]).lower()
+    if clause.is_prohibited or "commit" not in about:
+        return []
+    drafts: list[Draft] = []
+    for text in dict.fromkeys((clause.text, *_PART_END.split(clause.text))):
+        if not is_of_something_else(_TITLES.sub("", text)):
+            part = replace(clause, text=text)
+            drafts += _length(part) or _look(part) or _wrapped_body(part)
+    return drafts
+
+
+def _length(clause: Clause) -> list[Draft]:
+    """Reads "keep the subject line under 72 characters"."""
+    statement = clause.statement
+    is_named = whole_match(_SUBJECT_LABEL, statement.label) or is_about_commits(statement)
+    match = whole_match(_LENGTHS + (_LENGTH_ALONE if is_named else ()), clause.text)
+    if match is None or match["how"].lower() in _ROUGHLY:
+        return []
+    limit = int(match["count"])
+    if match["how"].lower() in _BELOW:
+        limit -= 1
+    if limit < _MIN_LIMIT:
+        return []
+    return commit_rule(rf"\A.{{1,{limit}}}(?:\n|\Z)", "requirement")
+
+
+def _look(clause: Clause) -> list[Draft]:
+    """Reads "capitalise the subject line" and "separate it from the body with a blank line"."""
+    for ways, pattern in _LOOKS:
+        if whole_match(ways, clause.text):
+            return commit_rule(pattern, "requirement")
+    return []
+
+
+def _wrapped_body(clause: Clause) -> list[Draft]:
+    """Reads "wrap the body at 72 characters"."""
+    is_named = whole_match(_BODY_LABEL, clause.statement.label)
+    match = whole_match(_WRAPPED + (_WRAPPED_ALONE if is_named else ()), clause.text)
     if match is None:
         return []
-    return commit_rule(rf"\A[^\n]*(?:\n(?:.{{0,{match[1]}}}|\S+))*\n?\Z", "requirement")
+    width = match["width"]
+    return commit_rule(rf"\A[^\n]*(?:\n(?:.{{0,{width}}}|\S+))*\n?\Z", "requirement")

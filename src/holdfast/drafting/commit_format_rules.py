@@ -2,6 +2,7 @@
 
 import re
 
+from holdfast.drafting.clauses import Clause
 from holdfast.drafting.commit_statements import (
     MESSAGES,
     commit_rule,
@@ -11,18 +12,17 @@ from holdfast.drafting.commit_statements import (
 from holdfast.drafting.conventional_commits import type_prefix
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import ADVERBS, NEVER, forms, whole_match
-from holdfast.drafting.rules_file import Statement
 
-_QUOTED = r"[`\"“]([^`\"”“]+)[`\"”]"
+_QUOTED = r"[`\"“](?P<quoted>[^`\"”“]+)[`\"”]"
 
 # --- A format such as `[scope] Summary`
 
-# the parts of "[scope]", "type(scope):" or "area:" and the summary behind them
+# the parts of "[scope]", "type(scope):" or "area:", and the summary behind them
 _SHAPE = re.compile(
     r"(?P<first>\[[\w -]+\]|\w+)?(?P<scope>\([\w ./|-]+\))?(?:!?\??)(?P<colon>:)?"
     r" ?[A-Za-z][\w .'-]*(?:\.\.\.|…)?"
 )
-_SHAPE_BELOW = forms(  # in the first line of a code block
+_SHAPE_BELOW = forms(  # a code block follows, and its first line is the format
     {
         "Use the following commit message format": (
             r"(?:use (?:the|this)(?: following)? )?commit(?: message)? format"
@@ -41,36 +41,6 @@ _SHAPE_RULES = forms(
         ),
     }
 )
-
-
-def message_shape(shape: str) -> str | None:
-    """The pattern of a shape such as `[scope] Summary` or `type(scope): summary`; None if it has
-    neither brackets nor a colon, so that any text would fit it.
-    """
-    parts = _SHAPE.fullmatch(re.sub(r"[<>]", "", shape))
-    if parts is None:
-        return None
-    is_bracketed = (parts["first"] or "").startswith("[")
-    if not (parts["colon"] or is_bracketed):
-        return None
-    first = r"\[[^\]\n]+\]" if is_bracketed else r"[\w-]+"
-    scope = r"(?:\([^)\n]+\))?!?" if parts["scope"] or parts["colon"] else ""
-    return rf"\A{first}{scope}{parts['colon'] or ''} \S"
-
-
-def commit_format_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Commit messages follow the format `[scope] Summary`."""
-    if prohibits:
-        return None
-    shape = ""
-    if statement.block and whole_match(_SHAPE_BELOW, clause):
-        shape = statement.block[0].strip()
-    elif match := whole_match(_SHAPE_RULES, clause):
-        about = " ".join((clause, statement.label, *statement.under[-1:])).lower()
-        shape = match[1] if "commit" in about else ""
-    pattern = message_shape(shape) if shape else None
-    return commit_rule(pattern, "requirement") if pattern else None
-
 
 # --- A prefix, or none
 
@@ -92,7 +62,8 @@ _PREFIX = forms(
         ),
     }
 )
-_TYPES = r"(?:(?:`\w+:`(?:,? (?:and|or) |, |/)?)+)(?:,? etc\.?)?"  # "`feat:`, `fix:`, etc."
+# "`feat:`, `fix:`, etc."
+_TYPES = r"(?:(?:`\w+:`(?:,? (?:and|or) |, |/)?)+)(?:,? etc\.?)?"
 _NO_TYPES = forms(
     {
         "Do not use prefixes such as `feat:` or `fix:`": (
@@ -115,28 +86,60 @@ _NO_PREFIX = forms(
 )
 _AND_TITLES = re.compile(r"PR titles (?:or|and) ")
 _IN_BRACKETS = re.compile(r"\[([\w<> -]+)\]")
-_SHORT_TAG = 3  # letters; a longer word in brackets stands for any: `[area]`
+_MAX_FIXED_LETTERS = 3  # a longer word in brackets stands for any word: `[area]`
 
 
-def commit_prefix_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Prefix commit messages with `[area]`; do not use prefixes such as `feat:`."""
-    about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause, re.I)
-    if prohibits or not about or is_of_something_else(_AND_TITLES.sub("", clause)):
+def commit_format_rule(clause: Clause) -> list[Draft]:
+    """Reads "commit messages follow the format `[scope] Summary`"."""
+    statement = clause.statement
+    if clause.is_prohibited:
+        return []
+    shape = ""
+    if statement.block and whole_match(_SHAPE_BELOW, clause.text):
+        shape = statement.block[0].strip()
+    elif match := whole_match(_SHAPE_RULES, clause.text):
+        about = " ".join((clause.text, statement.label, *statement.under[-1:])).lower()
+        shape = match["quoted"] if "commit" in about else ""
+    pattern = message_shape(shape) if shape else None
+    return commit_rule(pattern, "requirement") if pattern else []
+
+
+def message_shape(shape: str) -> str | None:
+    """The pattern of messages with a shape such as `[scope] Summary` or `type(scope): summary`;
+    None for a shape without brackets and colon, which any text would fit.
+    """
+    parts = _SHAPE.fullmatch(re.sub(r"[<>]", "", shape))
+    if parts is None:
         return None
-    if whole_match(_NO_TYPES, clause):
+    is_bracketed = (parts["first"] or "").startswith("[")
+    if not (parts["colon"] or is_bracketed):
+        return None
+    first = r"\[[^\]\n]+\]" if is_bracketed else r"[\w-]+"
+    scope = r"(?:\([^)\n]+\))?!?" if parts["scope"] or parts["colon"] else ""
+    return rf"\A{first}{scope}{parts['colon'] or ''} \S"
+
+
+def commit_prefix_rule(clause: Clause) -> list[Draft]:
+    """Reads "prefix commit messages with `[area]`" and "do not use prefixes such as `feat:`"."""
+    text = clause.text
+    about = is_about_commits(clause.statement) or re.search(r"\bcommits?\b", text, re.I)
+    if clause.is_prohibited or not about or is_of_something_else(_AND_TITLES.sub("", text)):
+        return []
+    if whole_match(_NO_TYPES, text):
         return commit_rule(rf"\A(?!{type_prefix()})", "prohibition")
-    if never := whole_match(_NO_PREFIX, clause):
-        return commit_rule(rf"\A(?!{re.escape(never[1])})", "prohibition")
-    match = whole_match(_PREFIX, clause)
-    pattern = _prefix_pattern(match[1]) if match else None
-    return commit_rule(pattern, "requirement") if pattern else None
+    if never := whole_match(_NO_PREFIX, text):
+        return commit_rule(rf"\A(?!{re.escape(never['quoted'])})", "prohibition")
+    match = whole_match(_PREFIX, text)
+    pattern = _prefix_pattern(match["quoted"]) if match else None
+    return commit_rule(pattern, "requirement") if pattern else []
 
 
 def _prefix_pattern(prefix: str) -> str | None:
-    """The pattern of messages that begin with `[area]` or `area:`; None for another prefix."""
+    """The pattern of messages with a prefix such as `[area]` or `area:`; None for another text."""
     if bracketed := _IN_BRACKETS.fullmatch(prefix):
-        is_fixed = bracketed[1].islower() and len(bracketed[1]) <= _SHORT_TAG
-        tag = re.escape(bracketed[1]) if is_fixed else r"[^\]\n]+"
+        word = bracketed[1]
+        is_fixed = word.islower() and len(word) <= _MAX_FIXED_LETTERS
+        tag = re.escape(word) if is_fixed else r"[^\]\n]+"
         return rf"\A\[{tag}\]"
     if re.fullmatch(r"[\w/-]+:", prefix):
         return rf"\A{re.escape(prefix)}"

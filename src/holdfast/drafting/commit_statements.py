@@ -1,4 +1,4 @@
-"""Which lines are about commits, and the rule about a commit's message that they become."""
+"""Statements about commits, and the rule about a commit message that they become."""
 
 import re
 
@@ -29,19 +29,19 @@ _ABOUT_COMMITS = forms(
         "Messages": f"{_GIT}messages?",
     }
 )
-_MARKS_AROUND = re.compile(r"^[\W\d_]+|[\s:*.]+$")  # of "3. **Commits:**"
-# the same words are said of these: "PR titles follow Conventional Commits"
+_MARKS_AROUND = re.compile(r"^[\W\d_]+|[\s:*.]+$")  # "3." and ":**" in "3. **Commits:**"
+# titles of pull requests, changelogs and so on, about which people say the same as about commits
 _OF_SOMETHING_ELSE = word_pattern("titles?", "PRs?")
 _OF_ANOTHER_TEXT = re.compile(r"pull[ -]request|changelog|release notes|squash", re.I)
 
 
 def commit_rule(pattern: str, polarity: Polarity) -> list[Draft]:
-    """A rule about the whole message of a commit."""
+    """A rule about commit messages: a pattern matches each one that keeps it."""
     return [Draft("commit", polarity, {"name": "commit_message", "pattern": pattern})]
 
 
 def is_about_commits(statement: Statement) -> bool:
-    """Whether the label of a statement, or what it stands under, is about commits."""
+    """Whether the label of a statement, or the heading above it, is about commits."""
     return any(
         whole_match(_ABOUT_COMMITS, _MARKS_AROUND.sub("", name))
         for name in (statement.label, *statement.under[-1:])

@@ -2,20 +2,19 @@
 
 import re
 
-from holdfast.drafting.clauses import all_known, names_in
+from holdfast.drafting.clauses import Clause, all_or_none, names_in
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
     CODES,
     NEVER,
     TAIL,
     any_words,
-    forbidden,
+    forbid,
     forms,
     one_of,
     whole_match,
 )
 from holdfast.drafting.path_globs import glob_argument, path_glob
-from holdfast.drafting.rules_file import Statement
 
 _COMMIT = "(?:commit|check in|stage)"
 # "any secrets, API keys or files in"
@@ -27,7 +26,7 @@ _BEFORE_FILES = "(?:{} ?)*".format(
     )
 )
 _FILES = r"(?: files?| director(?:y|ies)| folders?)?"
-_COMMITTING = forbidden(
+_COMMITTING = forbid(
     {
         "commit secrets or `.env` files, or anything alike": (
             rf"{_COMMIT} {_BEFORE_FILES}(?P<files>{CODES}|\.env){_FILES}"
@@ -54,27 +53,37 @@ _CANNOT_BE_COMMITTED = forms(
         )
     }
 )
-# "`gen/` is built - never commit it"
+# "`gen/` is built", before "never commit it"
 _FILES_FIRST = re.compile(rf"(?:the )?(?P<files>{CODES}){_FILES} (?:is|are)\b", re.I)
 _NOT_THEM = forms(
     {
         "never commit it": rf"{NEVER} {_COMMIT} (?:it|them|this|these)(?: files?)?{TAIL}",
     }
 )
-_ENVIRONMENT = (".env", ".env*")  # files, where `path_glob` takes such a name for a folder too
+_ENVIRONMENT = (".env", ".env*")  # files only, which `path_glob` would take for folders too
 
 
-def committed_file_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Never commit `.env`."""
-    match = _COMMITTING.match(clause, prohibits) or whole_match(_CANNOT_BE_COMMITTED, clause)
-    match = match or whole_match(_SUCH_AS, statement.text.strip(" .!"))
-    if match is None and whole_match(_NOT_THEM, clause):
-        match = _FILES_FIRST.match(statement.text)
+def committed_file_rule(clause: Clause) -> list[Draft]:
+    """Reads "never commit `.env`"."""
+    match = _match_in(clause)
     if match is None:
-        return None
+        return []
     names = [name for name, _ in names_in(match["files"])]
-    paths = all_known([name if name in _ENVIRONMENT else path_glob(name) for name in names])
+    paths = all_or_none([name if name in _ENVIRONMENT else path_glob(name) for name in names])
     if paths is None:
-        return None
+        return []
     spec = {"name": "commit_excludes", "paths": glob_argument(paths)}
     return [Draft("commit", "prohibition", spec)]
+
+
+def _match_in(clause: Clause) -> re.Match[str] | None:
+    """The match that names the files, in the clause or elsewhere in its statement; None if the
+    clause does not forbid committing files.
+    """
+    whole = clause.statement.text
+    match = _COMMITTING.match(clause.text, clause.is_prohibited)
+    match = match or whole_match(_CANNOT_BE_COMMITTED, clause.text)
+    match = match or whole_match(_SUCH_AS, whole.strip(" .!"))
+    if match is None and whole_match(_NOT_THEM, clause.text):
+        match = _FILES_FIRST.match(whole)
+    return match

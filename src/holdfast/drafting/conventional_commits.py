@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from holdfast.drafting.clauses import codes_in
+from holdfast.drafting.clauses import Clause, codes_in
 from holdfast.drafting.commands import any_of
 from holdfast.drafting.commit_statements import (
     MESSAGES,
@@ -13,19 +13,12 @@ from holdfast.drafting.commit_statements import (
 )
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import ADVERBS, TAIL, any_words, forms, one_of, whole_match
-from holdfast.drafting.rules_file import Statement
 
 _USUAL_TYPES = (
     *("build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "revert", "style", "test"),
     *("deps", "release", "wip", "improvement"),
 )
 _ANY_SCOPE = r"[^)\n]+"
-
-
-def type_prefix(types: Iterable[str] = _USUAL_TYPES, scope: str = _ANY_SCOPE) -> str:
-    """The pattern of `feat:`, `fix(api):` or `feat!:`."""
-    return rf"(?:{'|'.join(types)})(?:\({scope}\))?!?:"
-
 
 # --- Conventional Commits by name
 
@@ -81,48 +74,10 @@ _SHAPE = re.compile(r"`\w+\(\w+\): \w+`")  # "`type(scope): summary`"
 _AND_MORE = re.compile(r"(?:, (?!not)| and (?:usually|always|append|include|keep)).*$")
 _ADJECTIVE = re.compile(r"\ba (?:lightweight|simple|loose) (?=conv)", re.I)
 _ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
-
-
-def conventional_commit_rule(
-    clause: str, statement: Statement, prohibits: bool
-) -> list[Draft] | None:
-    """Commit messages follow Conventional Commits."""
-    if prohibits or is_of_something_else(clause):
-        return None
-    if _SHAPE.match(statement.text) and re.search("commit", statement.label, re.I):
-        return commit_rule(_ANY_TYPE, "requirement")  # its types are named elsewhere
-    if not _names_conventional(clause, statement):
-        return None
-    if statement.text.endswith(":"):  # the list below names the types
-        return commit_rule(_ANY_TYPE, "requirement")
-    return commit_rule(conventional_pattern(statement.text), "requirement")
-
-
-def _names_conventional(clause: str, statement: Statement) -> bool:
-    if _NAME_WITH_TYPES.match(statement.text):
-        return True
-    if is_about_commits(statement) and whole_match(_NAME_ALONE, clause):
-        return True
-    if whole_match(_LABEL, statement.label) and _EXAMPLE.match(clause):
-        return True
-    plain = _ADJECTIVE.sub("", _AND_MORE.sub("", clause))
-    return whole_match(_CONVENTIONAL, plain) is not None
-
-
 _BARE_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}): ?(?=[,)]|or|and|$)")  # "feat:, fix: or docs:"
 _TYPE = re.compile(r"([a-z]+)(?:\([\w-]+\))?!?:")
 _SCOPE = re.compile(r"[a-z][a-z0-9-]*")
 _NAMES_SCOPES = re.compile(r"\bwith (?:these|the following) scopes\b", re.I)
-
-
-def conventional_pattern(text: str) -> str:
-    """The pattern of Conventional Commits with the types, and the scopes, that a line lists."""
-    codes = [*codes_in(text), *(f"{word}:" for word in _BARE_TYPE.findall(text))]
-    types = [match[1] for match in map(_TYPE.fullmatch, codes) if match]
-    scopes = [code for code in codes if _SCOPE.fullmatch(code)]
-    scope = any_of(scopes) if _NAMES_SCOPES.search(text) and scopes else _ANY_SCOPE
-    return rf"\A{type_prefix(dict.fromkeys((*_USUAL_TYPES, *types)), scope)} \S"
-
 
 # --- Types that a line lists
 
@@ -149,38 +104,80 @@ _LISTED_TYPES = forms(
     }
 )
 _KIND_OF_LIST = one_of(*("conventions?", "format", "messages?", "types?", "prefix(?:es)?", "style"))
-# the heading of a list of types, of which the first item is read for all
+# the heading of a list of types, whose first item is read as the whole list
 _LIST_HEADING = re.compile(rf"\bcommit\b.*\b{_KIND_OF_LIST}\b|\bcommit-konventionen\b", re.I)
 _FIRST_ITEM = forms({"`feat:` - New feature": r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?"})
-
-
-def commit_type_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Commit messages: use the prefixes `feat:`, `fix:` and `docs:`."""
-    heading = statement.under[-1] if statement.under else ""
-    if _LIST_HEADING.search(heading) and whole_match(_FIRST_ITEM, clause):
-        return commit_rule(rf"\A{type_prefix()} \S", "requirement")
-    about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause, re.I)
-    if prohibits or not about or is_of_something_else(clause):
-        return None
-    clause = _types_in_backticks(clause)
-    match = whole_match(_LISTED_TYPES, clause)
-    if match is None:
-        return None
-    types = re.findall(r"`([a-z]+)(?:\([\w-]+\))?!?:", match["types"])
-    bare = re.findall(r"`([a-z]+)`", match["types"])
-    are_types = "prefix" in clause.lower() or "type" in statement.label.lower()
-    if len(types) + len(bare) < 2 or (bare and not are_types):
-        return None
-    more = _USUAL_TYPES if "etc" in clause else ()
-    return commit_rule(rf"\A{type_prefix(dict.fromkeys((*types, *bare, *more)))}", "requirement")
-
-
 _QUOTED_TYPE = re.compile(r"[\"“']([a-z]+(?:\([\w-]+\))?!?:)[\"”']")
 _UNQUOTED_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}:)(?=[, ]|$)")
 _MEANING = re.compile(r"(?<=`) for [\w /-]+(?=,|$)")  # "`fix:` for bug fixes"
 
 
-def _types_in_backticks(clause: str) -> str:
+def conventional_commit_rule(clause: Clause) -> list[Draft]:
+    """Reads "commit messages follow Conventional Commits"."""
+    statement = clause.statement
+    if clause.is_prohibited or is_of_something_else(clause.text):
+        return []
+    if _SHAPE.match(statement.text) and re.search("commit", statement.label, re.I):
+        return commit_rule(_ANY_TYPE, "requirement")  # another line may name the types
+    if not _names_conventional(clause):
+        return []
+    if statement.text.endswith(":"):  # the list below names the types
+        return commit_rule(_ANY_TYPE, "requirement")
+    return commit_rule(conventional_pattern(statement.text), "requirement")
+
+
+def _names_conventional(clause: Clause) -> bool:
+    """Whether a clause asks for Conventional Commits by their name."""
+    statement = clause.statement
+    if _NAME_WITH_TYPES.match(statement.text):
+        return True
+    if is_about_commits(statement) and whole_match(_NAME_ALONE, clause.text):
+        return True
+    if whole_match(_LABEL, statement.label) and _EXAMPLE.match(clause.text):
+        return True
+    plain = _ADJECTIVE.sub("", _AND_MORE.sub("", clause.text))
+    return whole_match(_CONVENTIONAL, plain) is not None
+
+
+def conventional_pattern(text: str) -> str:
+    """The pattern of Conventional Commits, with the types and scopes that a line lists."""
+    codes = [*codes_in(text), *(f"{word}:" for word in _BARE_TYPE.findall(text))]
+    types = [match[1] for match in map(_TYPE.fullmatch, codes) if match]
+    scopes = [code for code in codes if _SCOPE.fullmatch(code)]
+    scope = any_of(scopes) if _NAMES_SCOPES.search(text) and scopes else _ANY_SCOPE
+    return rf"\A{type_prefix(dict.fromkeys((*_USUAL_TYPES, *types)), scope)} \S"
+
+
+def type_prefix(types: Iterable[str] = _USUAL_TYPES, scope: str = _ANY_SCOPE) -> str:
+    """The pattern of the beginning of a message: `feat:`, `fix(api):` or `feat!:`."""
+    return rf"(?:{'|'.join(types)})(?:\({scope}\))?!?:"
+
+
+def commit_type_rule(clause: Clause) -> list[Draft]:
+    """Reads "commit messages: use the prefixes `feat:`, `fix:` and `docs:`"."""
+    statement = clause.statement
+    heading = statement.under[-1] if statement.under else ""
+    if _LIST_HEADING.search(heading) and whole_match(_FIRST_ITEM, clause.text):
+        return commit_rule(rf"\A{type_prefix()} \S", "requirement")
+    about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause.text, re.I)
+    if clause.is_prohibited or not about or is_of_something_else(clause.text):
+        return []
+    text = _types_in_backticks(clause.text)
+    match = whole_match(_LISTED_TYPES, text)
+    if match is None:
+        return []
+    types = re.findall(r"`([a-z]+)(?:\([\w-]+\))?!?:", match["types"])
+    bare_types = re.findall(r"`([a-z]+)`", match["types"])
+    are_types = "prefix" in text.lower() or "type" in statement.label.lower()
+    if len(types) + len(bare_types) < 2 or (bare_types and not are_types):
+        return []
+    all_types = (*types, *bare_types)
+    if "etc" in text:
+        all_types = (*all_types, *_USUAL_TYPES)
+    return commit_rule(rf"\A{type_prefix(dict.fromkeys(all_types))}", "requirement")
+
+
+def _types_in_backticks(text: str) -> str:
     """A clause such as "feat: or 'fix:' for bugs" as "`feat:` or `fix:`"."""
-    clause = _UNQUOTED_TYPE.sub(r"`\1`", _QUOTED_TYPE.sub(r"`\1`", clause))
-    return _MEANING.sub("", clause)
+    text = _UNQUOTED_TYPE.sub(r"`\1`", _QUOTED_TYPE.sub(r"`\1`", text))
+    return _MEANING.sub("", text)

@@ -1,4 +1,4 @@
-"""Rules files as they are drafted: the rules that their lines say, and why the others are none."""
+"""Drafts the rules of a file, and says of every other line why it is none."""
 
 import json
 import re
@@ -20,12 +20,29 @@ from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
 from holdfast.files import read_text
 
-MAX_RULES_FILE_CHARACTERS = 500_000  # of a rules file, which takes half a minute
+MAX_RULES_FILE_CHARACTERS = 500_000  # a file of this size takes half a minute
+
+# a code block that holds a text, by its first line
+_PROMPT_IN_FENCES = re.compile(
+    r"^(?P<marks>`{3,}|~{3,})(?:text|txt|markdown|md|prompt)?[ \t]*\n"
+    r"(?P<body>(?!\s*[{\[<])(?:(?!(?P=marks)).*\n)+)(?P=marks)[ \t]*$",
+    re.M,
+)
+_MIN_SHARE_OF_PROMPT = 0.4  # a code block with this share of a file's characters is its prompt
+# words on the line before a code block, by which it is an example, a template, or somebody else's
+_QUOTES_A_TEXT = word_pattern(
+    *"examples? if when bad wrong good not never avoid instead reply answer respond say".split(),
+    *("sent", "wrote", "templates?", "e\\.g", "for instance", "don['’]t", "another", "other"),
+)
+_YOU_ARE = re.compile(r"^\W*(?:You are|You['’]re|Act as|Du bist|Tu es|Eres|Sei)\b", re.M)
+_OF_CODING_AGENTS = re.compile(
+    r"(?:AGENTS|CLAUDE|GEMINI|CONTRIBUTING|copilot-instructions)\b.*\.md|\.\w+rules|.*\.mdc", re.I
+)
 
 
 @dataclass(frozen=True)
 class DraftedRule:
-    """A rule with its id, unique in its file, and the statement that says it."""
+    """A rule with its id, which is unique in its file, and the statement that states it."""
 
     id: str
     statement: Statement
@@ -39,13 +56,21 @@ class UndraftedLine(NamedTuple):
     why: Undrafted
 
 
+class FileStatements(NamedTuple):
+    """The statements of a file, and whether it is the prompt of a chat bot."""
+
+    statements: list[Statement]
+    of_bot: bool
+
+
 @dataclass(frozen=True)
 class DraftedFile:
     """A rules file, and what its statements became, in order.
 
     Args:
-        of_bot: whether it is the prompt of a chat bot.
-        probes: questions that show in a conversation whether its rules are kept; () for none.
+        of_bot: whether the file is the prompt of a chat bot.
+        probes: questions whose answers show whether the rules are kept; () if the rules are not
+            for conversations.
     """
 
     path: Path
@@ -60,7 +85,7 @@ class DraftedFile:
 
     @property
     def reasons(self) -> Counter[str]:
-        """How many statements became no rule, by reason; the commonest comes first."""
+        """How many statements became no rule, by reason; the most common reason comes first."""
         others = [line.why.reason for line in self.lines if isinstance(line, UndraftedLine)]
         # "the same rule as line 9" counts as one reason, whatever the line
         counts = Counter(re.sub(r" as line \d+$", " as another line", reason) for reason in others)
@@ -68,32 +93,32 @@ class DraftedFile:
 
 
 def draft_file(path: Path | str) -> DraftedFile:
-    """Drafts the rules that a file says.
+    """Drafts the rules of a file.
 
     Raises:
-        UsageError: the file is missing, empty or no text, or no line of it is a rule that a
-            measure decides.
+        UsageError: as for `draft_lines`, and if no line of the file is a rule that a measure
+            decides.
     """
     return with_rules(draft_lines(path))
 
 
 def with_rules(drafted: DraftedFile) -> DraftedFile:
-    """A drafted file that has rules.
+    """Returns a drafted file that has rules.
 
     Raises:
         UsageError: it has none.
     """
     if not drafted.rules:
         raise UsageError(
-            f"{drafted.path} has no line that a measure decides ({in_words(drafted.reasons)});"
-            " write a suite by hand, as `holdfast docs suites` shows.",
+            f"{drafted.path} has no line that a measure decides ({_in_words(drafted.reasons)});"
+            " write a suite yourself, as `holdfast docs suites` shows.",
             value=str(drafted.path),
         )
     return drafted
 
 
 def draft_lines(path: Path | str) -> DraftedFile:
-    """As `draft_file`, for a file that may have no rules.
+    """Drafts the rules of a file, which may have none.
 
     Raises:
         UsageError: the file is missing, empty, not text, longer than
@@ -120,30 +145,17 @@ def draft_lines(path: Path | str) -> DraftedFile:
     return DraftedFile(path, text, tuple(_lines(statements, of_bot)), of_bot)
 
 
-def statements_of(path: Path, text: str) -> tuple[list[Statement], bool]:
-    """The statements of a file, and whether it is the prompt of a chat bot."""
-    of_bot = _is_of_a_bot(path, text)
-    return read_statements(_without_fences(text) if of_bot else text), of_bot
-
-
-_PROMPT_IN_FENCES = re.compile(
-    r"^(?P<marks>`{3,}|~{3,})(?:text|txt|markdown|md|prompt)?[ \t]*\n"
-    r"(?P<body>(?!\s*[{\[<])(?:(?!(?P=marks)).*\n)+)(?P=marks)[ \t]*$",
-    re.M,
-)
-_SHARE_OF_PROMPT = 0.4  # of a file's characters that stand in fences, at least, if they are it
-# of the line before a code block: what it holds is an example, a template, or somebody else's
-_QUOTES_A_TEXT = word_pattern(
-    *"examples? if when bad wrong good not never avoid instead reply answer respond say".split(),
-    *("sent", "wrote", "templates?", "e\\.g", "for instance", "don['’]t", "another", "other"),
-)
-_YOU_ARE = re.compile(r"^\W*(?:You are|You['’]re|Act as|Du bist|Tu es|Eres|Sei)\b", re.M)
+def statements_of(path: Path, text: str) -> FileStatements:
+    """The statements of a file with this name and text; AGENTS.md, for one, is no bot's prompt."""
+    of_bot = not _OF_CODING_AGENTS.fullmatch(path.name) and is_of_a_bot(text)
+    statements = read_statements(_without_fences(text) if of_bot else text)
+    return FileStatements(statements, of_bot)
 
 
 def _without_fences(text: str) -> str:
-    """A file whose prompt stands in a code block, with blank lines for the marks around it."""
+    """A file whose prompt is in a code block, with blank lines for the marks around the block."""
     longest = max(_PROMPT_IN_FENCES.finditer(text), key=lambda match: len(match[0]), default=None)
-    if longest is None or len(longest["body"]) < _SHARE_OF_PROMPT * len(text):
+    if longest is None or len(longest["body"]) < _MIN_SHARE_OF_PROMPT * len(text):
         return text
     before = text[: longest.start()].rstrip().rpartition("\n")[2]
     if _QUOTES_A_TEXT.search(before) or _is_prompt(text[: longest.start()], text[longest.end() :]):
@@ -152,7 +164,7 @@ def _without_fences(text: str) -> str:
 
 
 def _is_prompt(*parts: str) -> bool:
-    """Whether the text around a code block is a prompt itself, of which the block is a part."""
+    """Whether the text around a code block is itself the prompt, and the block a part of it."""
     statements = (statement for part in parts for statement in read_statements(part))
     return any(map(_YOU_ARE.search, parts)) or any(
         isinstance(draft(statement, of_bot=True), list) for statement in statements
@@ -160,7 +172,7 @@ def _is_prompt(*parts: str) -> bool:
 
 
 def _is_suite(text: str) -> bool:
-    """Whether a file is one of Holdfast's suites."""
+    """Whether a text is one of Holdfast's suites."""
     if not re.search(r"^\W*cases\W*:", text, re.M):
         return False
     try:
@@ -170,21 +182,13 @@ def _is_suite(text: str) -> bool:
     return isinstance(value, dict) and isinstance(value.get("cases"), list)
 
 
-_OF_CODING_AGENTS = re.compile(
-    r"(?:AGENTS|CLAUDE|GEMINI|CONTRIBUTING|copilot-instructions)\b.*\.md|\.\w+rules|.*\.mdc", re.I
-)
-
-
-def _is_of_a_bot(path: Path, text: str) -> bool:
-    return not _OF_CODING_AGENTS.fullmatch(path.name) and is_of_a_bot(text)
-
-
-def in_words(reasons: Counter[str]) -> str:
-    """How many statements became no rule, by reason."""
+def _in_words(reasons: Counter[str]) -> str:
+    """How many statements became no rule, by reason, as in "3 needs a judge"."""
     return ", ".join(f"{count} {reason}" for reason, count in reasons.items()) or "no other lines"
 
 
 def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRule | UndraftedLine]:
+    """The rules that each statement states, or why it states none, or none that is new."""
     ids: set[str] = set()
     lines_by_rule: dict[str, int] = {}
     for statement in statements:
@@ -200,4 +204,5 @@ def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRul
                 continue
             lines_by_rule[spec] = statement.line
             is_alone = not of_bot or len(drafts) == 1
-            yield DraftedRule(rule_id(as_said(statement), rule, ids, is_alone), statement, rule)
+            name = rule_id(as_said(statement), rule, ids, is_alone=is_alone)
+            yield DraftedRule(name, statement, rule)

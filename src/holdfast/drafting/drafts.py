@@ -1,4 +1,4 @@
-"""A drafted rule, and the reasons why a line is none."""
+"""A drafted rule, and the reasons why a line does not become one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,19 +6,20 @@ from typing import Any
 
 from holdfast.measures.rule_kinds import Polarity, RuleKind
 
-Spec = dict[str, Any]
+Spec = dict[str, Any]  # of a measure, as a suite has it: its name and arguments
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A rule that a line says.
+    """A rule that a line states.
 
     Args:
-        measure: the spec of the measure that decides it.
-        when: the turns that it applies to, as a suite has them; {} for all.
-        probes: questions to which it applies; () if it does to any.
-        follows, breaks: replies or turns that do and do not keep it, as a suite has them.
-        proposed_by: the name of the model that proposed it; "" if a form did.
+        measure: the measure that decides whether the rule is kept.
+        when: the turns that the rule applies to, as a suite has them; {} for all.
+        probes: the questions that the rule applies to; () for any question.
+        follows: replies or turns that keep the rule, as a suite has them.
+        breaks: replies or turns that break it.
+        proposed_by: the name of the model that proposed the rule; "" if a reader found it.
     """
 
     kind: RuleKind
@@ -33,7 +34,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Undrafted:
-    """Why a line is no rule of the suite."""
+    """Why a line becomes no rule of the suite."""
 
     reason: str
 
@@ -43,5 +44,7 @@ NO_MEASURE = Undrafted("no measure reads this, or not from these words")
 NEEDS_A_JUDGE = Undrafted("needs a judge")
 A_PREFERENCE = Undrafted("a preference, which allows exceptions")
 CONDITIONAL = Undrafted("it holds only under a condition, which `when:` cannot express")
-ON_OCCASION = Undrafted("it is for an occasion; write it by hand, with `when:` and its own probes")
+ON_OCCASION = Undrafted(
+    "it applies only on some occasion; write it yourself, with `when:` and its own probes"
+)
 AN_EXCEPTION = Undrafted("it names an exception, which no measure reads")

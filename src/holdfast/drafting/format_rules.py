@@ -1,4 +1,4 @@
-"""Rules of bots about the layout of a reply: JSON, a list, a table, plain text."""
+"""Rules about the layout of a reply: JSON, a list, a table, plain text."""
 
 import re
 
@@ -34,7 +34,7 @@ _JSON = forms(
         )
     }
 )
-# what follows shows that only a part of the reply is JSON: "JSON at the end"
+# words behind "JSON" that make it a part of the reply only: "JSON at the end"
 _PART_OF_REPLY = re.compile(
     r"[^,]{0,20} (?:inside|block at|at the end|field\b|for (?:the|a|each))", re.I
 )
@@ -55,12 +55,15 @@ _LIST = forms(
         )
     }
 )
+# the measures of a reply with a list or a table
 _LISTS: dict[str, Spec] = {
     "numbered": {"name": "numbered_list"},
     "bullet": {"name": "bullet_list"},
     "table": {"name": "regex", "regex": r"(?m)^\s*\|[^\n|]+\|"},
 }
-_ELEMENTS = {  # what is not wanted in plain text, and how it looks
+_MARKDOWN = r"\*\*|__|```|^\s*\||^\s*(?:[-*•]|#+|\d+[.)])\s"
+# elements of Markdown and other marks that may be forbidden, and the pattern of each
+_ELEMENTS = {
     r"bold(?: type| text|face)?|nothing in bold": r"\*\*|__",
     r"asterisks?|stars": r"\*",
     r"bullet(?:ed)?(?: points?| lists?)?|bullets": r"^\s*[-*•]\s",
@@ -78,9 +81,7 @@ _ELEMENTS = {  # what is not wanted in plain text, and how it looks
     r"semi-?colons?": ";",
     r"hash-?tags?": r"(?<!\w)#\p{L}",
     r"URLs?|hyperlinks?|web links": r"https?://|\bwww\.",
-    r"markdown(?: formatting| syntax)?|formatting|rich text": (
-        r"\*\*|__|```|^\s*\||^\s*(?:[-*•]|#+|\d+[.)])\s"
-    ),
+    r"markdown(?: formatting| syntax)?|formatting|rich text": _MARKDOWN,
 }
 _ELEMENT = one_of(*_ELEMENTS)
 _WITHOUT = forms(
@@ -113,13 +114,14 @@ _PLAIN = forms(
 
 
 def format_rules(clause: BotClause) -> list[Draft]:
-    """JSON with its keys, a list, a table, or text without the marks of Markdown."""
+    """Reads rules about JSON and its keys, lists, tables, and text without Markdown."""
     specs = [_json(clause), _list(clause)]
     drafts = [Draft("format", "requirement", spec) for spec in specs if spec is not None]
     return [*drafts, *_plain(clause)]
 
 
 def _json(clause: BotClause) -> Spec | None:
+    """The measure of a reply in JSON; None if the clause asks for none, or for JSON in a part."""
     match = first_match(_JSON, clause.text)
     if match is None:
         return None
@@ -127,7 +129,7 @@ def _json(clause: BotClause) -> Spec | None:
     if _PART_OF_REPLY.match(rest):
         return None
     if keys := first_match(_KEYS, rest):
-        quoted = clause.quoted(keys["quotes"])
+        quoted = clause.quotations_in(keys["quotes"])
         if all(re.fullmatch(r"[\w-]+", key) for key in quoted):
             return {"name": "json_object", "keys": quoted}
     if match["object"]:
@@ -136,6 +138,7 @@ def _json(clause: BotClause) -> Spec | None:
 
 
 def _list(clause: BotClause) -> Spec | None:
+    """The measure of a reply with a list or a table; None if the clause asks for neither."""
     match = first_match(_LIST, clause.text)
     if match is None:
         return None
@@ -145,18 +148,22 @@ def _list(clause: BotClause) -> Spec | None:
         return None
     spec = next(spec for name, spec in _LISTS.items() if name in kind)
     items = re.match(rf" of (?:exactly )?({NUMBER}) (?:items|points)", after, re.I)
-    return spec | {"count": number_value(items[1])} if items and kind != "table" else spec
+    if items is None or kind == "table":
+        return spec
+    return spec | {"count": number_value(items[1])}
 
 
 def _plain(clause: BotClause) -> list[Draft]:
-    """Plain text is required; of single elements, such as tables, a prohibition."""
+    """Reads "in plain text", a requirement, and "never use tables", a prohibition."""
     is_plain = first_match(_PLAIN, clause.text) is not None
-    looks = [list(_ELEMENTS.values())[-1]] if is_plain else []
-    for match in _WITHOUT[0].pattern.finditer(clause.text):
-        for words, look in _ELEMENTS.items():
-            if re.search(rf"\b(?:{words})\b", match["elements"], re.I) and look not in looks:
-                looks.append(look)
-    if not looks:
+    patterns = [_MARKDOWN] if is_plain else []
+    (without,) = _WITHOUT
+    for match in without.pattern.finditer(clause.text):
+        for words, pattern in _ELEMENTS.items():
+            is_named = re.search(rf"\b(?:{words})\b", match["elements"], re.I)
+            if is_named and pattern not in patterns:
+                patterns.append(pattern)
+    if not patterns:
         return []
-    spec = {"name": "regex", "regex": rf"(?ms)\A(?!.*(?:{'|'.join(looks)})).*\S"}
+    spec = {"name": "regex", "regex": rf"(?ms)\A(?!.*(?:{'|'.join(patterns)})).*\S"}
     return [Draft("format", "requirement" if is_plain else "prohibition", spec)]

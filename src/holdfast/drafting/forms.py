@@ -1,6 +1,6 @@
-"""Forms: the ways in which people write a rule, each a regular expression beside an example.
+"""Forms: the wordings of a rule, each a regular expression beside an example of it.
 
-Rules of all kinds are made of the parts at the top. A test matches every form with its example.
+The parts at the top are common to rules of all kinds. A test matches every form with its example.
 """
 
 import re
@@ -9,13 +9,18 @@ from dataclasses import dataclass
 
 
 def one_of(*alternatives: str) -> str:
-    """A part of a pattern: one of several words or patterns, the first that fits."""
+    """A part of a pattern: one of these words or patterns, the first that fits."""
     return f"(?:{'|'.join(alternatives)})"
 
 
 def any_words(*alternatives: str) -> str:
     """A part of a pattern: any number of these words, each with a space behind it."""
     return f"(?:{one_of(*alternatives)} )*"
+
+
+def word_pattern(*alternatives: str) -> re.Pattern[str]:
+    """A pattern that finds one of these words or patterns as a whole word, in any case."""
+    return re.compile(rf"\b{one_of(*alternatives)}\b", re.I)
 
 
 # "never", "you must not"
@@ -32,7 +37,7 @@ ADVERBS = any_words(
     *"always please also only then instead and".split(),
     *("you must", "must", "make sure to", "be sure to"),
 )
-# what an act may end with that does not narrow it: "directly", "for any reason"
+# the end of an act, where it does not limit the act: "directly", "for any reason"
 REASON = "|".join(
     (
         *("directly", "locally", "manually", "by hand", "here", "anywhere", "at all", "ever"),
@@ -47,17 +52,12 @@ OBJECT = rf"(?:{CODE}|[\w./@:+-]+)"
 OBJECTS = rf"{OBJECT}(?:(?:,? (?:or|and|nor)|,|/| /) ?{OBJECT})*"  # npm, `yarn` or pnpm
 
 
-def word_pattern(*alternatives: str) -> re.Pattern[str]:
-    """One of several words or patterns as a whole word, in any case of letters."""
-    return re.compile(rf"\b{one_of(*alternatives)}\b", re.I)
-
-
 @dataclass(frozen=True)
 class Form:
-    """A way to write a rule.
+    """A wording of a rule.
 
     Args:
-        example: a text that it matches.
+        example: a text that the pattern matches.
     """
 
     example: str
@@ -68,43 +68,43 @@ Forms = tuple[Form, ...]
 
 
 def forms(ways: Mapping[str, str]) -> Forms:
-    """Several ways to write one rule, in any case of letters: a pattern for each example."""
+    """The forms of a rule, from a pattern for each example; the case of letters does not matter."""
     return tuple(Form(example, re.compile(pattern, re.I)) for example, pattern in ways.items())
 
 
 def whole_match(ways: Iterable[Form], text: str) -> re.Match[str] | None:
-    """The match of the first form that is the whole text; None if there is none."""
+    """The match of the first form that matches the whole text; None if no form does."""
     return next(filter(None, (way.pattern.fullmatch(text) for way in ways)), None)
 
 
 def first_match(ways: Iterable[Form], text: str) -> re.Match[str] | None:
-    """The match of the first form that occurs in a text; None if there is none."""
+    """The match of the first form that occurs in the text; None if no form does."""
     return next(filter(None, (way.pattern.search(text) for way in ways)), None)
 
 
 @dataclass(frozen=True)
 class ForbiddenAct:
-    """An act in the two ways in which it is forbidden: behind "never", and below "Do not:"."""
+    """The two ways to forbid an act: "never push", and "push" below "Do not:"."""
 
     behind_never: Forms
     below: Forms
 
     def match(self, clause: str, prohibits: bool) -> re.Match[str] | None:
-        """The match of a clause that forbids the act.
+        """The match of a clause that forbids the act; None if it does not.
 
         Args:
-            prohibits: whether it stands below "Do not:".
+            prohibits: whether the clause is below "Do not:".
         """
         return whole_match(self.behind_never + (self.below if prohibits else ()), clause)
 
 
-def forbidden(
+def forbid(
     acts: Mapping[str, str], never: str = f"{any_words('always', 'please')}{NEVER} "
 ) -> ForbiddenAct:
-    """An act, by patterns of its wordings beside an example of each.
+    """The ways to forbid an act, from a pattern of the act for each example of it.
 
     Args:
-        never: the pattern of what stands before it where it is forbidden.
+        never: the pattern of what comes before the act: by default, "never" in many words.
     """
     behind = {f"never {example}": f"{never}{act}" for example, act in acts.items()}
     return ForbiddenAct(forms(behind), forms(acts))

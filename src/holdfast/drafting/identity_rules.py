@@ -1,4 +1,4 @@
-"""The name of a bot, which it gives when it is asked: "You are Luna, the assistant of ..."."""
+"""Rules about the name of a bot, which it gives when asked: "You are Luna, our assistant"."""
 
 import re
 import unicodedata
@@ -7,7 +7,8 @@ from holdfast.drafting.bot_prompts import QUOTE, BotClause
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import Form, one_of
 
-WHEN_ASKED = "(?i)" + "|".join(
+# finds the questions for a bot's name, in five languages
+_ASKS_FOR_NAME = "(?i)" + "|".join(
     (
         r"\bwho (?:are you\b(?! \w+ing)|am I (?:talk|chatt|speak|writ)ing|is this[?,])",
         *(r"\byour name\b", r"\bare you called\b", r"\bshould I call you\b"),
@@ -17,7 +18,7 @@ WHEN_ASKED = "(?i)" + "|".join(
         *(r"\bti chiami\b", r"\bchi sei\b", r"\bcómo te llamas", r"\bquién eres"),
     )
 )
-ASKED = (
+_QUESTIONS = (
     "Who are you?",
     "What is your name?",
     "Who am I talking to?",
@@ -25,9 +26,11 @@ ASKED = (
     "Sorry, what should I call you?",
     "Before we start: who are you?",
 )
+# "Luna", "Luna AI", "⟪0⟫", "R2-D2"
 _WORD = r"[A-ZÀ-Þ][\w'-]*[a-zß-ÿ][\w'-]*"
 _NAME = rf"(?P<name>{_WORD}(?: (?:{_WORD}|[A-Z]{{2,}}\b))?|{QUOTE}|[A-Z][A-Z0-9-]+(?=,|$))"
-_FORMS = tuple(  # in which the case of letters tells a name
+# the case of letters matters here, as it tells a name from other words
+_FORMS = tuple(
     Form(example, re.compile(pattern))
     for example, pattern in {
         "You are Luna, our assistant": (
@@ -64,7 +67,7 @@ _FORMS = tuple(  # in which the case of letters tells a name
         "Name: Luna": rf"^Name: {_NAME}$",
     }.items()
 )
-# capitalised words that begin a role, and no name
+# words with a capital that begin a role rather than a name: "You are Senior Developer"
 _ROLES = re.compile(
     r"\b"
     + one_of(
@@ -76,32 +79,30 @@ _ROLES = re.compile(
     )
     + r"\b"
 )
-
-# behind a name, it is given at times: "you answer to the name Luna only in private"
+# the name is not for every occasion: "you answer to the name Luna only in private"
 _AT_TIMES = re.compile(
     r",? (?:(?:only|just) (?:in|when|if|with|to|for|among|on|at|after|during|while|once)|unless"
     r"|except|in private|among|(?:when|while|if) (?:talking|speaking|chatting|writing))\b"
 )
-
-_SUFFIX = re.compile(r"(?<=\w) (?:AI|GPT|Bot)$")  # of a name: "Orchid AI"
+_SUFFIX = re.compile(r"(?<=\w) (?:AI|GPT|Bot)$")  # "Orchid AI"
 
 
 def identity_rules(clause: BotClause) -> list[Draft]:
-    """The name that the bot gives when it is asked who it is."""
+    """Reads "you are Luna": the bot gives this name when it is asked who it is."""
     for form in _FORMS:
         match = form.pattern.search(clause.text)
         if match is None or _AT_TIMES.match(clause.text[match.end() :]):
             continue
         if not _ROLES.search(_SUFFIX.sub("", match["name"])):
-            (name,) = clause.quoted(match["name"]) or (match["name"],)
+            (name,) = clause.quotations_in(match["name"]) or (match["name"],)
             spec = _says_name(name.strip(" ,."))
-            return [Draft("identity", "requirement", spec, {"user": WHEN_ASKED}, ASKED)]
+            return [Draft("identity", "requirement", spec, {"user": _ASKS_FOR_NAME}, _QUESTIONS)]
     return []
 
 
 def _says_name(name: str) -> Spec:
-    """The measure of a reply that says a name, with its accents or without; "I'm Luna" also names
-    Luna AI.
+    """The measure of a reply that says a name, with or without its accents; "Luna" is enough for
+    "Luna AI".
     """
     name = _SUFFIX.sub("", name)
     signs = unicodedata.normalize("NFD", name)

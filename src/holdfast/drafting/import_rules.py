@@ -2,15 +2,16 @@
 
 import re
 
-from holdfast.drafting.clauses import all_known, codes_in
-from holdfast.drafting.code_rules import files_of_places, not_written
+from holdfast.drafting.clauses import Clause, all_or_none, codes_in
+from holdfast.drafting.code_files import files_of_places, forbid_code
 from holdfast.drafting.code_tokens import INLINE_IMPORT, SCRIPT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODES, forms, one_of, whole_match
-from holdfast.drafting.instructions import Instruction, Modality, compared, instruction_of
-from holdfast.drafting.rules_file import Statement
+from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 
-# libraries as people name them without backticks, and as code imports them
+# --- Libraries and modules
+
+# libraries as people name them without backticks, and the modules that code imports
 _OF_SCRIPTS = {
     **{
         name: name
@@ -44,7 +45,8 @@ _OF_PYTHON = {
     "beautifulsoup": "bs4",
     "llamaindex": "llama_index",
 }
-_OF_OTHERS = {  # and the line that imports it
+# libraries of other languages, and the pattern of the line that imports them
+_OF_OTHERS = {
     "automapper": r"^\s*(?:global\s+)?using\s+AutoMapper\b",
     "fluentassertions": r"^\s*(?:global\s+)?using\s+FluentAssertions\b",
     "guava": r"^\s*import\s+com\.google\.common\b",
@@ -58,73 +60,11 @@ _QUOTES = "[\"']"
 _MODULE = re.compile(  # `lodash`, `'@prisma/client'`, `encoding/json`, `os.path`
     rf"(?P<quote>{_QUOTES}?)(?P<name>@?[\w-]+(?:[/.][\w-]+)*)(?P=quote)"
 )
-_PACKAGE = re.compile(
-    r"@[\w-]+/[\w.-]+|(?!src/|lib/|app/|test)[\w.-]+/[\w-]+"
-)  # `mattn/go-sqlite3`
+_PACKAGE = re.compile(r"@[\w-]+/[\w.-]+|(?!src/|lib/|app/|test)[\w.-]+/[\w-]+")  # `a/go-sqlite3`
 _FILE = re.compile(r"\.(?:tsx?|jsx?|mjs|py|json|css|scss|md|svg|png|env)$")
 _ANY_CODE = ("*", "!*.{md,mdx,txt,rst,json}")
 
-
-def library_token(name: str) -> CodeToken | None:
-    """The imports of a library by its name; None if it is none of those that are known."""
-    plain = name.lower()
-    patterns: list[str] = []
-    files: list[str] = []
-    if module := _OF_SCRIPTS.get(plain):
-        patterns.append(_script_import(module))
-        files += SCRIPT
-    if module := _OF_PYTHON.get(plain):
-        patterns.append(rf"^\s*(?:import|from)\s+{module}\b")
-        files.append("*.py")
-    if pattern := _OF_OTHERS.get(plain):
-        patterns.append(pattern)
-        files.append("*.{java,kt,cs}")
-    return CodeToken("|".join(patterns), tuple(files)) if patterns else None
-
-
-def module_token(code: str) -> CodeToken | None:
-    """The imports of a module that a code span names; None if it may be something else."""
-    module = _MODULE.fullmatch(code)
-    if module is None or _FILE.search(code):
-        return None
-    if library := library_token(module["name"]):
-        return library
-    if module["quote"] or "/" in module["name"]:  # also in the lists of imports of Go
-        name = f"(?:[\\w.@~-]+/)*{_escaped(module['name'])}"
-        return CodeToken(f"{_QUOTES}{name}[\"'/]", _ANY_CODE)
-    by_name = rf"^\s*(?:import|from|use|using)\s+{_escaped(module['name'])}\b"
-    return CodeToken(f"{_script_import(module['name'])}|{by_name}", _ANY_CODE)
-
-
-def _script_import(module: str) -> str:
-    """The pattern of an import of a module, or of a part of it, in JavaScript and TypeScript."""
-    return rf"(?:\bfrom|\bimport|\b(?:require|import)\()\s*{_QUOTES}{_escaped(module)}[\"'/]"
-
-
-def _escaped(name: str) -> str:
-    return re.escape(name).replace(r"\-", "-")
-
-
-_ON_TOP = forms(
-    {
-        "All imports must be at the top of the file": (
-            r"(?:(?:always|all|keep|put|place|python) )*imports"
-            r" (?:must |should |are |be |go |placed |always )*(?:at|on) (?:the )?top"
-            r"(?: of (?:the|each|every|a) (?:file|module)s?| of files| level)?"
-        )
-    }
-)
-_BELOW_TOP = CodeToken(INLINE_IMPORT, ("*.py",))
-_NOT_PYTHON = re.compile(r"type[ -]?script|java|\bgo\b|rust|react|\bjs\b|swift|kotlin", re.I)
-
-
-def import_place_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """All imports at the top of the file, as only Python can have them elsewhere."""
-    if prohibits or whole_match(_ON_TOP, clause) is None:
-        return None
-    about = " ".join((statement.text, statement.label, *statement.under))
-    return None if _NOT_PYTHON.search(about) else not_written([_BELOW_TOP], [], statement)
-
+# --- Instructions about imports
 
 _LIBRARY = one_of(*(re.escape(name) for name in (*_OF_SCRIPTS, *_OF_PYTHON, *_OF_OTHERS)))
 _LIBRARIES = forms(
@@ -143,34 +83,71 @@ _VERBS = ("use", "import", "add", "introduce", "install", "include")
 _PLACES = ("in", "inside", "within", "outside", "outside of")
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never", "over", "from", "for")
 
+# --- The place of imports
 
-def import_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """No jQuery; use dayjs, not moment; never import from `lodash`."""
-    instruction = instruction_of(clause, prohibits)
+_ON_TOP = forms(
+    {
+        "All imports must be at the top of the file": (
+            r"(?:(?:always|all|keep|put|place|python) )*imports"
+            r" (?:must |should |are |be |go |placed |always )*(?:at|on) (?:the )?top"
+            r"(?: of (?:the|each|every|a) (?:file|module)s?| of files| level)?"
+        )
+    }
+)
+_BELOW_TOP = CodeToken(INLINE_IMPORT, ("*.py",))
+_NOT_PYTHON = re.compile(r"type[ -]?script|java|\bgo\b|rust|react|\bjs\b|swift|kotlin", re.I)
+
+
+def import_rule(clause: Clause) -> list[Draft]:
+    """Reads "no jQuery", "use dayjs, not moment" and "never import from `lodash`"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
     if instruction is None or not _is_about_imports(instruction):
-        return None
+        return []
     objects = _forbidden_modules(instruction)
-    files = files_of_places(instruction, statement)
+    files = files_of_places(instruction)
     if objects is None or files is None:
-        return None
-    tokens = None
-    if libraries := whole_match(_LIBRARIES, objects):
-        names = re.findall(_LIBRARY, libraries["names"], re.I)
-        if _is_of_the_network(objects, instruction):
-            return None
-        tokens = all_known([library_token(name) for name in names])
-    elif modules := whole_match(_MODULES, objects):
-        codes = codes_in(modules["codes"])
-        if "import" in instruction.verbs or all(map(_PACKAGE.fullmatch, codes)):
-            tokens = all_known([module_token(code) for code in codes])
-    return not_written(tokens, files, statement) if tokens else None
+        return []
+    tokens = _tokens(objects, instruction)
+    return forbid_code(tokens, files, clause.statement) if tokens else []
 
 
 def _is_about_imports(instruction: Instruction) -> bool:
-    """Whether its verbs are of imports; "import or call" is, and "call" alone is not."""
+    """Whether the verbs may be about imports: "import or call" may, and "call" alone may not."""
     if instruction.does(["call"]):
         return False
     return instruction.does((*_VERBS, "call"))
+
+
+def _forbidden_modules(instruction: Instruction) -> str | None:
+    """The words for what must not be imported; None if nothing is forbidden, or only at times."""
+    rejected = instruction.rejected_object
+    source = instruction.behind("from")
+    if instruction.modality is Modality.NEVER:
+        if rejected or not instruction.has_only(*_PLACES, "from"):
+            return None
+        if source is None:
+            return instruction.object
+        return None if instruction.object else source  # "never import `a` from `b`" is about `a`
+    words = [word for word, _ in instruction.circumstances]
+    if instruction.modality is not Modality.MUST or not rejected:
+        return None
+    if not instruction.has_only(*_PLACES, *_AGAINST) or words[-1] == "from":
+        return None
+    return re.sub(r"^(?:the|from) ", "", rejected)
+
+
+def _tokens(objects: str, instruction: Instruction) -> list[CodeToken] | None:
+    """The imports of the libraries or modules in a list; None if it may list other things."""
+    if libraries := whole_match(_LIBRARIES, objects):
+        if _is_of_the_network(objects, instruction):
+            return None
+        names = re.findall(_LIBRARY, libraries["names"], re.I)
+        return all_or_none([library_token(name) for name in names])
+    modules = whole_match(_MODULES, objects)
+    codes = codes_in(modules["codes"]) if modules else []
+    if "import" in instruction.verbs or all(map(_PACKAGE.fullmatch, codes)):
+        return all_or_none([module_token(code) for code in codes])
+    return None
 
 
 def _is_of_the_network(objects: str, instruction: Instruction) -> bool:
@@ -179,19 +156,52 @@ def _is_of_the_network(objects: str, instruction: Instruction) -> bool:
     return is_bare and instruction.modality is Modality.NEVER
 
 
-def _forbidden_modules(instruction: Instruction) -> str | None:
-    """The words for what is not imported; None if nothing is forbidden, or only at times."""
-    against = compared(instruction)
-    source = instruction.behind("from")
-    if instruction.modality is Modality.NEVER:
-        if against or not instruction.has_only(*_PLACES, "from"):
-            return None
-        if source is None:
-            return instruction.object
-        return None if instruction.object else source  # "never import `a` from `b`" is of `a`
-    words = [word for word, _ in instruction.circumstances]
-    if instruction.modality is not Modality.MUST or not against:
+def library_token(name: str) -> CodeToken | None:
+    """The imports of a library with this name; None if the library is unknown."""
+    plain = name.lower()
+    patterns: list[str] = []
+    files: list[str] = []
+    if module := _OF_SCRIPTS.get(plain):
+        patterns.append(_script_import(module))
+        files += SCRIPT
+    if module := _OF_PYTHON.get(plain):
+        patterns.append(rf"^\s*(?:import|from)\s+{module}\b")
+        files.append("*.py")
+    if pattern := _OF_OTHERS.get(plain):
+        patterns.append(pattern)
+        files.append("*.{java,kt,cs}")
+    return CodeToken("|".join(patterns), tuple(files)) if patterns else None
+
+
+def module_token(code: str) -> CodeToken | None:
+    """The imports of the module that a code span names; None if it may name something else."""
+    module = _MODULE.fullmatch(code)
+    if module is None or _FILE.search(code):
         return None
-    if not instruction.has_only(*_PLACES, *_AGAINST) or words[-1] == "from":
-        return None
-    return re.sub(r"^(?:the|from) ", "", against)
+    if library := library_token(module["name"]):
+        return library
+    if module["quote"] or "/" in module["name"]:  # also in the import lists of Go
+        name = f"(?:[\\w.@~-]+/)*{_escape(module['name'])}"
+        return CodeToken(f"{_QUOTES}{name}[\"'/]", _ANY_CODE)
+    by_name = rf"^\s*(?:import|from|use|using)\s+{_escape(module['name'])}\b"
+    return CodeToken(f"{_script_import(module['name'])}|{by_name}", _ANY_CODE)
+
+
+def _script_import(module: str) -> str:
+    """The pattern of an import of a module, or of a part of it, in JavaScript and TypeScript."""
+    return rf"(?:\bfrom|\bimport|\b(?:require|import)\()\s*{_QUOTES}{_escape(module)}[\"'/]"
+
+
+def _escape(name: str) -> str:
+    return re.escape(name).replace(r"\-", "-")
+
+
+def import_place_rule(clause: Clause) -> list[Draft]:
+    """Reads "all imports at the top of the file", a rule about Python: other languages have their
+    imports there anyway.
+    """
+    if clause.is_prohibited or whole_match(_ON_TOP, clause.text) is None:
+        return []
+    if _NOT_PYTHON.search(clause.statement.context):
+        return []
+    return forbid_code([_BELOW_TOP], [], clause.statement)

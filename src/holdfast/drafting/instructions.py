@@ -1,8 +1,8 @@
 """The grammar of an instruction: a modality, what to do, to what, and under which circumstances.
 
-"Never use `any` in tests, use `unknown`" is NEVER + use + `any` + (in, tests) + (use, `unknown`).
-The rules of commands, code, files, commits and pull requests are read from these parts, so that
-each modality combines with each action.
+"Never use `any` in tests, use `unknown`" is NEVER + use + `any` + (in, tests), and "use `unknown`"
+is left out, as it says what to do instead. The rules about commands, code and imports are read from
+these parts, so that each modality combines with each action.
 """
 
 import re
@@ -16,7 +16,7 @@ from holdfast.drafting.forms import NEVER, one_of
 
 
 class Modality(Enum):
-    """How an instruction binds."""
+    """How far an instruction binds."""
 
     MUST = "must"
     NEVER = "never"
@@ -24,11 +24,11 @@ class Modality(Enum):
 
 
 class Circumstance(NamedTuple):
-    """A circumstance of an instruction: "in tests".
+    """A circumstance of an instruction, such as "in tests".
 
     Args:
-        word: that begins it, in lower case.
-        text: what follows that.
+        word: the word that begins the circumstance, in lower case: "in".
+        text: the rest of it: "tests".
     """
 
     word: str
@@ -37,11 +37,11 @@ class Circumstance(NamedTuple):
 
 @dataclass(frozen=True)
 class Instruction:
-    """A clause by its parts.
+    """The parts of a clause that tells what to do.
 
     Args:
-        verbs: what to do, in the infinitive; ("use",) where a clause has only an object.
-        object: the words up to the first circumstance.
+        verbs: what to do, in the infinitive; ("use",) for a clause without a verb: "no `any`".
+        object: the words from the verb to the first circumstance.
     """
 
     modality: Modality
@@ -50,13 +50,21 @@ class Instruction:
     circumstances: tuple[Circumstance, ...]
 
     def behind(self, *words: str) -> str | None:
-        """The text behind the first of some words that begin a circumstance of the clause."""
+        """The text of the first circumstance that begins with one of these words; None if there is
+        no such circumstance.
+        """
         return next((text for word, text in self.circumstances if word in words), None)
 
-    def has_only(self, *words: str) -> bool:
-        """Whether all circumstances are among these, or give a reason or an alternative.
+    @property
+    def rejected_object(self) -> str | None:
+        """`B` in "use `A` instead of `B`"; None if the instruction compares nothing."""
+        return self.behind(*_COMPARISONS)
 
-        The purpose of a prohibition narrows it: "never use `sed` to edit files".
+    def has_only(self, *words: str) -> bool:
+        """Whether every circumstance begins with one of these words, or gives a reason or an
+        alternative, which limits nothing.
+
+        A purpose does limit a prohibition: "never use `sed` to edit files".
         """
         harmless = _HARMLESS
         if self.modality is Modality.NEVER:
@@ -64,9 +72,11 @@ class Instruction:
         return all(word in words or word in harmless for word, _ in self.circumstances)
 
     def does(self, verbs: Iterable[str]) -> bool:
-        """Whether every verb is among these."""
+        """Whether each verb of the instruction is one of these."""
         return all(verb in verbs for verb in self.verbs)
 
+
+# --- Verbs
 
 RUN = frozenset("run execute invoke call type issue use".split())
 WRITE = frozenset(
@@ -74,11 +84,11 @@ WRITE = frozenset(
     " define export have cast create keep reintroduce commit rely employ hardcode hard-code access"
     " reference".split()
 )
-EDIT_VERBS = frozenset(
+_EDIT = frozenset(
     "edit hand-edit modify touch change alter update delete remove rename move overwrite create"
     " add write rewrite regenerate reformat format hand-write".split()
 )
-GIT_VERBS = frozenset(
+_GIT = frozenset(
     "commit push merge rebase amend force-push open submit create publish release tag stage"
     " install upgrade delete remove add deploy make switch squash close start".split()
 )
@@ -89,24 +99,16 @@ _OTHER_VERBS = frozenset(
     " generate regenerate sync apply append mention say co-author attribute list describe link"
     " title name base address assign request".split()
 )
-_VERBS = RUN | WRITE | EDIT_VERBS | GIT_VERBS | _OTHER_VERBS
-_NO_ORDER = re.compile(
-    r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
-)
-
-
-def is_imperative(text: str) -> bool:
-    """Whether a text begins with a verb that tells what to do, and neither forbids nor permits."""
-    first = re.match(
-        r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
-    )
-    return first is not None and first[1].lower() in _VERBS and not _NO_ORDER.search(text)
+_VERBS = RUN | WRITE | _EDIT | _GIT | _OTHER_VERBS
 
 
 def _gerund(verb: str) -> str:
-    if re.search(r"(?:put|run|commit|tag|begin|wrap|skip|ship|log|stop|rely)$", verb):
-        return verb + verb[-1] + "ing" if verb != "rely" else "relying"
-    return (verb[:-1] if verb.endswith("e") and not verb.endswith("ee") else verb) + "ing"
+    """The -ing form of a verb: "running" of "run"."""
+    if re.search(r"(?:put|run|commit|tag|begin|wrap|skip|ship|log|stop)$", verb):
+        return f"{verb}{verb[-1]}ing"
+    if verb.endswith("e") and not verb.endswith("ee"):
+        return f"{verb[:-1]}ing"
+    return f"{verb}ing"
 
 
 _INFINITIVES = {**{verb: verb for verb in _VERBS}, **{_gerund(verb): verb for verb in _VERBS}}
@@ -115,21 +117,11 @@ _VERB_LIST = re.compile(rf"(?:{_VERB})(?:(?:, (?:or |and )?| or | and |/)(?:{_VE
 
 _NOUNS_OF_ACTS = {"pushes": "push", "force pushes": "force-push", "force-pushes": "force-push"}
 _DIRECT_PUSHES = re.compile(r"(?:(?P<direct>direct) )?(?P<noun>pushes|force[ -]pushes)\b", re.I)
+_NO_ORDER = re.compile(
+    r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
+)
 
-
-def infinitive_first(text: str) -> str | None:
-    """A text such as "pushing to `main`" or "direct pushes to it" as an order, "push to `main`";
-    None if it does not begin with a known act.
-    """
-    if pushes := _DIRECT_PUSHES.match(text):
-        verb = _NOUNS_OF_ACTS[pushes["noun"].lower()]
-        return f"{verb}{' directly' if pushes['direct'] else ''}{text[pushes.end() :]}"
-    text = re.sub(r"^use of ", "use ", text, flags=re.I)
-    word = re.match(r"[\w-]+", text)
-    if word is None or word[0].lower() not in _INFINITIVES:
-        return None
-    return f"{_INFINITIVES[word[0].lower()]}{text[word.end() :]}"
-
+# --- Modalities
 
 _LEAD = re.compile(
     r"^(?:"
@@ -152,7 +144,10 @@ _FORBIDDEN = re.compile(
     re.I,
 )
 _CODE_FIRST = re.compile(r"(?:(?:bare|raw|plain|direct|global|inline) )?`", re.I)  # "raw `fetch`"
-_COMPARED = ("instead of", "in place of", "rather than", "over", "not", "never", "in favor of")
+
+# --- Circumstances
+
+_COMPARISONS = ("instead of", "in place of", "rather than", "over", "not", "never", "in favor of")
 _COMPARISON = one_of(
     *("instead of", "in place of", "in favou?r of", "rather than", "over", "not", "never")
 )
@@ -179,19 +174,18 @@ _HARMLESS = frozenset(
 ) | {"so that", "by hand", "in favor of", "in favour of"}
 
 
-def compared(instruction: Instruction) -> str | None:
-    """The thing that an instruction is against: `B` of "use `A` instead of `B`"."""
-    return instruction.behind(*_COMPARED)
-
-
 @lru_cache(maxsize=4096)
-def instruction_of(clause: str, prohibits: bool = False) -> Instruction | None:
-    """The parts of a clause; None if it does not begin as an instruction."""
-    text = clause.strip(" .!,:")
+def instruction_of(text: str, is_prohibited: bool = False) -> Instruction | None:
+    """The parts of a clause; None if it does not begin as an instruction.
+
+    Args:
+        is_prohibited: whether the clause is below "Do not:".
+    """
+    text = text.strip(" .!,:")
     if match := _FORBIDDEN.match(text):
         return Instruction(Modality.NEVER, ("use",), match["object"], ())
     text = _LEAD.sub("", text)
-    modality = Modality.NEVER if prohibits else Modality.MUST
+    modality = Modality.NEVER if is_prohibited else Modality.MUST
     if match := re.match(rf"(?:only )?{NEVER} ", text, re.I):
         modality = Modality.NEVER
         text = _BEFORE_VERB.sub("", text[match.end() :])
@@ -212,7 +206,7 @@ def instruction_of(clause: str, prohibits: bool = False) -> Instruction | None:
 
 
 def _parts(modality: Modality, verbs: tuple[str, ...], text: str) -> Instruction:
-    """An instruction whose text behind the verbs is cut at its circumstances."""
+    """An instruction from the text behind its verbs, which is cut where a circumstance begins."""
     text = " " + text
     without_code = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "\x00" * len(match[0]), text)
     cuts: list[re.Match[str]] = []
@@ -234,3 +228,27 @@ def _parts(modality: Modality, verbs: tuple[str, ...], text: str) -> Instruction
     head = text[: ends[0]].strip(" ,.")
     head = re.sub(r"^(?:the |any |a |an |these |those |all )+", "", head, flags=re.I)
     return Instruction(modality, verbs, head, circumstances)
+
+
+def is_imperative(text: str) -> bool:
+    """Whether a text begins with a verb that tells what to do, and neither forbids nor permits."""
+    first = re.match(
+        r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
+    )
+    return first is not None and first[1].lower() in _VERBS and not _NO_ORDER.search(text)
+
+
+def infinitive_first(text: str) -> str | None:
+    """A text such as "pushing to `main`" or "direct pushes to it" as an order, "push to `main`";
+    None if it does not begin with a known act.
+    """
+    if pushes := _DIRECT_PUSHES.match(text):
+        verb = _NOUNS_OF_ACTS[pushes["noun"].lower()]
+        if pushes["direct"]:
+            verb += " directly"
+        return f"{verb}{text[pushes.end() :]}"
+    text = re.sub(r"^use of ", "use ", text, flags=re.I)
+    word = re.match(r"[\w-]+", text)
+    if word is None or word[0].lower() not in _INFINITIVES:
+        return None
+    return f"{_INFINITIVES[word[0].lower()]}{text[word.end() :]}"

@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 
 from holdfast.drafting.changed_files import CHANGING, SOMEBODY, globs_of_change
+from holdfast.drafting.clauses import Clause
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import ADVERBS, CODE, CODES, any_words, forms, one_of, whole_match
 from holdfast.drafting.path_globs import glob_argument, path_glob
-from holdfast.drafting.rules_file import Statement
 
 _UPDATE = (
     "(?:"
@@ -61,43 +61,50 @@ _WITH_A_CHANGE = forms(
 _IN_SYNC = forms(
     {
         "Keep `a.json` and `b.json` in sync": (
-            rf"{ADVERBS}keep (`[^`]+`)"
+            rf"{ADVERBS}keep (?P<first>`[^`]+`)"
             r"(?: and | (?:in sync |synchronized |synced |aligned )with )"
-            r"(`[^`]+`)(?: (?:[a-z]+ly )?(?:in sync|synchronized|synced|aligned|in lockstep))?"
+            r"(?P<second>`[^`]+`)"
+            r"(?: (?:[a-z]+ly )?(?:in sync|synchronized|synced|aligned|in lockstep))?"
         )
     }
 )
 
 
-def joint_change_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """When you change `src/api/`, update `docs/api.md`."""
-    if prohibits:
-        return None
-    if match := whole_match(_WITH_EVERY_CHANGE, clause):
+def joint_change_rule(clause: Clause) -> list[Draft]:
+    """Reads "when you change `src/api/`, update `docs/api.md`"."""
+    if clause.is_prohibited:
+        return []
+    if match := whole_match(_WITH_EVERY_CHANGE, clause.text):
         name = match["also"].strip("`")
-        if name.lower() == "changelog":
-            name = "CHANGELOG.md"
-        glob = path_glob(name)
-        return [_together(["*"], [glob])] if glob else None
-    for match in filter(None, (way.pattern.fullmatch(clause) for way in _WITH_A_CHANGE)):
+        glob = path_glob("CHANGELOG.md" if name.lower() == "changelog" else name)
+        return [_require_together(["*"], [glob])] if glob else []
+    for match in filter(None, (way.pattern.fullmatch(clause.text) for way in _WITH_A_CHANGE)):
         groups = match.groupdict("")
         changed = globs_of_change(groups["changed"] or groups.get("changed2", ""))
         also = globs_of_change(groups["also"])
         if changed and also:
-            return [_together(changed, also)]
-    match = whole_match(_IN_SYNC, clause)
-    if match is None or not re.search("sync|lockstep|aligned", clause):
-        return None
-    first = globs_of_change(match[1])
-    second = globs_of_change(match[2])
+            return [_require_together(changed, also)]
+    return _in_sync(clause.text)
+
+
+def _in_sync(text: str) -> list[Draft]:
+    """Reads "keep `a.json` and `b.json` in sync", and "keep `a.json` in sync with `b.json`", where
+    only a change of the second asks for one of the first.
+    """
+    match = whole_match(_IN_SYNC, text)
+    if match is None or not re.search("sync|lockstep|aligned", text):
+        return []
+    first = globs_of_change(match["first"])
+    second = globs_of_change(match["second"])
     if not first or not second:
-        return None
-    if " with " in clause:
-        return [_together(second, first)]
-    return [_together(first, second), _together(second, first)]
+        return []
+    if " with " in text:
+        return [_require_together(second, first)]
+    return [_require_together(first, second), _require_together(second, first)]
 
 
-def _together(changed: Sequence[str], also: Sequence[str]) -> Draft:
+def _require_together(changed: Sequence[str], also: Sequence[str]) -> Draft:
+    """Requires that a change of some files comes with a change of others."""
     spec = {
         "name": "changes_together",
         "changed": glob_argument(changed),

@@ -1,4 +1,4 @@
-"""Rules of bots about the language of a reply and its form of address: Sie, usted, vous."""
+"""Rules about the language of a reply, and its form of address: Sie, usted, vous."""
 
 import re
 from dataclasses import dataclass
@@ -7,6 +7,8 @@ from holdfast.drafting.bot_prompts import QUOTE, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import Form, forms, one_of, whole_match
 from holdfast.measures.language_names import ANY_NAME, CODES
+
+# --- The language
 
 # "plain English", "auf gut Deutsch"
 _VARIETY = one_of(
@@ -61,19 +63,19 @@ _LANGUAGES = forms(
         "only German": rf"^only {_LANGUAGE}$",
     }
 )
-# "English: reply in English" is for those who write in it
+# "English: reply in English" is for those who write in English
 _OF_A_LANGUAGE = re.compile(rf"^{_LANGUAGE}(?: speakers?| mode)?:", re.I)
-# in front of a language: the rule is about others, or about something else than replies
+# before a language, these words make the rule one for others, or for something else than replies
 _NOT_A_RULE = re.compile(
     r"(?:\b|(?=n't))(?:never|not|n't|avoid|they|users?|customers?|who|questions|same language"
     r"|translat\w+|students? (?:write|speak)\w*)\b[^,:]*$",
     re.I,
 )
-# in front of "reply in French", it permits that: "you can also", but not "you can only"
+# before "reply in French", these words permit it: "you can also", but not "you can only"
 _PERMITS = re.compile(
     r"\b(?:can|could|may|might)(?: (?!only\b)(?:\w+ly|also|even|always))* *$", re.I
 )
-# after a language: the end of its part of the sentence, or words that take nothing back
+# behind a language, its part of the sentence has to end, or to go on with words that limit nothing
 _GOES_ON = one_of(
     *("only", "and", "regardless", "no matter", "always", "even", "at all", "with", "for all"),
     *("to", "or", "then", "unless", "never", "without", "also", "language"),
@@ -81,7 +83,7 @@ _GOES_ON = one_of(
     *"mit für avec con y e et und auch aunque".split(),
 )
 _BOUNDARY = re.compile(rf"^ *(?:$|[,.:!/-]| {_GOES_ON}\b)", re.I)
-# after a language: a second one ("English or French"), but no second rule ("English and end with")
+# behind a language, a second one may follow ("English or French"), which "and end with" is not
 _SECOND_RULE = one_of(
     *"with finish end only never do use be keep mit no metti not start begin".split()
 )
@@ -90,51 +92,8 @@ _SECOND_LANGUAGE = re.compile(
     r"|/|-\w+| (?:and|or) |,? then in)",
     re.I,
 )
-
-
-@dataclass(frozen=True)
-class FormOfAddress:
-    """A polite form: its words as a regular expression, and those of the familiar form."""
-
-    regex: str
-    familiar: list[str]
-
-
-_FORMS = {
-    "sie": FormOfAddress(
-        r"\b(?:Sie|Ihnen|Ihre?[mnrs]?)\b",
-        "du dich dir dein deine deinen deinem deiner euch euer eure".split(),
-    ),
-    "vous": FormOfAddress(r"(?i)\b(?:vous|votre|vos)\b", "tu te toi ton ta tes".split()),
-    "usted": FormOfAddress(
-        r"(?i)\b(?:ustedes|usted|su|sus|le|les|dígame|tenga|traiga|puede|tome|escriba)\b",
-        "tú tu tus te ti contigo puedes tienes quieres necesitas eres estás debes".split(),
-    ),
-}
-_FORM = r"(?P<form>Sie|vous|usted)"
-_ADDRESSES = one_of(
-    *("say", "use", "address", "tratas?", "trata", r"spr\w+", r"anrede\w*", r"siez\w*"),
-    *("answer", "speak", "you do so"),
-)
-_ASKED_FORMS = forms(
-    {
-        "address guests with the formal Sie": (
-            rf"\b{_ADDRESSES}\b[^:]{{0,60}}?"
-            rf"(?:\b(?:formal|the|a|as|with|de|mit|form) )?\b{_FORM}\b"
-        ),
-        "in the Sie-form": rf"\b{_FORM}-form\b",
-    }
-)
-_VOUVOYEZ = re.compile(r"\bvouvo(?:yez|ie)\b", re.I)  # "say vous"
-_ALWAYS = re.compile(
-    r"\b(?:every|each|at least once|in jeder|chaque|par réponse|au moins|cada|tratas?|a todo"
-    r"|always)\b",
-    re.I,
-)
-
-
 # orders to reply in a language, given in that language, and its code
-_IN_ITSELF = tuple(
+_IN_OWN_LANGUAGE = tuple(
     (forms({example: pattern}), code)
     for example, pattern, code in (
         (
@@ -198,31 +157,82 @@ _IN_ITSELF = tuple(
     )
 )
 
+# --- The form of address
 
-def code_in_itself(text: str) -> str | None:
-    """The code of the language in which a text asks for that language; None if it does not."""
-    return next((code for ways, code in _IN_ITSELF if whole_match(ways, text)), None)
+
+@dataclass(frozen=True)
+class FormOfAddress:
+    """A polite form of address.
+
+    Args:
+        regex: the pattern of its words.
+        familiar: the words of the familiar form, which it excludes.
+    """
+
+    regex: str
+    familiar: list[str]
+
+
+_FORMS = {
+    "sie": FormOfAddress(
+        r"\b(?:Sie|Ihnen|Ihre?[mnrs]?)\b",
+        "du dich dir dein deine deinen deinem deiner euch euer eure".split(),
+    ),
+    "vous": FormOfAddress(r"(?i)\b(?:vous|votre|vos)\b", "tu te toi ton ta tes".split()),
+    "usted": FormOfAddress(
+        r"(?i)\b(?:ustedes|usted|su|sus|le|les|dígame|tenga|traiga|puede|tome|escriba)\b",
+        "tú tu tus te ti contigo puedes tienes quieres necesitas eres estás debes".split(),
+    ),
+}
+_FORM = r"(?P<form>Sie|vous|usted)"
+_ADDRESSES = one_of(
+    *("say", "use", "address", "tratas?", "trata", r"spr\w+", r"anrede\w*", r"siez\w*"),
+    *("answer", "speak", "you do so"),
+)
+_ASKED_FORMS = forms(
+    {
+        "address guests with the formal Sie": (
+            rf"\b{_ADDRESSES}\b[^:]{{0,60}}?"
+            rf"(?:\b(?:formal|the|a|as|with|de|mit|form) )?\b{_FORM}\b"
+        ),
+        "in the Sie-form": rf"\b{_FORM}-form\b",
+    }
+)
+_VOUVOYEZ = re.compile(r"\bvouvo(?:yez|ie)\b", re.I)  # "say vous"
+_ALWAYS = re.compile(
+    r"\b(?:every|each|at least once|in jeder|chaque|par réponse|au moins|cada|tratas?|a todo"
+    r"|always)\b",
+    re.I,
+)
 
 
 def language_rules(clause: BotClause) -> list[Draft]:
-    """The language, and the polite form of address in German, French or Spanish."""
+    """Reads "always answer in German", and "address guests with Sie"."""
     return [*_language(clause), *_form_of_address(clause)]
 
 
 def _language(clause: BotClause) -> list[Draft]:
+    """Reads "always answer in German"."""
     if _OF_A_LANGUAGE.search(clause.text):
         return []
     for form in _LANGUAGES:
         if name := _language_in(form, clause.text):
             spec = {"name": "language", "code": CODES[name.lower()]}
             return [Draft("language", "requirement", spec)]
-    if code := code_in_itself(clause.text):
+    if code := code_of_own_language(clause.text):
         return [Draft("language", "requirement", {"name": "language", "code": code})]
     return []
 
 
+def code_of_own_language(text: str) -> str | None:
+    """The code of the language in which a text asks for replies in that same language; None if it
+    does not ask so.
+    """
+    return next((code for ways, code in _IN_OWN_LANGUAGE if whole_match(ways, text)), None)
+
+
 def _language_in(form: Form, text: str) -> str:
-    """The language of the first match that is a rule for all replies; "" if none is."""
+    """The language of the first match that is a rule for all replies; "" if no match is."""
     for match in form.pattern.finditer(text):
         before = text[: match.start()]
         after = text[match.end() :]
@@ -235,13 +245,14 @@ def _language_in(form: Form, text: str) -> str:
 
 
 def _form_of_address(clause: BotClause) -> list[Draft]:
-    """The polite form, unless its word is a part of a longer quotation."""
+    """Reads "address guests with Sie", unless the form is a part of a longer quotation."""
 
-    def shown(mark: re.Match[str]) -> str:
-        (quote,) = clause.quoted(mark[0])
+    def unmask_word(mark: re.Match[str]) -> str:
+        """The quotation behind a mark, if it is a single word; otherwise the mark."""
+        (quote,) = clause.quotations_in(mark[0])
         return quote if " " not in quote else mark[0]
 
-    text = re.sub(QUOTE, shown, clause.text)
+    text = re.sub(QUOTE, unmask_word, clause.text)
     if _VOUVOYEZ.search(text):
         return [Draft("address", "requirement", _form_spec("vous", text))]
     for form in _ASKED_FORMS:
@@ -255,6 +266,9 @@ def _form_of_address(clause: BotClause) -> list[Draft]:
 
 
 def _form_spec(formal: str, text: str) -> Spec:
+    """The measure of replies that lack the familiar form, and have the polite one if every reply
+    has to.
+    """
     form = _FORMS[formal]
     never: Spec = {"name": "never_contains", "words": form.familiar}
     if not _ALWAYS.search(text):

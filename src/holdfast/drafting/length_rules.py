@@ -85,7 +85,7 @@ _IN_ONE = re.compile(
     re.I,
 )
 
-# Limits behind the amount.
+# Limits behind the amount
 _UPPER_LIMIT_AFTER = re.compile(
     r"(?:,[^,]{0,25},)?,? "
     + one_of(
@@ -112,7 +112,7 @@ _OF_REPLIES = re.compile(
     ),
     re.I,
 )
-# Other things than the reply that have a length: other texts, parts of a reply, and what is read.
+# Other things that have a length: other texts than the reply, parts of it, and what the bot reads.
 _OF_OTHER_TEXTS = re.compile(
     r"\b"
     + one_of(
@@ -146,7 +146,7 @@ _OF_OTHER_TEXTS_AFTER = re.compile(
 )
 _ANSWER_QUESTIONS = re.compile(r"\banswers?\b[^,:]{0,30}\bquestions?\b", re.I)
 
-_MAX_TITLE_WORDS = 4  # words before a colon that say what has the length: "Docstrings: at most ..."
+_MAX_TITLE_WORDS = 4  # "Docstrings: at most ...": a longer text before a colon is not a title
 
 _EXACT_MEASURES = {
     "sentence": "sentence_count",
@@ -156,7 +156,7 @@ _EXACT_MEASURES = {
 
 
 def length_rules(clause: BotClause) -> list[Draft]:
-    """The most words, sentences, characters, bullets, lines or paragraphs."""
+    """Reads "no reply has more than 40 words", or sentences, characters, lines and so on."""
     drafts = []
     for match in _AMOUNTS.finditer(clause.text):
         before = clause.text[: match.start()].rstrip()
@@ -170,7 +170,8 @@ def number_value(text: str) -> int:
     """The value of a number in digits or in words."""
     if text[0].isdigit():
         return int(text.replace(",", ""))
-    thousands = value = 0
+    thousands = 0
+    value = 0
     for word in re.split(r"[-, ]+", text.lower()):
         if word == "thousand":
             thousands = (value or 1) * _SCALES[word]
@@ -183,7 +184,13 @@ def number_value(text: str) -> int:
 
 
 def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
-    """The measure of an amount; None if it is no upper limit, or not that of a reply."""
+    """The measure of replies with at most an amount; None if the amount is not a limit of replies.
+
+    Args:
+        match: of `_AMOUNTS`.
+        before: the words of the clause before the amount.
+        after: the words behind it.
+    """
     unit = next(unit for unit in _UNITS if match[unit])
     count = number_value(match["count"])
     if _is_of_another_text(before, after) or _IS_NO_UPPER_LIMIT.search(before):
@@ -204,10 +211,13 @@ def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
         or (names_replies and (is_range or _IS_AFTER_BRIEF.search(before)))
         or (count == 1 and _IN_ONE.search(before))
     )
-    return _at_most(match, is_below=is_below is not None) if is_limit else None
+    if not is_limit:
+        return None
+    return _at_most(unit, count - 1 if is_below else count)
 
 
 def _is_of_another_text(before: str, after: str) -> bool:
+    """Whether an amount between these words limits something else than a reply."""
     *earlier, nearest = re.split(r",| and ", before)
     if earlier and not nearest.strip():  # "a summary, 1-2 sentences"
         nearest = earlier[-1]
@@ -218,14 +228,12 @@ def _is_of_another_text(before: str, after: str) -> bool:
     return bool(_OF_OTHER_TEXTS.search(nearest) or _OF_OTHER_TEXTS_AFTER.match(after))
 
 
-def _at_most(amount: re.Match[str], is_below: bool) -> Spec | None:
-    """The measure that allows at most an amount, or less than it; None if there is none.
+def _at_most(unit: str, count: int) -> Spec | None:
+    """The measure of replies with at most this many units; None if there is no such measure.
 
     Args:
-        amount: a match of `_AMOUNT`.
+        unit: a key of `_UNITS`.
     """
-    unit = next(unit for unit in _UNITS if amount[unit])
-    count = number_value(amount["count"]) - is_below
     if count < 1:
         return None
     if unit in ("word", "sentence"):

@@ -1,13 +1,15 @@
-"""Whether a line of a rules file is a rule, and which.
+"""Decides whether a statement of a rules file is a rule, and which.
 
-A statement is cut into clauses ("Use pnpm, never npm - it breaks the lockfile"). One of the readers
-in the table at the end has to read one of them as a rule; the others may give reasons, but no
-exceptions. What the line says only under a condition that no measure reads is no rule here: `draft`
-then answers with the reason. A line that no reader knows is never guessed at.
+A statement is cut into clauses ("Use pnpm, never npm - it breaks the lockfile"). The readers in
+`_READERS` are tried one after the other, until one reads a clause as a rule; the other clauses may
+give reasons, but no exceptions. A statement that holds only under a condition that no measure reads
+is not a rule here: `draft` then returns the reason. A statement that no reader knows is never
+guessed at.
 """
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from holdfast.drafting.after_change_rules import heads_commands, run_after_rule
 from holdfast.drafting.asking_rules import ask_rule
@@ -25,9 +27,6 @@ from holdfast.drafting.command_rules import (
     command_item_rule,
     forbidden_command_rule,
     option_rule,
-    package_manager_rule,
-    preference_rule,
-    replacement_rule,
 )
 from holdfast.drafting.commit_form_rules import commit_form_rule
 from holdfast.drafting.commit_format_rules import commit_format_rule, commit_prefix_rule
@@ -46,10 +45,17 @@ from holdfast.drafting.drafts import (
 )
 from holdfast.drafting.file_rules import file_item_rule, generated_file_rule, protected_file_rule
 from holdfast.drafting.forms import one_of, word_pattern
+from holdfast.drafting.gated_events import UNCONDITIONAL
 from holdfast.drafting.git_rules import branch_name_rule, branches_below, git_act_rule, push_rule
 from holdfast.drafting.import_rules import import_place_rule, import_rule
 from holdfast.drafting.joint_change_rules import joint_change_rule
-from holdfast.drafting.order_rules import UNCONDITIONAL, heading_before, run_before_rule
+from holdfast.drafting.order_list_rules import block_below_heading
+from holdfast.drafting.order_rules import run_before_rule
+from holdfast.drafting.preferred_command_rules import (
+    package_manager_rule,
+    preference_rule,
+    replacement_rule,
+)
 from holdfast.drafting.prohibited_statements import (
     NEVER_FIRST,
     as_order,
@@ -61,6 +67,52 @@ from holdfast.drafting.prohibited_statements import (
 from holdfast.drafting.pull_request_rules import pr_body_rule, pr_state_rule, pr_title_rule
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drafting.suppression_rules import suppression_rule
+
+# reads the rules that a clause states; [] if it states none of the reader's kind
+Reader = Callable[[Clause], list[Draft]]
+
+_READERS: tuple[Reader, ...] = (
+    ask_rule,
+    run_before_rule,
+    replacement_rule,
+    preference_rule,
+    sign_off_rule,
+    forbidden_command_rule,
+    command_item_rule,
+    push_rule,
+    git_act_rule,
+    branch_name_rule,
+    option_rule,
+    protected_file_rule,
+    generated_file_rule,
+    file_item_rule,
+    pr_title_rule,
+    pr_state_rule,
+    pr_body_rule,
+    conventional_commit_rule,
+    commit_type_rule,
+    commit_format_rule,
+    attribution_rule,
+    trailer_rule,
+    commit_form_rule,
+    commit_prefix_rule,
+    committed_file_rule,
+    package_manager_rule,
+    style_list_rule,
+    code_rule,
+    import_rule,
+    import_place_rule,
+    suppression_rule,
+    line_length_rule,
+    indentation_rule,
+    first_line_rule,
+    joint_change_rule,
+    run_after_rule,
+)
+# these readers take a condition, or an exception, as a part of the rule
+_READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_after_rule, joint_change_rule, pr_state_rule)
+
+# --- Words by which a statement is not a rule
 
 _SOFT = word_pattern(
     *"avoid prefer preferably consider generally usually typically ideally".split(),
@@ -131,19 +183,27 @@ _EXAMPLE_LABEL = re.compile(
     r"(?:example|e\.g\.|for example|bad|good|wrong|correct|incorrect)\b", re.I
 )
 
+# --- Words that limit nothing
 
-# reads a clause of a statement, of which it knows whether it stands below "Do not"
-Reader = Callable[[str, Statement, bool], list[Draft] | None]
+# "Only push when the user says so", behind a rule that says the same
+_ONLY_FIRST = re.compile(r"^only\b[^.!]*[.!]? ?", re.I)
+# a heading that says when files are edited, and not under which condition
+_WHEN_EDITING = re.compile(r"when (?:updating|editing|changing|modifying)[\s:.]*", re.I)
+# "If it fails, fix it", behind a rule that something is run
+_IF_IT_FAILS = re.compile(
+    r"if (?:it|this|they|any|anything|one|something|(?:a|the) \w+)(?: of (?:them|these))? fails?\b",
+    re.I,
+)
 
 
 def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted:
-    """The rules that a statement says, or the reason why it is none.
+    """The rules that a statement states, or the reason why it is not a rule.
 
     Args:
         of_bot: whether it stands in the prompt of a chat bot, whose rules are about replies.
     """
     if statement.part is Part.HEADING and statement.block:
-        below = heading_before(statement) or branches_below(statement)
+        below = block_below_heading(statement) or branches_below(statement)
         return below or Undrafted(statement.part.value)
     if statement.part is not Part.SENTENCE:
         return Undrafted(statement.part.value)
@@ -155,15 +215,13 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return NEEDS_A_JUDGE
     if of_bot:
         statement = with_prohibition(statement)
-        of_replies = bot_rules(statement)
-        if of_replies is not None:
-            return of_replies
+        if rules := bot_rules(statement):
+            return rules
     statement = as_order(statement)
-    clauses = list(clauses_of(statement))
-    is_below_not = is_prohibited(statement)
+    clauses = list(clauses_of(statement, is_prohibited=is_prohibited(statement)))
     readers = _READERS if of_bot else (agent_reply_rule, *_READERS)
     for reader in readers:
-        if rules := _read_by(reader, clauses, statement, is_below_not):
+        if rules := _read_by(reader, clauses, statement):
             return rules
     if of_bot and _OCCASION.match(statement.text):
         return ON_OCCASION
@@ -171,25 +229,25 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
 
 
 def _read_by(
-    reader: Reader, clauses: Sequence[Clause], statement: Statement, is_below_not: bool
+    reader: Reader, clauses: Sequence[Clause], statement: Statement
 ) -> list[Draft] | Undrafted:
-    """The rules that a reader finds in the clauses, or why what it reads is none; [] if it reads
-    nothing.
+    """The rules that a reader finds in the clauses of a statement, or why these are not rules after
+    all; [] if it finds none.
     """
     drafts: list[Draft] = []
-    read: list[str] = []
+    read_texts: list[str] = []
     for clause in clauses:
-        if any(clause.text in whole for whole in read):
+        if any(clause.text in whole for whole in read_texts):
             continue  # a part of a clause that was read as a whole
-        rules = reader(clause.text, statement, is_below_not)
-        if rules is None:
+        rules = reader(clause)
+        if not rules:
             continue
-        read.append(clause.text)
+        read_texts.append(clause.text)
         if not _reads_conditions(reader, statement):
             return CONDITIONAL
-        others = [text for text in clause.rest if reader(text, statement, is_below_not) is None]
+        others = [text for text in clause.others if not reader(replace(clause, text=text))]
         following = statement.following
-        if reader is ask_rule:  # "Only push when the user says so" repeats it
+        if reader is ask_rule:
             following = _ONLY_FIRST.sub("", following)
         if any(map(_names_exception, others)) or _EXCEPTION_AFTER.search(following):
             return AN_EXCEPTION
@@ -197,19 +255,16 @@ def _read_by(
     return drafts
 
 
-_ONLY_FIRST = re.compile(r"^only\b[^.!]*[.!]? ?", re.I)
-
-
 def _reads_conditions(reader: Reader, statement: Statement) -> bool:
-    """Whether a reader reads the conditions of a statement, which are in its label and above it."""
+    """Whether a reader reads all conditions that the label and headings of a statement name."""
     conditions = [
         name
         for name in (statement.label, *statement.under)
         if not UNCONDITIONAL.search(name) and _CONDITION.search(name)
     ]
     if reader is run_after_rule:  # reads a heading such as "When you change `api/`, run:"
-        read = statement.under[-1:]
-        conditions = [name for name in conditions if name not in read or not heads_commands(name)]
+        nearest = statement.under[-1:]
+        conditions = [n for n in conditions if n not in nearest or not heads_commands(n)]
     if reader is protected_file_rule:
         conditions = [name for name in conditions if not _WHEN_EDITING.fullmatch(name)]
     label = statement.label
@@ -218,35 +273,14 @@ def _reads_conditions(reader: Reader, statement: Statement) -> bool:
     return not conditions or (reader in _READ_CONDITIONS and conditions == [label])
 
 
-_WHEN_EDITING = re.compile(r"when (?:updating|editing|changing|modifying)[\s:.]*", re.I)
-
-
 def _is_example(statement: Statement) -> bool:
-    """Whether a statement is an example, by its label or by what it stands under."""
+    """Whether a statement is an example, by its label or by the heading above it."""
     below_examples = any(_EXAMPLES.search(name) for name in statement.under[-1:])
     return below_examples or _EXAMPLE_LABEL.match(statement.label) is not None
 
 
-def _why_not(statement: Statement) -> Undrafted:
-    """Why no reader knows a statement, by its words."""
-    text = f"{statement.label}: {statement.text}" if statement.label else statement.text
-    if _SOFT.search(text):
-        return A_PREFERENCE
-    if not _INSTRUCTION.search(text):
-        return NOT_AN_INSTRUCTION
-    if _CONDITION.search(text) or re.search(r"\bunless\b", text):
-        return CONDITIONAL
-    return NO_MEASURE if "`" in text else NEEDS_A_JUDGE
-
-
-_IF_IT_FAILS = re.compile(
-    r"if (?:it|this|they|any|anything|one|something|(?:a|the) \w+)(?: of (?:them|these))? fails?\b",
-    re.I,
-)
-
-
 def _names_exception(text: str) -> bool:
-    """Whether a clause beside the rule takes something out of it."""
+    """Whether a clause beside a rule makes an exception to it."""
     if _IF_IT_FAILS.match(text):
         return False
     if re.match(
@@ -256,43 +290,13 @@ def _names_exception(text: str) -> bool:
     return bool(_EXCEPTION.search(text) or re.match(r"(?:if|when|while|during)\b", text, re.I))
 
 
-_READERS: tuple[Reader, ...] = (
-    ask_rule,
-    run_before_rule,
-    replacement_rule,
-    preference_rule,
-    sign_off_rule,
-    forbidden_command_rule,
-    command_item_rule,
-    push_rule,
-    git_act_rule,
-    branch_name_rule,
-    option_rule,
-    protected_file_rule,
-    generated_file_rule,
-    file_item_rule,
-    pr_title_rule,
-    pr_state_rule,
-    pr_body_rule,
-    conventional_commit_rule,
-    commit_type_rule,
-    commit_format_rule,
-    attribution_rule,
-    trailer_rule,
-    commit_form_rule,
-    commit_prefix_rule,
-    committed_file_rule,
-    package_manager_rule,
-    style_list_rule,
-    code_rule,
-    import_rule,
-    import_place_rule,
-    suppression_rule,
-    line_length_rule,
-    indentation_rule,
-    first_line_rule,
-    joint_change_rule,
-    run_after_rule,
-)
-# these read a condition, or what takes something out, as a part of the rule
-_READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_after_rule, joint_change_rule, pr_state_rule)
+def _why_not(statement: Statement) -> Undrafted:
+    """Why a statement that no reader knows is not a rule, as far as its words tell."""
+    text = f"{statement.label}: {statement.text}" if statement.label else statement.text
+    if _SOFT.search(text):
+        return A_PREFERENCE
+    if not _INSTRUCTION.search(text):
+        return NOT_AN_INSTRUCTION
+    if _CONDITION.search(text) or re.search(r"\bunless\b", text):
+        return CONDITIONAL
+    return NO_MEASURE if "`" in text else NEEDS_A_JUDGE

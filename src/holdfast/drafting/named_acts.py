@@ -1,4 +1,4 @@
-"""Acts that rules name in words, the commands that do them, and words of questions about them."""
+"""Acts that rules name in words, such as "deploy to production", and the commands that do them."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from holdfast.drafting.forms import Form, forms, one_of, whole_match
 
 @dataclass(frozen=True)
 class Act:
-    """An act to ask about.
+    """An act that a rule may name.
 
     Args:
-        form: the ways to name it.
+        form: the ways to name the act.
         command: the pattern of the commands that do it.
-        word: the pattern of a word for it in a question.
+        word: the pattern of a word by which a question refers to it.
     """
 
     form: Form
@@ -21,7 +21,7 @@ class Act:
 
 
 def act_of(text: str) -> Act | None:
-    """The act that a text names, as a whole; None if it names none that is known."""
+    """The act that a text names, as a whole; None if it is not a known act."""
     return next((act for act in ACTS if whole_match([act.form], text)), None)
 
 

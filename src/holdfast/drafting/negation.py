@@ -1,8 +1,8 @@
 """Keeps a rule of a bot's prompt from being drafted as its opposite.
 
-The forms of rules are searched for within clauses, so "begin every reply with ⟪0⟫" is also found in
-"you need not begin every reply with ⟪0⟫". A rule that a negated part says has to depend on the
-negation, as "never use emojis" does: without its negation, that part is no rule.
+The wordings of rules are searched for within clauses, so that "begin every reply with ⟪0⟫" is also
+found in "you need not begin every reply with ⟪0⟫". A rule is kept if it depends on the negation, as
+"never use emojis" does, and dropped if it is also found without the negation.
 """
 
 import re
@@ -19,8 +19,8 @@ _AUXILIARY = one_of(
     *("do", "does", "did", "must", "should", "shall", "will", "would", "can", "could", "may"),
     *("might", "need", "are", "is", "were", "ought", "have"),
 )
-# not those that a second negation undoes: "never forget to", "do not reply without"
-_UNDONE = (
+# what may not follow a negation, as it undoes it: "never forget to", "do not reply without"
+_NOT_UNDONE = (
     r"(?!\W+(?:\w+\W+){0,6}?"
     + one_of(
         *("without", "forget", "fail", "neglect", "omit", "skip", "miss", "leave out"),
@@ -50,10 +50,10 @@ _NEGATION = re.compile(
         "not",
     )
     + r"\b"
-    + _UNDONE,
+    + _NOT_UNDONE,
     re.I,
 )
-# allows nothing else than what it names: "never end without ⟪0⟫"
+# allows only what it names: "never end without ⟪0⟫"
 _NEVER_WITHOUT = re.compile(
     r"(?:\bnever|\bnot|n't|\bcannot|\bno|\bnobody|\bavoid|\bnor)\b"
     r"(?:(?! and )[^,;:])*?\bwithout\b[^,;:]*",
@@ -62,8 +62,8 @@ _NEVER_WITHOUT = re.compile(
 _BOUNDARY = re.compile(r"([,;:]| but (?!also)| and (?!/))")
 
 
-def affirmed(rules_of: RulesOf, clause: BotClause) -> list[Draft]:
-    """The rules of a clause without those whose opposite it says."""
+def keep_affirmed(rules_of: RulesOf, clause: BotClause) -> list[Draft]:
+    """The rules that a reader finds in a clause, without those whose opposite the clause states."""
     rules = rules_of(clause)
     if rules and _NEVER_WITHOUT.search(clause.text):
         beside = _measures(rules_of, clause, _NEVER_WITHOUT.sub("", clause.text))
@@ -79,4 +79,5 @@ def affirmed(rules_of: RulesOf, clause: BotClause) -> list[Draft]:
 
 
 def _measures(rules_of: RulesOf, clause: BotClause, text: str) -> list[object]:
+    """The measures of the rules that a reader finds in another text in place of the clause."""
     return [rule.measure for rule in rules_of(replace(clause, text=text.strip(" ,.")))]

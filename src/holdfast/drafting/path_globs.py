@@ -4,12 +4,12 @@ import re
 from collections.abc import Sequence
 
 _OF_THE_SYSTEM = r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)"
-# endings of files that a span such as `.js` names all of
+# a code span such as `.js` means all files with this ending
 _ENDINGS = frozenset(
     ".js .jsx .mjs .cjs .ts .tsx .css .scss .less .sass .py .pyc .go .rs .java .kt .rb .php .vue"
     " .svelte .html .md .mdx .sql .sh .log .lock .snap .proto .csv .ipynb .pem .key".split()
 )
-# names of files and folders that have no ending, and are hardly anything else
+# names of files and folders without an ending, which hardly mean anything else
 _NAMES = frozenset(
     """Makefile Dockerfile Jenkinsfile Procfile Gemfile Rakefile Podfile Brewfile Vagrantfile
     Justfile justfile LICENSE NOTICE CODEOWNERS AUTHORS VERSION BUILD WORKSPACE node_modules vendor
@@ -18,21 +18,22 @@ _NAMES = frozenset(
 
 
 def glob_argument(globs: Sequence[str]) -> str | list[str]:
-    """Globs as the argument of a measure: a single one as it is, or a list."""
+    """Globs as a measure takes them: a single one by itself, and several as a list."""
     return globs[0] if len(globs) == 1 else list(globs)
 
 
 def path_glob(text: str) -> str | None:
-    """The glob of a code span that names a file or a folder; None if it names none, or if it is not
-    clear which.
+    """The glob of the file or folder that a code span names; None if it does not name one clearly.
+
+    A folder stands for all files in it: `vendor/` is `vendor/*`.
     """
     plain = re.sub(r"\{[\w.*/-]+(?:,[\w.*/-]+)+\}", "", text)  # of `*.{ts,tsx}`
     if re.search(r"[\s<>(){}$=;,|'\"]|^[-!]|//|^@|\\|^~|(?:^|/)\.\.(?:/|$)", plain):
-        return None  # `~` and `..` are not what they are called in a log, which has whole paths
+        return None  # logs have whole paths, in which `~` and `..` do not occur
     if text in _ENDINGS:
         return f"*{text}"
     if text in ("/bin", "/bin/"):
-        return None  # of the repository, or of the system
+        return None  # the repository's folder, or the system's
     is_path = "/" in text or text in _NAMES
     if not re.match(rf"{_OF_THE_SYSTEM}\b", text):
         text = text.removeprefix("./").removeprefix("/")  # `/lib` is a folder of the repository

@@ -1,4 +1,4 @@
-"""Drafted rules that a conversation can test: those about replies, each with the same questions."""
+"""The rules of a drafted suite that a conversation tests, and the questions that it asks."""
 
 from dataclasses import replace
 
@@ -6,8 +6,8 @@ from holdfast.drafting.drafted_files import DraftedFile, DraftedRule, UndraftedL
 from holdfast.drafting.drafts import Draft, Undrafted
 from holdfast.measures import build
 
-# Everyday questions, which any bot can be asked. Rules about the language, the length and the words
-# of replies hold whatever the question is, so that one reply tests them all.
+# Everyday questions that any bot can be asked. A rule about the language, the length or the words
+# of replies holds whatever the question is, so that one reply tests all of them.
 PROBES = (
     "What is a good breakfast?",
     "How do I get rid of a cold?",
@@ -20,19 +20,21 @@ ONLY_IN_LOGS = Undrafted("a conversation does not show it; `holdfast logs` score
 
 
 def probed(file: DraftedFile) -> DraftedFile:
-    """The file with questions, and with those rules alone that a reply shows; the others become
-    lines with a reason.
+    """The file with questions, and with only those rules that a reply to a question shows; the
+    other rules become lines with a reason.
     """
     return replace(file, lines=tuple(map(_if_shown, file.lines)), probes=PROBES)
 
 
 def with_probes(file: DraftedFile) -> DraftedFile:
-    """A bot's prompt with questions for the rules that a reply shows; another file as it is."""
+    """A bot's prompt with questions for its rules; another file as it is."""
     return replace(file, probes=PROBES) if file.of_bot else file
 
 
 def is_shown_by_replies(draft: Draft) -> bool:
-    """Whether the reply to a question shows if a rule is kept: to its own, or to any."""
+    """Whether a reply to a question shows if a rule is kept: to a question of the rule, or to any
+    question if the rule is for all turns.
+    """
     return (not draft.when or bool(draft.probes)) and not build(draft.measure).of_turn
 
 

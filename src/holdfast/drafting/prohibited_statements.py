@@ -1,5 +1,5 @@
-"""Statements that forbid something in other words than "never": by what they stand below, as in
-"Do not:", or by their end, as in "pushing to `main` is forbidden".
+"""Statements that forbid something in other words than "never": by the heading above them, as in
+"Do not:", or by their last words, as in "pushing to `main` is forbidden".
 """
 
 import re
@@ -11,7 +11,7 @@ from holdfast.drafting.instructions import infinitive_first
 from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 
-# headings and introductions of lists that turn what is below into prohibitions
+# headings and introductions of lists that forbid their items
 _PROHIBITS = forms(
     {
         "Things you must not do:": (
@@ -31,22 +31,39 @@ _PROHIBITS = forms(
         ),
     }
 )
-# headings of lists of things, of which the items have no verb
+# headings of lists of things, whose items have no verb
 _NOT_USED = forms(
     {"NEVER USE": rf"{NEVER} use(?: (?:these|the following|any of these))?[\s:!.—-]*"}
 )
 NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
 _NO_FIRST = re.compile(r"(?:no|not|never|avoid|stop|without|nothing|refrain)\b", re.I)
 _INSTEAD = re.compile(r"\binstead\b(?! of\b)", re.I)
+# "Never starting with ...", "Never emojis", "Never long answers": "avoid" would be English
+_IS_NO_VERB = re.compile(
+    r"Never (?:(?!bring\b|sing\b)[\w-]*(?:ing|(?<![su])s)|an?|any|the|too|overly|very|long|short"
+    r"|excessive|unnecessary)\b",
+    re.I,
+)
+_OFF_LIMITS = re.compile(
+    r"(?P<thing>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
+    r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
+    re.I,
+)
+_FORBIDDEN_ACT = re.compile(
+    r"(?P<act>[a-z](?:`[^`]*`|[^.;:—–`]){3,80}?) (?:is|are)"
+    r" (?:(?:strictly|explicitly|absolutely) )?"
+    r"(?:forbidden|prohibited|banned|disallowed|not (?:allowed|permitted))\b",
+    re.I,
+)
 
 
 def prohibits(heading: str) -> bool:
-    """Whether what stands below a heading is forbidden."""
+    """Whether a heading forbids the items listed below it."""
     return whole_match(_PROHIBITS, re.sub(r"^\W+", "", heading)) is not None
 
 
 def is_prohibited(statement: Statement) -> bool:
-    """Whether what a statement stands under says that it must not be done: "Do not:"."""
+    """Whether a statement is forbidden by its label or the heading above it: "Do not:"."""
     if NEVER_FIRST.match(statement.text) or may_be_cure(statement):
         return False
     return any(map(prohibits, (statement.label, *statement.under[-1:])))
@@ -62,16 +79,10 @@ def may_be_cure(statement: Statement) -> bool:
     return (below or prohibits(statement.label)) and bool(_INSTEAD.search(statement.text))
 
 
-# "Never starting with ...", "Never emojis", "Never long answers"
-_IS_NO_VERB = re.compile(
-    r"Never (?:(?!bring\b|sing\b)[\w-]*(?:ing|(?<![su])s)|an?|any|the|too|overly|very|long|short"
-    r"|excessive|unnecessary)\b",
-    re.I,
-)
-
-
 def as_said(statement: Statement) -> Statement:
-    """A statement as it is meant: with the "never" or "avoid" of what it stands below."""
+    """A statement with the "never" or "avoid" that its label or the heading above it implies, as a
+    reader of the statement alone has to see it.
+    """
     prohibition = with_prohibition(statement)
     if prohibition == statement:
         return statement
@@ -85,33 +96,21 @@ def as_said(statement: Statement) -> Statement:
 
 
 def with_prohibition(statement: Statement) -> Statement:
-    """A statement with the "never" of what it stands below."""
+    """A statement with the "never" that its label or the heading above it implies."""
     text = statement.text
     label = statement.label
     if label and not prohibits(label):
         text = f"{label}: {text}"
     if not is_prohibited(statement) or _NO_FIRST.match(text):
         return statement
-    begins = text[:1].lower() if text[1:2].islower() else text[:1]
-    return replace(statement, label="", text=f"Never {begins}{text[1:]}")
-
-
-_OFF_LIMITS = re.compile(
-    r"(?P<thing>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
-    r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
-    re.I,
-)
-_FORBIDDEN_ACT = re.compile(
-    r"(?P<act>[a-z](?:`[^`]*`|[^.;:—–`]){3,80}?) (?:is|are)"
-    r" (?:(?:strictly|explicitly|absolutely) )?"
-    r"(?:forbidden|prohibited|banned|disallowed|not (?:allowed|permitted))\b",
-    re.I,
-)
+    if text[1:2].islower():  # and not an abbreviation
+        text = f"{text[0].lower()}{text[1:]}"
+    return replace(statement, label="", text=f"Never {text}")
 
 
 def as_order(statement: Statement) -> Statement:
-    """A statement such as "`vendor/` is off limits" as "Never edit `vendor/`", "pushing to `main`
-    is forbidden" as "Never push to `main`", and an item below "Never use" with these words.
+    """A statement with "never" at its front, if it forbids something in other words: "`vendor/` is
+    off limits", "pushing to `main` is forbidden", or an item below "Never use".
     """
     text = statement.text
     if statement.under and whole_match(_NOT_USED, statement.under[-1]):
@@ -129,7 +128,9 @@ def as_order(statement: Statement) -> Statement:
 
 
 def _verb_for(code: str) -> str:
-    """Acts that are forbidden on code: commands are not run, files not edited, others not used."""
+    """The act that is forbidden if code is off limits: to run a command, to edit a file, or to use
+    anything else.
+    """
     if is_command(code):
         return "run"
     return "edit" if path_glob(code) else "use"

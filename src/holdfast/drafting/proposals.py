@@ -1,13 +1,13 @@
-"""Rules that a model proposes for the lines that no form decides.
+"""Rules that a model proposes for the lines that no reader knows.
 
 The model chooses a measure, its arguments, and examples of what follows and what breaks the line.
-A proposal becomes a rule only if its arguments are words of the line, and its measure scores every
-example as the model labelled it. Whether the examples are right, only a reader can say.
+A proposal becomes a rule only if its arguments are words of the line, and if its measure scores
+every example as the model labelled it. Whether the examples are right, only a person can say.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 80}
-# the JSON Schema of an argument, by its name; of others, a text
+# the JSON Schema of an argument, by its name; any other argument is a text
 _SCHEMAS = {
     "count": {"type": "integer", "minimum": 1, "maximum": 10_000},
     "words": {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 4},
@@ -66,21 +66,23 @@ _SHOTS = (
          "breaks": ["You get a refund.", "A refund takes five days."]},
     ),
 )  # fmt: skip
-_SHOWN = frozenset(
+_EXAMPLES_SHOWN = frozenset(
     example
     for _, answer in _SHOTS
     for label in ("follows", "breaks")
     for example in answer.get(label, ())
 )
 _SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=320)
+_ESCAPE = re.compile(r"\\[AbBdDsSwWZz]")
+_WORD = re.compile(r"[^\W_]+")
 
 
 def undecided_lines(file: DraftedFile) -> list[Statement]:
-    """The lines of a drafted file that a model is asked about."""
-    return [line.statement for line in file.lines if _is_open(line)]
+    """The lines of a drafted file about which a model is asked."""
+    return [line.statement for line in file.lines if _is_undecided(line)]
 
 
-def _is_open(line: DraftedRule | UndraftedLine) -> bool:
+def _is_undecided(line: DraftedRule | UndraftedLine) -> bool:
     return isinstance(line, UndraftedLine) and line.why in (NO_MEASURE, NEEDS_A_JUDGE)
 
 
@@ -90,8 +92,8 @@ def propose(
     constrained: bool,
     progress: Callable[[int], None] = lambda count: None,
 ) -> DraftedFile:
-    """The file with the rules that a model proposes for the lines that no form decided, and with
-    the reason why a proposal is none beside the other lines.
+    """Asks a model about the lines that no reader knows. Returns the file with the rules that it
+    proposes, and for each other line, why its proposal is not a rule.
 
     Args:
         constrained: whether a grammar allows nothing but a proposal; for a model in this process.
@@ -101,7 +103,7 @@ def propose(
     accepted = _AcceptedRules(file)
     lines: list[DraftedRule | UndraftedLine] = []
     for line in file.lines:
-        if isinstance(line, DraftedRule) or not _is_open(line):
+        if isinstance(line, DraftedRule) or not _is_undecided(line):
             lines.append(line)
             continue
         draft = _draft_of(next(replies), line.statement, line.why)
@@ -113,14 +115,14 @@ def propose(
 
 
 class _AcceptedRules:
-    """The rules of a file, which tell one that is proposed again."""
+    """The rules of a file so far, by which a rule that is proposed again is known."""
 
     def __init__(self, file: DraftedFile) -> None:
         self._ids = {rule.id for rule in file.rules}
         self._lines = {_key(rule.draft): rule.statement.line for rule in file.rules}
 
     def add(self, draft: Draft, statement: Statement) -> DraftedRule | UndraftedLine:
-        """Accepts a proposal, unless another line says the same."""
+        """Accepts a proposal, unless another line states the same rule."""
         key = _key(draft)
         if key in self._lines:
             same = Undrafted(f"the same rule as line {self._lines[key]}")
@@ -130,23 +132,25 @@ class _AcceptedRules:
 
 
 def _key(draft: Draft) -> str:
+    """A text that two rules have in common if the same measure decides them."""
     return json.dumps(draft.measure, sort_keys=True)
 
 
 def grammar_of_proposals() -> Grammar | None:
-    """The JSON texts that an answer may be."""
+    """The grammar of the JSON texts that an answer may be."""
     examples = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 160},
                 "minItems": 2, "maxItems": 2}  # fmt: skip
-    options = [_object({"measure": {"const": _NONE}})]
+    options = [_object_schema({"measure": {"const": _NONE}})]
     for name, proposal in _PROPOSALS.items():
         arguments = {argument: _SCHEMAS.get(argument, _TEXT) for argument in proposal.arguments}
         fields = {"measure": {"const": name}, **arguments}
-        options.append(_object({**fields, "follows": examples, "breaks": examples}))
+        options.append(_object_schema({**fields, "follows": examples, "breaks": examples}))
     schema = {"name": "proposal", "schema": {"anyOf": options}}
     return read_response_format({"type": "json_schema", "json_schema": schema})
 
 
-def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of an object with exactly these fields."""
     return {"type": "object", "properties": dict(fields), "required": [*fields],
             "additionalProperties": False}  # fmt: skip
 
@@ -157,6 +161,7 @@ async def _ask_all(
     constrained: bool,
     progress: Callable[[int], None],
 ) -> list[str]:
+    """The model's reply about each statement; "" if it refused the request."""
     grammar = grammar_of_proposals() if constrained else None
 
     async def ask(engine: Engine, statement: Statement) -> str:
@@ -178,6 +183,7 @@ async def _ask_all(
 
 
 def _messages(statement: Statement) -> tuple[dict[str, str], ...]:
+    """The question about a statement, behind the instructions and the examples of answers."""
     shots = [
         message
         for line, answer in _SHOTS
@@ -192,7 +198,11 @@ def _messages(statement: Statement) -> tuple[dict[str, str], ...]:
 
 
 def _draft_of(reply: str, statement: Statement, undrafted: Undrafted) -> Draft | Undrafted:
-    """The rule that a reply proposes, if it passes; else the reason why it is none."""
+    """The rule that a reply proposes, or the reason why the proposal is not a rule.
+
+    Args:
+        undrafted: why the statement was no rule before.
+    """
     fields = _object_in(reply)
     name = fields.get("measure")
     if name == _NONE:
@@ -217,39 +227,8 @@ def _draft_of(reply: str, statement: Statement, undrafted: Undrafted) -> Draft |
     )
     if problem is None:
         return draft
-    shown = json.dumps(arguments, ensure_ascii=False)
-    return Undrafted(f"the model proposed {name} {shown}{problem}")
-
-
-def _problem_of_examples(follows: Sequence[str], breaks: Sequence[str]) -> str | None:
-    """Why the examples are too few, or none of the model's own; None if they are neither."""
-    if len(set(follows)) < 2 or len(set(breaks)) < 2 or set(follows) & set(breaks):
-        return " without two examples of each kind"
-    copies = [text for text in (*follows, *breaks) if text in _SHOWN]
-    return f", with the example {copies[0]!r} of the question" if copies else None
-
-
-def _problem_of_scores(draft: Draft) -> str | None:
-    """Why the measure does not tell the examples apart; None if it does."""
-    try:
-        problems = (*_wrong_scores(draft, "follows"), *_wrong_scores(draft, "breaks"))
-    except UsageError as error:
-        return f", which is refused: {error}"
-    return f", which {problems[0]}" if problems else None
-
-
-def _wrong_scores(draft: Draft, label: Literal["follows", "breaks"]) -> Iterable[str]:
-    """The examples that the measure does not score as their label says, each as a clause."""
-    measure = build(draft.measure)
-    for example in draft.follows if label == "follows" else draft.breaks:
-        fields = {"reply": example} if isinstance(example, str) else example
-        turn = TurnEntry.model_validate(fields).labelled(label == "follows").turn
-        score = measure.judge_turn(turn)
-        shown = cut(" ".join(str(example).split()), 60)
-        if not isinstance(score, Score):
-            yield f"does not apply to its example {shown!r} under {label}"
-        elif (score.value >= FOLLOWED) != (label == "follows"):
-            yield f"scores its example {shown!r} under {label} {score.value:g}"
+    spec = f"{name} {json.dumps(arguments, ensure_ascii=False)}"
+    return Undrafted(f"the model proposed {spec}, but {problem}")
 
 
 def _object_in(reply: str) -> dict[str, Any]:
@@ -264,12 +243,8 @@ def _object_in(reply: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-_ESCAPE = re.compile(r"\\[AbBdDsSwWZz]")
-_WORD = re.compile(r"[^\W_]+")
-
-
 def _problem_of_arguments(arguments: Mapping[str, Any], statement: Statement) -> str | None:
-    """The first word or number of the arguments that the line does not say; None if it says all."""
+    """A word or number of the arguments that the line does not say; None if it says all of them."""
     line = " ".join((*statement.under, sentence_of(statement))).lower()
     words = set(_WORD.findall(line))
     words |= {str(NUMBER_WORDS[word]) for word in words if word in NUMBER_WORDS}
@@ -280,5 +255,36 @@ def _problem_of_arguments(arguments: Mapping[str, Any], statement: Statement) ->
         plain = _ESCAPE.sub(" ", " ".join(map(str, texts))).lower()
         for word in _WORD.findall(plain):
             if word not in words:
-                return f", but the line does not say {word!r}"
+                return f"the line does not say {word!r}"
     return None
+
+
+def _problem_of_examples(follows: Sequence[str], breaks: Sequence[str]) -> str | None:
+    """What is wrong with the examples before they are scored; None if nothing is."""
+    if len(set(follows)) < 2 or len(set(breaks)) < 2 or set(follows) & set(breaks):
+        return "it came without two examples of each kind"
+    copies = [text for text in (*follows, *breaks) if text in _EXAMPLES_SHOWN]
+    return f"it repeats the example {copies[0]!r} of the question" if copies else None
+
+
+def _problem_of_scores(draft: Draft) -> str | None:
+    """Which example the measure does not score as it is labelled; None if it scores all so."""
+    try:
+        problems = (*_wrong_scores(draft, "follows"), *_wrong_scores(draft, "breaks"))
+    except UsageError as error:
+        return f"its arguments are refused: {error}"
+    return problems[0] if problems else None
+
+
+def _wrong_scores(draft: Draft, label: Literal["follows", "breaks"]) -> Iterator[str]:
+    """A clause about each example that the measure does not score as it is labelled."""
+    measure = build(draft.measure)
+    for example in draft.follows if label == "follows" else draft.breaks:
+        fields = {"reply": example} if isinstance(example, str) else example
+        turn = TurnEntry.model_validate(fields).labelled(label == "follows").turn
+        score = measure.judge_turn(turn)
+        text = cut(" ".join(str(example).split()), 60)
+        if not isinstance(score, Score):
+            yield f"it does not apply to its example {text!r} under {label}"
+        elif (score.value >= FOLLOWED) != (label == "follows"):
+            yield f"it scores its example {text!r} under {label} {score.value:g}"

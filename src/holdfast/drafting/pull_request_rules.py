@@ -2,6 +2,7 @@
 
 import re
 
+from holdfast.drafting.clauses import Clause
 from holdfast.drafting.commit_format_rules import message_shape
 from holdfast.drafting.conventional_commits import CONVENTIONAL, conventional_pattern
 from holdfast.drafting.drafts import Draft
@@ -19,21 +20,13 @@ from holdfast.drafting.rules_file import Statement
 
 _PRS = r"(?:PRs?|pull[ -]requests?)"
 _EVERY = one_of("all", "every", "each", "any", "your", "the", "new", "an?")
-_PR = rf"(?:\b(?:{_EVERY} ){{0,4}}{_PRS}(?: \(PRs?\))?)"  # "every new pull request (PR)"
+# "every new pull request (PR)"
+_PR = rf"(?:\b(?:{_EVERY} ){{0,4}}{_PRS}(?: \(PRs?\))?)"
 _TITLE = rf"(?:{_PR}(?:['’]s)? titles?|titles? (?:of|for) {_PR})"
 _BODY = rf"(?:{_PR}(?:['’]s)? (?:body|bodies|descriptions?)|(?:body|description)s? of {_PR})"
 _MUST = any_words("must", "should", "need to", "always", "is", "are", "has to", "have to")
 _QUOTED = r"(?:`(?P<code>[^`]+)`|[\"“](?P<quoted>[^\"”“]{1,60})[\"”])"
 _UP_TO_40_SIGNS = r".{0,40}"
-
-
-def _required(**fields: object) -> list[Draft]:
-    return [Draft("commit", "requirement", {"name": "pull_request", **fields})]
-
-
-def _prohibited(**fields: object) -> list[Draft]:
-    return [Draft("commit", "prohibition", {"name": "pull_request", **fields})]
-
 
 # --- The title
 
@@ -69,7 +62,7 @@ _TITLE_LENGTH = forms(
     {
         "Keep PR titles under 70 characters": (
             rf"(?:{ADVERBS}keep )?{_TITLE} {_MUST}"
-            r"(?:under|below|at most|within|to|be under) (\d+) (?:characters|chars)"
+            r"(?:under|below|at most|within|to|be under) (?P<count>\d+) (?:characters|chars)"
         )
     }
 )
@@ -77,10 +70,11 @@ _TITLE_SHAPE = forms(
     {
         "PR titles must use the format `[scope] Summary`": (
             rf"{_TITLE} {_MUST}(?:use|follow|be|have|match|format)?(?: the)?(?: format| form)?:? ?"
-            rf"`([^`]+)`{_UP_TO_40_SIGNS}"
+            rf"`(?P<shape>[^`]+)`{_UP_TO_40_SIGNS}"
         ),
         "Format PR titles as `type: summary`": (
-            rf"{ADVERBS}(?:format|use) {_TITLE}(?: as| the format)? ?`([^`]+)`{_UP_TO_40_SIGNS}"
+            rf"{ADVERBS}(?:format|use) {_TITLE}(?: as| the format)?"
+            rf" ?`(?P<shape>[^`]+)`{_UP_TO_40_SIGNS}"
         ),
     }
 )
@@ -91,36 +85,8 @@ _LOWER_CASE_TITLE = forms(
         )
     }
 )
-_SHAPE_ALONE = forms({"`[scope] Summary` format": r"`([^`]+)`(?: format)?"})  # behind such a label
-
-
-def pr_title_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """PR titles follow Conventional Commits."""
-    if prohibits:
-        return None
-    is_labelled = _is_about_titles(statement)
-    is_about_titles = is_labelled or _NAMES_TITLE.search(clause) is not None
-    if is_about_titles and whole_match(_CONVENTIONAL_TITLES, clause):
-        return _required(title=conventional_pattern(statement.text))
-    if match := whole_match(_TITLE_START, clause):
-        start = match["code"] or match["quoted"]
-        return None if "<" in start else _required(title=rf"\A{re.escape(start)}")
-    if match := whole_match(_TITLE_LENGTH, clause):
-        return _required(title=rf"\A.{{1,{match[1]}}}\Z")
-    if is_about_titles and whole_match(_LOWER_CASE_TITLE, clause):
-        return _required(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")
-    match = whole_match(_TITLE_SHAPE + (_SHAPE_ALONE if is_labelled else ()), clause)
-    pattern = message_shape(match[1]) if match else None
-    return _required(title=pattern) if pattern else None
-
-
-def _is_about_titles(statement: Statement) -> bool:
-    """Whether the label of a statement, or what it stands under, is about titles of PRs."""
-    under = [name for name in statement.under if not re.fullmatch(CODE, name)]  # a shape alone
-    if not any(whole_match(_TITLE_LABEL, name) for name in (statement.label, *under[-1:])):
-        return False
-    return any(map(_ABOUT_PRS.search, (statement.label, *under[-2:])))
-
+# behind a label such as "PR title"
+_SHAPE_ALONE = forms({"`[scope] Summary` format": r"`(?P<shape>[^`]+)`(?: format)?"})
 
 # --- The base branch, and whether it is a draft
 
@@ -151,8 +117,8 @@ _BASE = forms(
         ),
     }
 )
-_NO_BRANCH = re.compile(r"a|the|draft", re.I)  # begins what is no name: "to the upstream"
-_USUAL_BRANCHES = ("main", "master", "develop")  # others only in backticks
+_NO_BRANCH = re.compile(r"a|the|draft", re.I)  # "to the upstream" names no branch
+_USUAL_BRANCHES = ("main", "master", "develop")  # names that need no backticks
 _DRAFTS = forms(
     {
         "Open pull requests as drafts by default": (
@@ -172,21 +138,6 @@ _DRAFTS = forms(
 _NO_DRAFTS = forms(
     {"Never open draft PRs": rf"{NEVER} (?:open|create)(?: a)? draft (?:PRs?|pull requests?)"}
 )
-
-
-def pr_state_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """PRs target `develop`; open pull requests as drafts."""
-    if prohibits:
-        return None
-    match = whole_match(_BASE, clause)
-    if match and not _NO_BRANCH.match(match["base"]):
-        base = match["base"]
-        is_branch = f"`{base}`" in clause or base in _USUAL_BRANCHES
-        return _required(base=rf"\A{re.escape(base)}\Z") if is_branch else None
-    if whole_match(_DRAFTS, clause):
-        return _required(draft=True)
-    return _prohibited(draft=False) if whole_match(_NO_DRAFTS, clause) else None
-
 
 # --- The body
 
@@ -225,36 +176,92 @@ _SECTIONS_INCLUDED = forms(
         )
     }
 )
-_SECTION_NAME = re.compile(r"[\"“`]#*\s*([^\"”“`]+)[\"”`]")  # "## Summary" without its marks
+# "## Summary" without its marks
+_SECTION_NAME = re.compile(r"[\"“`]#*\s*([^\"”“`]+)[\"”`]")
 _BODY_LABEL = re.compile(rf"^(?:{_BODY}|PR body|PR description)", re.I)
-_NO_HEADING = re.compile(r"<|\{|#?\d|#N\b|#X")  # where the text of an example begins
-_MIN_CHARACTERS = 3  # characters of a text that is worth finding
+_EXAMPLE = re.compile(r"<|\{|#?\d|#N\b|#X")  # where a text becomes an example: "Fixes #123"
+_MIN_CHARACTERS = 3  # a shorter text is found everywhere
 
 
-def pr_body_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Include `Fixes #` in the PR body; PR descriptions have "Summary" and "Test plan"."""
-    if unwanted := whole_match(_NOT_IN_BODY, clause):
-        return _without(unwanted["texts"])
-    if prohibits:
-        return None
-    match = whole_match(_LABEL_INCLUDED, clause)
+def pr_title_rule(clause: Clause) -> list[Draft]:
+    """Reads "PR titles must follow Conventional Commits"."""
+    if clause.is_prohibited:
+        return []
+    text = clause.text
+    is_labelled = _is_about_titles(clause.statement)
+    is_about_titles = is_labelled or _NAMES_TITLE.search(text) is not None
+    if is_about_titles and whole_match(_CONVENTIONAL_TITLES, text):
+        return _require(title=conventional_pattern(clause.statement.text))
+    if match := whole_match(_TITLE_START, text):
+        start = match["code"] or match["quoted"]
+        return [] if "<" in start else _require(title=rf"\A{re.escape(start)}")
+    if match := whole_match(_TITLE_LENGTH, text):
+        return _require(title=rf"\A.{{1,{match['count']}}}\Z")
+    if is_about_titles and whole_match(_LOWER_CASE_TITLE, text):
+        return _require(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")
+    match = whole_match(_TITLE_SHAPE + (_SHAPE_ALONE if is_labelled else ()), text)
+    pattern = message_shape(match["shape"]) if match else None
+    return _require(title=pattern) if pattern else []
+
+
+def _is_about_titles(statement: Statement) -> bool:
+    """Whether the label of a statement, or the heading above it, is about titles of PRs."""
+    under = [name for name in statement.under if not re.fullmatch(CODE, name)]  # a shape alone
+    if not any(whole_match(_TITLE_LABEL, name) for name in (statement.label, *under[-1:])):
+        return False
+    return any(map(_ABOUT_PRS.search, (statement.label, *under[-2:])))
+
+
+def pr_state_rule(clause: Clause) -> list[Draft]:
+    """Reads "PRs must target `develop`" and "open pull requests as drafts"."""
+    if clause.is_prohibited:
+        return []
+    match = whole_match(_BASE, clause.text)
+    if match and not _NO_BRANCH.match(match["base"]):
+        base = match["base"]
+        is_branch = f"`{base}`" in clause.text or base in _USUAL_BRANCHES
+        return _require(base=rf"\A{re.escape(base)}\Z") if is_branch else []
+    if whole_match(_DRAFTS, clause.text):
+        return _require(draft=True)
+    return _forbid(draft=False) if whole_match(_NO_DRAFTS, clause.text) else []
+
+
+def pr_body_rule(clause: Clause) -> list[Draft]:
+    """Reads "include `Fixes #` in the PR body" and "PR descriptions must have the sections ..."."""
+    text = clause.text
+    if unwanted := whole_match(_NOT_IN_BODY, text):
+        return _forbid_texts(unwanted["texts"])
+    if clause.is_prohibited:
+        return []
+    match = whole_match(_LABEL_INCLUDED, text)
     if match and match["code"] and match["code"].endswith(":"):
-        return _required(body=rf"(?m)^\W*{re.escape(match['code'])}")
-    if match := whole_match(_TEXT_ADDED, clause):
-        text = _NO_HEADING.split(match["code"] or match["quoted"])[0].strip()
-        return _required(body=re.escape(text)) if len(text) >= _MIN_CHARACTERS else None
-    match = whole_match(_SECTIONS_INCLUDED, clause)
-    is_labelled = any(map(_BODY_LABEL.search, (statement.label, *statement.under[-1:])))
-    if match and (is_labelled or "section" in clause.lower() or "#" in clause):
+        return _require(body=rf"(?m)^\W*{re.escape(match['code'])}")
+    if match := whole_match(_TEXT_ADDED, text):
+        line = _EXAMPLE.split(match["code"] or match["quoted"])[0].strip()
+        return _require(body=re.escape(line)) if len(line) >= _MIN_CHARACTERS else []
+    match = whole_match(_SECTIONS_INCLUDED, text)
+    above = (clause.statement.label, *clause.statement.under[-1:])
+    is_labelled = any(map(_BODY_LABEL.search, above))
+    if match and (is_labelled or "section" in text.lower() or "#" in text):
         names = _SECTION_NAME.findall(match["sections"])
-        return _required(sections=names) if names else None
-    return None
+        return _require(sections=names) if names else []
+    return []
 
 
-def _without(quotations: str) -> list[Draft] | None:
-    """No body has one of some texts; None if there is more than these texts, or none."""
+def _forbid_texts(quotations: str) -> list[Draft]:
+    """Forbids the quoted texts in every body; [] if there is more than quotations."""
     words = _QUOTATION.findall(quotations)
     rest = _BETWEEN_QUOTATIONS.sub(" ", quotations).strip()
     if not words or rest not in ("", "section", "heading", "headings"):
-        return None
-    return _prohibited(body=rf"(?si)\A(?!.*(?:{'|'.join(map(re.escape, words))}))")
+        return []
+    return _forbid(body=rf"(?si)\A(?!.*(?:{'|'.join(map(re.escape, words))}))")
+
+
+def _require(**arguments: object) -> list[Draft]:
+    """Requires pull requests to be as these arguments of the measure say."""
+    return [Draft("commit", "requirement", {"name": "pull_request", **arguments})]
+
+
+def _forbid(**arguments: object) -> list[Draft]:
+    """As `_require`, for a rule that forbids the contrary."""
+    return [Draft("commit", "prohibition", {"name": "pull_request", **arguments})]

@@ -1,6 +1,6 @@
-"""Forbidden replies: in a language, begun or ended with certain words, one word long.
+"""Rules that forbid replies: in a language or a format, with some first or last words, too short.
 
-The measure `never` inverts another measure. A clause is read here only by its negation, and only if
+The measure `never` inverts another measure. A clause is read here only if it has a negation, and if
 nobody but the bot is its subject.
 """
 
@@ -12,7 +12,7 @@ from holdfast.drafting.forms import Forms, any_words, first_match, forms, one_of
 from holdfast.measures.language_names import ANY_NAME, CODES
 from holdfast.measures.rule_kinds import RuleKind
 
-# "never", "you must not ever", "avoid"; behind it, a verb in the infinitive or with -ing
+# "never", "you must not ever", "avoid"; the verb behind it is an infinitive or ends in -ing
 _NEVER = (
     r"(?:(?:\b"
     + one_of(
@@ -21,8 +21,8 @@ _NEVER = (
     )
     + r"|(?:do|must|should|ca|wo)n't(?: ever)?))"
 )
-# of a negation that leaves something open, or is about others: "you need not", "users never"
-_NO_PROHIBITION = re.compile(
+# before the negation: words with which it forbids nothing ("you need not"), or forbids it to others
+_FORBIDS_NOTHING = re.compile(
     r"\b"
     + one_of(
         *("need", "needs", "have to", "has to", "required", "necessary", "if", "when", "they"),
@@ -31,7 +31,7 @@ _NO_PROHIBITION = re.compile(
     + r"\b[^,:]*$",
     re.I,
 )
-# who must not: nobody named, the bot, or its replies; "some guests" say nothing of replies
+# before the negation: nobody, the bot, or its replies; "some guests never" is not about replies
 _OF_THE_BOT = re.compile(
     r"(?:^|[,:;.] ?| (?:and|but|so|then) )(?:"
     + one_of(
@@ -44,10 +44,11 @@ _OF_THE_BOT = re.compile(
     re.I,
 )
 _CAN_NOT_SPEAK = re.compile(r"\b(?:cannot|ca n't|can't|(?:may|can) not)\b.* speak", re.I)
+# behind the rule: the end of its part of the sentence
 _END_OF_RULE = (
     r"(?= *(?:$|[,.:]| (?:and|or|but|nor|instead|ever|at all|to (?:the )?users?|again)\b))"
 )
-# likewise, where no second thing follows that is left out: "in JSON or XML"
+# the same, where no further thing follows that is not read: "in JSON or XML"
 _END_OF_ALL = (
     r"(?! *,? ?(?:[\w-]+,? ){0,3}?(?:or|nor)\b)"
     r"(?= *(?:$|[,.:]| (?:but|instead|ever|at all|to (?:the )?users?|again)\b"
@@ -117,13 +118,13 @@ _NO_QUESTION_LAST = forms(
         )
     }
 )
-# after the quotations: "never begin with ⟪0⟫ in an e-mail"
+# behind the quotations: words that limit the rule, as in "never begin with ⟪0⟫ in an e-mail"
 _NARROWED = re.compile(
     r",? (?:if|when|unless|in (?:an?|the|your)|for|to|about|more|while|again"
     r"|once|twice|only|without|than|every|except|(?:\w+ )?times)\b",
     re.I,
 )
-# "not every reply" is no "no reply"
+# "do not end every reply with ⟪0⟫" does not forbid it for any reply
 _NOT_EVERY = re.compile(r"\b(?:every|each|all)\b", re.I)
 _NOT_OF_REPLIES = re.compile(
     r"\b(?:sentences?|paragraphs?|lines?|conversations?|e-?mails?|messages? to|calls?|sections?"
@@ -131,7 +132,7 @@ _NOT_OF_REPLIES = re.compile(
     re.I,
 )
 _PLACEHOLDER = re.compile(r"[\[{<]|\.\.\.\S|_{2,}|%s|\$|\bX\b")
-
+# further forms, and the measure of the replies that they forbid
 _FORBIDDEN_SPECS: tuple[tuple[Forms, RuleKind, Spec], ...] = (
     (
         forms(
@@ -165,7 +166,7 @@ _FORBIDDEN_SPECS: tuple[tuple[Forms, RuleKind, Spec], ...] = (
 
 _YAML_LINE = r"[a-z_][\w-]*:(?: [^\n]*)?"
 _FENCE = r"```(?:{})\b"
-# formats, and how a reply in one, or with one, looks
+# formats, and the measure of replies in each
 _FORMATS: dict[str, Spec] = {
     "json": {"name": "ifeval_detectable_format_json_format"},
     "xml": {"name": "regex", "regex": rf"{_FENCE.format('xml')}|\A\s*<[A-Za-z?!](?s:.*)>\s*\Z"},
@@ -198,47 +199,51 @@ _NOT_AS = forms(
 
 
 def reply_prohibitions(clause: BotClause) -> list[Draft]:
-    """Never reply in French; never begin with "Certainly"; do not end with a question."""
+    """Reads 'never reply in French', 'never begin with "Sure"', 'never end with a question'."""
     drafts = [*_languages(clause.text), *_edges(clause), *_formats(clause.text)]
     for ways, kind, spec in _FORBIDDEN_SPECS:
         if _match(ways, clause.text):
-            drafts.append(_never(kind, spec))
+            drafts.append(_forbid(kind, spec))
     return drafts
 
 
-def _never(kind: RuleKind, spec: Spec) -> Draft:
+def _forbid(kind: RuleKind, spec: Spec) -> Draft:
+    """Forbids the replies that a measure finds."""
     return Draft(kind, "prohibition", {"name": "never", "measure": spec})
 
 
 def _match(ways: Forms, text: str) -> re.Match[str] | None:
-    """The match of a form, unless what is before it makes the negation none, or one of others."""
+    """The match of a form, if the words before it let the negation forbid something to the bot."""
     match = first_match(ways, text)
     if match is None or _CAN_NOT_SPEAK.match(match[0]):
         return None
     before = text[: match.start()]
-    return match if _OF_THE_BOT.search(before) and not _NO_PROHIBITION.search(before) else None
+    return match if _OF_THE_BOT.search(before) and not _FORBIDS_NOTHING.search(before) else None
 
 
 def _languages(text: str) -> list[Draft]:
+    """Reads "never reply in French", and "in no other language than German"."""
     if sole := _match(_IN_NO_OTHER, text):
         spec = {"name": "language", "code": CODES[sole["name"].lower()]}
         return [Draft("language", "requirement", spec)]
     match = _match(_NOT_IN, text)
     names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
     specs = ({"name": "language", "code": CODES[name.lower()]} for name in names)
-    return [_never("language", spec) for spec in specs]
+    return [_forbid("language", spec) for spec in specs]
 
 
 def _formats(text: str) -> list[Draft]:
+    """Reads "never reply in JSON or XML"."""
     match = _match(_NOT_AS, text)
     names = re.findall(one_of(*_FORMATS), match["formats"], re.I) if match else []
-    return [_never("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]
+    return [_forbid("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]
 
 
 def _edges(clause: BotClause) -> list[Draft]:
+    """Reads "never begin a reply with ⟪0⟫", and "never end a reply with a question"."""
     last = _match(_NO_QUESTION_LAST, clause.text)
     if last and not _NOT_EVERY.search(last[0]):
-        return [_never("closing", {"name": "asks_back"})]
+        return [_forbid("closing", {"name": "asks_back"})]
     drafts: list[Draft] = []
     edges: tuple[tuple[Forms, RuleKind], ...] = ((_NOT_FIRST, "opening"), (_NOT_LAST, "closing"))
     for ways, kind in edges:
@@ -249,15 +254,15 @@ def _edges(clause: BotClause) -> list[Draft]:
             continue
         if _NOT_OF_REPLIES.search(re.sub(REPLY, "", match[0][: match.start("quotes")])):
             continue
-        for quote in clause.quoted(match["quotes"]):
+        for quote in clause.quotations_in(match["quotes"]):
             words = quote.strip().strip(".,:;!?…").strip()
             if not re.search(r"\w", words) or _PLACEHOLDER.search(words):
                 return []
-            drafts.append(_never(kind, _edge_spec(words, opens=kind == "opening")))
+            drafts.append(_forbid(kind, _edge_spec(words, opens=kind == "opening")))
     return drafts
 
 
-def _edge_spec(words: str, opens: bool) -> Spec:
+def _edge_spec(words: str, *, opens: bool) -> Spec:
     """The measure of replies that begin with some words, or have them in their last sentence."""
     if opens:
         return {"name": "starts_with", "word": words}

@@ -1,4 +1,4 @@
-"""A rules file (AGENTS.md, CLAUDE.md, .cursorrules, .mdc, a prompt) as statements with their lines.
+"""Reads a rules file (AGENTS.md, CLAUDE.md, .cursorrules, .mdc, a prompt) into its statements.
 
 Markdown is read as far as rules need it: headings, lists and what introduces them, code blocks,
 tables, quotations and comments. The text of a statement keeps its code spans and loses all other
@@ -12,9 +12,35 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+# --- The lines that begin something
+
+_ITEM = re.compile(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
+_FENCE = re.compile(r"^\s*(?:[-*+]\s+)?(`{3,}|~{3,})")
+_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_BOLD_LINE = re.compile(r"^\s*(?:\*\*|__)([^*_]+)(?:\*\*|__):?\s*$")
+_RULER = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,}|={3,})\s*$")
+_TAG = re.compile(r"^\s*<(/?)([A-Za-z][\w-]*)[^<>]*>\s*$")
+_ENDS = re.compile(r"[.!?:;][\"'”’)*_]*$")
+_MIN_WRAPPED_CHARACTERS = 60  # a line of fewer characters is not continued on the next
+_MAX_BOLD_HEADING_WORDS = 5
+_BOLD_HEADING_LEVEL = 7  # below all levels that Markdown has
+_MAX_INTRODUCTION_WORDS = 12  # a longer paragraph does not introduce the list below it
+
+# --- The parts of a text
+
+# between two sentences
+_BREAK = re.compile(r"(?<=[.!?])[\"'”’)*_]*\s+(?=[^\sa-z»])")
+_ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|incl)\.|\.\.\.)$", re.IGNORECASE)
+_MAX_ABBREVIATION_CHARACTERS = 12  # with a few characters before it, to tell a word apart
+# "**Commits:** ..." and "Commits: ..."
+_LABEL = re.compile(r"^(?:\*\*|__)([^*_`]{1,60}?)(?::(?:\*\*|__)|(?:\*\*|__)\s*[:—–-])\s*(?=\S)")
+_PLAIN_LABEL = re.compile(r"^([A-Z][\w/&-]*(?: [\w/&-]+){0,3}):\s+(?=\S)")
+# a code span, which is kept as it is, or a link, whose text is kept
+_LINK = re.compile(r"(`[^`]*`)|!?\[((?:`[^`]*`|[^\]`])*)\]\([^()`]*\)")
+
 
 class Part(Enum):
-    """The kind of a statement in its file."""
+    """What a statement is in its file."""
 
     SENTENCE = "a sentence"
     HEADING = "a heading"
@@ -28,16 +54,15 @@ class Part(Enum):
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence of a rules file, or a line that is none.
+    """A sentence of a rules file, or a line that is not a sentence.
 
     Args:
         line: the number of the line on which it begins.
         text: without list marks, emphasis and links; code keeps its backticks.
-        part: what it is.
-        label: the words before its first colon, if they only name it: "**Commits:** ...".
-        under: the headings and the introductions of lists that it stands under, outermost first.
-        following: the next two sentences of its paragraph, or what is nested below it.
-        opening: the first sentence of the item of a list in which it is a later one.
+        label: the words before the first colon, if they only name the subject: "**Commits:** ...".
+        under: the headings and the introductions of lists above it, outermost first.
+        following: the next two sentences of its paragraph, and the items nested below it.
+        opening: the first sentence of its list item; "" if it is that sentence, or in no list.
         block: the lines of the code block that it introduces.
     """
 
@@ -50,36 +75,50 @@ class Statement:
     opening: str = ""
     block: tuple[str, ...] = ()
 
+    @property
+    def context(self) -> str:
+        """The text with the label and the headings above it, which may say what it is about."""
+        return " ".join((self.text, self.label, *self.under))
+
+
+class _Line(NamedTuple):
+    """A line of a file, and its number."""
+
+    number: int
+    text: str
+
 
 @dataclass
 class _Block:
-    """A paragraph or an item of a list, with the number of each of its lines."""
+    """A heading, a paragraph, an item of a list, or a line of something else.
 
-    indent: int
-    is_item: bool
-    lines: list[tuple[int, str]] = field(default_factory=list)
+    Args:
+        level: of a heading.
+        code: the lines of the code block right below it.
+    """
+
+    lines: list[_Line]
     part: Part = Part.SENTENCE
-    level: int = 0  # of a heading
-    code: list[str] = field(default_factory=list)  # of the code block right below it
+    indent: int = 0
+    is_item: bool = False
+    level: int = 0
+    code: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
-        return " ".join(text for _, text in self.lines)
+        return " ".join(line.text for line in self.lines)
 
 
-_ITEM = re.compile(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
-_FENCE = re.compile(r"^\s*(?:[-*+]\s+)?(`{3,}|~{3,})")
-_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
-_BOLD_LINE = re.compile(r"^\s*(?:\*\*|__)([^*_]+)(?:\*\*|__):?\s*$")
-_RULER = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,}|={3,})\s*$")
-_TAG = re.compile(r"^\s*<(/?)([A-Za-z][\w-]*)[^<>]*>\s*$")
-_ENDS = re.compile(r"[.!?:;][\"'”’)*_]*$")
-_WRAPPED = 60  # a line of at least as many characters may go on in the next one
+class _Above(NamedTuple):
+    """A line above a block: a heading with its level, or another block with its indent."""
+
+    depth: int
+    text: str
 
 
 def read_statements(text: str) -> list[Statement]:
     """The statements of a rules file, in order."""
-    blocks = list(_blocks([line.rstrip("\r") for line in text.split("\n")]))
+    blocks = _read_blocks([line.rstrip("\r") for line in text.split("\n")])
     statements: list[Statement] = []
     headings: list[_Above] = []
     parents: list[_Above] = []  # items and introductions
@@ -92,35 +131,28 @@ def read_statements(text: str) -> list[Statement]:
         under = tuple(above.text for above in (*headings, *parents))
         if block.part is Part.HEADING:
             headings.append(_Above(block.level, _plain(block.text)))
-        nested = _nested(blocks, number)
+        nested = _nested_text(blocks, number)
         statements += _statements(block, under, nested)
         if block.part is Part.SENTENCE:
-            text = _plain(block.text)
-            if block.is_item or text.endswith(":") or _is_short(text):
+            plain = _plain(block.text)
+            if block.is_item or plain.endswith(":") or _may_introduce_a_list(plain):
                 depth = block.indent if block.is_item else block.indent - 1
-                parents.append(_Above(depth, text))
+                parents.append(_Above(depth, plain))
     return statements
 
 
-class _Above(NamedTuple):
-    """A line above a block: a heading with its level, or another block with its indent."""
-
-    depth: int
-    text: str
-
-
 def _is_inside(block: _Block, indent: int) -> bool:
-    """Whether a block belongs to the item or the introduction with this indent."""
+    """Whether a block belongs to an item or an introduction with this indent."""
     return block.indent > indent and (block.is_item or block.indent > 1)
 
 
-def _is_short(text: str) -> bool:
-    """Whether a paragraph is one sentence that may introduce a list: "Never edit these files."."""
-    return len(text.split()) <= 12 and not re.search(r"[.!?] ", text)
+def _may_introduce_a_list(text: str) -> bool:
+    """Whether a paragraph is one short sentence, such as "Never edit these files."."""
+    return len(text.split()) <= _MAX_INTRODUCTION_WORDS and not re.search(r"[.!?] ", text)
 
 
-def _nested(blocks: Sequence[_Block], number: int) -> str:
-    """The text of the items nested below an item."""
+def _nested_text(blocks: Sequence[_Block], number: int) -> str:
+    """The text of the items nested below an item; "" for another block."""
     block = blocks[number]
     texts: list[str] = []
     for below in range(number + 1, len(blocks)):
@@ -132,57 +164,56 @@ def _nested(blocks: Sequence[_Block], number: int) -> str:
 
 
 def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[Statement]:
+    """The statements of a block: its sentences, or its lines if it is not a text."""
     if block.part is not Part.SENTENCE:
-        for number, source in block.lines:
+        for line in block.lines:
             code = tuple(block.code) if block.part is Part.HEADING else ()
-            yield Statement(number, source.strip(), block.part, under=under, block=code)
+            yield Statement(line.number, line.text.strip(), block.part, under=under, block=code)
         return
-    joined = ""
-    starts = list[int]()
-    for _, source in block.lines:
-        starts.append(len(joined))
-        joined += source.strip() + " "
-    pieces = list(_sentences(joined.rstrip()))
-    for index, (position, piece) in enumerate(pieces):
-        line, _ = block.lines[bisect_right(starts, position) - 1]
-        rest = [_plain(other) for _, other in pieces[index + 1 : index + 3]]
-        label, text = _labelled(piece)
-        is_last = index == len(pieces) - 1
+    text = ""
+    starts: list[int] = []
+    for line in block.lines:
+        starts.append(len(text))
+        text += line.text.strip() + " "
+    sentences = list(_sentences(text.rstrip()))
+    for index, sentence in enumerate(sentences):
+        line = block.lines[bisect_right(starts, sentence.position) - 1]
+        rest = [_plain(other.text) for other in sentences[index + 1 : index + 3]]
+        label, plain = _split_label(sentence.text)
+        is_last = index == len(sentences) - 1
         yield Statement(
-            line,
-            text,
+            line.number,
+            plain,
             label=label,
             under=under,
             following=" ".join(filter(None, [*rest, nested])),
-            opening=_plain(pieces[0][1]) if block.is_item and index else "",
+            opening=_plain(sentences[0].text) if block.is_item and index else "",
             block=tuple(block.code) if is_last else (),
         )
 
 
-_BREAK = re.compile(r"(?<=[.!?])[\"'”’)*_]*\s+(?=[^\sa-z»])")
-_ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|incl)\.|\.\.\.)$", re.IGNORECASE)
-_MAX_ABBREVIATION_CHARACTERS = 12  # characters, with those before it that tell a word apart
+class _Sentence(NamedTuple):
+    """A sentence of a paragraph, and where it begins there."""
+
+    position: int
+    text: str
 
 
-def _sentences(text: str) -> Iterator[tuple[int, str]]:
-    """The sentences of a paragraph with their positions; code spans and brackets stay whole."""
-    hidden = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "X" * len(match[0]), text)
+def _sentences(text: str) -> Iterator[_Sentence]:
+    """The sentences of a paragraph; code spans and brackets stay whole."""
+    masked = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "X" * len(match[0]), text)
     start = 0
-    for match in _BREAK.finditer(hidden):
-        before = hidden[max(start, match.start() - _MAX_ABBREVIATION_CHARACTERS) : match.start()]
+    for match in _BREAK.finditer(masked):
+        before = masked[max(start, match.start() - _MAX_ABBREVIATION_CHARACTERS) : match.start()]
         if not _ABBREVIATED.search(before) and match.start() > start:
-            yield start, text[start : match.end()].strip()
+            yield _Sentence(start, text[start : match.end()].strip())
             start = match.end()
     if text[start:].strip():
-        yield start, text[start:].strip()
+        yield _Sentence(start, text[start:].strip())
 
 
-_LABEL = re.compile(r"^(?:\*\*|__)([^*_`]{1,60}?)(?::(?:\*\*|__)|(?:\*\*|__)\s*[:—–-])\s*(?=\S)")
-_PLAIN_LABEL = re.compile(r"^([A-Z][\w/&-]*(?: [\w/&-]+){0,3}):\s+(?=\S)")
-
-
-def _labelled(text: str) -> tuple[str, str]:
-    """A sentence as its label, "" if it has none, and the rest."""
+def _split_label(text: str) -> tuple[str, str]:
+    """The label of a sentence, "" if it has none, and the rest of it without marks."""
     text = re.sub(r"^[^\w`*_\"'“(\[<~/.$@#-]+", "", text)  # a leading emoji or sign
     match = _LABEL.match(text)
     if match is None:
@@ -193,12 +224,8 @@ def _labelled(text: str) -> tuple[str, str]:
     return match[1].strip(), _plain(text[match.end() :])
 
 
-# a code span, which is kept, or a link, of which the text is kept
-_LINK = re.compile(r"(`[^`]*`)|!?\[((?:`[^`]*`|[^\]`])*)\]\([^()`]*\)")
-
-
 def _plain(text: str) -> str:
-    """A text without the marks of emphasis and links, which stay inside code."""
+    """A text without the marks of emphasis and links; code spans are not changed."""
     text = re.sub(r"</?[A-Z][A-Z_-]+>", "", text)
     text = _LINK.sub(lambda match: match[0] if match[1] else match[2], text)
     parts = re.split(r"(`[^`]*`)", text)
@@ -211,32 +238,36 @@ def _plain(text: str) -> str:
     return " ".join("".join(plain).split())
 
 
-def _is_bold_heading(line: str) -> re.Match[str] | None:
-    """A line in bold that is a heading, and no sentence."""
-    bold = _BOLD_LINE.match(line)
-    return bold if bold and len(bold[1].split()) <= 5 else None
-
-
-def _blocks(lines: list[str]) -> Iterator[_Block]:
-    reader = _Reader()
+def _read_blocks(lines: Sequence[str]) -> list[_Block]:
+    """The blocks of a file's lines."""
+    reader = _BlockReader()
     for number, line in enumerate(lines, start=1):
         reader.read(number, line)
-    reader.close()
-    yield from reader.blocks
+    return reader.blocks
 
 
 @dataclass
-class _Reader:
-    """Joins lines into blocks."""
+class _BlockReader:
+    """Joins lines into blocks.
+
+    Args:
+        open: the paragraph or item that the next line may continue.
+        fence: the marks that end the code block in which the reader is; "" outside of one.
+        introduces: the block right above the code block, whose text may introduce it.
+        until: the text that ends the comment, metadata or example in which the reader is; ""
+            outside of one.
+        part: what the lines up to that text are.
+    """
 
     blocks: list[_Block] = field(default_factory=list)
-    open: _Block | None = None  # the paragraph or item that the next line may continue
-    fence: str = ""  # the marks that end the code block
-    until: str = ""  # the text that ends a comment, metadata or an example
-    part: Part = Part.COMMENT  # of the lines before that
-    introduces: _Block | None = None  # the block right above the code block
+    open: _Block | None = None
+    fence: str = ""
+    introduces: _Block | None = None
+    until: str = ""
+    part: Part = Part.COMMENT
 
     def read(self, number: int, line: str) -> None:
+        """Adds a line to the blocks."""
         if self.until:
             self._add(number, line, self.part)
             if self.until in line:
@@ -249,20 +280,20 @@ class _Reader:
                     self.introduces.code.append(line.strip())
                 self._add(number, line, Part.CODE)
         elif not line.strip() or (_RULER.match(line) and number > 1):
-            self.close()
+            self.open = None
         elif not self._opens(number, line):
             self._read_text(number, line)
 
-    def close(self) -> None:
-        self.open = None
-
     def _add(self, number: int, line: str, part: Part) -> None:
+        """Adds a line that is not a text, as a block of its own."""
         self.open = None
         if line.strip():
-            self.blocks.append(_Block(0, False, [(number, line)], part))
+            self.blocks.append(_Block([_Line(number, line)], part))
 
     def _opens(self, number: int, line: str) -> bool:
-        """Reads a line that begins a code block, a comment, metadata, an example or a table."""
+        """Reads a line that begins a code block, a comment, metadata, an example or a table, and
+        returns whether it does.
+        """
         if fence := _FENCE.match(line):
             self.fence = fence[1]
             last = self.blocks[-1] if self.blocks else None
@@ -293,35 +324,48 @@ class _Reader:
         return True
 
     def _read_text(self, number: int, line: str) -> None:
+        """Reads a heading, or a line of a paragraph, an item or an indented code block."""
         indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
         if heading := _HEADING.match(line):
-            block = _Block(0, False, [(number, heading[2])], Part.HEADING, len(heading[1]))
-            self.blocks.append(block)
+            self._add_heading(number, heading[2], len(heading[1]))
             self.open = None
-        elif (bold := _is_bold_heading(line)) and self.open is None and not indent:
-            self.blocks.append(_Block(0, False, [(number, bold[1])], Part.HEADING, 7))
+        elif self.open is None and not indent and (bold := _bold_heading(line)):
+            self._add_heading(number, bold, _BOLD_HEADING_LEVEL)
         elif item := _ITEM.match(line):
-            self._begin(_Block(indent, True, [(number, item[2])]))
-        elif self.open is not None and self._continues(self.open, line):
-            self.open.lines.append((number, line))
-        elif indent >= 4 and self.open is None and not self._is_in_list(indent):
+            self._begin(_Block([_Line(number, item[2])], indent=indent, is_item=True))
+        elif self.open is not None and _continues(self.open, line):
+            self.open.lines.append(_Line(number, line))
+        elif indent >= 4 and self.open is None and not self._is_in_list():
             self._add(number, line, Part.CODE)
         else:
-            self._begin(_Block(indent, False, [(number, line)]))
+            self._begin(_Block([_Line(number, line)], indent=indent))
 
-    def _is_in_list(self, indent: int) -> bool:
-        last = next((block for block in reversed(self.blocks) if not block.code), None)
-        return last is not None and last.is_item
+    def _add_heading(self, number: int, text: str, level: int) -> None:
+        self.blocks.append(_Block([_Line(number, text)], Part.HEADING, level=level))
 
     def _begin(self, block: _Block) -> None:
         self.blocks.append(block)
         self.open = block
 
-    def _continues(self, block: _Block, line: str) -> bool:
-        before = block.lines[-1][1]
-        if block.is_item:
-            return True
-        starts_low = bool(re.match(r"\s*[a-z(`]", line))
-        if _ENDS.search(before.rstrip()):
-            return starts_low or (len(before) >= _WRAPPED and not before.rstrip().endswith(":"))
-        return starts_low or len(before) >= _WRAPPED
+    def _is_in_list(self) -> bool:
+        """Whether the last block is an item of a list; a block that introduces code is skipped."""
+        last = next((block for block in reversed(self.blocks) if not block.code), None)
+        return last is not None and last.is_item
+
+
+def _bold_heading(line: str) -> str:
+    """The text of a line in bold that is a heading; "" if it is a sentence, or not in bold."""
+    bold = _BOLD_LINE.match(line)
+    return bold[1] if bold and len(bold[1].split()) <= _MAX_BOLD_HEADING_WORDS else ""
+
+
+def _continues(block: _Block, line: str) -> bool:
+    """Whether a line goes on with a paragraph or an item rather than beginning a new one."""
+    before = block.lines[-1].text
+    if block.is_item:
+        return True
+    starts_low = bool(re.match(r"\s*[a-z(`]", line))
+    is_wrapped = len(before) >= _MIN_WRAPPED_CHARACTERS
+    if _ENDS.search(before.rstrip()):
+        return starts_low or (is_wrapped and not before.rstrip().endswith(":"))
+    return starts_low or is_wrapped

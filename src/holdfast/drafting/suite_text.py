@@ -1,5 +1,5 @@
-"""A drafted suite as YAML: a rule for each line that a measure decides, and every other line as a
-comment with the reason why there is none.
+"""Writes drafted rules as a suite in YAML: a rule for each line that a measure decides, and every
+other line as a comment with the reason why there is none.
 """
 
 import re
@@ -17,25 +17,30 @@ from holdfast.drafting.rules_file import Statement
 from holdfast.drift.cases import is_of_answers
 from holdfast.plurals import count_of
 
-# of a suite whose rules have probes, by which a rule may be made for their answers alone
+# a comment in a suite with probes, where a rule without `when` is made for the answers to them
 _ON_PROBES = (
     "# If you add a rule that looks for words (`contains`, `regex` and so on), give it a `when`;",
     "# without one, `holdfast proxy` does not score it. `when: {user: '.'}` is for every turn.",
 )
-# a rule about what every reply says: without it, the rule would be one of the answers to its probes
+# the `when` of a rule about every reply, which would otherwise be about the answers to its probes
 _EVERY_TURN = {"user": "."}
+# characters that YAML takes for the end of a line, or refuses, in a comment
+_UNPRINTABLE = {
+    **dict.fromkeys((*range(32), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF), " "),
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
+}
 
 
 def suite_text(files: Sequence[DraftedFile]) -> str:
-    """The suite in YAML, one case per file; its rules have probes if the file has some."""
+    """The suite in YAML, with one case for each file; its rules have probes if the file has."""
     rules = sum(len(file.rules) for file in files)
     names = ", ".join(file.path.name for file in files)
     lines = [
         f"# Drafted by `holdfast suite init` from {names}: {count_of(rules, 'rule')}.",
-        "# Read each one before you trust its number, give it replies or turns under `follows` and",
-        "# `breaks`, and run `holdfast suite test`. Every other line stands as a comment. Where it",
-        "# needs a judge, take away the `# ` of the lines below it, name the judge's model, and",
-        "# add replies that test it (`holdfast docs suites`).",
+        "# Read each rule before you trust its numbers, give it replies or turns under `follows`",
+        "# and `breaks`, and run `holdfast suite test`. Every other line is a comment. Where it",
+        "# needs a judge, remove the `# ` before the lines below it, name the model of the judge,",
+        "# and add replies that test it (`holdfast docs suites`).",
         *(_ON_PROBES if any(file.probes for file in files) else ()),
         f"name: {_slug(files[0].path)}",
         "cases:",
@@ -52,28 +57,30 @@ def suite_text(files: Sequence[DraftedFile]) -> str:
 
 
 def _lines_of_rules(file: DraftedFile) -> Iterator[str]:
+    """The rules of a file, each below its line as a comment, and the other lines as comments."""
     ids = {rule.id for rule in file.rules}
-    shown: Statement | None = None
+    previous: Statement | None = None
     for line in file.lines:
         if not isinstance(line, DraftedRule):
-            yield f"      # {_shown(line.statement)} ({line.why.reason})"
+            yield f"      # {_numbered_line(line.statement)} ({line.why.reason})"
             if line.why == NEEDS_A_JUDGE:
                 yield from _judge_lines(line.statement, ids, file.probes)
             continue
-        if line.statement is not shown:  # a line may say several rules
-            by = line.draft.proposed_by
-            proposed = f" (proposed by {by}: check that it says this)" if by else ""
-            yield f"      # {_shown(line.statement)}{proposed}"
-            shown = line.statement
+        if line.statement is not previous:  # a line may state several rules
+            model = line.draft.proposed_by
+            proposed = f" (proposed by {model}: check that it says this)" if model else ""
+            yield f"      # {_numbered_line(line.statement)}{proposed}"
+            previous = line.statement
         yield from _rule_lines(line, file.probes)
 
 
 def _slug(path: Path) -> str:
+    """The name of a file in lower case, without its ending, as an id."""
     stem = path.name if path.name.startswith(".") else path.stem
     return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-") or "rules"
 
 
-def _shown(statement: Statement) -> str:
+def _numbered_line(statement: Statement) -> str:
     return f"line {statement.line}: {sentence_of(statement)}"
 
 
@@ -83,15 +90,10 @@ def sentence_of(statement: Statement) -> str:
     return f"{label}{statement.text}".translate(_UNPRINTABLE)
 
 
-# what YAML takes for the end of a line, or refuses, in a comment
-_UNPRINTABLE = {
-    **dict.fromkeys((*range(32), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF), " "),
-    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
-}
-
-
 def _prompt_lines(text: str) -> list[str]:
-    """The field `system_prompt` with the whole file, as a block if YAML keeps it as it is."""
+    """The field `system_prompt` with the whole file: as a block, or quoted if YAML would change a
+    block.
+    """
     lines = text.rstrip().split("\n")
     plain = all(line.translate(_UNPRINTABLE | {9: "\t"}) == line for line in lines)
     if not plain or not lines[0].strip():
@@ -101,6 +103,7 @@ def _prompt_lines(text: str) -> list[str]:
 
 
 def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
+    """A rule of the suite, which is asked the probes if a reply to them can break it."""
     draft = rule.draft
     questions: Sequence[str] = ()
     if probes and is_shown_by_replies(draft):
@@ -124,7 +127,7 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
 
 
 def _judge_lines(statement: Statement, ids: set[str], probes: Sequence[str]) -> list[str]:
-    """A rule with a judge, as comments; it has to be completed."""
+    """A rule with a judge, as comments: the reader has to complete it."""
     statement = as_said(statement)
     sentence = sentence_of(statement)
     judge = {"judge": f"Does the reply follow this instruction? {sentence}",

@@ -2,11 +2,11 @@
 
 import re
 
-from holdfast.drafting.code_rules import not_written
-from holdfast.drafting.code_tokens import CodeToken
+from holdfast.drafting.clauses import Clause
+from holdfast.drafting.code_files import forbid_code
+from holdfast.drafting.code_tokens import DOCUMENTS, CodeToken
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import TAIL, any_words, forbidden, one_of
-from holdfast.drafting.rules_file import Statement
+from holdfast.drafting.forms import TAIL, any_words, forbid, one_of
 
 _OF_TYPES = r"@ts-(?:ignore|expect-error|nocheck)\b|#\s*type:\s*ignore\b"
 _OF_PYTHON_LINTERS = r"#\s*(?:ruff:\s*)?noqa\b"
@@ -17,7 +17,7 @@ _OF_LINTERS = "|".join(
         *(r"\bpylint:\s*disable\b", r"//\s*nolint\b", r"\brubocop:disable\b", _OF_CLIPPY),
     )
 )
-# a tool as people name it, and the comments that silence it
+# a tool as people name it, and the pattern of the comments that silence it
 _TOOLS = {
     "eslint": r"\beslint-disable",
     "biome": r"\bbiome-ignore\b",
@@ -42,7 +42,7 @@ _FINDINGS = one_of(
     *("failures?", "issues?"),
 )
 _SILENCE = one_of(*"suppress disable silence bypass".split(), "turn off")
-_SILENCING = forbidden(
+_SILENCING = forbid(
     {
         "suppress ESLint warnings": (
             rf"{_SILENCE}(?: (?:or|and) {_SILENCE})? {any_words('the', 'any', 'all')}{_TOOL}"
@@ -55,11 +55,11 @@ _SILENCING = forbidden(
 )
 
 
-def suppression_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Never suppress lint warnings."""
-    match = _SILENCING.match(clause, prohibits)
+def suppression_rule(clause: Clause) -> list[Draft]:
+    """Reads "never suppress lint warnings"."""
+    match = _SILENCING.match(clause.text, clause.is_prohibited)
     if match is None:
-        return None
+        return []
     tool = match["tool"].lower()
     pattern = next(look for name, look in _TOOLS.items() if re.fullmatch(name, tool))
-    return not_written([CodeToken(pattern, ("*", "!*.{md,mdx,txt,rst}"))], [], statement)
+    return forbid_code([CodeToken(pattern, ("*", DOCUMENTS))], [], clause.statement)

@@ -1,4 +1,4 @@
-"""Rules of bots about the manner of writing: emojis, exclamation marks, questions, capitals."""
+"""Rules about the manner of writing: emojis, exclamation marks, questions, capitals."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ _ITEMS = r"(?:(?:[\w-]+(?: \w+)?|⟪\d+⟫),? (?:or |and |nor )?(?:no )?){0,3}" 
 _BOUNDARY = rf"(?= *(?:$|[,:.]| (?:in|at all|ever|or|and|nor|because|when|please|as)\b|in {REPLY}))"
 _MANY = one_of("more than", "too many", "multiple", "several", "excessive", "unnecessary", "many")
 _ENTIRELY = r"(?: (?:everything|only|always|all|entirely|exclusively))*(?: in)?(?: all)?"
-# "write everything in all"
+# "write everything in all", before "caps"
 _WRITING = one_of("write", "type", "reply", "respond", "answer", "speak") + _ENTIRELY
 _EXCLAMATION_MARKS = one_of(
     *("exclamation (?:marks?|points?)", "signos de exclamación", "points? d'exclamation"),
@@ -32,11 +32,11 @@ _EXCLAMATION_MARKS = one_of(
 
 @dataclass(frozen=True)
 class _Tone:
-    """A manner of writing.
+    """A manner of writing that is required or forbidden.
 
     Args:
-        ways: to ask for it.
-        regex: the pattern of the replies that have it.
+        ways: the wordings of the rule.
+        regex: the pattern of the replies that keep it.
     """
 
     ways: Forms
@@ -147,7 +147,7 @@ _TONES = (
         r"(?s)\A(?!.*[?？]).*\S",
     ),
 )
-# of what a limit of emojis may be, other than of a reply
+# what a limit of emojis may be for, other than a reply
 _OF_A_PART = word_pattern(
     *"sentences? paragraphs? lines? bullets? items? headings? titles? sections? steps?".split(),
     *"conversations? chats? sessions? days? hours? types? kinds? words? topics? points?".split(),
@@ -167,7 +167,7 @@ _EMOJI_LIMIT = forms(
         ),
     }
 )
-# "Really??" is one question, and the address "https://a.b/?q=1" is none
+# the end of a question: "Really??" is one question, and "https://a.b/?q=1" is none
 _QUESTION_END = r"(?:？++|\?[\"'”’»)*_]*+(?=\s|\Z))"
 _ONE_QUESTION = forms(
     {
@@ -209,7 +209,7 @@ _QUESTION_LAST = forms(
 
 
 def tone_rules(clause: BotClause) -> list[Draft]:
-    """Emojis, exclamation marks, contractions, capitals and questions."""
+    """Reads rules about emojis, exclamation marks, contractions, capitals and questions."""
     drafts = []
     for tone in _TONES:
         if first_match(tone.ways, clause.text):

@@ -1,6 +1,4 @@
-"""Rules of bots about words: the opening, the closing, the address, and what is always or never
-said.
-"""
+"""Rules about words: the opening, the closing, the address, and what is always or never said."""
 
 import re
 from typing import NamedTuple
@@ -8,6 +6,8 @@ from typing import NamedTuple
 from holdfast.drafting.bot_prompts import QUOTE, QUOTES, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import Forms, first_match, forms, one_of, word_pattern
+
+# --- The opening and the closing of a reply
 
 # "with the exact words: "
 _BEFORE_WORDS = one_of(
@@ -26,14 +26,14 @@ _BEGIN = one_of(
     *"start starts starting begin begins beginning open opens opening".split(),
     *"beginnt beginne commencez commence empieza empiezas comienza inizia".split(),
 )
-# "end each reply with"
+# "each reply" in "end each reply with"
 _WHOLE_REPLY = one_of(
     *(REPLY, r"jede \w+", r"jeden? \w+", r"chaque \w+", r"cada \w+", "siempre", "toujours"),
     *("immer", "it", "everything", r"ogni \w+"),
 )
 _WHOLE = f"(?: {_WHOLE_REPLY})?"
 _MUST = one_of("must", "should", "always", "will", "has to", "have to")
-# a quotation with no second one beside it, of which either would do
+# a quotation without a second one beside it, of which either would do
 _SOLE = rf"(?P<quote>{QUOTE})(?!(?:,| or| and|/)? ?(?:or |and )?⟪)"
 _FIRST = r"first (?:words?|sentence|line|thing)"
 _LAST = r"last(?: (?:words?|sentence|line|thing))?"
@@ -80,7 +80,7 @@ _CLOSINGS = forms(
         "sign every message as ⟪0⟫": rf"\bsigns? (?:it|them|{REPLY}) (?:with|as) {_SOLE}",
     }
 )
-# what happens once, and is no reply: "end the conversation with"
+# what happens once and is not a reply: "end the conversation with"
 _OCCASION = one_of(
     *("conversation", "chat session", "session", "dialog(?:ue)?", "first", "interaction"),
     *("(?:the|each|every|a) calls?", "story", "email", "e-mail", r"intro\w*", "summary"),
@@ -88,7 +88,7 @@ _OCCASION = one_of(
 )
 _ONCE = re.compile(rf"\b{_OCCASION}\b", re.I)
 _REPLY_NAMED = re.compile(rf"\b{REPLY}\b|nachricht|réponse|respuesta", re.I)
-# "every line of a reply starts with"
+# the rule is about parts of a reply: "every line of a reply starts with"
 _NOT_OF_THE_REPLY = re.compile(
     r"\b(?:without|lines?|sentences?|paragraphs?|bullets?|items?|steps?)\b[^,]*$", re.I
 )
@@ -96,51 +96,7 @@ _GREETING = re.compile(r"(?:hi|hello|hey|greetings|good (?:morning|day))\b|[^?]*
 _PLACEHOLDER = re.compile(r"[\[{<][A-Za-z]|\.\.\.|…|\bX\b|_{2,}|%s|\$")
 _BRACKETED = re.compile(r"^\W*[\[\]{}<>#*~|-]|[\[\]{}<>#*~|]\W*$")
 
-
-def wording_rules(clause: BotClause) -> list[Draft]:
-    """The words that a reply begins or ends with, has or lacks."""
-    return [*_edges(clause), *_names_for_people(clause), *_forbidden(clause), *_included(clause)]
-
-
-def _edges(clause: BotClause) -> list[Draft]:
-    opening = _edge(_OPENINGS, clause)
-    closing = _edge(_CLOSINGS, clause)
-    drafts = []
-    # "Start with "Hello, how can I help?"" is for the first reply
-    if opening and (opening.names_reply or not _GREETING.match(opening.quote)):
-        drafts.append(Draft("opening", "requirement", _edge_spec(opening.quote, opens=True)))
-    if closing:
-        drafts.append(Draft("closing", "requirement", _edge_spec(closing.quote, opens=False)))
-    return drafts
-
-
-class _Edge(NamedTuple):
-    """The words that every reply begins or ends with, and whether the clause speaks of a reply."""
-
-    quote: str
-    names_reply: bool
-
-
-def _edge(ways: Forms, clause: BotClause) -> _Edge | None:
-    match = first_match(ways, clause.text)
-    if match is None or _NOT_OF_THE_REPLY.search(clause.text[: match.start()]):
-        return None
-    (quote,) = clause.quoted(match["quote"])
-    if _PLACEHOLDER.search(quote) and not re.fullmatch(r"\[\w+\]", quote):
-        return None
-    if _ONCE.search(re.sub(rf"\b{_FIRST}", "", clause.text)):
-        return None
-    return _Edge(quote, _REPLY_NAMED.search(match[0]) is not None)
-
-
-def _edge_spec(quote: str, opens: bool) -> Spec:
-    words = quote.strip().rstrip(".,:;!?").strip()
-    if _BRACKETED.search(quote) or not re.search(r"\w", words):  # measures ignore such signs
-        escaped = re.escape(quote.strip()).replace(r"\-", "-").replace(r"\ ", r"\s*")
-        regex = rf"\A\W*?{escaped}" if opens else rf"{escaped}\W*\Z"
-        return {"name": "regex", "regex": regex, "flags": "i"}
-    return {"name": "starts_with" if opens else "ends_with", "word": words}
-
+# --- Names for the user
 
 _WHOSE = one_of("the", "your", "our", "whoever", "every", "each", "all")
 _SOMEBODY = one_of(
@@ -163,46 +119,13 @@ _NAMES_FOR_PEOPLE = forms(
         "refer to users only as ⟪0⟫": rf"\brefer to {_PERSON} (?:only )?as {_EITHER}",
     }
 )
+# polite and familiar forms, about which `language_rules` has the rules
+_FORMS_OF_ADDRESS = frozenset("sie du vous tu usted tú lei you".split())
 
-
-def _names_for_people(clause: BotClause) -> list[Draft]:
-    for form in _NAMES_FOR_PEOPLE:
-        match = form.pattern.search(clause.text)
-        if match is None:
-            continue
-        groups = match.groupdict("")
-        quotes = clause.quoted(groups["quote"] + groups.get("other", ""))
-        text = " or ".join(quotes) or groups.get("names", "")
-        words = [word.strip(" .,!") for word in _either_of(text)]
-        if any(word.lower() in _FORMS_OF_ADDRESS or _PLACEHOLDER.search(word) for word in words):
-            continue
-        if re.match(r"(?:,? or|,? and|/|,) ?⟪", clause.text[match.end() :]):
-            continue
-        spec = _contains(words[0])
-        if len(words) > 1:
-            spec = {"name": "contains", "words": words, "all": False}
-        return [Draft("address", "requirement", spec)]
-    return []
-
-
-def _either_of(text: str) -> list[str]:
-    """The two words of "Sir or Madam"; another text as it is."""
-    words = text.split(" or ")
-    return words if len(words) == 2 and all(len(word.split()) == 1 for word in words) else [text]
-
-
-def _contains(word: str) -> Spec:
-    titled = re.match(r"(Ms|Mr|Mrs|Dr) ", word)
-    if titled:
-        words = [word, word.replace(titled[1], f"{titled[1]}.", 1)]
-        return {"name": "contains", "words": words, "all": False}
-    return {"name": "contains", "words": [word]}
-
-
-_FORMS_OF_ADDRESS = frozenset("sie du vous tu usted tú lei you".split())  # see `language_rules`
+# --- Words that are never said
 
 _NAMED = r"(?P<name>[A-Z][\w&'-]*[a-z][\w&-]*(?: [A-Z][\w&-]+){0,2})"
-# "never use filler phrases such as"
+# "filler phrases such as" in "never use filler phrases such as"
 _ABOUT_WORDS = one_of(
     *"the any our words? phrases? terms? names? expressions? things filler clichés?".split(),
     *"sentences? anything something like".split(),
@@ -249,13 +172,13 @@ _FORBIDDEN_WORDS = forms(
         ),
     }
 )
-# the words that stand for a forbidden name: "Never mention Velox, our competitor"
+# a name that is never said: "Never mention Velox, our competitor"
 _NAME = re.compile(
     rf"(?:[Nn]ever|NEVER|(?:[Dd]o|DO|[Mm]ust) (?:not|NOT)|[Dd]on't) (?:mention|name|say|MENTION)"
     rf" (?:(?:the|a) )?(?:name |competitor |company |brand )*{_NAMED}(?=$|[,.]| or | in )"
 )
 
-# the things that are not mentioned, each by its own word: "never mention fines or late fees"
+# things that are never mentioned, each by its own word: "never mention fines or late fees"
 _THING = r"[a-z][a-z'-]+(?: [a-z][a-z'-]+)?"
 _NOT_MENTIONED = forms(
     {
@@ -266,7 +189,7 @@ _NOT_MENTIONED = forms(
         )
     }
 )
-# of what is spoken of in other words, or may be
+# things that may be spoken of in other words, or that may be spoken of after all
 _NO_WORD = word_pattern(
     *"a ai all an any anyone anything as being brands? by clients? compan(?:y|ies)".split(),
     *"competitors? confidential customers? data details? everything for from functions?".split(),
@@ -281,50 +204,14 @@ _NO_WORD = word_pattern(
     *"ever first here instead last later now often once soon straight there today too".split(),
     *(r"\w+ly", "twice", "unasked", "unprompted", "up", "upfront", "up-front", "yet"),
 )
-# whose singular, behind its article, is said of nothing else: "a fine" begins "a fine view"
+# things whose singular, with its article, means nothing else: "a fine" also begins "a fine view"
 _WITH_SINGULAR = word_pattern(*"coupons discounts fees penalties refunds surcharges".split())
-
-
-# after a word: "never say "no" to a customer" forbids something else than the word
+# behind a word: something else than the word is forbidden, as in "never say "no" to a customer"
 _OF_SOMETHING = re.compile(
     r" (?:to(?! (?:me|the user)\b)|about|for|at the|as your|more than)\b", re.I
 )
 
-
-def _forbidden(clause: BotClause) -> list[Draft]:
-    words: list[str] = []
-    match = first_match(_FORBIDDEN_WORDS, clause.text)
-    if match and not _OF_SOMETHING.match(clause.text[match.end() :]):
-        words = clause.quoted(match["quotes"])
-    if not words and (match := _NAME.search(clause.text)):
-        words = [match["name"]]
-    if not words and (match := first_match(_NOT_MENTIONED, clause.text)):
-        words = _things_in(match["things"])
-    words = [word.strip().rstrip(".,!?;:…").rstrip() for word in words]
-    if not words or any(_PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
-        return []
-    if {word.lower() for word in words} & _FORMS_OF_ADDRESS or words[0].startswith("'"):
-        return []
-    return [Draft("forbidden", "prohibition", {"name": "never_contains", "words": words})]
-
-
-def _things_in(text: str) -> list[str]:
-    """The words of a list of things; none if one of them may be spoken of in other words."""
-    things = re.split(r",? (?:or|nor|and) (?:any )?|, (?:any )?", text)
-    if _NO_WORD.search(text) or not text.islower():
-        return []
-    return [word for thing in things for word in (thing, *_one_of_many(thing))]
-
-
-def _one_of_many(plural: str) -> list[str]:
-    """The singular of a thing behind its article, "a late fee" of "late fees"; [] if it may be
-    said of something else.
-    """
-    if not _WITH_SINGULAR.fullmatch(plural.split()[-1]):
-        return []
-    singular = re.sub(r"ie$", "y", plural[:-1])
-    return [f"{'an' if singular[0] in 'aeiou' else 'a'} {singular}"]
-
+# --- Words that are always said
 
 _INCLUDE = one_of("include", "mention", "use", "add", "say", "write", "have", "contain") + "s?"
 _INCLUDES = one_of("includes?", "contains?", "mentions?", "have", "has")
@@ -347,10 +234,142 @@ _INCLUDING = forms(
 )
 
 
-def _included(clause: BotClause) -> list[Draft]:
+class _Edge(NamedTuple):
+    """The words that every reply begins or ends with, and whether the clause speaks of a reply."""
+
+    quote: str
+    names_reply: bool
+
+
+def wording_rules(clause: BotClause) -> list[Draft]:
+    """Reads rules about the words with which a reply begins or ends, and that it has or lacks."""
+    return [
+        *_edges(clause),
+        *_names_for_people(clause),
+        *_read_forbidden(clause),
+        *_read_included(clause),
+    ]
+
+
+def _edges(clause: BotClause) -> list[Draft]:
+    """Reads "begin every reply with ⟪0⟫" and "end every reply with ⟪1⟫"."""
+    opening = _edge(_OPENINGS, clause)
+    closing = _edge(_CLOSINGS, clause)
+    drafts = []
+    # "Start with "Hello, how can I help?"" is about the first reply only
+    if opening and (opening.names_reply or not _GREETING.match(opening.quote)):
+        drafts.append(Draft("opening", "requirement", _edge_spec(opening.quote, opens=True)))
+    if closing:
+        drafts.append(Draft("closing", "requirement", _edge_spec(closing.quote, opens=False)))
+    return drafts
+
+
+def _edge(ways: Forms, clause: BotClause) -> _Edge | None:
+    """The quotation that every reply begins or ends with; None if the clause asks for none, or not
+    for every reply.
+    """
+    match = first_match(ways, clause.text)
+    if match is None or _NOT_OF_THE_REPLY.search(clause.text[: match.start()]):
+        return None
+    (quote,) = clause.quotations_in(match["quote"])
+    if _PLACEHOLDER.search(quote) and not re.fullmatch(r"\[\w+\]", quote):
+        return None
+    if _ONCE.search(re.sub(rf"\b{_FIRST}", "", clause.text)):
+        return None
+    return _Edge(quote, _REPLY_NAMED.search(match[0]) is not None)
+
+
+def _edge_spec(quote: str, *, opens: bool) -> Spec:
+    """The measure of replies that begin, or end, with a quotation."""
+    words = quote.strip().rstrip(".,:;!?").strip()
+    if _BRACKETED.search(quote) or not re.search(r"\w", words):  # measures ignore such signs
+        escaped = re.escape(quote.strip()).replace(r"\-", "-").replace(r"\ ", r"\s*")
+        regex = rf"\A\W*?{escaped}" if opens else rf"{escaped}\W*\Z"
+        return {"name": "regex", "regex": regex, "flags": "i"}
+    return {"name": "starts_with" if opens else "ends_with", "word": words}
+
+
+def _names_for_people(clause: BotClause) -> list[Draft]:
+    """Reads "address every customer as ⟪0⟫ or ⟪1⟫"."""
+    for form in _NAMES_FOR_PEOPLE:
+        match = form.pattern.search(clause.text)
+        if match is None:
+            continue
+        groups = match.groupdict("")
+        quotes = clause.quotations_in(groups["quote"] + groups.get("other", ""))
+        text = " or ".join(quotes) or groups.get("names", "")
+        words = [word.strip(" .,!") for word in _either_of(text)]
+        if any(word.lower() in _FORMS_OF_ADDRESS or _PLACEHOLDER.search(word) for word in words):
+            continue
+        if re.match(r"(?:,? or|,? and|/|,) ?⟪", clause.text[match.end() :]):
+            continue
+        spec = _contains(words[0])
+        if len(words) > 1:
+            spec = {"name": "contains", "words": words, "all": False}
+        return [Draft("address", "requirement", spec)]
+    return []
+
+
+def _either_of(text: str) -> list[str]:
+    """The two words of "Sir or Madam"; another text as it is, alone."""
+    words = text.split(" or ")
+    return words if len(words) == 2 and all(len(word.split()) == 1 for word in words) else [text]
+
+
+def _contains(word: str) -> Spec:
+    """The measure of replies that contain a word; "Ms Li" may also be "Ms. Li"."""
+    titled = re.match(r"(Ms|Mr|Mrs|Dr) ", word)
+    if titled:
+        words = [word, word.replace(titled[1], f"{titled[1]}.", 1)]
+        return {"name": "contains", "words": words, "all": False}
+    return {"name": "contains", "words": [word]}
+
+
+def _read_forbidden(clause: BotClause) -> list[Draft]:
+    """Reads "never say ⟪0⟫ or ⟪1⟫", "never mention Velox" and "never mention late fees"."""
+    words = [word.strip().rstrip(".,!?;:…").rstrip() for word in _forbidden_words(clause)]
+    if not words or any(_PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
+        return []
+    if {word.lower() for word in words} & _FORMS_OF_ADDRESS or words[0].startswith("'"):
+        return []
+    return [Draft("forbidden", "prohibition", {"name": "never_contains", "words": words})]
+
+
+def _forbidden_words(clause: BotClause) -> list[str]:
+    """The words that a clause forbids; [] if it forbids none."""
+    match = first_match(_FORBIDDEN_WORDS, clause.text)
+    if match and not _OF_SOMETHING.match(clause.text[match.end() :]):
+        return clause.quotations_in(match["quotes"])
+    if match := _NAME.search(clause.text):
+        return [match["name"]]
+    if match := first_match(_NOT_MENTIONED, clause.text):
+        return _things_in(match["things"])
+    return []
+
+
+def _things_in(text: str) -> list[str]:
+    """The words of a list of things; [] if one of them may be spoken of in other words."""
+    things = re.split(r",? (?:or|nor|and) (?:any )?|, (?:any )?", text)
+    if _NO_WORD.search(text) or not text.islower():
+        return []
+    return [word for thing in things for word in (thing, *_one_of_many(thing))]
+
+
+def _one_of_many(plural: str) -> list[str]:
+    """The singular of a thing behind its article, "a late fee" of "late fees"; [] if the singular
+    may mean something else.
+    """
+    if not _WITH_SINGULAR.fullmatch(plural.split()[-1]):
+        return []
+    singular = re.sub(r"ie$", "y", plural[:-1])
+    return [f"{'an' if singular[0] in 'aeiou' else 'a'} {singular}"]
+
+
+def _read_included(clause: BotClause) -> list[Draft]:
+    """Reads "include the line ⟪0⟫ in every reply"."""
     for form in _INCLUDING:
         if match := form.pattern.search(clause.text):
-            (quote,) = clause.quoted(match["quote"])
+            (quote,) = clause.quotations_in(match["quote"])
             if _PLACEHOLDER.search(quote):
                 continue
             spec = {"name": "contains", "words": [quote.strip(" .,!?")]}

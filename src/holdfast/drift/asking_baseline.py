@@ -1,8 +1,8 @@
-"""Asks the probes of a run without any system prompt, to see the scores of the model by itself.
+"""Asks the probes of a run without any system prompt, to see how the model scores by itself.
 
-The questions are those of the run's agents, each in a new chat with an empty system prompt, so that
-a template does not insert its default. They form a separate run, in the folder `baseline` of the
-run, so they change none of its draws and may be asked at any time.
+Each question to the run's agents is asked in a new chat with an empty system prompt, so that the
+chat template does not insert its default prompt. The answers form a separate run, in the folder
+`baseline` of the run. So they change none of its draws, and may be asked for at any time.
 """
 
 import dataclasses
@@ -42,7 +42,16 @@ FOLDER = "baseline"
 KIND = "baseline"
 UNSTEERED = "none"
 # the settings that determine the questions and the replies to them
-_OF_QUESTIONS = ("seed", "sampling", "user_prompt", "pairs", "probes_per_round")
+_QUESTION_SETTINGS = ("seed", "sampling", "user_prompt", "pairs", "probes_per_round")
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """The answers to the questions of one conversation."""
+
+    pairing: Pairing
+    probes: tuple[ProbeOutcome, ...]
+    forwarded: int  # tokens that went through the model
 
 
 def ask_baseline(
@@ -54,17 +63,16 @@ def ask_baseline(
     cast: Cast = Cast(),
     running: Running = Running(),
 ) -> Run:
-    """Asks every conversation's stability probes once more, without a system prompt; resumes an
-    earlier baseline.
+    """Asks the stability probes of every conversation again, without a system prompt.
+
+    An earlier baseline is resumed. A conversation with an unanswered question is noted as failed,
+    and asked again by the next command; the others continue.
 
     Args:
         model: the model, used without methods.
         out: the folder of the run, which has checked its judges; `suite`, `settings` and `cast` are
             those of that run.
         running: its progress receives how many conversations were asked, and the tokens forwarded.
-
-    A conversation with an unanswered question is noted and asked again by the next command; the
-    others continue.
 
     Raises:
         RecordsError: `out` has a baseline of another model, suite or seed.
@@ -74,12 +82,12 @@ def ask_baseline(
     about = {"command": KIND, "argv": running.command, **facts_about(model)}
     user_source, settings = prepare(model, suite, settings, cast.read())
     fields = dataclasses.asdict(settings)
-    of_questions = {name: fields[name] for name in _OF_QUESTIONS}
+    question_settings = {name: fields[name] for name in _QUESTION_SETTINGS}
     identity = {
         **identity_of_model(model),
-        **known_identity(suite, [UNSTEERED], of_questions, user_source),
+        **known_identity(suite, [UNSTEERED], question_settings, user_source),
     }
-    if "default_system_prompt" in about:  # version 0.2 asked with the template's default
+    if "default_system_prompt" in about:  # version 0.2 asked with the template's default prompt
         identity["default_system_prompt"] = about["default_system_prompt"]
     judge_models = load_judges(suite, model, cast.judging)
     with open_run(folder, identity, about) as run:
@@ -118,17 +126,8 @@ def read_baseline(out: Path | str) -> Run | None:
     return read_run(folder) if (folder / MANIFEST).is_file() else None
 
 
-@dataclass(frozen=True)
-class _Answers:
-    """The answers to the questions of one conversation."""
-
-    pairing: Pairing
-    probes: tuple[ProbeOutcome, ...]
-    forwarded: int  # tokens that went through the model
-
-
 def _record_of(answers: _Answers, results: ProbeResults, seconds: float) -> Conversation:
-    """The record of one conversation's answers; a conversation without turns."""
+    """The record of one conversation's answers: a conversation without turns."""
     return Conversation(
         method=UNSTEERED,
         conversation=answers.pairing.number,
@@ -146,7 +145,11 @@ def _record_of(answers: _Answers, results: ProbeResults, seconds: float) -> Conv
 async def _ask(
     engine: Engine, pairings: Sequence[Pairing], settings: Settings, watch: OutageWatch
 ) -> list[_Answers]:
-    """Asks the questions of conversations together; leaves out those with an unanswered one."""
+    """Asks the questions of several conversations at once.
+
+    Returns:
+        The answers of each conversation whose questions were all answered.
+    """
     questions = {pairing.number: _questions_of(pairing) for pairing in pairings}
     requests: dict[Name, Request] = {}
     for number, by_name in questions.items():
@@ -174,7 +177,7 @@ def _questions_of(pairing: Pairing) -> dict[Name, ProbeQuestion]:
 
 
 def _request_for(question: ProbeQuestion, number: int, settings: Settings) -> Request:
-    """The request for the reply to a question of conversation `number`, without a prompt."""
+    """Builds the request for a question of conversation `number`, without a system prompt."""
     return Request(
         ({"role": "system", "content": ""}, {"role": "user", "content": question.question}),
         sampling=settings.sampling,
@@ -184,7 +187,7 @@ def _request_for(question: ProbeQuestion, number: int, settings: Settings) -> Re
 
 
 def _outcomes(question: ProbeQuestion, reply: Reply) -> list[ProbeOutcome]:
-    """The score of a reply by each rule that its question is asked for."""
+    """The outcome of a reply for each rule that its question tests."""
     return [
         outcome_of(
             ProbeReply(

@@ -1,4 +1,4 @@
-"""The drift benchmark: concurrent conversations, each recorded as soon as it is over."""
+"""Runs the drift benchmark: concurrent conversations, each recorded as soon as it is over."""
 
 import contextlib
 import platform
@@ -49,11 +49,11 @@ def run(
     running: Running = Running(),
     batches: Callable[[], Iterable[Sequence[int]]] | None = None,
 ) -> records.Run:
-    """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
-    resumes an earlier run there.
+    """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`.
 
-    More conversations or other methods extend the run in a folder, and give the same records as if
-    they had been there from the start. More rounds do not: finished dialogs are recorded as text.
+    An earlier run there is resumed. More conversations or other methods extend it, and give the
+    same records as if they had been requested from the start. More rounds cannot extend it, as
+    finished dialogs are recorded as text, without their tokens.
 
     Args:
         model: plays both sides, or only the agent if the cast has a user model.
@@ -65,18 +65,18 @@ def run(
             draws.
         cast: who takes part besides the agent.
         running: traces, progress and the command line.
-        batches: gives, for each method, the numbers of its conversations in batches; None: all of
-            them. A batch is requested once the previous one is recorded, so a generator may look
-            into the folder.
+        batches: called for each method, returns the numbers of its conversations in batches. A
+            batch is requested once the previous one is recorded, so a generator may read the folder
+            to decide on the next. None runs all conversations.
 
     Returns:
         The run as it is in the folder, with the records of earlier commands.
 
     Raises:
-        UsageError: the suite lacks what the settings ask for, a method is given twice, or a user
-            model is combined with dialogs.
+        UsageError: the suite lacks something that the settings require, a method is given twice, or
+            a user model is combined with dialogs.
         RecordsError: `out` holds another run, or cannot be written.
-        HoldfastError: from the models; methods that they cannot apply are refused at once.
+        HoldfastError: a model fails, or cannot apply a method, which is refused at once.
     """
     methods_by_spec = _by_spec(methods)
     if not isinstance(suite, Suite):
@@ -84,21 +84,21 @@ def run(
     user_source, settings = prepare(model, suite, settings, cast.read())
     for methods_of_agent in methods_by_spec.values():
         check_in_dialogs(model, methods_of_agent, suite.cases, settings)
-    judges = load_judges(suite, model, cast.judging)
+    judge_models = load_judges(suite, model, cast.judging)
     benchmark = _Benchmark(model, suite, settings, user_source, cast, running)
-    identity = benchmark.identity(methods_by_spec, judges)
+    identity = benchmark.identity(methods_by_spec, judge_models)
     about = benchmark.about()
     with records.open_run(Path(out), identity, about, COMPATIBILITY) as folder:
 
         async def run_all() -> None:
-            async with open_judges(suite, judges, Path(out)) as opened:
-                await opened.check(cast.judging)
+            async with open_judges(suite, judge_models, Path(out)) as judges:
+                await judges.check(cast.judging)
                 for spec, methods_of_agent in methods_by_spec.items():
                     groups = batches() if batches else [range(settings.conversations)]
                     for batch in records.resume(folder, spec, groups, alone=True):
                         if batch.numbers and all(map(running.should_stop, batch.numbers)):
                             return
-                        await benchmark.run_batch(batch, methods_of_agent, opened)
+                        await benchmark.run_batch(batch, methods_of_agent, judges)
 
         run_sync(run_all())
     return records.read_run(out)
@@ -106,7 +106,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Benchmark:
-    """The facts and parts that all conversations of a run share."""
+    """The objects that all conversations of a run share."""
 
     model: ChatModel
     suite: Suite
@@ -118,7 +118,7 @@ class _Benchmark:
     def identity(
         self, specs: Iterable[str], judges: Mapping[JudgeName, ChatModel]
     ) -> dict[str, Any]:
-        """The facts that distinguish the run from others, as its manifest has them."""
+        """The facts that distinguish the run from others, for its manifest."""
         settings = asdict(self.settings)
         return {
             **identity_of_model(self.model),
@@ -127,7 +127,7 @@ class _Benchmark:
         }
 
     def about(self) -> dict[str, Any]:
-        """The rest of the manifest."""
+        """The other facts for the manifest."""
         about = {
             "command": "drift",
             "argv": self.running.command,
@@ -151,7 +151,7 @@ class _Benchmark:
         if not batch.to_run:
             return
         pairings = [draw(self.suite, self.settings, self.user_source, n) for n in batch.to_run]
-        # a model that computes nothing here limits its requests itself
+        # a model that runs elsewhere limits the number of its requests itself
         is_remote = self.model.independent and self.cast.user_model is None
         concurrency = None if is_remote else self.settings.batch
         async with session_of(self.model, self.cast.user_model) as engine:
@@ -172,14 +172,15 @@ class _Benchmark:
 class Recorder:
     """Records the conversations of a batch, each as soon as its judges have answered.
 
-    A record's seconds are counted from the previous conversation: its share of the total time.
+    The seconds of a record are those since the previous conversation ended, which is its share of
+    the total time.
     """
 
     batch: records.PendingBatch
     judges: Judges
     engine: Engine
     traces: bool  # whether the masses of the turns are written too
-    last: float = field(default_factory=time.monotonic)
+    last: float = field(default_factory=time.monotonic)  # when the previous conversation ended
 
     async def record(self, dialog: Dialog) -> None:
         """Records a conversation that is over."""
@@ -191,7 +192,7 @@ class Recorder:
         conversation = conversation_of(dialog, self.batch.name, results, seconds, rows)
         number = dialog.pairing.number
         if self.traces and number in self.batch.missing:
-            # before the record, which thus always has its trace
+            # written before the record, so that every record has its trace
             write_traces(self.batch.run.folder, self.batch.name, number, dialog.traces)
         self.batch.append(conversation)
 
@@ -204,7 +205,7 @@ def check_before_loading(
     user_source: UserSource | None = None,
     command: str = "",
 ) -> None:
-    """Refuses what can be refused before a model is loaded.
+    """Refuses a run for all reasons that are known before its model is loaded.
 
     Raises:
         UsageError: a method is given twice, or cannot work with these prompts or settings.
@@ -219,7 +220,7 @@ def check_before_loading(
 
 
 def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
-    """The methods of each steering, by its spec string; refuses one that is given twice."""
+    """Parses each steering, and returns its methods by their spec; refuses one given twice."""
     by_spec: dict[str, tuple[Method, ...]] = {}
     for steering in map(read_methods, [methods] if isinstance(methods, str) else methods):
         spec = spec_of(steering)
@@ -232,8 +233,12 @@ def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
 
 
 def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version(), "machine": platform.machine()}
-    versions["holdfast"] = __version__
+    """The versions of Python, Holdfast and the libraries that a result may depend on."""
+    versions = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "holdfast": __version__,
+    }
     for package in ("torch", "transformers", "numpy", "openai"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)

@@ -1,4 +1,4 @@
-"""The parts of a suite: system prompts, the rules in each, and how these are probed."""
+"""The parts of a suite: system prompts, their rules, and the probes of each rule."""
 
 import hashlib
 import json
@@ -15,11 +15,9 @@ from holdfast.measures.rule_kinds import Polarity, RuleKind
 from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
-NO_CATEGORY = "rules"  # of a case whose file gives none
-
-
-# Measures of what a reply says, and not of its form. A reply to a probe says it; another reply has
-# no occasion to.
+NO_CATEGORY = "rules"  # the category of a case whose file gives none
+# Measures of a reply's content rather than its form. The reply to a probe has that content; another
+# reply has no occasion for it.
 _OF_ANSWERS = frozenset(
     (
         *("contains", "mentions_number", "mentions_any_number", "number_near", "exact_phrase"),
@@ -31,10 +29,12 @@ _OF_ANSWERS = frozenset(
 
 @dataclass(frozen=True)
 class LabelledTurn:
-    """A turn of a log, and whether it follows a rule.
+    """A turn of a log, labelled by whether it follows a rule.
 
     Attributes:
-        user: the message that it answers, "" if unknown.
+        follows: the label.
+        turn: what the assistant said and did.
+        user: the message that the turn answers; "" if unknown.
     """
 
     follows: bool
@@ -43,7 +43,7 @@ class LabelledTurn:
 
     @property
     def shown(self) -> str:
-        """The assistant's text, or else its calls, in short."""
+        """The beginning of the assistant's text, or of its calls if it has no text."""
         calls = (f"{call.name} {dict(call.arguments)}" for call in self.turn.calls)
         return " ".join((self.turn.text or "; ".join(calls)).split())[:60]
 
@@ -53,24 +53,24 @@ class Rule:
     """One thing that a system prompt asks for, and how to tell whether it is still followed.
 
     Attributes:
-        id: unique within its case; None for the only rule of its case, which needs none.
-        probes: questions that show whether it is followed (p_B in Li et al. 2024, section 3.1);
-            () for a rule that only scores logs.
-        measure: scores a reply to a probe (f_B); a `Measure`, or whatever `as_measure` takes: a
+        id: unique within its case; None for the only rule of a case, which needs no id.
+        probes: questions whose replies show whether the rule is followed (p_B in Li et al. 2024,
+            section 3.1); () for a rule that only scores logs.
+        measure: scores the reply to a probe (f_B); a `Measure`, or anything `as_measure` takes: a
             function from the reply's text to a number, or a spec such as "one_sentence".
         follows: replies that follow the rule; the measure must score them high.
-        breaks: replies that break it; the measure must score them low.
-        labelled_turns: turns with tool calls that follow it or break it, likewise.
-        when: the turns of a log that it applies to; probes are always scored.
-        kind: what it is about (`rule_kinds.KINDS`), if results are to be grouped by it.
-        polarity: how it binds (`rule_kinds.POLARITIES`), likewise.
-        text: the rule in one sentence, as one would remind the model of it.
-        recalled: a measure like `measure`, which scores whether the reply to "what are your rules?"
-            states this one; None if the rule is never asked for.
-        unless: what of the user's words lifts it for a turn: a breach there is `outweighed`.
+        breaks: replies that break the rule; the measure must score them low.
+        labelled_turns: turns with tool calls, labelled by whether they follow the rule.
+        when: the turns of a log that the rule applies to; replies to probes are always scored.
+        kind: what the rule is about (`rule_kinds.KINDS`), to group results by; None if not known.
+        polarity: how the rule binds (`rule_kinds.POLARITIES`), likewise.
+        text: the rule in one sentence, to remind the model with; "" if the suite has none.
+        recalled: a measure that scores whether the reply to "what are your rules?" states this
+            rule; None if the rule is not looked for in that reply.
+        unless: words of the user that lift the rule for a turn; a breach there is `outweighed`.
 
     Raises:
-        UsageError: no measure.
+        UsageError: the measure is missing or malformed.
     """
 
     id: str | None
@@ -94,32 +94,34 @@ class Rule:
 
     @property
     def labelled(self) -> tuple[LabelledTurn, ...]:
-        """Everything that is labelled: the replies under `follows` and `breaks`, then the turns."""
+        """All labelled examples: the replies under `follows` and `breaks`, then the turns."""
         follows = (LabelledTurn(True, AssistantTurn(reply)) for reply in self.follows)
         breaks = (LabelledTurn(False, AssistantTurn(reply)) for reply in self.breaks)
         return (*follows, *breaks, *self.labelled_turns)
 
     def shown_to_judge(self, *, follows: bool) -> list[str]:
-        """The labelled replies that follow the rule, or break it, as a judge reads them."""
+        """The texts of the examples that follow the rule, or break it, as a judge reads them."""
         labelled = (item for item in self.labelled if item.follows is follows)
         return [item.turn.text_with_calls() for item in labelled]
 
     @property
     def is_only_for_probes(self) -> bool:
-        """Whether it is made for the answers to its probes, and does not say which other turns it
-        is for. That a turn breaks it shows nothing: "the name is Luna" is kept by a reply that had
-        no reason to give it.
+        """Whether only the replies to its probes can show that the rule is broken.
+
+        The measure of such a rule looks for content that other replies have no occasion for: a
+        reply that does not give the name Luna does not break "Your name is Luna". A rule that says
+        which turns it applies to is not one of these.
         """
         return bool(self.probes) and self.when == EVERY_TURN and is_of_answers(self.measure.spec)
 
     @property
     def is_shown_by_turns(self) -> bool:
-        """Whether a turn of a dialog is enough to judge the rule, without a judge or a probe."""
+        """Whether any turn of a dialog can be scored by the rule, without a judge or a probe."""
         return not self.measure.judged and not self.is_only_for_probes
 
 
 def is_of_answers(spec: Any) -> bool:
-    """Whether a measure is of what a reply says, and not of its form."""
+    """Whether a measure, or one inside it, looks at a reply's content rather than its form."""
     name, arguments = read_spec(spec)
     return name in _OF_ANSWERS or any(map(is_of_answers, inner_specs(arguments)))
 
@@ -151,10 +153,10 @@ class Case:
         breaks: Sequence[str] = (),
         rules: Iterable[Rule] = (),
     ) -> None:
-        """A case with `rules`, or with one rule without an id, of which the others are the fields.
+        """Builds a case from `rules`, or from the fields of a single rule, which has no id.
 
         Raises:
-            UsageError: both forms or neither, no measure, or rules with the same id.
+            UsageError: both or neither are given, a measure is missing, or two rules share an id.
         """
         rules = tuple(rules)
         if bool(rules) == (measure is not None):
@@ -188,7 +190,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Persona:
-    """A user model with its own system prompt (s_A), which nothing measures."""
+    """A user model with its own system prompt (s_A), which is not measured."""
 
     id: str
     system_prompt: str
@@ -200,10 +202,10 @@ class Suite:
 
     Attributes:
         name: shown in tables and records.
-        cases: at least one, in the order that the draws of a run refer to.
+        cases: at least one; the draws of a run depend on their order.
         starters: at least one.
-        notes: what a reader of the results needs to know about the suite.
-        personas: who the user model may be, instead of another case of the suite.
+        notes: sentences about the suite for readers of the results.
+        personas: prompts for the user model, in place of another case of the suite.
     """
 
     name: str
@@ -213,7 +215,11 @@ class Suite:
     personas: tuple[Persona, ...] = ()
 
     def only(self, ids: Sequence[str]) -> Self:
-        """The suite with only these cases, in this order; raises an `UnknownName`."""
+        """The suite with only these cases, in this order.
+
+        Raises:
+            UnknownName: the suite has no case with one of these ids.
+        """
         by_id = {case.id: case for case in self.cases}
         for name in ids:
             if name not in by_id:
@@ -231,7 +237,7 @@ class Suite:
         cases = [_content(case) for case in self.cases]
         content: dict[str, Any] = {"starters": self.starters, "cases": cases}
         if any(len(group) > 1 for case in self.cases for group in case.rules_asked_together):
-            content["replies"] = "shared"  # formerly, each of these rules had its own reply
+            content["replies"] = "shared"  # in earlier versions, each rule had its own reply
         if self.personas:
             content["personas"] = [[persona.id, persona.system_prompt] for persona in self.personas]
         canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -239,38 +245,40 @@ class Suite:
 
 
 def personas_of(texts: Sequence[str]) -> tuple[Persona, ...]:
-    """Personas with these system prompts, numbered from 1."""
+    """Builds personas with these system prompts, numbered from 1."""
     return tuple(Persona(f"persona-{number}", text) for number, text in enumerate(texts, start=1))
 
 
 @cache
 def generic_starters() -> tuple[str, ...]:
-    """The starters for a suite that brings none; they suit any system prompt."""
+    """The starters of a suite that has none of its own; they suit any system prompt."""
     text = asset("suites/starters.txt")
     return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _check_ids(ids: Sequence[str | None], case: str) -> None:
-    """Refuses several rules that cannot be told apart by their ids."""
+    """Refuses rules without an id, or with the same id, unless there is only one rule."""
     if list(ids) == [None]:
         return
     for name in ids:
         if not name or ids.count(name) > 1:
+            why = "which another rule has too" if name else "which is empty"
             raise UsageError(
-                f"The case {case!r} has a rule with the id {name!r}, empty or taken; give every"
-                " rule its own."
+                f"The case {case!r} has a rule with the id {name!r}, {why}; give every rule its"
+                " own."
             )
 
 
 def _questions(probes: Any, owner: str) -> tuple[str, ...]:
-    if isinstance(probes, str):  # it would be asked letter by letter
+    if isinstance(probes, str):  # else it would be asked letter by letter
         raise UsageError(f"{owner} has {probes!r} as its probes; give a tuple of questions.")
     return tuple(probes)
 
 
 def _content(case: Case) -> list[Any]:
+    """Everything in a case that can change a result, for the fingerprint of its suite."""
     only = case.rules[0]
-    # for a rule without an id, these are the same as before rules were introduced
+    # a rule without an id has the same content as before cases could have several rules
     content: list[Any] = [only.probes, only.measure.spec]
     if only.id is not None:
         content = [[[rule.id, rule.probes, rule.measure.spec] for rule in case.rules]]

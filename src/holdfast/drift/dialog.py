@@ -1,6 +1,6 @@
-"""A conversation in progress: its state, and what each side sees of it.
+"""A conversation in progress: its state, and the chat that each side sees.
 
-A view is a chat with the model: the agent's, or the user model's.
+A view is the chat as one side sees it: the agent's, or the user model's.
 """
 
 from __future__ import annotations
@@ -17,49 +17,61 @@ from holdfast.records import Ended, Turn
 from holdfast.records.traces import TurnTrace
 
 Speaker = Literal["user", "agent"]
-# the views of a dialog, each a thread of the engine
+# the views of a dialog; each is a thread of the engine
 AGENT_VIEW: Speaker = "agent"
 USER_VIEW: Speaker = "user"
 _ROLES = {"user": "user", "agent": "assistant"}
 
 
 class SummaryKey(NamedTuple):
-    """The rounds that a summary is of."""
+    """The rounds that a summary covers."""
 
-    view: str  # of the agent or of the user
-    first: int
+    view: str  # the agent's or the user's
+    first: int  # the first round
     before: int  # the round after the last
-    earlier: str  # the summary of the rounds before them, which it includes; "" for none
+    earlier: str  # the summary of still earlier rounds, which it includes; "" for none
 
     @property
     def seed_names(self) -> tuple[str | int, ...]:
-        """The names that its draw is seeded by."""
+        """The names that seed the draw of the summary."""
         return self if self.earlier else self[:3]
 
 
 @dataclass
 class Dialog:
-    """One conversation in progress."""
+    """One conversation in progress.
+
+    Attributes:
+        pairing: who talks, and which probes are asked.
+        turns: the turns of both sides.
+        probes: the outcomes of the probes, in the order in which they were answered.
+        ended: where and why the dialog ended early; None if it did not.
+        traces: the traces of the agent's turns, by round.
+        forwarded: tokens that went through the model.
+        usage: tokens read and written for each reply; None for a reply without these numbers.
+        sequences: for each reply, its view and the tokens that the model had to process.
+        rounds_shown: the rounds that each view showed at its latest turn.
+        summaries: the summaries of rounds that were left out.
+    """
 
     pairing: Pairing
-    turns: list[Turn] = field(default_factory=list)  # of both sides
-    probes: list[ProbeOutcome] = field(default_factory=list)  # in the order of their answers
-    ended: Ended | None = None  # where it ended early, and why
-    traces: dict[int, TurnTrace] = field(default_factory=dict)  # of the agent's turns, by round
-    forwarded: int = 0  # tokens that went through the model
-    usage: list[tuple[int, int] | None] = field(default_factory=list)  # read and written, per reply
-    # for each reply, its view and the tokens that the model had to process for it
+    turns: list[Turn] = field(default_factory=list)
+    probes: list[ProbeOutcome] = field(default_factory=list)
+    ended: Ended | None = None
+    traces: dict[int, TurnTrace] = field(default_factory=dict)
+    forwarded: int = 0
+    usage: list[tuple[int, int] | None] = field(default_factory=list)
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
-    rounds_shown: dict[str, ShownRounds] = field(default_factory=dict)  # by view, in its last turn
+    rounds_shown: dict[str, ShownRounds] = field(default_factory=dict)
     summaries: dict[SummaryKey, str] = field(default_factory=dict)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that a replayed dialog declares."""
+        """The tools that a replayed dialog declares; () for any other dialog."""
         return () if self.pairing.dialog is None else self.pairing.dialog.tools
 
     def count(self, view: str, reply: Reply) -> None:
-        """Notes the tokens that a reply took, and those of the replies that it replaced."""
+        """Counts the tokens of a reply, and of the discarded replies that it replaces."""
         for discarded in reply.discarded:
             self.count(view, discarded)
         self.forwarded += reply.forwarded
@@ -82,7 +94,7 @@ def _system(text: str) -> list[Message]:
 def agent_view(
     dialog: Dialog, before: int | None = None, rounds: ShownRounds = ALL_ROUNDS
 ) -> list[Message]:
-    """[s_B, a1, b1, ...] with all turns, or only those of the rounds before `before`."""
+    """The agent's chat, [s_B, a1, b1, ...], with all turns or those before the round `before`."""
     messages = _system(system_of(dialog.pairing))
     for turn in dialog.turns:
         if rounds.first <= turn.round and (before is None or turn.round < before):
@@ -97,7 +109,10 @@ def _messages_of(turn: Turn) -> list[Message]:
 
 
 def user_view(dialog: Dialog, rounds: ShownRounds = ALL_ROUNDS) -> list[Message]:
-    """The dialog with roles swapped under s_A; the first message recaps the first round shown."""
+    """The user model's chat: the dialog with the roles swapped, under s_A.
+
+    Its first message recaps the first round shown, as a chat has to begin with a user message.
+    """
     opening, first, *rest = (turn for turn in dialog.turns if rounds.first <= turn.round)
     recap = f"You asked: {opening.text}\nI answered: {first.text}"
     roles = {"user": "assistant", "agent": "user"}

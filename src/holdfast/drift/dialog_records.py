@@ -1,4 +1,4 @@
-"""The records of a dialog: its turns, the outcomes of its probes, and the conversation."""
+"""Builds the records of a dialog: its turns, the outcomes of its probes, and the conversation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,11 +26,11 @@ from holdfast.records import (
     Turn,
 )
 
-WORTH_NOTING = (*NO_CONTENT, "length")  # stop reasons that a probe is recorded with
+RECORDED_STOP_REASONS = (*NO_CONTENT, "length")  # the record of a probe leaves out any other
 
 
 def turn_of(number: int, speaker: Speaker, answer: Answer) -> Turn:
-    """The turn of round `number` that a reply becomes."""
+    """Builds the record of a reply as the turn of round `number`."""
     return Turn(
         round=number,
         speaker=speaker,
@@ -41,7 +41,7 @@ def turn_of(number: int, speaker: Speaker, answer: Answer) -> Turn:
 
 
 def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
-    """Where the record of round `number` has the score of one of the question's rules."""
+    """The fields of a probe's record that identify it: its round, question and rule."""
     return ProbePlace(
         round=number,
         kind=question.kind,
@@ -54,7 +54,7 @@ def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
 
 
 def outcomes_of(number: int, question: ProbeQuestion, answer: Answer) -> list[ProbeOutcome]:
-    """The outcome of a probe in round `number`, for each rule that it is asked for."""
+    """The outcomes of a probe in round `number`, one for each rule that it tests."""
     reply = answer.reply
     outcomes = list[ProbeOutcome]()
     for rule in question.rules:
@@ -63,14 +63,14 @@ def outcomes_of(number: int, question: ProbeQuestion, answer: Answer) -> list[Pr
             question=question.question,
             reply=reply.text,
             **_shared_fields(answer),
-            stop_reason=reply.stop_reason if reply.stop_reason in WORTH_NOTING else None,
+            stop_reason=(reply.stop_reason if reply.stop_reason in RECORDED_STOP_REASONS else None),
         )
         outcomes.append(outcome_of(probe, rule.measure, reply.stop_reason))
     return outcomes
 
 
 def _shared_fields(answer: Answer) -> dict[str, Any]:
-    """The fields on a reply that turns and probes have alike."""
+    """The fields that the records of turns and probes have in common."""
     reply = answer.reply
     return {
         "mass": _mass(reply),
@@ -83,7 +83,7 @@ def _shared_fields(answer: Answer) -> dict[str, Any]:
 
 
 def _mass(reply: Reply) -> float | None:
-    """Mean mass over layers, heads and the tokens of the reply."""
+    """The mean mass over layers, heads and the tokens of the reply; None if it is not known."""
     if reply.trace is not None:
         return round(float(reply.trace.mass.mean()), 6)
     return round(sum(reply.masses) / len(reply.masses), 6) if reply.masses else None
@@ -96,7 +96,14 @@ def conversation_of(
     seconds: float,
     rows_at_most: int | None = None,
 ) -> Conversation:
-    """The record of a dialog that is over, under a method as it is written."""
+    """Builds the record of a dialog that is over.
+
+    Args:
+        method: the spec of the methods that steered the agent.
+        results: the results of its probes.
+        seconds: its share of the run's time.
+        rows_at_most: the most rows that the engine ran at once, if memory was short.
+    """
     pairing = dialog.pairing
     probes = pairing.probes_of(1, 1)
     rules = dict.fromkeys((probe.kind, rule.id) for probe in probes for rule in probe.rules)
@@ -130,22 +137,26 @@ def conversation_of(
 
 
 def _replayed(pairing: Pairing) -> Replayed | None:
-    """The line of the recorded dialog, and whether it had the agent's system prompt."""
+    """Says which recorded dialog was replayed, and whether the system prompt was its own."""
     recorded = pairing.dialog
     if recorded is None:
         return None
     if recorded.system.strip() == pairing.agent.system_prompt.strip():
         prompt = "own"
+    elif recorded.system:
+        prompt = "in place of another"
     else:
-        prompt = "in place of another" if recorded.system else "added"
+        prompt = "added"
     return Replayed(line=recorded.line, system_prompt=prompt)
 
 
 def with_repetition(
     turns: Sequence[Turn], speakers: Mapping[str, Case | Persona | None]
 ) -> list[Turn]:
-    """The turns of a dialog, each with how much of it repeats (`measures.repeated_turns`); and, if
-    that is much, how much of it repeats besides what its speaker is asked to say.
+    """Adds to each turn how much of it repeats earlier turns (`measures.repeated_turns`).
+
+    If that is much, adds also how much repeats besides the phrases that its speaker was told to
+    say.
     """
     spoken = [(turn.speaker, turn.text) for turn in turns]
     repeats = repetitions(spoken)
@@ -164,7 +175,7 @@ def with_repetition(
 
 
 def _phrases_for(speaker: Case | Persona | None, text: str) -> list[str]:
-    """The phrases that a speaker is asked to say, as far as they may occur in a text."""
+    """The phrases that a speaker is told to say, and that may occur in the text."""
     if speaker is None:
         return []
     phrases = phrases_in_prompt(speaker.system_prompt)
@@ -174,24 +185,28 @@ def _phrases_for(speaker: Case | Persona | None, text: str) -> list[str]:
 
 
 def _tokens(dialog: Dialog) -> Tokens:
-    """Tokens forwarded, the least possible number, and those read and written, if known."""
-    counted = [usage for usage in dialog.usage if usage is not None]
-    is_known = bool(counted) and len(counted) == len(dialog.usage)
+    """Counts the tokens of a dialog; those read and written are None unless known of each reply."""
+    read: int | None = None
+    written: int | None = None
+    usages = [usage for usage in dialog.usage if usage is not None]
+    if usages and len(usages) == len(dialog.usage):
+        read = sum(usage[0] for usage in usages)
+        written = sum(usage[1] for usage in usages)
     return Tokens(
         forwarded=dialog.forwarded,
         least=least_tokens(dialog.sequences),
-        read=sum(read for read, _ in counted) if is_known else None,
-        written=sum(written for _, written in counted) if is_known else None,
+        read=read,
+        written=written,
     )
 
 
 def agent_of(case: Case) -> Agent:
-    """The agent as a record names it."""
+    """The record of an agent."""
     return Agent(id=case.id, category=case.category, system_prompt=case.system_prompt)
 
 
 def participant_of(user: Case | Persona | None) -> Participant:
-    """The user model as a record names it; without a prompt it has no id."""
+    """The record of a user model; one without a system prompt has no id."""
     if user is None:
         return Participant(id=None, category=None, system_prompt="")
     category = user.category if isinstance(user, Case) else None
@@ -199,7 +214,13 @@ def participant_of(user: Case | Persona | None) -> Participant:
 
 
 def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:
-    """Tokens to forward if each is forwarded once: the nodes of the prefix trees of the views."""
+    """The least number of tokens to forward, if no prefix of a view is forwarded twice.
+
+    It is the number of nodes in the prefix trees of the views.
+
+    Args:
+        sequences: for each reply, its view and the tokens that the model had to process.
+    """
     total = 0
     last_view = ""
     last_ids: tuple[int, ...] = ()

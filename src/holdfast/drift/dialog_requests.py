@@ -1,7 +1,7 @@
-"""Requests of a dialog to the model: for its turns, the replies to its probes, and summaries.
+"""Sends a dialog's requests to the model: for turns, for replies to probes, and for summaries.
 
-A chat that does not fit into the model's context is asked again with less of the dialog; the part
-that a view leaves out only grows (`Settings.context`).
+A request that does not fit into the model's context is sent again with less of the dialog. A view
+never shows again what it once left out (`Settings.context`).
 """
 
 from __future__ import annotations
@@ -28,36 +28,37 @@ from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 from holdfast.seeds import seed_of
 
-Chat = Callable[[ShownRounds], list[Message]]  # the chat that shows a given part of the dialog
+Chat = Callable[[ShownRounds], list[Message]]  # builds the chat that shows these rounds
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A reply as a dialog got it.
+    """A reply, and the request that it answers.
 
     Args:
         reply: the reply.
-        rounds: those that its chat showed.
-        most_tokens: how many tokens the reply might have, as it was requested.
+        rounds: the rounds that the request showed.
+        max_tokens: the most tokens that the request allowed.
     """
 
     reply: Reply
     rounds: ShownRounds
-    most_tokens: int
+    max_tokens: int
 
     @property
     def cut_at(self) -> int | None:
-        """After how many tokens the reply was cut, if the server, or the end of the model's
-        context, cut it before `most_tokens`.
+        """The number of tokens at which the reply was cut before it had `max_tokens`.
+
+        The server cut it, or the model's context ended. None for any other reply.
         """
         usage = self.reply.usage
-        if self.reply.stop_reason != "length" or usage is None or usage[1] >= self.most_tokens:
+        if self.reply.stop_reason != "length" or usage is None or usage[1] >= self.max_tokens:
             return None
         return usage[1]
 
 
-class _Shorter(NamedTuple):
-    """A chat that takes less of the model's context."""
+class _ShorterRequest(NamedTuple):
+    """How a request can take less of the model's context."""
 
     rounds: ShownRounds
     room: int  # tokens for the reply
@@ -65,11 +66,21 @@ class _Shorter(NamedTuple):
 
 @dataclass
 class DialogRequests:
-    """Asks the model for the turns of one dialog and the replies to its probes."""
+    """Asks the model for the turns of one dialog and the replies to its probes.
+
+    Attributes:
+        engine: the engine of the model, or of both models.
+        dialog: the dialog.
+        methods: steer the agent, but not the user model.
+        settings: the protocol.
+        watch: learns of every request that fails or is answered.
+        progress: learns of every reply.
+        cut_watch: warns if many replies are cut.
+    """
 
     engine: Engine
     dialog: Dialog
-    methods: tuple[Method, ...]  # applied only to the agent
+    methods: tuple[Method, ...]
     settings: Settings
     watch: OutageWatch
     progress: ReplyProgress
@@ -85,7 +96,7 @@ class DialogRequests:
 
     @cached_property
     def agent_methods(self) -> tuple[Method, ...]:
-        """The methods, of which those that need the rules of the agent's prompt know them."""
+        """The methods; those that need the rules of the agent's prompt have been given them."""
         return with_rules(self.rules, self.methods)
 
     async def ask(
@@ -98,30 +109,31 @@ class DialogRequests:
         keep: bool = True,
         least_tokens: int = 1,
     ) -> Answer:
-        """The model's reply to a chat.
+        """Asks the model for the reply to a chat.
 
-        A chat that is too long is asked again with fewer rounds, or with a summary of them, as far
-        as the settings allow; if nothing helps, the reply's stop reason is "context".
+        A chat that is too long is sent again with fewer rounds, or with a summary of them, as far
+        as the settings allow. If it is still too long, the reply's stop reason is "context".
 
         Args:
             view: whose chat it is.
-            names: seed the reply's draw in the conversation: the round, then the speaker or the
-                kind of the probe, and so on.
-            chat: the chat for any part of the dialog.
+            names: seed the draw of the reply within the conversation: the round, then the speaker
+                or the kind of the probe, and so on.
+            chat: builds the chat that shows given rounds of the dialog.
             last_round: the last round of the chat, to which its last message belongs.
-            keep: whether later requests reuse what is computed for it; else it forks the dialog.
-            least_tokens: the reply may have so many, whatever the settings say.
+            keep: whether later requests may reuse what is computed for this one; if not, it is a
+                fork of the dialog.
+            least_tokens: the reply may have this many tokens even if the settings allow fewer.
 
         Raises:
             RequestFailed: the request was not answered.
         """
-        most_tokens = max(self.settings.sampling.max_new_tokens, least_tokens)
+        max_tokens = max(self.settings.sampling.max_new_tokens, least_tokens)
         rounds = self._first_rounds(view, last_round)
-        room = 1 if self.settings.context == "stop" else most_tokens
-        sampling = replace(self.settings.sampling, max_new_tokens=most_tokens)
+        room = 1 if self.settings.context == "stop" else max_tokens
+        sampling = replace(self.settings.sampling, max_new_tokens=max_tokens)
         while True:
-            rounds = await self._within_window(view, last_round, rounds)
-            request = self._request(view, names, chat(rounds), sampling, room, keep)
+            rounds = await self._fit_window(view, last_round, rounds)
+            request = self._request(view, names, chat(rounds), sampling, room, keep=keep)
             failure: RequestFailed | None = None
             try:
                 reply = await generate_checked(self.engine, request)
@@ -131,7 +143,7 @@ class DialogRequests:
                 is_too_long = error.why == "context"
                 room = 1  # the server knows how much room it needs
             if is_too_long:
-                shorter = await self._shorter(view, last_round, rounds, room)
+                shorter = await self._shorten(view, last_round, rounds, room)
                 if shorter is not None:
                     rounds = shorter.rounds
                     room = shorter.room
@@ -141,15 +153,15 @@ class DialogRequests:
                 try:
                     raise failure
                 finally:
-                    del failure  # whose traceback refers to this frame
+                    del failure  # its traceback refers to this frame, which would form a cycle
             self.watch.answered(request)
             self._note(view, reply)
             if not is_too_long:
                 self.progress.answered(self.dialog.forwarded)
-            return Answer(reply, rounds, most_tokens)
+            return Answer(reply, rounds, max_tokens)
 
     def _first_rounds(self, view: Speaker, last_round: int) -> ShownRounds:
-        """As much of the dialog as the turn before was shown, or as the window allows."""
+        """The rounds to try first: those that the last turn showed, or that the window allows."""
         settings = self.settings
         rounds = self.dialog.rounds_shown.get(view, ALL_ROUNDS)
         if settings.window is None or settings.summarises:
@@ -163,6 +175,7 @@ class DialogRequests:
         messages: Sequence[Message],
         sampling: Sampling,
         room: int,
+        *,
         keep: bool,
     ) -> Request:
         settings = self.settings
@@ -185,45 +198,46 @@ class DialogRequests:
         )
 
     def _note(self, view: Speaker, reply: Reply) -> None:
-        """Notes what a reply cost; and that it was cut off, for methods that check rules."""
+        """Counts the tokens of a reply, and remembers a cut one for methods that check rules."""
         self.dialog.count(view, reply)
         if reply.stop_reason == "length":
             self.rules.cut_replies.add(reply.text)
 
-    async def _within_window(
-        self, view: Speaker, last_round: int, rounds: ShownRounds
-    ) -> ShownRounds:
+    async def _fit_window(self, view: Speaker, last_round: int, rounds: ShownRounds) -> ShownRounds:
         """Summarises until no more rounds are shown than the window allows."""
         window = self.settings.window
         while window is not None and last_round - rounds.first >= window:
-            rounds = await self._summarised(view, last_round, rounds)
+            rounds = await self._summarise(view, last_round, rounds)
         return rounds
 
-    async def _shorter(
+    async def _shorten(
         self, view: Speaker, last_round: int, rounds: ShownRounds, room: int
-    ) -> _Shorter | None:
-        """A shorter part of the dialog, or less room for the reply; None if neither is possible."""
+    ) -> _ShorterRequest | None:
+        """Shows fewer rounds, or leaves less room for the reply; None if neither is possible."""
         if self.settings.context == "stop":
             return None
         if rounds.first < last_round:
             if self.settings.summarises:
-                return _Shorter(await self._summarised(view, last_round, rounds), room)
-            return _Shorter(replace(rounds, first=rounds.first + 1), room)
-        return _Shorter(rounds, room=1) if room > 1 else None
+                return _ShorterRequest(await self._summarise(view, last_round, rounds), room)
+            return _ShorterRequest(replace(rounds, first=rounds.first + 1), room)
+        return _ShorterRequest(rounds, room=1) if room > 1 else None
 
-    async def _summarised(self, view: Speaker, last_round: int, rounds: ShownRounds) -> ShownRounds:
-        """The dialog with its older half summarised, once for all requests that need it."""
+    async def _summarise(self, view: Speaker, last_round: int, rounds: ShownRounds) -> ShownRounds:
+        """Replaces the older half of the rounds by a summary, written once for all requests."""
         before = (rounds.first + last_round + 1) // 2
         key = SummaryKey(view, rounds.first, before, rounds.summary)
         compacts = self.settings.context == "compact" and view == AGENT_VIEW
         async with self._summarising[key]:
             if key not in self.dialog.summaries:
-                self.dialog.summaries[key] = await self._summary(key, rounds, compacts)
+                summary = await self._ask_for_summary(key, rounds, compacts=compacts)
+                self.dialog.summaries[key] = summary
         summary = self.dialog.summaries[key]
         return ShownRounds(before, summary, compacts and bool(summary))
 
-    async def _summary(self, key: SummaryKey, rounds: ShownRounds, compacts: bool) -> str:
-        """A summary of the rounds before `key.before`; "" if even they leave no room for one."""
+    async def _ask_for_summary(
+        self, key: SummaryKey, rounds: ShownRounds, *, compacts: bool
+    ) -> str:
+        """Asks for a summary of the rounds before `key.before`; "" if the context has no room."""
         settings = self.settings
         dialog = self.dialog
         number = dialog.pairing.number

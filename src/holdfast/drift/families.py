@@ -1,8 +1,9 @@
-"""Families of prompts, of which one half is for exploring and the other for confirming.
+"""Families of prompts, divided into one half for exploring and one for confirming.
 
-A family is one set of rules in several wordings, whose ids differ after their last hyphen:
-`bakery-1` and `bakery-2` are the family `bakery`. What is chosen by looking at results (prompts,
-methods, settings) is chosen on the families for exploring, and reported on those for confirming.
+A family is one set of rules in several wordings, whose ids differ after the last hyphen: `bakery-1`
+and `bakery-2` are the family `bakery`. A choice that depends on results, such as that of prompts,
+methods or settings, is made on the families for exploring, and its results are reported on those
+for confirming.
 """
 
 import dataclasses
@@ -26,7 +27,7 @@ def family_of(case_id: str) -> str:
 
 
 def halves(suite: Suite) -> dict[str, Half]:
-    """The half of each family: within a category, in the order of the file, they alternate."""
+    """The half of each family; the families of a category alternate, in the suite's order."""
     families = dict.fromkeys((case.category, family_of(case.id)) for case in suite.cases)
     count: Counter[str] = Counter()
     result: dict[str, Half] = {}
@@ -37,17 +38,17 @@ def halves(suite: Suite) -> dict[str, Half]:
 
 
 def half_of(suite: Suite, half: Half) -> Suite:
-    """The suite with the families of one half.
+    """The suite with only the families of one half.
 
     Raises:
-        UsageError: it has no family for that half.
+        UsageError: that half has no family.
     """
     by_family = halves(suite)
     cases = tuple(case for case in suite.cases if by_family[family_of(case.id)] == half)
     if not cases:
         raise UsageError(
-            f"The suite {suite.name!r} has no families to {half}; each of its categories has one."
-            " Leave out --families.",
+            f"The suite {suite.name!r} has no families to {half}, as each of its categories has"
+            " only one family; leave out --families.",
             option="families",
             value=half,
         )

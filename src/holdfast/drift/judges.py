@@ -1,5 +1,6 @@
-"""Judges: models that answer a question about a reply if no rule can be written.
-They judge a conversation once it is over, and are first tested on labelled replies.
+"""Judges: models that score replies by answering a question, where no measure can be written.
+
+They score a conversation once it is over, and are first tested on labelled replies.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from holdfast.models.requests import Request
 from holdfast.records import Probe, Unanswered
 from holdfast.records.judge_records import AGREEMENTS, Agreement, VerdictCounts
 
-MIN_KAPPA = 0.6
+MIN_KAPPA = 0.6  # the least agreement with the labels (Cohen's kappa) of a judge that may score
 AGAIN = "Answer with the single word yes or no."
 _SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=64)
 
@@ -37,18 +38,23 @@ _SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=64)
 class JudgeName(NamedTuple):
     """The model of a judge, as a measure names it."""
 
-    model: str  # as for `--model`
-    endpoint_model: str | None  # as for `--endpoint-model`
+    model: str  # a value for `--model`
+    endpoint_model: str | None  # a value for `--endpoint-model`
 
 
 @dataclass(frozen=True)
 class Judging:
-    """How the judges of a suite are loaded."""
+    """How the judges of a suite are loaded and tested.
 
-    # returns the model of a judge, given its `model` and `endpoint_model`
+    Attributes:
+        load: returns the model of a judge, given its `model` and `endpoint_model`; None loads it
+            with `load_judge`.
+        force: whether judges may score that agree little with the labels.
+        on_agreement: receives the agreement of each judge, before it scores anything.
+    """
+
     load: Callable[[str, str | None], ChatModel] | None = None
-    force: bool = False  # whether judges that agree little with the labels may score
-    # receives the agreement of each judge, before anything else is asked
+    force: bool = False
     on_agreement: Callable[[Agreement], None] = lambda agreement: None
 
 
@@ -56,14 +62,14 @@ class Judging:
 async def open_judges(
     suite: Suite, models: Mapping[JudgeName, ChatModel], folder: Path
 ) -> AsyncIterator[Judges]:
-    """The judges of a run in `folder`, ready to be asked."""
+    """Opens the judges of a run in `folder`."""
     async with AsyncExitStack() as stack:
         engines: dict[str, Engine] = {}
         for model in models.values():
             if model.fingerprint not in engines:
                 session = await stack.enter_async_context(model.session())
                 engines[model.fingerprint] = session
-        yield Judges(suite, models, engines, Judgements.opened(folder))
+        yield Judges(suite, models, engines, Judgements.open(folder))
 
 
 @dataclass
@@ -74,13 +80,17 @@ class Judges:
     models: Mapping[JudgeName, ChatModel]
     engines: Mapping[str, Engine]  # of these models, by fingerprint
     judgements: Judgements
-    # no question is asked twice, even if two conversations have the same reply
+    # held while a question is asked, so that none is asked twice at the same time
     _asking: defaultdict[JudgeQuestion, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
 
     async def check(self, judging: Judging) -> list[Agreement]:
-        """Measures and records how well each judge agrees; refuses a poor one unless forced."""
+        """Measures and records how well each judge agrees with the labelled replies.
+
+        Raises:
+            ModelError: one agrees poorly, and is not forced to score.
+        """
         judged = list(judged_rules(self.suite))
         if not judged:
             return []
@@ -89,7 +99,7 @@ class Judges:
             for _, rule in judged
             for labelled in rule.labelled
         )
-        agreements = [self._agreement(case, rule, judging.force) for case, rule in judged]
+        agreements = [self._agreement(case, rule, force=judging.force) for case, rule in judged]
         for agreement in agreements:
             judging.on_agreement(agreement)
         for agreement in agreements:
@@ -101,17 +111,17 @@ class Judges:
         return agreements
 
     async def resolve(self, outcomes: Iterable[ProbeOutcome]) -> ProbeResults:
-        """The results of probes, with the judges' scores of those that await them."""
-        listed = list(outcomes)
-        pending = [outcome for outcome in listed if isinstance(outcome, PendingProbe)]
+        """Has the judges score the probes that await them, and returns the results of all."""
+        all_outcomes = list(outcomes)
+        pending = [outcome for outcome in all_outcomes if isinstance(outcome, PendingProbe)]
         await self._ask(self._question(probe.measure, probe.text) for probe in pending)
         return results_of(
-            self._judged(outcome) if isinstance(outcome, PendingProbe) else outcome
-            for outcome in listed
+            self._score(outcome) if isinstance(outcome, PendingProbe) else outcome
+            for outcome in all_outcomes
         )
 
-    def _judged(self, pending: PendingProbe) -> Probe | Unanswered:
-        """A probe with its judge's score; neither yes nor no counts as unanswered."""
+    def _score(self, pending: PendingProbe) -> Probe | Unanswered:
+        """Scores a probe by its judge's answer; if that is neither yes nor no, it is unanswered."""
         probe = pending.probe
         judge = pending.measure.arguments["model"]
         verdict = self.judgements.verdict(self._question(pending.measure, pending.text))
@@ -120,7 +130,8 @@ class Judges:
         reason = f"the judge {judge} says {'yes' if verdict else 'no'}"
         return probe.scored(float(verdict), reason, judge)
 
-    def _agreement(self, case: Case, rule: Rule, force: bool) -> Agreement:
+    def _agreement(self, case: Case, rule: Rule, *, force: bool) -> Agreement:
+        """How well a judge's answers agree with the labels of its rule's examples."""
         follows = self._verdicts(rule, rule.shown_to_judge(follows=True))
         breaks = self._verdicts(rule, rule.shown_to_judge(follows=False))
         labels = [True] * len(follows) + [False] * len(breaks)
@@ -155,7 +166,7 @@ class Judges:
                 await self._ask_one(self.engines[question.judge], question)
 
     async def _ask_one(self, engine: Engine, question: JudgeQuestion) -> None:
-        """Asks a judge; if its first answer says neither yes nor no, asks again after it."""
+        """Asks a judge; if its answer is neither yes nor no, asks once more in the same chat."""
         messages: list[Message] = [{"role": "user", "content": question.prompt}]
         replies = list[str]()
         try:
@@ -174,9 +185,12 @@ class Judges:
 
 
 def _disagreement(agreement: Agreement) -> ModelError:
-    rule = f", rule {agreement.rule!r}" if agreement.rule else ""
+    """Builds the error for a judge that agrees poorly with the labelled replies."""
+    owner = f"the case {agreement.case}"
+    if agreement.rule:
+        owner = f"{owner}, rule {agreement.rule!r}"
     return ModelError(
-        f"The judge {agreement.model!r} of the case {agreement.case}{rule} agrees with"
+        f"The judge {agreement.model!r} of {owner} agrees with"
         f" {agreement.agreed} of {agreement.labels} labelled replies (Cohen's kappa"
         f" {agreement.kappa:.2f}; at least {MIN_KAPPA} is required): reword its question"
         f" {agreement.question!r}, correct the labels, use another model, or pass --force-judge."
@@ -190,7 +204,14 @@ def _count_verdicts(verdicts: Sequence[bool | None]) -> VerdictCounts:
 def load_judges(
     suite: Suite, model: ChatModel | None, judging: Judging
 ) -> dict[JudgeName, ChatModel]:
-    """The models of a suite's judges; the measured model may be one; {} if there are none."""
+    """Loads the models of a suite's judges; {} if it has none.
+
+    Args:
+        model: the measured model, which is not loaded again if it is a judge, too.
+
+    Raises:
+        UsageError: a judge has too few labelled replies to be tested on.
+    """
     rules = list(judged_rules(suite))
     for case, rule in rules:
         labels = (rule.shown_to_judge(follows=True), rule.shown_to_judge(follows=False))
@@ -206,7 +227,7 @@ def load_judges(
 
 
 def judged_rules(suite: Suite) -> Iterator[tuple[Case, Rule]]:
-    """The rules that a judge scores, each with its case."""
+    """Yields the rules that a judge scores, each with its case."""
     for case in suite.cases:
         for rule in case.rules:
             if rule.measure.judged:
@@ -214,7 +235,7 @@ def judged_rules(suite: Suite) -> Iterator[tuple[Case, Rule]]:
 
 
 def load_judge(model: str, endpoint_model: str | None) -> ChatModel:
-    """The model of a judge, as `--model` and `--endpoint-model` name it."""
+    """Loads the model of a judge, given as for `--model` and `--endpoint-model`."""
     if is_url(model):
         from holdfast.models.connecting import connect
 

@@ -1,9 +1,9 @@
 """The hundred system prompts of Li et al. 2024, read from the published file.
 
-The file `hundred_system_prompts.py` carries no licence, so its texts are not part of this package:
-they are read from the user's copy or from the hub. It is a Python program that downloads on import;
-here it is only ever read as text. Each entry is bound to a measure by a hash of its words
-(`assets/suites/li2024.json`), once as published and once with the known defects mended.
+The file `hundred_system_prompts.py` has no licence, so its texts are not part of this package: they
+are read from the user's copy, or from the hub. The file is a Python program that downloads when it
+is imported; here it is only parsed, never run. Each entry is matched with a measure by a hash of
+its words (`assets/suites/li2024.json`): once as published, and once with known defects corrected.
 """
 
 import ast
@@ -30,17 +30,22 @@ FILE_NAME = "hundred_system_prompts.py"
 
 @dataclass(frozen=True)
 class Binding:
-    """The table's row for one entry; `mends` says what strict scoring corrects, or is empty."""
+    """The row of the table for one entry."""
 
     id: str
     category: str
-    released: dict[str, Any]
-    strict: dict[str, Any]
-    mends: str
+    released: dict[str, Any]  # the spec of the measure as published
+    strict: dict[str, Any]  # the spec of the corrected measure
+    mends: str  # what the correction changes; "" if nothing
 
 
 def load_li2024(where: str, scoring: str = "strict") -> Suite:
-    """Loads the published file from a path or the `hub`; `released` keeps its defects."""
+    """Loads the published suite.
+
+    Args:
+        where: the path of the file, or "hub" to download it.
+        scoring: "strict", or "released", which keeps the known defects.
+    """
     path = fetch() if where == "hub" else Path(where)
     try:
         source = path.read_bytes()
@@ -63,8 +68,8 @@ def notes(scoring: str) -> tuple[str, ...]:
     mended = sum(bool(binding.mends) for binding in bindings().values())
     summary = {
         "released": f"Scored as published: {mended} of the 100 measures have known defects, which"
-        " strict scoring mends.",
-        "strict": f"Scored strictly: {mended} of the 100 published measures are mended; an empty"
+        " strict scoring corrects.",
+        "strict": f"Scored strictly: {mended} of the 100 published measures are corrected; an empty"
         " reply follows nothing.",
     }
     return (
@@ -90,11 +95,16 @@ def fetch() -> Path:
 
 
 def read_entries(source: bytes, name: str) -> dict[str, tuple[str, str]]:
-    """The published system prompts and probes by their keys, from the file's syntax tree."""
+    """Reads the published system prompts and probes, by their keys, from the syntax tree.
+
+    Args:
+        source: the content of the file.
+        name: what to call the file in messages.
+    """
     cure = f"give the published {FILE_NAME}."
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the published file has invalid escapes in its helpers
+            warnings.simplefilter("ignore")  # the published file contains invalid escapes
             tree = ast.parse(source)
     except SyntaxError as error:
         where = f"line {error.lineno}: {error.msg}"
@@ -117,7 +127,7 @@ def read_entries(source: bytes, name: str) -> dict[str, tuple[str, str]]:
 
 
 def text_of(node: ast.expr) -> str | None:
-    """The text of a string, possibly joined with '+'; None for anything that would need running."""
+    """The text of a string literal, or of several joined with "+"; None for any other code."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -132,7 +142,7 @@ def text_of(node: ast.expr) -> str | None:
 
 
 def key_of(system_prompt: str, probe: str) -> str:
-    """SHA-256 of an entry's words: prompt and probe, as two entries share a system prompt."""
+    """The SHA-256 of an entry's words; of its probe too, as two entries share a system prompt."""
     joined = " | ".join(
         " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold()))
         for text in (system_prompt, probe)
@@ -142,7 +152,7 @@ def key_of(system_prompt: str, probe: str) -> str:
 
 @cache
 def bindings() -> dict[str, Binding]:
-    """The shipped table of measures, by the hash of each published entry, in the paper's order."""
+    """The shipped table of measures, by the key of each published entry, in the paper's order."""
     table = {}
     for row in json.loads(asset("suites/li2024.json"))["entries"]:
         key = row.pop("key")

@@ -1,8 +1,8 @@
-"""Draws conversations: who talks with whom, what opens them, and what is asked at every round."""
+"""Draws conversations: who talks with whom, how they begin, and which probes are asked."""
 
 import random
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from holdfast.drift.cases import Case, Persona, Rule, Suite
 from holdfast.drift.recorded_dialogs import Dialogs, RecordedDialog
@@ -20,42 +20,65 @@ RECALL_QUESTION = (
 )
 
 
+# of the agent's prompt, of the user's prompt, of the canary, or of the agent's memory of its rules
+ProbeKind = Literal["stability", "adoption", "canary", "recall"]
+
+
 @dataclass(frozen=True)
 class ProbeQuestion:
-    """One question, asked at every round; "recall" only in the first and the last."""
+    """A question that is asked in every probed round, or for "recall" in the first and the last.
 
-    # "stability" (of the agent's prompt), "adoption" (of the user's), "canary" or "recall"
-    kind: str
-    rules: tuple[Rule, ...]  # those that it asks about, one or more; their measures score the reply
-    index: int  # from 0, among the probes of these rules
+    Attributes:
+        kind: what the question tests.
+        rules: the rules that it tests, at least one; the measure of each scores the reply.
+        index: the number of the question among the probes of these rules, from 0.
+        question: its text.
+    """
+
+    kind: ProbeKind
+    rules: tuple[Rule, ...]
+    index: int
     question: str
 
     @property
     def rule(self) -> Rule:
-        """The first of its rules, which names it."""
+        """The first of its rules, by which the question is named."""
         return self.rules[0]
 
     @property
     def names(self) -> tuple[Any, ...]:
-        """Identifies the probe among those of its round, and seeds its draw."""
+        """Names that identify the question within its round, and seed the draw of the reply."""
         rule = () if self.rule.id is None else (self.rule.id,)
         return (self.kind, *rule, self.index)
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """One conversation before it begins: who talks, and what is asked."""
+    """One conversation before it begins: who talks, and what is asked.
 
-    number: int  # from 0; draws depend only on it and the seed, so longer runs begin like shorter
-    agent: Case  # whose prompt is s_B
-    user: Case | Persona | None  # whose prompt the user model has (s_A); None: none
-    starter: str  # a_1
-    # of a round: for every rule of the agent, and of the user
+    Attributes:
+        number: of the conversation, from 0. Draws depend only on it and on the seed, so that a
+            longer run begins like a shorter one.
+        agent: its system prompt is s_B.
+        user: its system prompt is s_A; None if the user model has no system prompt.
+        starter: the user's first message, a_1.
+        every_probe: the probes of each round, for every rule of the agent and of the user.
+        dialog: the recorded dialog to replay; None if the agent replies itself.
+        script: the user's messages; None if a user model writes them.
+        canary: a sentence that is added to the agent's system prompt, with a fact to ask for; "" if
+            there is none.
+        recall: the probes of the first and the last round that ask for the agent's rules.
+    """
+
+    number: int
+    agent: Case
+    user: Case | Persona | None
+    starter: str
     every_probe: tuple[ProbeQuestion, ...]
-    dialog: RecordedDialog | None = None  # a recorded one to replay; None: the agent answers
-    script: Script | None = None  # the user's messages; None: a user model talks
-    canary: str = ""  # a sentence after the agent's system prompt, with a fact to ask for
-    recall: tuple[ProbeQuestion, ...] = ()  # of the first and the last round: what are your rules?
+    dialog: RecordedDialog | None = None
+    script: Script | None = None
+    canary: str = ""
+    recall: tuple[ProbeQuestion, ...] = ()
 
     def probes_of(self, number: int, last: int) -> tuple[ProbeQuestion, ...]:
         """The probes of round `number`, where `last` is the conversation's last round."""
@@ -63,15 +86,15 @@ class Pairing:
 
     @property
     def probes(self) -> tuple[str, ...]:
-        """p_B, asked at every round."""
+        """The questions about the agent's prompt (p_B)."""
         return tuple(probe.question for probe in self.every_probe if probe.kind == "stability")
 
 
 def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
-    """The conversation `number` of a run: agent, user, starter, and probes.
+    """Draws the agent, user, starter and probes of conversation `number`.
 
-    Starters and probes are drawn as if the user were another case, so that a run with personas or
-    an unprompted user has the same ones as a run with pairs of the suite.
+    Starters and probes are drawn as if the user were another case of the suite, so that a run with
+    personas, or with a user without a prompt, has the same as a run with pairs of the suite.
     """
     source = user_prompt_of(suite, settings)
     rng = random.Random(seed_of("pairing", settings.seed, number))
@@ -91,7 +114,11 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
 
 
 def draw(suite: Suite, settings: Settings, user_source: UserSource | None, number: int) -> Pairing:
-    """The conversation `number` of a run: a replayed dialog, a script, or two models."""
+    """Draws conversation `number` of a run, whichever side of it is recorded or scripted.
+
+    Args:
+        user_source: the recorded dialogs or the scripts; None if a model plays the user.
+    """
     if user_source is None:
         pairing = draw_pairing(suite, settings, number)
     elif isinstance(user_source, UserTurns):
@@ -104,10 +131,10 @@ def draw(suite: Suite, settings: Settings, user_source: UserSource | None, numbe
 
 
 def _recall_probes(agent: Case) -> tuple[ProbeQuestion, ...]:
-    """The question what the rules are, whose reply is scored for each rule of the agent.
+    """The question that asks for the rules; the reply is scored for each rule of the agent.
 
     Raises:
-        UsageError: no rule of the agent says how to recognise it in the reply.
+        UsageError: the suite does not say how to recognise any rule of the agent in the reply.
     """
     rules = tuple(
         Rule(rule.id, (RECALL_QUESTION,), rule.recalled, kind=rule.kind, polarity=rule.polarity)
@@ -116,8 +143,8 @@ def _recall_probes(agent: Case) -> tuple[ProbeQuestion, ...]:
     )
     if not rules:
         raise UsageError(
-            f"No rule of the case {agent.id!r} has the field 'recalled', which recognises it in the"
-            ' reply to "what are your rules?"; add it, or leave out --recall.',
+            f"No rule of the case {agent.id!r} has the field 'recalled', a measure that recognises"
+            ' the rule in the reply to "what are your rules?"; add it, or leave out --recall.',
             option="recall",
             value=agent.id,
         )
@@ -125,6 +152,7 @@ def _recall_probes(agent: Case) -> tuple[ProbeQuestion, ...]:
 
 
 def _with_canary(pairing: Pairing, seed: int) -> Pairing:
+    """Adds a fact to the agent's system prompt, and the probe that asks for it."""
     code = str(random.Random(seed_of("canary", seed, pairing.number)).randrange(1000, 10000))
     rule = Rule(None, (_CANARY_QUESTION,), {"name": "contains", "words": [code]})
     probe = ProbeQuestion("canary", (rule,), 0, _CANARY_QUESTION)
@@ -132,9 +160,9 @@ def _with_canary(pairing: Pairing, seed: int) -> Pairing:
 
 
 def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, number: int) -> Pairing:
-    """The conversation with an unprompted user model, whose messages come from a script.
+    """Draws a conversation whose user messages come from a script.
 
-    Every script is used once before any is used again, in an order that is redrawn each time.
+    Every script is used once before any is used again, each time in a new order.
     """
     pairing = draw_pairing(suite, replace(settings, user_prompt="empty"), number)
     lap, position = divmod(number, len(user_turns.scripts))
@@ -145,9 +173,10 @@ def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, numb
 
 
 def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int) -> Pairing:
-    """Dialog `number` of the file, under the case whose prompt it has, or else a drawn one.
+    """Draws the case that the dialog `number` of the file is replayed under.
 
-    The user's prompt is unknown, so there is no adoption.
+    It is the case whose system prompt the dialog has, if there is one. The user's prompt is
+    unknown, so there are no probes for adoption.
     """
     dialog = dialogs.dialogs[number]
     rng = random.Random(seed_of("pairing", settings.seed, number))
@@ -163,7 +192,7 @@ def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int
 def _draw_pair(
     suite: Suite, settings: Settings, number: int, rng: random.Random
 ) -> tuple[Case, Case | None]:
-    """An ordered pair of different cases; the second is None if the suite has only one."""
+    """Draws the cases of the agent and the user; the second is None if the suite has only one."""
     cases = suite.cases
     agent = rng.choice(cases)
     if len(cases) == 1:
@@ -185,7 +214,7 @@ def _draw_pair(
 
 
 def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
-    """A drawn persona; if pairs are not drawn, the order gives every case every persona."""
+    """Draws a persona; if pairs are not drawn, the order gives every case every persona."""
     if settings.pairs in ("random", "in-turn"):
         return random.Random(seed_of("persona", settings.seed, number)).choice(suite.personas)
     lap, position = divmod(number, len(suite.cases))
@@ -193,19 +222,19 @@ def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
 
 
 def _draw_probes(
-    kind: str, case: Case, settings: Settings, number: int, rng: random.Random
+    kind: ProbeKind, case: Case, settings: Settings, number: int, rng: random.Random
 ) -> tuple[ProbeQuestion, ...]:
-    """The probes of every rule; rules with the same probes are asked together.
+    """Draws the probes of every rule of a case; rules with the same probes share them.
 
-    A rule with an id draws the same whatever other rules there are.
+    The draw for a rule with an id does not depend on the other rules.
     """
     probes: list[ProbeQuestion] = []
     for rules in case.rules_asked_together:
         rule = rules[0]
         if not rule.probes:
             raise UsageError(
-                f"The case {case.id!r} has a rule without probes, which only `holdfast logs`"
-                " scores; give it one."
+                f"The case {case.id!r} has a rule without probes, which only `holdfast logs` can"
+                " score; give it a probe."
             )
         rng_of_rule = rng
         if rule.id is not None:

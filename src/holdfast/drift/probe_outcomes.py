@@ -1,4 +1,4 @@
-"""The outcome of a probe: its reply is scored, left to a judge, or no evidence."""
+"""The outcome of a probe: a score, a question to a judge, or no evidence."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from holdfast.measures import Measure
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Probe, ProbeReply, Unanswered, Unscored
 
-NOT_SHOWN = "not shown"  # why a turn of a log is not scored: its log lacks what decides
+# why a reply is not scored
+NOT_SHOWN = "not shown"  # a turn whose log lacks the text or the calls that the rule is about
 CUT = "cut at the token limit, and the rule needs the end"
 _RECALL_CUT = "cut at the token limit before this rule was stated"
-_REFUSED = "a refusal of the model or its server, not scored"
+_REFUSED = "a refusal by the model or its server, which is not scored"
 _NO_TEXT = {
     "cut": "cut at the token limit before the reply began",
     "tool_calls": "a tool call without text",
     "empty": "the reply is empty",
 }
-_MAX_REASON_CHARACTERS = 500  # characters
+_MAX_REASON_LENGTH = 500  # characters
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class PendingProbe:
     """A probe whose reply a judge has yet to score."""
 
     probe: ProbeReply
-    measure: Measure  # has the judge and its question
-    text: str  # for the judge: the reply, and the tool calls of a logged turn
+    measure: Measure  # names the judge and its question
+    text: str  # what the judge reads: the reply, with the tool calls of a turn of a log
 
 
 ProbeOutcome = Probe | Unscored | Unanswered | PendingProbe
@@ -36,7 +37,7 @@ ProbeOutcome = Probe | Unscored | Unanswered | PendingProbe
 
 @dataclass(frozen=True)
 class ProbeResults:
-    """The probes of a conversation by what became of them, as its record lists them."""
+    """The probes of a conversation, sorted by outcome as its record lists them."""
 
     probes: tuple[Probe, ...]
     unscored: tuple[Unscored, ...]
@@ -44,22 +45,22 @@ class ProbeResults:
 
 
 def results_of(outcomes: Iterable[ProbeOutcome]) -> ProbeResults:
-    """Sorts the outcomes of probes by their kind; those that await a judge are left out."""
-    listed = list(outcomes)
+    """Sorts the outcomes of probes by their kind; leaves out probes that await a judge."""
+    outcomes = list(outcomes)
     return ProbeResults(
-        probes=tuple(outcome for outcome in listed if isinstance(outcome, Probe)),
-        unscored=tuple(outcome for outcome in listed if isinstance(outcome, Unscored)),
-        unanswered=tuple(outcome for outcome in listed if isinstance(outcome, Unanswered)),
+        probes=tuple(outcome for outcome in outcomes if isinstance(outcome, Probe)),
+        unscored=tuple(outcome for outcome in outcomes if isinstance(outcome, Unscored)),
+        unanswered=tuple(outcome for outcome in outcomes if isinstance(outcome, Unanswered)),
     )
 
 
 def outcome_of(
     probe: ProbeReply, measure: Measure, stop_reason: str
 ) -> Probe | Unscored | PendingProbe:
-    """A probe with the score that a measure gives its reply.
+    """Scores the reply to a probe, unless it awaits a judge or is no evidence.
 
-    A reply is no evidence if it has no text, or if it was cut off at the token limit and the rule
-    needs its end. A list of rules that was cut off is none for those that it did not reach.
+    A reply is no evidence if it has no text, or if it was cut at the token limit and the rule needs
+    its end. A list of rules that was cut is no evidence on rules that it does not state.
     """
     if stop_reason == "refusal":
         return probe.unscored("refusal", _REFUSED)
@@ -79,4 +80,4 @@ def outcome_of(
     if is_cut and probe.kind == "recall" and score.value < FOLLOWED:
         return probe.unscored("cut", _RECALL_CUT)
     reason = score.reason + (" (the reply was cut off)" if is_cut else "")
-    return probe.scored(score.value, cut(reason, _MAX_REASON_CHARACTERS))
+    return probe.scored(score.value, cut(reason, _MAX_REASON_LENGTH))

@@ -1,20 +1,31 @@
-"""Progress of long work, which the caller may watch; only the command line prints it."""
+"""The progress of long work, which callers may follow; only the command line prints it."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+# the last round of a conversation costs this share more than the first, as its chat is longer
+GROWTH = 0.95
+_COUNTDOWN = 0.8  # seconds that an estimate loses in every second without news
+_MIN_LEFT = 1 / 3  # the share of an estimate that always remains
+
 
 class Progress(Protocol):
-    """Takes the number of units just done, and the tokens forwarded for them."""
+    """Receives the number of units just done, and the tokens forwarded for them."""
 
     def __call__(self, done: int, tokens: int = 0, /) -> None: ...
 
 
-# how much more the last round of a conversation costs than the first, as its chat is longer
-GROWTH = 0.95
-_COUNTDOWN = 0.8  # seconds that an estimate loses per second without news
-_MIN_LEFT = 1 / 3  # of an estimate is left, however long there was no news
+Watch = Callable[[str, int], AbstractContextManager[Progress]]  # receives a step's name and size
+
+
+def ignore_progress(done: int, tokens: int = 0) -> None:
+    """The `Progress` of work that nobody follows."""
+
+
+def ignore_steps(step: str, total: int) -> AbstractContextManager[Progress]:
+    """The `Watch` of work that nobody follows."""
+    return nullcontext(ignore_progress)
 
 
 def seconds_left(
@@ -25,19 +36,20 @@ def seconds_left(
     growth: float = 0.0,
     waves: int = 1,
 ) -> float | None:
-    """About how long the rest of some work takes; None as long as nothing is done.
+    """Estimates how many seconds the rest of some work takes; None until the first unit is done.
 
     Conversations that run side by side end their rounds at about the same time, so that units come
-    in bursts. The estimate is made from the last one, as the mean pace up to there, and counts down
-    until the next.
+    in bursts. The estimate is made at the last unit, from the mean pace up to there, and counts
+    down until the next.
 
     Args:
-        events: the time of each advance and the units done by then, both from the start of the
-            work; units that were done before it are not counted.
-        total: units of the work.
-        now: the present time, from the start.
+        events: the times at which units were done, each with the number of units done by then. Both
+            are counted from the start of the work.
+        total: the number of units.
+        now: the time since the start of the work.
         growth: how much more the last unit of a wave costs than its first, as a share.
-        waves: how often the cost begins anew, as with every group of conversations.
+        waves: how many times the cost of a unit starts again from its lowest, as it does with each
+            group of conversations.
     """
     if not events or not events[-1][1]:
         return None
@@ -48,19 +60,7 @@ def seconds_left(
 
 
 def cost_share(units: float, growth: float, waves: int = 1) -> float:
-    """The share of the whole cost that a share of the units has, in order."""
+    """The share of the whole cost that the first units have, given their share of all units."""
     wave = min(int(units * waves), waves - 1)
     in_wave = units * waves - wave
     return (wave + (in_wave + growth * in_wave**2 / 2) / (1 + growth / 2)) / waves
-
-
-Watch = Callable[[str, int], AbstractContextManager[Progress]]  # takes a step's name and size
-
-
-def ignored(done: int, tokens: int = 0) -> None:
-    """Progress that nobody watches."""
-
-
-def unwatched(step: str, total: int) -> AbstractContextManager[Progress]:
-    """A step that nobody watches."""
-    return nullcontext(ignored)

@@ -1,4 +1,4 @@
-"""The rules of a prompt, as the methods that remind of them need them."""
+"""The rules of a prompt, in the form that methods need which remind the model of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_texts import text_of
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.measures.patterns import searches_end_within
+from holdfast.measures.patterns import limit_search_time
 from holdfast.measures.rule_kinds import KINDS
 from holdfast.measures.scores import FOLLOWED
 from holdfast.measures.turns import AssistantTurn
@@ -20,49 +20,59 @@ from holdfast.methods import Method, compile_methods
 from holdfast.methods.protocols import NeedsRules, PromptRules
 from holdfast.models.checked_replies import check_retries
 
-_REMEMBERED = 10_000  # replies
-# of computing that the patterns of a rule may take for a reply, where a failure costs only its rule
-_SECONDS = 0.25
+_CACHE_SIZE = 10_000  # replies whose broken rules are remembered
+_MAX_SECONDS = 0.25  # of computing for the patterns of one rule and reply, if there is `on_failed`
 
 OnFailed = Callable[[Rule, HoldfastError], object]
 
 
+class ChecksMethods(Protocol):
+    """The agent: a model, or anything else that knows which methods it can apply."""
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that it cannot apply."""
+
+
 @dataclass(frozen=True)
 class CaseRules:
-    """The rules of a case; `holdfast.methods.protocols.PromptRules`.
+    """The rules of a case; implements `holdfast.methods.protocols.PromptRules`.
 
-    A rule whose suite gives it no `text` has that of its sentence of the prompt, or of the whole
-    prompt.
+    If the suite gives a rule no `text`, its text is the sentence of the prompt that states it, or
+    else the whole prompt.
+
+    Attributes:
+        case: the case.
+        kinds: the kinds of rules to take; None takes all rules, also those without a kind.
+        cut_replies: replies that were cut at the token limit; added as they come.
+        on_failed: called if the measure of a rule fails, or searches for too long, and the rule
+            then counts as kept. None raises the failure, which ends a run.
     """
 
     case: Case
-    kinds: frozenset[str] | None = None  # None: rules of every kind, and those without one
-    # replies that were cut at the token limit, noted as they come
+    kinds: frozenset[str] | None = None
     cut_replies: set[str] = field(default_factory=set, compare=False, repr=False)
-    # told of a measure that fails, or searches for too long; its rule is then not found broken.
-    # None: the failure is raised, as a run should end with it
     on_failed: OnFailed | None = field(default=None, compare=False, repr=False)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Each rule in one sentence."""
+        """The rules, each in one sentence."""
         return tuple(rule.text for rule in self._rules)
 
     @property
     def are_checkable(self) -> bool:
-        """Whether some of them can be found broken."""
+        """Whether at least one rule can be found broken."""
         return bool(self._scored)
 
     @property
     def has_checked_texts(self) -> bool:
-        """Whether some rule that can be found broken has a text from its suite."""
+        """Whether at least one rule that can be found broken has a text in the suite."""
         return any(rule.text and _is_checked_in_replies(rule) for rule in self.case.rules)
 
     def of_kinds(self, kinds: Sequence[str]) -> Self:
-        """Those of some kinds.
+        """The rules of these kinds only.
 
         Raises:
-            UsageError: a name that is no kind, or rules without kinds.
+            UsageError: a name is not a kind of rule, or the rules have no kinds.
         """
         if not any(rule.kind for rule in self._rules):
             raise UsageError(
@@ -82,23 +92,25 @@ class CaseRules:
         return replace(self, kinds=frozenset(kinds))
 
     def broken(self, user: str, reply: str, *, is_cut: bool = False) -> tuple[str, ...]:
-        """The texts of the rules that a reply to a message of the user breaks.
+        """The texts of the rules that a reply breaks.
 
-        Rules that a judge scores, or that read tool calls, are never found broken, nor are those
-        that are made for the answers to probes, nor those that need the end of a reply that was
-        cut.
+        A rule is never found broken if a judge scores it, if it reads tool calls, if it is only for
+        the replies to probes, or if it needs the end of a reply and this one was cut.
+
+        Args:
+            user: the message that the reply answers.
         """
-        return self._remembered(user, reply, is_cut or reply in self.cut_replies)
+        return self._find_broken_cached(user, reply, is_cut or reply in self.cut_replies)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return CaseRules, (self.case, self.kinds, self.cut_replies)  # without what is remembered
+        return CaseRules, (self.case, self.kinds, self.cut_replies)  # without the cache
 
     @cached_property
-    def _remembered(self) -> Callable[[str, str, bool], tuple[str, ...]]:
-        """`_broken`, which remembers: every request brings the whole dialog again."""
-        return lru_cache(_REMEMBERED)(self._broken)
+    def _find_broken_cached(self) -> Callable[[str, str, bool], tuple[str, ...]]:
+        """`_find_broken` with a cache, as every request contains the whole dialog again."""
+        return lru_cache(_CACHE_SIZE)(self._find_broken)
 
-    def _broken(self, user: str, reply: str, is_cut: bool) -> tuple[str, ...]:
+    def _find_broken(self, user: str, reply: str, is_cut: bool) -> tuple[str, ...]:
         turn = AssistantTurn(reply, is_cut=is_cut)
         broken: list[str] = []
         for rule in self._scored:
@@ -114,7 +126,7 @@ class CaseRules:
         return tuple(broken)
 
     def _is_broken(self, rule: Rule, turn: AssistantTurn, user: str) -> bool:
-        limit = nullcontext() if self.on_failed is None else searches_end_within(_SECONDS)
+        limit = nullcontext() if self.on_failed is None else limit_search_time(_MAX_SECONDS)
         with limit:
             if not rule.when.applies(turn, user, "user"):
                 return False
@@ -136,17 +148,10 @@ def _is_checked_in_replies(rule: Rule) -> bool:
 
 
 def with_rules(rules: PromptRules, methods: Iterable[Method]) -> tuple[Method, ...]:
-    """The methods, of which those that need the rules of the prompt know them."""
+    """Gives the rules of the prompt to the methods that need them."""
     return tuple(
         method.with_rules(rules) if isinstance(method, NeedsRules) else method for method in methods
     )
-
-
-class ChecksMethods(Protocol):
-    """A model, or whatever else the agent is."""
-
-    def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that it cannot apply."""
 
 
 def check_in_dialogs(
@@ -155,19 +160,20 @@ def check_in_dialogs(
     """Refuses methods that cannot be applied in dialogs under these prompts.
 
     Raises:
-        ModelError: the model cannot apply one.
-        UsageError: a method checks replies, and no rule can be checked in one; it chooses rules of
-            a kind that there is not; or the protocol does not show what it works on.
+        ModelError: the model cannot apply a method.
+        UsageError: a method checks replies, but no rule can be checked in a reply; a method chooses
+            rules of a kind that no rule has; or the settings leave out the messages that a method
+            works on.
     """
     check_with_rules(methods, cases, settings)
     model.check(compile_methods(methods).without_retries.methods)
 
 
 def check_with_rules(methods: Sequence[Method], cases: Sequence[Case], settings: Settings) -> None:
-    """The part of `check_in_dialogs` that needs no model.
+    """The checks of `check_in_dialogs` that need no model.
 
     Raises:
-        UsageError: as there.
+        UsageError: as in `check_in_dialogs`.
     """
     check_retries(compile_methods(methods))
     for method in methods:
@@ -183,9 +189,9 @@ def _refuse_checks_of_replies(methods: Iterable[Method]) -> None:
     for method in methods:
         if isinstance(method, NeedsRules) and method.reads_replies:
             raise UsageError(
-                f"{method.name} acts when a reply breaks a rule, and no rule of this suite can be"
-                " checked in every reply: they are for a judge, for tool calls or for the answers"
-                " to probes; use repetition, or a reminder without when=broken.",
+                f"{method.name} acts when a reply breaks a rule, but no rule of this suite can be"
+                " checked in every reply: each needs a judge, tool calls or the reply to a probe;"
+                " use repetition, or a reminder without when=broken.",
                 option="method",
                 value=method.name,
             )

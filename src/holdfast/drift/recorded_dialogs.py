@@ -1,10 +1,10 @@
-"""A user's own dialogs, which a run replays: one per line of a JSONL file (docs/conversations.md).
+"""Reads the dialogs that a run replays: one per line of a JSONL file (docs/conversations.md).
 
     {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}]}
     {"conversations": [{"from": "human", "value": "..."}, {"from": "gpt", "value": "..."}]}
     [{"role": "user", "content": "..."}, ...]
 
-A dialog is read as rounds: what the user said and what was answered, including tool calls.
+A dialog is read as rounds: the user's message and the answer to it, including tool calls.
 Consecutive messages of one speaker form one turn.
 """
 
@@ -44,10 +44,10 @@ class RecordedRound:
 class RecordedDialog:
     """A dialog read from a file."""
 
-    line: int  # in its file, from 1
+    line: int  # its line in the file, from 1
     system: str  # its system prompt; "" if it has none
     rounds: tuple[RecordedRound, ...]
-    tools: tuple[Tool, ...] = ()  # declared by the dialog
+    tools: tuple[Tool, ...] = ()  # the tools that the dialog declares
 
     @property
     def messages(self) -> list[Message]:
@@ -65,7 +65,7 @@ class Dialogs:
     name: str  # of the file
     fingerprint: str  # SHA-256 of the file, in hexadecimal
     dialogs: tuple[RecordedDialog, ...]
-    left_out: str = ""  # a sentence about dialogs that a model cannot be shown; "" if none
+    left_out: str = ""  # a sentence about dialogs that the model cannot be shown; "" if none
 
     @property
     def rounds(self) -> int:
@@ -73,11 +73,18 @@ class Dialogs:
         return max(len(dialog.rounds) for dialog in self.dialogs)
 
 
+class _OpenCall(NamedTuple):
+    """A tool call that has no result yet."""
+
+    logged_id: str  # its id in the file
+    id: str  # its id in the request
+
+
 def read_dialogs(path: Path | str) -> Dialogs:
     """Reads a file of dialogs.
 
     Raises:
-        UsageError: the file cannot be read, or a line is no dialog; the message names the line.
+        UsageError: the file cannot be read, or a line is not a dialog; the message names the line.
     """
     path = Path(path)
     dialogs = tuple(_read_dialog(value, n, f"Line {n} of {path}") for n, value in values_in(path))
@@ -85,7 +92,7 @@ def read_dialogs(path: Path | str) -> Dialogs:
 
 
 def values_in(path: Path) -> list[tuple[int, Any]]:
-    """The values of a JSON Lines file, each with its line number."""
+    """The values of a JSON Lines file, each with its line number; refuses an empty file."""
     values = list(read_json_lines(path))
     if not values:
         raise UsageError(f"{path} holds no dialog; write one per line.")
@@ -93,7 +100,7 @@ def values_in(path: Path) -> list[tuple[int, Any]]:
 
 
 def fingerprint_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
+    """The SHA-256 of a file, in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -104,25 +111,25 @@ def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
         events = read_messages(_messages_in(value, where), is_strict=True)
         tools = read_tools(fields.get("tools", fields.get("functions")))
     except Malformed as error:
-        raise UsageError(f"{where}, {error}; fix it, or leave that dialog out.") from None
+        raise UsageError(f"{where}, {error}; correct it, or leave out that dialog.") from None
     messages = _as_chat([*prompt, *events])
     system = [m["content"] for m in messages if m["role"] == "system" and m["content"].strip()]
     exchanges = _exchanges(messages, where)
     last_exchange = exchanges[-1]
     last = last_exchange[-1]
     if last["role"] != "assistant" or last.get("tool_calls"):
-        exchanges.pop()  # an unanswered message is not replayed
+        exchanges.pop()  # a message without an answer is not replayed
     if not exchanges:
         raise UsageError(
-            f"{where} has no answer to {in_short(last_exchange[0]['content'])}; a dialog has one"
-            " round or more."
+            f"{where} has no answer to {in_short(last_exchange[0]['content'])}; give a dialog with"
+            " at least one round."
         )
     rounds = (RecordedRound(user["content"], tuple(rest)) for user, *rest in exchanges)
     return RecordedDialog(number, "\n\n".join(system), tuple(rounds), tools)
 
 
 def _messages_in(value: Any, where: str) -> list[Any]:
-    """The messages of a dialog, as its file has them."""
+    """The messages of a dialog, unread, from a value of the file."""
     fields = fields_of(value)
     for name in ("messages", "conversations"):
         if name in fields:
@@ -133,21 +140,14 @@ def _messages_in(value: Any, where: str) -> list[Any]:
             return list(fields[name])
     if not isinstance(value, list):
         raise UsageError(
-            f"{where} is {in_short(value)}, and no dialog; write an object with 'messages' or"
-            " 'conversations', or a list of messages."
+            f"{where} is {in_short(value)}, which is not a dialog; write an object with 'messages'"
+            " or 'conversations', or a list of messages."
         )
     return value
 
 
-class _OpenCall(NamedTuple):
-    """A tool call that has no result yet."""
-
-    logged_id: str
-    id: str  # in the request
-
-
 def _as_chat(events: Sequence[Event]) -> list[Message]:
-    """The events as a request has them; tool calls are renumbered to suit every template."""
+    """Converts events to the messages of a request; renumbers tool calls to suit any template."""
     chat: list[Message] = []
     open_calls: list[_OpenCall] = []
     numbers = count(1)
@@ -173,13 +173,13 @@ def _as_chat(events: Sequence[Event]) -> list[Message]:
 
 
 def _answered_by(result: Event, open_calls: Sequence[_OpenCall]) -> _OpenCall | None:
-    """The call that a result answers: the one that it names, else the earliest."""
+    """The call that a result answers: the call that it names, else the earliest; None if none."""
     named = [call for call in open_calls if call.logged_id == result.call_id]
     return next(chain(named, open_calls), None)
 
 
 def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
-    """The user's messages, each with everything that follows it until the next one.
+    """Splits messages into exchanges: a user's message, and everything up to the user's next.
 
     Consecutive messages of one speaker are merged, unless a text follows a tool call.
     """
@@ -192,8 +192,8 @@ def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
             continue
         if not exchanges and role != "user":
             raise UsageError(
-                f"{where} begins with {in_short(text)} of the {role}; a dialog begins with what the"
-                " user said."
+                f"{where} begins with {in_short(text)} by the {role}; begin the dialog with a"
+                " message of the user."
             )
         last: Message = exchanges[-1][-1] if exchanges else {"role": ""}
         is_same_speaker = role == last["role"] and role != "tool"
@@ -207,10 +207,10 @@ def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
         else:
             exchanges[-1].append(message)
     if not exchanges:
-        raise UsageError(f"{where} says nothing; a dialog begins with what the user said.")
+        raise UsageError(f"{where} has no text; begin the dialog with a message of the user.")
     return exchanges
 
 
 def in_short(value: Any) -> str:
-    """A value of a file as messages show it: its JSON, cut if it is long."""
+    """A value of a file, for error messages: its JSON, cut if it is long."""
     return cut(json.dumps(value, ensure_ascii=False), 80)

@@ -1,4 +1,4 @@
-"""How much of a run there is to do: its replies, and the conversations that are not recorded."""
+"""Counts the work of a run: its replies, and the conversations that are not recorded yet."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,25 +14,25 @@ from holdfast.records import MANIFEST, read_run
 def count_replies(
     suite: Suite, settings: Settings, user_source: UserSource | None, numbers: Iterable[int]
 ) -> int:
-    """How many turns and probes these conversations have; fewer if one ends early."""
+    """Counts the turns and probes of these conversations, if none of them ends early."""
     pairings = (draw(suite, settings, user_source, number) for number in numbers)
     return sum(replies_in(pairing, settings) for pairing in pairings)
 
 
 def replies_in(pairing: Pairing, settings: Settings) -> int:
-    """How many turns and probes a conversation has; fewer if it ends early."""
+    """Counts the turns and probes of a conversation, if it does not end early."""
     if pairing.dialog is not None:
         last = probed_rounds(pairing.dialog, settings)
         before = sum(len(probes_in_round(pairing, settings, n)) for n in range(1, last))
         return before + len(pairing.probes_of(last, last))
-    # a_1 is given, or all user turns are
+    # the model does not write a_1, nor any user turn of a script
     turns = settings.rounds if pairing.script else 2 * settings.rounds - 1
     rounds = range(1, settings.rounds + 1)
     return turns + sum(len(probes_in_round(pairing, settings, number)) for number in rounds)
 
 
 def probes_in_round(pairing: Pairing, settings: Settings, number: int) -> tuple[ProbeQuestion, ...]:
-    """The probes of round `number`; none in a round that is not probed."""
+    """The probes of round `number`; () if the round is not probed."""
     return pairing.probes_of(number, settings.rounds) if settings.probes_in(number) else ()
 
 
@@ -43,13 +43,19 @@ def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
 
 
 def missing_numbers(
-    out: Path | str, methods: Sequence[str], wanted: Sequence[int]
+    out: Path | str, methods: Sequence[str], numbers: Sequence[int]
 ) -> dict[str, list[int]]:
-    """Which of the wanted conversations a run's folder lacks, by method; it need not exist."""
+    """The numbers of the conversations that a run's folder lacks, by method.
+
+    Args:
+        out: the folder, which need not exist.
+        methods: the specs of the methods.
+        numbers: the numbers of the conversations to look for.
+    """
     folder = Path(out)
     records = read_run(folder).records if (folder / MANIFEST).is_file() else ()
     recorded = {(record.method, record.conversation) for record in records}
     return {
-        method: [number for number in wanted if (method, number) not in recorded]
+        method: [number for number in numbers if (method, number) not in recorded]
         for method in methods
     }

@@ -1,4 +1,4 @@
-"""The progress of conversations in replies, and a warning if the first of them are cut."""
+"""Reports the progress of conversations in replies, and warns if the first replies are cut."""
 
 import warnings
 from dataclasses import dataclass
@@ -6,26 +6,30 @@ from dataclasses import dataclass
 from holdfast.drift.progress import Progress
 from holdfast.plurals import count_of
 
-_MIN_REPLIES = 4  # to say that most are cut
+_MIN_REPLIES = 4  # replies that must be known before a warning
 
 
 @dataclass
 class ReplyProgress:
-    """Reports each reply of a dialog, with the tokens forwarded since the one before."""
+    """Reports each reply of a dialog, with the tokens forwarded since the previous reply."""
 
     replies_left: int
     report: Progress
     tokens_reported: int = 0
 
     def answered(self, forwarded: int) -> None:
-        """Reports one more reply, after so many tokens of the dialog."""
+        """Reports one more reply.
+
+        Args:
+            forwarded: the tokens forwarded for the whole dialog so far.
+        """
         self.replies_left -= 1
         tokens = forwarded - self.tokens_reported
         self.tokens_reported = forwarded
         self.report(1, tokens)
 
     def ended(self) -> None:
-        """Reports the replies that the dialog no longer needs, as it is over."""
+        """Reports the replies that are not needed any more, as the dialog is over."""
         if self.replies_left:
             self.report(self.replies_left, 0)
         self.replies_left = 0
@@ -33,7 +37,7 @@ class ReplyProgress:
 
 @dataclass
 class CutWatch:
-    """Warns once if most of the agent's first replies are cut, and says by which limit."""
+    """Warns once if most dialogs' first replies by the agent are cut, and says by which limit."""
 
     limit: int  # the most tokens of a reply, as requested
     replies: int = 0
@@ -42,7 +46,11 @@ class CutWatch:
     has_warned: bool = False
 
     def first_reply(self, stop_reason: str, cut_at: int | None) -> None:
-        """Counts the agent's first reply in a dialog, with `cut_at` as in its record."""
+        """Counts the agent's first reply in a dialog.
+
+        Args:
+            cut_at: the tokens at which it was cut before the limit; None if it was not.
+        """
         self.replies += 1
         self.cut += stop_reason == "length"
         self.latest_cut = max(self.latest_cut, cut_at or 0)
@@ -56,6 +64,6 @@ class CutWatch:
             cure = "Ctrl-C ends this run; raise the server's limit, or ask for shorter replies"
         warnings.warn(
             f"{self.cut} of the first {self.replies} replies are cut at {where}: their ends are"
-            f" not judged, and the dialogs go on from broken sentences; {cure}.",
+            f" not judged, and the dialogs continue from broken sentences; {cure}.",
             stacklevel=2,
         )

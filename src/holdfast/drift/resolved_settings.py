@@ -1,4 +1,4 @@
-"""Resolves the settings of a run with its suite, and with dialogs or user turns from a file."""
+"""Resolves the settings that depend on the suite, or on dialogs or user turns from a file."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from holdfast.chat.messages import Message, Tool, uses_tools
 from holdfast.chat.prompt import render_with_spans
 from holdfast.drift.cases import Suite
 from holdfast.drift.recorded_dialogs import Dialogs
-from holdfast.drift.settings import Settings
+from holdfast.drift.settings import Settings, UserPrompt
 from holdfast.drift.user_scripts import UserSource, UserTurns
 from holdfast.errors import PromptError, UsageError
 from holdfast.models.protocol import ChatModel
@@ -17,8 +17,12 @@ from holdfast.models.replicas import ask_model
 from holdfast.plurals import count_of
 
 
-def user_prompt_of(suite: Suite, settings: Settings) -> str:
-    """Where the user model gets its prompt; "auto" is resolved by what the suite contains."""
+def user_prompt_of(suite: Suite, settings: Settings) -> UserPrompt:
+    """Where the user model's prompt comes from; the suite determines what "auto" means.
+
+    Raises:
+        UsageError: the suite lacks what the setting requires.
+    """
     source = settings.user_prompt
     if source in ("replayed", "scripted"):
         needed = "dialogs" if source == "replayed" else "user turns"
@@ -34,8 +38,8 @@ def user_prompt_of(suite: Suite, settings: Settings) -> str:
         )
     if source == "suite" and len(suite.cases) < 2:
         raise UsageError(
-            f"The suite {suite.name!r} has {len(suite.cases)} system prompt, so it has no other"
-            " one for the user model; give the user model a persona, or an empty prompt."
+            f"The suite {suite.name!r} has only {count_of(len(suite.cases), 'system prompt')}, and"
+            " so none for the user model; give the user model a persona, or an empty prompt."
         )
     return source
 
@@ -43,20 +47,20 @@ def user_prompt_of(suite: Suite, settings: Settings) -> str:
 def prepare(
     model: ChatModel, suite: Suite, settings: Settings, user_source: UserSource | None
 ) -> tuple[UserSource | None, Settings]:
-    """The user's side of a run, and the resolved settings.
+    """Prepares the recorded dialogs or scripts of a run, and resolves its settings.
 
-    Dialogs whose tools the model's template cannot render are left out, with a warning.
+    Dialogs with tools that the model's chat template cannot render are left out, with a warning.
     """
     if isinstance(user_source, Dialogs):
-        user_source = _without_refused(model, suite, settings, user_source)
+        user_source = _leave_out_refused(model, suite, settings, user_source)
     return user_source, resolve_settings(suite, settings, user_source)
 
 
 def resolve_settings(suite: Suite, settings: Settings, user_source: UserSource | None) -> Settings:
-    """The settings with the user prompt resolved, and no more conversations than dialogs."""
+    """Resolves the user prompt, and limits the conversations to the number of dialogs."""
     if user_source is None:
         return replace(settings, user_prompt=user_prompt_of(suite, settings))
-    source = "scripted" if isinstance(user_source, UserTurns) else "replayed"
+    source: UserPrompt = "scripted" if isinstance(user_source, UserTurns) else "replayed"
     if settings.user_prompt not in ("auto", source):
         raise UsageError(
             f"--user-prompt {settings.user_prompt} is for a user model, and {user_source.name} has"
@@ -67,19 +71,23 @@ def resolve_settings(suite: Suite, settings: Settings, user_source: UserSource |
         messages = len(script.messages)
         if messages < settings.rounds:
             raise UsageError(
-                f"Line {script.line} of {user_source.name} has {count_of(messages, 'message')}, and"
-                f" a conversation of {count_of(settings.rounds, 'round')} needs one for each; give"
-                f" --rounds {messages}, or longer dialogs."
+                f"Line {script.line} of {user_source.name} has {count_of(messages, 'message')}, but"
+                f" a conversation of {count_of(settings.rounds, 'round')} needs one for each round;"
+                f" give --rounds {messages}, or longer dialogs."
             )
         return replace(settings, user_prompt=source)
     count = min(settings.conversations, len(user_source.dialogs))
     return replace(settings, user_prompt=source, conversations=count)
 
 
-def _without_refused(
+def _leave_out_refused(
     model: ChatModel, suite: Suite, settings: Settings, recorded: Dialogs
 ) -> Dialogs:
-    """The dialogs without those whose tools the template cannot render, which a warning lists."""
+    """Leaves out dialogs with tools that the chat template cannot render; warns which these are.
+
+    Raises:
+        UsageError: no dialog is left.
+    """
     chats = {}
     for dialog in recorded.dialogs:
         if dialog.tools or uses_tools(dialog.messages):
@@ -106,10 +114,15 @@ def _without_refused(
 def _refusals(
     model: ChatModel, chats: Mapping[int, tuple[list[Message], Sequence[Tool]]], system_as: str
 ) -> dict[int, str]:
-    """By line, why the model's chat template cannot render a chat with tools."""
+    """Why the model's chat template cannot render a chat with tools, by the chat's line.
+
+    A model without a tokenizer here renders chats elsewhere, so none of its chats is refused.
+    """
     tokenizer: Any = getattr(model, "tokenizer", None)
-    refusals = {}
-    for line, (messages, tools) in chats.items() if tokenizer is not None else ():
+    refusals: dict[int, str] = {}
+    if tokenizer is None:
+        return refusals
+    for line, (messages, tools) in chats.items():
         try:
             render_with_spans(messages, tokenizer, system_as=system_as, tools=tools)
         except PromptError as error:

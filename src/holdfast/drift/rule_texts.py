@@ -1,4 +1,4 @@
-"""The words of a prompt that say a rule whose suite gives it no `text`."""
+"""Finds the words of a prompt that state a rule, if its suite gives the rule no `text`."""
 
 import re
 from functools import lru_cache
@@ -9,13 +9,15 @@ from holdfast.measures.text import sentences_of
 
 
 def text_of(case: Case, rule: Rule) -> str:
-    """The text of a rule: from its suite, else its sentence of the prompt, else the prompt."""
+    """The text of a rule: that of the suite, else its sentence in the prompt, else the prompt."""
     return rule.text or sentence_of(case, rule) or case.system_prompt.strip()
 
 
 def sentence_of(case: Case, rule: Rule) -> str:
-    """The sentence of the prompt that the rule's id names, as "no-emoji" does "Do not use emoji.";
-    "" if none or several have as many words of it.
+    """The sentence of the prompt that has the most words of the rule's id.
+
+    The id "no-emoji" finds "Do not use emoji.". If no sentence has a word of the id, or two have
+    equally many, the result is "".
     """
     return _sentence_named(rule.id or "", case.system_prompt)
 

@@ -1,4 +1,4 @@
-"""The identity of a run: the facts by which a repeated command recognises its folder."""
+"""The identity of a run: the facts by which a command recognises the folder of its own run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -12,8 +12,8 @@ from holdfast.drift.user_scripts import UserSource, UserTurns
 from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel
 
-# Draws depend on a conversation and its rounds, so a larger run begins like a smaller one. In
-# floating point, what else is in a batch can change a last digit, and occasionally a token.
+# A draw depends only on its conversation and round, so a larger run begins like a smaller one, up
+# to rounding: the other rows of a batch can change a last digit, and occasionally a token.
 COMPATIBILITY = records.Compatibility(
     # "divergence" was a setting before 0.3
     defaults={"settings": {**asdict(Settings()), "divergence": False}},
@@ -24,15 +24,15 @@ COMPATIBILITY = records.Compatibility(
     },
     reasons={
         "settings.rounds": (
-            "finished dialogs are recorded as text, so they cannot continue with exactly the "
-            "tokens of a run of other rounds"
+            "finished dialogs are recorded as text, so they cannot continue with exactly the"
+            " tokens of a run with other rounds"
         )
     },
 )
 
 
 def identity_of_model(model: ChatModel) -> dict[str, Any]:
-    """The model of a run, and what its rounding depends on."""
+    """The model of a run, and the runtime, on which rounding depends."""
     return {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
@@ -57,7 +57,7 @@ def known_identity(
 
 
 def identity_of_user_source(user_source: UserSource | None) -> dict[str, Any]:
-    """The dialogs or the user turns of a run, by name and content; {} if it has none."""
+    """The dialogs or the user turns of a run, by name and fingerprint; {} if it has none."""
     if user_source is None:
         return {}
     kind = "user_turns" if isinstance(user_source, UserTurns) else "dialogs"
@@ -67,7 +67,7 @@ def identity_of_user_source(user_source: UserSource | None) -> dict[str, Any]:
 def identity_of_others(
     user_model: ChatModel | None, judges: Mapping[JudgeName, ChatModel]
 ) -> dict[str, Any]:
-    """The models that take part besides the agent's; {} if there are none."""
+    """The models besides the agent's: the user model and the judges; {} if there are none."""
     identity: dict[str, Any] = {}
     if user_model is not None:
         identity["user_model"] = {

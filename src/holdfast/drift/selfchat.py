@@ -1,11 +1,11 @@
-"""Self-chat of two models under two prompts, probed at every round (Li et al. 2024, section 3.1).
+"""Holds the self-chat of two models under two prompts, with probes (Li et al. 2024, section 3.1).
 
-The agent sees [s_B, a1, b1, ..., ai]. The user model sees the same dialog with the roles swapped
-under s_A; chats begin with a user message, so its first one recaps a1 and b1. Round i's probe forks
-the agent's dialog in place of a_i and never enters it.
+The agent sees [s_B, a1, b1, ..., ai]. The user model sees the same dialog with the roles swapped,
+under s_A; as a chat begins with a user message, its first message recaps a1 and b1. The probe of
+round i forks the agent's dialog in place of a_i, and never becomes part of it.
 
-A recorded dialog is replayed: it stays as it was recorded, and the model answers only the probes,
-each in a copy of the dialog up to that round.
+A recorded dialog is replayed: its turns stay as they were recorded, and the model answers only the
+probes, each in a copy of the dialog up to the probe's round.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from holdfast.drift.dialog import (
 from holdfast.drift.dialog_records import outcomes_of, place_of, turn_of
 from holdfast.drift.dialog_requests import DialogRequests
 from holdfast.drift.pairing import Pairing, ProbeQuestion
-from holdfast.drift.progress import Progress, ignored
+from holdfast.drift.progress import Progress, ignore_progress
 from holdfast.drift.recorded_dialogs import RecordedDialog
 from holdfast.drift.remaining import probed_rounds, probes_in_round, replies_in
 from holdfast.drift.reply_progress import CutWatch, ReplyProgress
@@ -43,7 +43,27 @@ from holdfast.records.traces import TurnTrace
 
 SaveDialog = Callable[[Dialog], Coroutine[Any, Any, None]]  # records a conversation that is over
 RECALL_TOKENS = 300  # enough for a list of all rules of a prompt
-_SECONDS_BETWEEN_STOPS = 1.0  # a reply of a slow model takes longer
+_STOP_CHECK_INTERVAL = 1.0  # seconds; a slow model may take far longer for a reply
+
+
+@dataclass
+class _Stops:
+    """Cancels the conversations that are to be given up."""
+
+    should_stop: Callable[[int], bool]
+    tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)  # by conversation
+
+    def check(self) -> None:
+        """Cancels those that are to stop now."""
+        for number, task in self.tasks.items():
+            if not task.done() and self.should_stop(number):
+                task.cancel()
+
+    async def keep_checking(self) -> None:
+        """Checks every second, until it is cancelled itself."""
+        while True:
+            await asyncio.sleep(_STOP_CHECK_INTERVAL)
+            self.check()
 
 
 async def converse(
@@ -56,16 +76,18 @@ async def converse(
     concurrency: int | None = None,
     should_stop: Callable[[int], bool] = lambda number: False,
 ) -> None:
-    """Holds conversations side by side; each continues as soon as it can.
+    """Holds conversations side by side; none waits for another's turn.
 
     Args:
-        engine: of the model that plays both sides, or of two that play one each (`session_of`).
+        engine: the engine of the model that plays both sides, or of two models (`session_of`).
         pairings: the conversations, in the order in which they begin.
-        save: records a conversation that is over; one with a failed request, once another request
-            is answered.
+        methods: steer the agent.
+        save: records a conversation that is over. One with a failed request is recorded only once
+            another request is answered, as the server may be down.
         progress: receives the progress in replies.
-        concurrency: how many run at once; one that is over makes room for the next. None: all.
-        should_stop: asked after each reply, and every second; see `Running`.
+        concurrency: how many conversations run at once; the end of one makes room for the next.
+            None runs all at once.
+        should_stop: called after each reply, and every second; see `Running`.
 
     Raises:
         PromptTooLong: not even the first question of a conversation fits into the context.
@@ -99,40 +121,24 @@ async def converse(
         await watch.finish(engine)
 
 
-@dataclass
-class _Stops:
-    """Gives up the conversations that are to stop."""
-
-    should_stop: Callable[[int], bool]
-    tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)  # by conversation
-
-    def check(self) -> None:
-        """Cancels those that are to stop now."""
-        for number, task in self.tasks.items():
-            if not task.done() and self.should_stop(number):
-                task.cancel()
-
-    async def keep_checking(self) -> None:
-        """Checks every second, until it is cancelled."""
-        while True:
-            await asyncio.sleep(_SECONDS_BETWEEN_STOPS)
-            self.check()
-
-
 async def converse_once(
     engine: Engine, dialog: Dialog, methods: Sequence[Method], settings: Settings
 ) -> None:
-    """Runs one conversation, for callers that keep its record themselves; it has no judges."""
+    """Holds one conversation, for callers that keep its record themselves.
+
+    Raises:
+        UsageError: a rule of the agent needs a judge, which is not available here.
+    """
     pairing = dialog.pairing
     for probe in pairing.probes_of(1, 1):
         for rule in probe.rules:
             if rule.measure.judged:
                 raise UsageError(
                     f"The judge of {pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
-                    " is asked only by `holdfast drift`; take a suite without judges here."
+                    " is asked only by `holdfast drift`; use a suite without judges here."
                 )
     watch = OutageWatch(lambda dialog: None, "conversation")
-    replies = ReplyProgress(replies_in(pairing, settings), ignored)
+    replies = ReplyProgress(replies_in(pairing, settings), ignore_progress)
     cut_watch = CutWatch(settings.sampling.max_new_tokens)
     await _run_dialog(engine, dialog, methods, settings, watch, replies, cut_watch)
 
@@ -146,7 +152,7 @@ async def _run_dialog(
     progress: ReplyProgress,
     cut_watch: CutWatch,
 ) -> None:
-    """Runs a conversation to its end: a self-chat, or the replay of a recorded dialog."""
+    """Holds a conversation to its end: a self-chat, or the replay of a recorded dialog."""
     requests = DialogRequests(engine, dialog, tuple(methods), settings, watch, progress, cut_watch)
     recorded = dialog.pairing.dialog
     if recorded is None:
@@ -156,9 +162,9 @@ async def _run_dialog(
 
 
 async def self_chat(requests: DialogRequests) -> None:
-    """Turns one by one, with the probes of each round beside the next turn."""
+    """Takes the turns one after another, and asks each round's probes while the next turn runs."""
     async with task_group() as probes:
-        with suppress(RequestFailed):  # a turn that failed is noted as the end of the dialog
+        with suppress(RequestFailed):  # the dialog has noted that it ends with the failed turn
             if requests.settings.probe_at == "in-place":
                 await _chat_with_probes_in_place(requests, probes)
             else:
@@ -166,27 +172,27 @@ async def self_chat(requests: DialogRequests) -> None:
 
 
 async def _chat_with_probes_in_place(requests: DialogRequests, probes: asyncio.TaskGroup) -> None:
-    """Round i is probed in place of a_i, before either turn of the round."""
-    await user_turn(requests, 1)
-    await model_turn(requests, AGENT_VIEW, 1)
-    # asked only now, so that they reuse the prompt computed for b_1
+    """Holds a dialog whose round i is probed in place of a_i, before either turn of the round."""
+    await add_user_turn(requests, 1)
+    await add_model_turn(requests, AGENT_VIEW, 1)
+    # these probes are asked only now, so that they reuse the prompt computed for b_1
     _start_probes(requests, probes, 1, before=1)
     for number in range(2, requests.settings.rounds + 1):
         _start_probes(requests, probes, number, before=number)
-        if not await user_turn(requests, number):
+        if not await add_user_turn(requests, number):
             break
-        if not await model_turn(requests, AGENT_VIEW, number):
+        if not await add_model_turn(requests, AGENT_VIEW, number):
             break
 
 
 async def _chat_with_probes_after_rounds(
     requests: DialogRequests, probes: asyncio.TaskGroup
 ) -> None:
-    """Round i is probed after b_i, in place of the user's next message."""
+    """Holds a dialog whose round i is probed after b_i, in place of the user's next message."""
     for number in range(1, requests.settings.rounds + 1):
-        if not await user_turn(requests, number):
+        if not await add_user_turn(requests, number):
             break
-        if not await model_turn(requests, AGENT_VIEW, number):
+        if not await add_model_turn(requests, AGENT_VIEW, number):
             break
         _start_probes(requests, probes, number, before=number + 1)
 
@@ -194,37 +200,41 @@ async def _chat_with_probes_after_rounds(
 def _start_probes(
     requests: DialogRequests, probes: asyncio.TaskGroup, number: int, before: int
 ) -> None:
-    """Asks the probes of round `number`, each in a fork of the dialog before round `before`."""
+    """Starts the probes of round `number`, each in a fork of the dialog before round `before`."""
     for probe in probes_in_round(requests.dialog.pairing, requests.settings, number):
         probes.create_task(ask_probe(requests, number, probe, before))
 
 
-async def user_turn(requests: DialogRequests, number: int) -> bool:
-    """Adds a_i: from a script, the starter in round 1, or the user model's.
+async def add_user_turn(requests: DialogRequests, number: int) -> bool:
+    """Adds a_i: from the script, or else the starter in round 1, or a turn of the user model.
 
-    Returns False if the dialog has filled the model's context.
+    Returns:
+        False if the dialog has filled the model's context.
     """
     pairing = requests.dialog.pairing
     if pairing.script is not None:
         message = pairing.script.messages[number - 1]
-        turn = _given_turn(number, "user", message.text, SCRIPTED, pressure=message.pressure)
+        turn = _unwritten_turn(number, "user", message.text, SCRIPTED, pressure=message.pressure)
     elif number == 1:
-        turn = _given_turn(number, "user", pairing.starter, "stop")
+        turn = _unwritten_turn(number, "user", pairing.starter, "stop")
     else:
-        return await model_turn(requests, USER_VIEW, number)
+        return await add_model_turn(requests, USER_VIEW, number)
     requests.dialog.turns.append(turn)
     return True
 
 
-async def model_turn(requests: DialogRequests, speaker: Speaker, number: int) -> bool:
-    """Adds b_i, or a_i of the user model; returns False if the dialog has filled the context.
+async def add_model_turn(requests: DialogRequests, speaker: Speaker, number: int) -> bool:
+    """Adds b_i by the agent, or a_i by the user model.
+
+    Returns:
+        False if the dialog has filled the model's context.
 
     Raises:
         RequestFailed: the turn was not answered, which ends the dialog.
         PromptTooLong: not even the first question fits into the context.
     """
     dialog = requests.dialog
-    # the agent answers the user's message of its round; the user model has seen the rounds before
+    # the agent answers the user's message in its round; the user model knows only earlier rounds
     last_round_seen = number if speaker == AGENT_VIEW else number - 1
     view = agent_view if speaker == AGENT_VIEW else user_view
 
@@ -254,8 +264,14 @@ async def model_turn(requests: DialogRequests, speaker: Speaker, number: int) ->
 async def ask_probe(
     requests: DialogRequests, number: int, probe: ProbeQuestion, before: int, *, keep: bool = False
 ) -> bool:
-    """Asks a probe of round `number` in a fork of the dialog before round `before`, and notes its
-    outcomes; returns whether the context had room for it.
+    """Asks a probe of round `number` in a fork of the dialog, and notes its outcomes.
+
+    Args:
+        before: the fork shows the rounds before this one.
+        keep: whether later requests may reuse what is computed for the probe.
+
+    Returns:
+        Whether the model's context had room for the probe.
     """
     dialog = requests.dialog
 
@@ -281,10 +297,10 @@ async def ask_probe(
 
 
 async def replay(requests: DialogRequests, recorded: RecordedDialog) -> None:
-    """Asks the probes of a recorded dialog, each in a copy of it up to their round.
+    """Asks the probes of a recorded dialog, each in a copy of the dialog up to the probe's round.
 
-    The first probe of the last round is asked first: what is computed for it covers the whole
-    dialog, and all others reuse it.
+    The first probe of the last round is asked first, as what is computed for it covers the whole
+    dialog, so that all others reuse it.
 
     Raises:
         PromptTooLong: not even the first question fits into the context.
@@ -314,14 +330,16 @@ async def replay(requests: DialogRequests, recorded: RecordedDialog) -> None:
 def add_recorded_turns(dialog: Dialog, recorded: RecordedDialog, settings: Settings) -> None:
     """Adds the turns of a recorded dialog as they are."""
     for number, exchange in enumerate(recorded.rounds[: settings.rounds], start=1):
-        dialog.turns.append(_given_turn(number, "user", exchange.user, RECORDED))
+        dialog.turns.append(_unwritten_turn(number, "user", exchange.user, RECORDED))
         messages = exchange.messages if uses_tools(exchange.messages) else ()
-        answer = _given_turn(number, "agent", exchange.answer, RECORDED, messages=messages)
+        answer = _unwritten_turn(number, "agent", exchange.answer, RECORDED, messages=messages)
         dialog.turns.append(answer)
 
 
-def _given_turn(number: int, speaker: Speaker, text: str, stop_reason: str, **more: Any) -> Turn:
-    """A turn that no model wrote."""
+def _unwritten_turn(
+    number: int, speaker: Speaker, text: str, stop_reason: str, **more: Any
+) -> Turn:
+    """A turn that no model of this run wrote."""
     return Turn(round=number, speaker=speaker, text=text, stop_reason=stop_reason, **more)
 
 

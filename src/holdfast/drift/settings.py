@@ -1,4 +1,4 @@
-"""How a drift benchmark is run: the protocol, who takes part, and how the run is carried out.
+"""The protocol of a drift benchmark, who takes part, and how the run is carried out.
 
 Every field of `Settings` changes results, so every field is part of a run's identity.
 """
@@ -6,27 +6,29 @@ Every field of `Settings` changes results, so every field is part of a run's ide
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 from holdfast.chat.messages import SYSTEM_AS
 from holdfast.drift.judges import Judging
-from holdfast.drift.progress import Progress, ignored
+from holdfast.drift.progress import Progress, ignore_progress
 from holdfast.drift.recorded_dialogs import Dialogs, read_dialogs
 from holdfast.drift.user_scripts import UserSource, UserTurns, read_user_turns
 from holdfast.errors import UsageError, option
 from holdfast.generation.sampling import Sampling
 from holdfast.models.protocol import ChatModel
+from holdfast.plurals import join_with_and
 from holdfast.validation import ranges
 
-USER_PROMPTS = ("auto", "suite", "persona", "empty", "replayed", "scripted")
-PROBE_AT = ("in-place", "after-round")
-PAIRS = ("random", "balanced", "all", "in-turn")
-CONTEXTS = ("stop", "cut", "slide", "summarise", "compact")
-_CHOICES = {
-    "user_prompt": USER_PROMPTS,
+UserPrompt = Literal["auto", "suite", "persona", "empty", "replayed", "scripted"]
+ProbeAt = Literal["in-place", "after-round"]
+Pairs = Literal["random", "balanced", "all", "in-turn"]
+Context = Literal["stop", "cut", "slide", "summarise", "compact"]
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "user_prompt": get_args(UserPrompt),
     "system_as": SYSTEM_AS,
-    "probe_at": PROBE_AT,
-    "pairs": PAIRS,
-    "context": CONTEXTS,
+    "probe_at": get_args(ProbeAt),
+    "pairs": get_args(Pairs),
+    "context": get_args(Context),
 }
 SUMMARY_PROMPT = (
     "Summarise the conversation below in at most 100 words. Keep names, facts, wishes and promises."
@@ -38,56 +40,60 @@ class Settings:
     """The protocol of Li et al. (2024), section 3.1, and its options.
 
     Args:
-        rounds: a round is one user turn and one agent turn.
-        conversations: how many, each between an agent under a prompt of the suite and a user model.
-        seed: of pairs, starters and every draw.
-        sampling: of all replies.
-        user_prompt: of the user model: "suite" (another system prompt of the suite), "persona" (one
-            of the suite's personas, which nothing measures), "empty" (none: Figure 3 B) or "auto"
-            (the first of persona, suite and empty that the suite has). A run of dialogs has
-            "replayed", and one of user turns "scripted".
+        rounds: how many rounds a conversation has; a round is one user turn and one agent turn.
+        conversations: how many conversations there are, each between an agent under a prompt of the
+            suite and a user model.
+        seed: seeds the pairs, the starters and every draw.
+        sampling: how all replies are drawn.
+        user_prompt: the user model's system prompt: "suite" (another system prompt of the suite),
+            "persona" (one of the suite's personas, which are not measured), "empty" (none: Figure 3
+            B) or "auto" (the first of persona, suite and empty that the suite has). A run of
+            recorded dialogs has "replayed", and a run of user turns "scripted".
         system_as: "role", or "first-user" for models and endpoints without a system role.
-        probes_per_round: per rule and kind; the same questions at every round.
+        probes_per_round: how many probes are asked for each rule and kind; they are the same in
+            every round.
         probe_at: "in-place" (round i's probe takes the place of the i-th user turn) or
             "after-round" (it follows the i-th agent turn, as in the released code).
-        adoption: whether the agent is asked the user's probe too.
+        adoption: whether the agent is also asked the probes of the user's prompt.
         trace: whether the attention mass on the agent's prompt is recorded, if it is known.
-        pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent
-            equally often from the start); "all" (the same pairs, the agent's prompt changing last);
-            or "in-turn" (each prompt is the agent's in turn, and the user model is drawn).
-        context: if the model's context leaves no room for a reply, "stop" ends the dialog, "cut"
-            leaves out as many of the oldest rounds as it takes, "summarise" has the model summarise
-            the older half of the rounds, and "compact" the agent's system prompt with them. "slide"
-            shows only the last `window` rounds from the start, and fewer if needed.
-        window: rounds that "slide" shows, including the current one, or that "summarise" and
-            "compact" show before they summarise; None: as many as there is room for.
-        summary_prompt: the prompt of "summarise" and "compact"; None: `SUMMARY_PROMPT`.
+        pairs: "random" (drawn); "balanced" (all ordered pairs in turn, so that from the start each
+            prompt is the agent's equally often); "all" (the same pairs, in an order in which the
+            agent's prompt changes last); or "in-turn" (each prompt is the agent's in turn, and the
+            user model is drawn).
+        context: what happens if the model's context leaves no room for a reply. "stop" ends the
+            dialog. "cut" leaves out as many of the oldest rounds as necessary. "summarise" has the
+            model summarise the older half of the rounds, and "compact" the agent's system prompt
+            with them. "slide" shows only the last `window` rounds from the start, and fewer if
+            necessary.
+        window: how many rounds "slide" shows, including the current one, or how many "summarise"
+            and "compact" show before they summarise; None shows as many as there is room for.
+        summary_prompt: the prompt of "summarise" and "compact"; None takes `SUMMARY_PROMPT`.
         canary: whether a harmless fact is added to the agent's system prompt and asked for in every
             round, as a server that truncates the prompt loses it at once.
         recall: whether the agent is asked for its rules in the first and the last round, to
             distinguish a rule that it no longer knows from one that it knows and breaks.
-        probe_every: probes are asked in the first round, the last, and each whose number is a
-            multiple of this.
-        batch: conversations that run concurrently; one that is over makes room for the next.
+        probe_every: probes are asked in the first and the last round, and in each round whose
+            number is a multiple of this.
+        batch: how many conversations run concurrently; the end of one makes room for the next.
 
     Raises:
-        ParameterOutOfRange: a number outside its range.
-        UsageError: an unknown choice.
+        ParameterOutOfRange: a number is outside its range.
+        UsageError: a choice is unknown, or does not go with another.
     """
 
     rounds: int = 8
     conversations: int = 200
     seed: int = 0
     sampling: Sampling = Sampling()
-    user_prompt: str = "auto"
+    user_prompt: UserPrompt = "auto"
     system_as: str = "role"
     probes_per_round: int = 1
-    probe_at: str = "in-place"
+    probe_at: ProbeAt = "in-place"
     adoption: bool = True
     trace: bool = True
-    pairs: str = "random"
+    pairs: Pairs = "random"
     batch: int = 48
-    context: str = "stop"
+    context: Context = "stop"
     window: int | None = None
     summary_prompt: str | None = None
     canary: bool = False
@@ -104,9 +110,14 @@ class Settings:
                     f"drift takes {option(name)} as {' or '.join(choices)}, not"
                     f" {getattr(self, name)!r}."
                 )
+        self._check_context()
+
+    def _check_context(self) -> None:
+        """Refuses a window or a summary prompt that does not go with the context."""
         if self.context == "slide" and self.window is None:
             raise UsageError(
-                "--context=slide needs the number of rounds that are shown; give it with --window."
+                f"{option('context', 'slide')} needs the number of rounds to show; give it with"
+                f" {option('window')}."
             )
         if self.context in ("stop", "cut") and self.window is not None:
             raise UsageError(
@@ -130,20 +141,20 @@ class Settings:
 
     @property
     def summarises(self) -> bool:
-        """Whether a summary replaces the rounds that are left out."""
+        """Whether a summary takes the place of the rounds that are left out."""
         return self.context in ("summarise", "compact")
 
 
 @dataclass(frozen=True)
 class Cast:
-    """Who takes part besides the agent; part of a run's identity.
+    """Who takes part besides the agent, which is part of a run's identity.
 
     Args:
-        user_model: plays the user model; None: the agent's model plays both.
-        dialogs: recorded dialogs, or their file (`read_dialogs`): they are replayed in
-            place of self-chats, and the model answers only the probes.
-        user_turns: the user's messages, or their file (`read_user_turns`): they are sent in
-            place of a user model's.
+        user_model: plays the user; None lets the agent's model play both sides.
+        dialogs: recorded dialogs, or their file (`read_dialogs`). They are replayed in place of
+            self-chats, and the model answers only the probes.
+        user_turns: the user's messages, or their file (`read_user_turns`). They are sent in place
+            of a user model's messages.
         judging: how the judges of the suite are loaded, if it has any.
     """
 
@@ -153,20 +164,26 @@ class Cast:
     user_turns: UserTurns | Path | str | None = None
 
     def read(self) -> UserSource | None:
-        """The dialogs or the user turns, read from their file if one was given."""
-        users = {
+        """The dialogs or the user turns, read if a file was given; None if a model is the user.
+
+        Raises:
+            UsageError: more than one of dialogs, user turns and user model is given.
+        """
+        sources = {
             "--dialogs": self.dialogs,
             "--user-turns": self.user_turns,
             "--user-model": self.user_model,
         }
-        options = [
-            f"{option} {getattr(user, 'name', user)}"
-            for option, user in users.items()
-            if user is not None
+        typed = [
+            f"{name} {getattr(source, 'name', source)}"
+            for name, source in sources.items()
+            if source is not None
         ]
-        if len(options) > 1:
+        if len(typed) > 1:
+            quantifier = "both" if len(typed) == 2 else "all"
             raise UsageError(
-                f"{' and '.join(options)} both say what the user says; leave out one of them."
+                f"{join_with_and(typed)} {quantifier} say what the user says; leave out all but"
+                " one."
             )
         if isinstance(self.dialogs, (Path, str)):
             return read_dialogs(self.dialogs)
@@ -177,22 +194,22 @@ class Cast:
 
 @dataclass(frozen=True)
 class Running:
-    """How a run is carried out; no record depends on it.
+    """How a run is carried out, on which no record depends.
 
     Args:
-        traces: whether the mass of every head at every generated token of the agent is saved too
+        traces: whether the mass of every head at every generated token of the agent is also saved
             (`records.traces`).
-        progress: called with how many replies were answered since the last call, turns and probes
-            (`drift.remaining.count_replies` says how many there are), and the tokens forwarded for
-            them; those of conversations that were finished before a run is resumed are reported at
-            once, with no tokens.
+        progress: receives the number of replies since the last call, turns and probes
+            (`drift.remaining.count_replies` counts all), and the tokens forwarded for them. The
+            replies of conversations that an earlier command finished are reported at once, without
+            tokens.
         command: the command line, for the manifest.
-        should_stop: asked after each reply, and every second, about each conversation by its
-            number; once it is true, a conversation that has not ended is given up. The run returns
-            once this is so of all.
+        should_stop: called with the number of each conversation, after each reply and every second.
+            Once it returns True, the conversation is given up unless it has ended. The run returns
+            once all conversations have ended or are given up.
     """
 
     traces: bool = False
-    progress: Progress = ignored
+    progress: Progress = ignore_progress
     command: str = ""
     should_stop: Callable[[int], bool] = lambda number: False

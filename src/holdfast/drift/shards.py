@@ -1,7 +1,7 @@
-"""A shard: every n-th conversation of a run, so that several machines share one run.
+"""A shard is every n-th conversation of a run, so that several machines can share the run.
 
-Draws depend on a conversation's own number, so the shards together are the run that one machine
-would have made, up to rounding.
+A draw depends only on the number of its conversation, so all shards together are the run that a
+single machine would make, up to rounding.
 """
 
 import re
@@ -13,17 +13,17 @@ from holdfast.errors import UsageError
 
 @dataclass(frozen=True)
 class Shard:
-    """Part `part` of `parts`, counted from 1."""
+    """One of `parts` parts of a run; `part` counts from 1."""
 
     part: int = 1
     parts: int = 1
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """The shard that a text such as "2/4" names.
+        """Reads a shard from a text such as "2/4".
 
         Raises:
-            UsageError: it is not two whole numbers of which the first is from 1 to the second.
+            UsageError: the text is not PART/PARTS, with PART from 1 to PARTS.
         """
         numbers = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip(), re.ASCII)
         if numbers:
@@ -31,14 +31,17 @@ class Shard:
             if 1 <= part <= parts:
                 return cls(part, parts)
         raise UsageError(
-            f"drift takes --shard as PART/PARTS, such as 1/4 to 4/4, not {text!r}.",
+            f"drift takes --shard as PART/PARTS, such as 1/4, not {text!r}.",
             option="shard",
             value=text,
         )
 
     def numbers(self, conversations: int) -> list[int]:
-        """Its share of a run's conversations, by number; every `parts`-th, so that each shard has
-        its share of each kind of prompt.
+        """The numbers of its conversations: every `parts`-th, so that all shards have all kinds of
+        prompts.
+
+        Args:
+            conversations: how many conversations the whole run has.
         """
         return list(range(self.part - 1, conversations, self.parts))
 

@@ -1,7 +1,8 @@
-"""The rounds of a dialog that a request shows, and a summary of those that it leaves out.
+"""The rounds of a dialog that a request shows, and the summary of the rounds that it leaves out.
 
-If a dialog does not fit into the model's context, whole rounds are left out, oldest first, so that
-a chat still begins with a user message; the system prompt stays, unless it is compacted too.
+If a dialog does not fit into the model's context, whole rounds are left out, the oldest first, so
+that the chat still begins with a user message. The system prompt stays, unless the summary replaces
+it too.
 """
 
 import json
@@ -20,8 +21,8 @@ class ShownRounds:
     """The rounds that a request shows.
 
     Args:
-        first: the first one; those before it are left out.
-        summary: of those that are left out; "" if there is none.
+        first: the first round shown; earlier rounds are left out.
+        summary: the summary of the rounds left out; "" if there is none.
         compacts: whether the summary replaces the system prompt too.
     """
 
@@ -34,7 +35,7 @@ ALL_ROUNDS = ShownRounds()
 
 
 def with_summary(messages: Sequence[Message], rounds: ShownRounds) -> list[Message]:
-    """The chat with a summary before its first message, or in place of the system prompt."""
+    """Adds the summary to a chat: before its first message, or in place of the system prompt."""
     if not rounds.summary:
         return list(messages)
     summary = f"{_LEAD} {rounds.summary}"
@@ -50,15 +51,24 @@ def with_summary(messages: Sequence[Message], rounds: ShownRounds) -> list[Messa
 def to_summarise(
     prompt: str, turns: Sequence[Turn], rounds: ShownRounds, before: int, system: str = ""
 ) -> list[Message]:
-    """The chat that asks for a summary of the rounds before `before`, with any earlier summary."""
-    earlier = [f"System: {system}"] if system and not rounds.compacts else []
-    earlier += [f"{_LEAD} {rounds.summary}"] if rounds.summary else []
-    lines = [_spoken(turn) for turn in turns if rounds.first <= turn.round < before]
-    return [{"role": "user", "content": "\n\n".join([prompt, *earlier, *lines])}]
+    """Builds the chat that asks for a summary of the shown rounds before `before`.
+
+    Args:
+        prompt: asks for the summary.
+        rounds: the rounds shown so far; their summary of earlier rounds is included.
+        system: the system prompt, if it is to be summarised too.
+    """
+    parts = [prompt]
+    if system and not rounds.compacts:
+        parts.append(f"System: {system}")
+    if rounds.summary:
+        parts.append(f"{_LEAD} {rounds.summary}")
+    parts += [_transcribe(turn) for turn in turns if rounds.first <= turn.round < before]
+    return [{"role": "user", "content": "\n\n".join(parts)}]
 
 
-def _spoken(turn: Turn) -> str:
-    """A turn as text to summarise, with the tool calls of a replayed one."""
+def _transcribe(turn: Turn) -> str:
+    """Writes a turn as text to summarise, with the tool calls of a replayed turn."""
     if not turn.messages:
         return f"{_SPEAKERS[turn.speaker]}: {turn.text}"
     parts = []

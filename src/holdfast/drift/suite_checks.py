@@ -1,4 +1,4 @@
-"""Whether a rule can be probed, and whether its measure agrees with its examples."""
+"""Checks that a rule can be probed, and that its measure agrees with its examples."""
 
 from holdfast.drift.cases import LabelledTurn, Rule
 from holdfast.errors import UsageError
@@ -7,7 +7,11 @@ from holdfast.measures.scores import FOLLOWED, Score, Undecided
 
 
 def check_examples(rule: Rule, where: str) -> None:
-    """Refuses a measure that scores an example on the wrong side, and a judge with too few."""
+    """Refuses a measure that scores an example wrong, and a judge with too few examples.
+
+    Args:
+        where: names the rule in messages.
+    """
     if rule.measure.judged:
         labels = (rule.shown_to_judge(follows=True), rule.shown_to_judge(follows=False))
         check_labels(*labels, f"{where}: the judge")
@@ -31,8 +35,9 @@ def check_examples(rule: Rule, where: str) -> None:
 
 
 def score_labelled(rule: Rule, labelled: LabelledTurn) -> Score | Undecided | None:
-    """The score of a labelled turn; None if the rule does not apply to it. Its `when` counts where
-    the user's message is given.
+    """Scores a labelled turn; None if the rule does not apply to it.
+
+    The rule's `when` is considered only if the turn's user message is known.
     """
     role = "tool" if labelled.turn.calls else "user"
     if labelled.user and not rule.when.applies(labelled.turn, labelled.user, role):
@@ -47,7 +52,7 @@ def check_probed(rule: Rule, where: str) -> None:
         raise UsageError(
             f"{where} has neither 'probe' nor 'probes'; give one of the two, or let `holdfast try"
             " --prompt FILE` draft rules with their probes (`holdfast logs` and `holdfast proxy`"
-            " need none)."
+            " need no probes)."
         )
     if rule.measure.of_turn:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The entries of a suite's file, as Pydantic models; see docs/suites.md."""
+"""The entries of a suite file as Pydantic models; docs/suites.md describes the format."""
 
 from typing import Annotated, Any, Literal
 
@@ -37,14 +37,14 @@ class TurnEntry(StrictModel):
     """A turn under 'follows' or 'breaks': what the assistant said and did, and what came before."""
 
     reply: str = ""
-    run: Text | Texts = Field([])  # shell commands, each a call of its own
+    run: Text | Texts = Field([])  # shell commands, each in a separate call
     calls: list[CallEntry] = Field([])
     earlier: list[CallEntry] = Field([])
     user: str = ""
     previous: str = ""
 
     def labelled(self, follows: bool) -> LabelledTurn:
-        """The turn as measures see it, and its label."""
+        """Builds the labelled turn that measures score."""
         scripts = [self.run] if isinstance(self.run, str) else self.run
         commands = (ToolCall("Bash", {"command": script}) for script in scripts)
         calls = (call.as_tool_call() for call in self.calls)
@@ -65,7 +65,7 @@ class UnlessEntry(StrictModel):
 
 
 class RuleEntry(StrictModel):
-    """An entry under 'rules'; a case with one rule has the same fields."""
+    """An entry under 'rules'. A case with a single rule has the same fields itself."""
 
     id: Text
     when: WhenEntry = Field(WhenEntry())

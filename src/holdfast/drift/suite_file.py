@@ -1,4 +1,4 @@
-"""Reads a suite from YAML, and checks its measures on their examples; see docs/suites.md."""
+"""Reads a suite from YAML, and checks its measures on their examples (docs/suites.md)."""
 
 import contextlib
 import sys
@@ -21,16 +21,17 @@ from holdfast.drift.suite_entries import CaseEntry, RuleEntry, SuiteDocument, Tu
 from holdfast.drift.suite_yaml import Entry, read_yaml
 from holdfast.errors import UsageError, shortened
 from holdfast.measures import build
-from holdfast.measures.patterns import compiled
+from holdfast.measures.patterns import compile_regex
 from holdfast.measures.turns import Unless, When
 from holdfast.validation.pydantic_errors import Path as FieldPath
-from holdfast.validation.pydantic_errors import problem_of, written
+from holdfast.validation.pydantic_errors import format_path, problem_of
 
 
 def parse_suite(
     text: str,
     source: str,
     name: str,
+    *,
     allow_code: bool = False,
     folder: Path | None = None,
     check: bool = True,
@@ -39,10 +40,15 @@ def parse_suite(
     """Reads a suite from YAML.
 
     Args:
-        source: what to call it in messages, usually a path.
+        text: the YAML.
+        source: what to call it in messages, usually its path.
+        name: the suite's name, if the text gives none.
         allow_code, probed: as in `load_suite`.
         folder: searched first for modules with the user's functions.
         check: whether each measure is tested on its examples.
+
+    Raises:
+        UsageError: the text is not a suite, or a measure disagrees with its examples.
     """
     root = read_yaml(text, source)
     if not isinstance(root, dict):
@@ -65,7 +71,7 @@ def parse_suite(
                     f"{where('cases', number)}: the id {entry.id!r} is taken by an earlier case;"
                     " give every case its own."
                 )
-            case = _case(entry, number, where, allow_code)
+            case = _build_case(entry, number, where, allow_code=allow_code)
             cases.append(case)
             for index, rule in enumerate(case.rules):
                 place = where("cases", number)
@@ -85,11 +91,11 @@ def parse_suite(
 
 
 def _name(source: str, root: Any, path: FieldPath) -> str:
-    """Names a part of a document in messages: its file, line, case and rule, and the field."""
+    """Names a part of a document for messages: the file, line, case and rule, and the field."""
     value = root
     line: int | None = None
     entries: list[str] = []  # such as "case 'bread'"
-    field: list[str | int] = []  # its path in the last of the entries
+    field: list[str | int] = []  # the path within the last of the entries
     for part in path:
         has_part = isinstance(value, list) or (isinstance(value, dict) and part in value)
         value = value[part] if has_part else None
@@ -105,12 +111,12 @@ def _name(source: str, root: Any, path: FieldPath) -> str:
         field.clear()
     at_line = [f"line {line}"] if line else []
     where = ", ".join([source, *at_line, *entries])
-    return f"{where}: the field {written(tuple(field))!r}" if field else where
+    return f"{where}: the field {format_path(tuple(field))!r}" if field else where
 
 
 @contextlib.contextmanager
 def modules_in(folder: Path | None) -> Iterator[None]:
-    """Within this context, imports search this folder first; its modules are unloaded on exit."""
+    """Within this context, imports search a folder first; its modules are unloaded at the end."""
     if folder is None:
         yield
         return
@@ -127,9 +133,17 @@ def modules_in(folder: Path | None) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool) -> Case:
+def _build_case(
+    entry: CaseEntry, number: int, where: Callable[..., str], *, allow_code: bool
+) -> Case:
+    """Builds the case of an entry.
+
+    Args:
+        number: the entry's place in the list, from 0.
+        where: names a part of the document in messages, given its path.
+    """
     if not entry.rules:
-        only_rule = _rule(entry, where("cases", number), allow_code)
+        only_rule = _build_rule(entry, where("cases", number), allow_code=allow_code)
         return Case(entry.id, entry.category, entry.system_prompt, rules=(only_rule,))
     for name in RuleEntry.model_fields:
         if name != "id" and name in entry.model_fields_set:
@@ -145,17 +159,18 @@ def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: 
                 f"{place}: the id {rule_entry.id!r} is taken by an earlier rule; give every rule"
                 " its own."
             )
-        rules_read.append(_rule(rule_entry, place, allow_code))
+        rules_read.append(_build_rule(rule_entry, place, allow_code=allow_code))
     return Case(entry.id, entry.category, entry.system_prompt, rules=rules_read)
 
 
-def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
+def _build_rule(entry: RuleEntry, where: str, *, allow_code: bool) -> Rule:
+    """Builds the rule of an entry; `where` names the entry in messages."""
     probes = (entry.probe,) if entry.probe else tuple(entry.probes)
     if entry.probe and entry.probes:
         raise UsageError(f"{where} has both 'probe' and 'probes'; give one of the two.")
     if "measure" not in entry.model_fields_set:
         raise UsageError(
-            f"{where} lacks the field 'measure'; name one of those that `holdfast measures` lists."
+            f"{where} lacks the field 'measure'; name a measure, which `holdfast measures` lists."
         )
     when = When(**entry.when.model_dump())
     unless = Unless(entry.unless.user if entry.unless else "")
@@ -163,7 +178,7 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
         measure = build(entry.measure, allow_code)
         recalled = build(entry.recalled, allow_code) if entry.recalled else None
         for pattern in filter(None, (when.user, when.reply, unless.user)):
-            compiled(pattern, "i")
+            compile_regex(pattern, "i")
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
     return Rule(
@@ -172,7 +187,10 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
         measure=measure,
         follows=_replies(entry.follows),
         breaks=_replies(entry.breaks),
-        labelled_turns=(*_turns(entry.follows, True), *_turns(entry.breaks, False)),
+        labelled_turns=(
+            *_turns(entry.follows, follows=True),
+            *_turns(entry.breaks, follows=False),
+        ),
         when=when,
         kind=entry.kind,
         polarity=entry.polarity,
@@ -186,7 +204,7 @@ def _replies(examples: Sequence[str | TurnEntry]) -> tuple[str, ...]:
     return tuple(example for example in examples if isinstance(example, str))
 
 
-def _turns(examples: Sequence[str | TurnEntry], follows: bool) -> Iterator[LabelledTurn]:
+def _turns(examples: Sequence[str | TurnEntry], *, follows: bool) -> Iterator[LabelledTurn]:
     for example in examples:
         if isinstance(example, TurnEntry):
             yield example.labelled(follows)

@@ -1,4 +1,4 @@
-"""YAML whose mappings know their lines, so that a message can name the place."""
+"""Reads YAML into mappings that know their lines, so that a message can name the place."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,13 +11,17 @@ _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Entry(dict[Any, Any]):
-    """A mapping of a document, with the line where it begins."""
+    """A mapping in a document, with the line where it begins."""
 
     line = 0
 
 
+class _RepeatedKey(Exception):
+    """A mapping has the same key twice; the message names the lines."""
+
+
 class _Loader(_SafeLoader):  # type: ignore[misc]  # PyYAML may be built without its C loader
-    """Notes the lines of mappings, and refuses repeated keys, which other loaders overwrite."""
+    """Notes the lines of mappings, and refuses repeated keys, where PyYAML would take the last."""
 
     def construct_entry(self, node: yaml.MappingNode) -> Iterator[Entry]:
         lines: dict[str, int] = {}
@@ -37,12 +41,15 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # PyYAML may be built without
 _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_entry)
 
 
-class _RepeatedKey(Exception):
-    pass
-
-
 def read_yaml(text: str, source: str) -> Any:
-    """The document as plain data, whose mappings have their line numbers."""
+    """Reads a document as plain data, in which each mapping is an `Entry`.
+
+    Args:
+        source: what to call the document in messages.
+
+    Raises:
+        UsageError: it is not valid YAML, or a mapping has the same key twice.
+    """
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
@@ -50,8 +57,8 @@ def read_yaml(text: str, source: str) -> Any:
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise UsageError(
-            f"{source} is not valid YAML{where} ({problem}); correct that place: the fields of an"
-            " entry begin in the same column, and a text with a colon or a bracket needs quotes."
+            f"{source} is not valid YAML{where} ({problem}); correct it: the fields of an entry"
+            " must begin in the same column, and a text with a colon or a bracket needs quotes."
         ) from error
     except _RepeatedKey as error:
         raise UsageError(f"{source}, {error}") from error

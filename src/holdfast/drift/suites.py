@@ -1,4 +1,4 @@
-"""Suites by the name that `--suite` takes."""
+"""Loads a suite by the name that `--suite` takes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ SHIPPED = ("starter", "core", "everyday", "bots", "bot", "luna")
 
 @dataclass(frozen=True)
 class Published:
-    """A published benchmark, read from the user's file, which is given as `NAME:PATH`."""
+    """A published benchmark, which is read from the user's file, given as `NAME:PATH`."""
 
-    load: Callable[[str, str], Suite]  # from the path, and one of the scorings
-    scorings: tuple[str, ...]  # how its replies can be scored
-    forms: tuple[str, ...]  # that `--suite` takes, for messages
+    load: Callable[[str, str], Suite]  # takes the path and the scoring
+    scorings: tuple[str, ...]  # the ways in which its replies can be scored
+    forms: tuple[str, ...]  # the forms of its spec, for messages
 
 
 PUBLISHED = {
@@ -40,16 +40,16 @@ def load_suite(
     """Loads a suite.
 
     Args:
-        spec: `starter` (the prompts the default model was trained for), `core` (a hundred of our
-            own), `everyday` (languages, names, jobs, cities, personas and the like), `bots`
-            (support, shops, tutors and others, with two to eight rules each), `bot` (one prompt of
-            four rules, for the default model), `luna` (one of three, for SmolLM2), a published
-            benchmark as `NAME:PATH` (`PUBLISHED`), or a YAML file.
-        scoring: of published benchmarks: `strict`; `released` for `li2024` (as published, defects
-            included); `loose` for `sys-ifeval` (the best of eight readings).
-        allow_code: whether a YAML file may name custom Python functions as measures, in a module
-            next to it or elsewhere on Python's path.
-        probed: whether its rules are to be probed; False also accepts rules that only score logs.
+        spec: `starter` (the prompts that the default model was trained for), `core` (a hundred
+            prompts of ours), `everyday` (languages, names, jobs, cities, personas and the like),
+            `bots` (support, shops, tutors and others, with two to eight rules each), `bot` (one
+            prompt of four rules, for the default model), `luna` (one prompt of three rules, for
+            SmolLM2), a published benchmark as `NAME:PATH` (`PUBLISHED`), or a YAML file.
+        scoring: how a published benchmark is scored: `strict`; `released` for `li2024` (as
+            published, with its defects); `loose` for `sys-ifeval` (the best of eight readings).
+        allow_code: whether a YAML file may name Python functions as measures, in a module beside
+            the file or elsewhere on Python's path.
+        probed: whether the rules are to be probed; False accepts rules that only score logs, too.
         check: whether the measures of a YAML file are tested on their examples.
 
     Raises:
@@ -79,24 +79,35 @@ def load_suite(
         return load_shipped(spec)
     if Path(spec).suffix in (".yaml", ".yml") or Path(spec).is_file():
         path = Path(spec)
-        text = read_text(path)
         return parse_suite(
-            text, spec, path.stem, allow_code, path.parent, check=check, probed=probed
+            read_text(path),
+            spec,
+            path.stem,
+            allow_code=allow_code,
+            folder=path.parent,
+            check=check,
+            probed=probed,
         )
     if Path(spec).is_dir():
-        raise UsageError(_is_folder(Path(spec)), option="suite", value=spec, allowed="a YAML file")
+        raise _folder_error(spec)
     forms = [form for kind in PUBLISHED.values() for form in kind.forms]
     raise UnknownName("suite", spec, [*SHIPPED, *forms, "FILE.yaml"])
 
 
-def _is_folder(folder: Path) -> str:
-    files = sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
+def _folder_error(spec: str) -> UsageError:
+    """Builds the error for a folder in place of a suite file."""
+    files = sorted(path for path in Path(spec).iterdir() if path.suffix in (".yaml", ".yml"))
     cure = f"one of its files, such as {files[0]}" if files else "a YAML file"
-    return f"The suite {str(folder)!r} is a folder; give {cure}."
+    return UsageError(
+        f"The suite {spec!r} is a folder; give {cure}.",
+        option="suite",
+        value=spec,
+        allowed="a YAML file",
+    )
 
 
 def load_shipped(name: str) -> Suite:
-    """The suite of this name in the package."""
+    """Loads a suite that is in the package."""
     file = ASSETS / "suites" / f"{name}.yaml"
     if not file.is_file():
         raise UsageError(

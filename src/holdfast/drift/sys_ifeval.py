@@ -1,9 +1,9 @@
 """S-IFEval: IFEval's prompts with their instructions moved into the system prompt.
 
-A file of JSON lines, gzipped or not, in which each line is a `Row`. The system prompt gives the
-instructions, and the user's request, which does not, is the probe. The file is the user's own, and
-nothing in it is executed. Source: SystemCheck (MIT), derived from IFEval (Zhou et al. 2023,
-Apache-2.0).
+The file has a `Row` as JSON in each line, and may be gzipped. The system prompt gives the
+instructions; the user's request, which does not repeat them, is the probe. The file is not part of
+the package, and nothing in it is executed. Source: SystemCheck (MIT), derived from IFEval (Zhou et
+al. 2023, Apache-2.0).
 """
 
 import difflib
@@ -19,7 +19,8 @@ from holdfast.errors import UsageError, shortened
 from holdfast.files import read_json_lines
 from holdfast.measures import Measure, build
 from holdfast.measures.registry import REGISTRY
-from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
+from holdfast.plurals import count_of
+from holdfast.validation.pydantic_errors import StrictModel, format_path, problem_of
 
 SCORINGS = ("strict", "loose")
 SEVERAL = "several"  # the category of a prompt with instructions of more than one group
@@ -46,7 +47,7 @@ class Request(StrictModel):
 
 
 class Row(StrictModel):
-    """A prompt with its instructions, as a line of the file."""
+    """A line of the file: a prompt with its instructions."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -61,14 +62,14 @@ class Row(StrictModel):
         arguments = len(self.kwargs)
         if ids != arguments:
             raise ValueError(
-                f"instruction_id_list and kwargs have {ids} and {arguments} entries, not as many"
-                " each; give the published file."
+                f"instruction_id_list has {count_of(ids, 'entry')}, but kwargs has {arguments};"
+                " give the published file."
             )
         return self
 
 
 def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
-    """Loads S-IFEval, one case per row; rows without an instruction are left out.
+    """Loads S-IFEval, with one case for each row that has an instruction.
 
     Args:
         where: the path of the file.
@@ -78,15 +79,16 @@ def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
         UsageError: the file cannot be read, or a row is malformed; the message names its line.
     """
     path = Path(where)
-    numbers: dict[str, int] = {}  # of the lines, by key
+    numbers: dict[str, int] = {}  # the number of each key's line
     cases: list[Case] = []
     for number, value in read_json_lines(path):
         line = f"Line {number} of {path}"
-        row = _read_row(_normalised(value), line)
+        row = _read_row(_normalise(value), line)
         key = str(row.key)
-        if key in numbers:  # a conversation is identified by its case
+        if key in numbers:  # the key becomes the id of the case, which must be unique
             raise UsageError(
-                f"{line}: the key is {key!r}, as in line {numbers[key]}; give every row its own."
+                f"{line}: the key {key!r} is also that of line {numbers[key]}; give every row its"
+                " own."
             )
         numbers[key] = number
         system_prompt, _ = row.messages
@@ -96,8 +98,8 @@ def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
             cases.append(Case(key, category, system_prompt.content, rules=rules))
     if not cases:
         raise UsageError(
-            f"{path} holds {len(numbers)} prompts, and none with an instruction; give the"
-            " published file."
+            f"{path} holds {len(numbers)} prompts, but none has an instruction; give the published"
+            " file."
         )
     how = "strictly" if scoring == "strict" else "loosely: the best of eight readings"
     notes = (
@@ -113,18 +115,18 @@ def _read_row(value: Any, line: str) -> Row:
     try:
         return Row.model_validate(value)
     except ValidationError as error:
-        problem = problem_of(error, Row, value, lambda path: written(path) or "the row")
+        problem = problem_of(error, Row, value, lambda path: format_path(path) or "the row")
         raise UsageError(f"{line}: {problem.sentence}", option=problem.field) from None
 
 
-def _normalised(value: Any) -> Any:
-    """JSON data with all strings in Unicode form NFC, as measures read replies."""
+def _normalise(value: Any) -> Any:
+    """Converts all strings in JSON data to the Unicode form NFC, in which measures read replies."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if isinstance(value, list):
-        return [_normalised(item) for item in value]
+        return [_normalise(item) for item in value]
     if isinstance(value, dict):
-        return {key: _normalised(item) for key, item in value.items()}
+        return {key: _normalise(item) for key, item in value.items()}
     return value
 
 
@@ -145,10 +147,10 @@ def _rules_of(row: Row, scoring: str, line: str) -> tuple[Rule, ...]:
 
 
 def _measure_of(id: str, arguments: dict[str, Any], line: str) -> Measure:
-    """The measure of an instruction.
+    """Builds the measure of an instruction.
 
     Raises:
-        UsageError: the instruction is unknown, or has other arguments.
+        UsageError: the instruction is unknown, or does not take these arguments.
     """
     names = [name for name in REGISTRY if name.startswith("ifeval_")]
     name = measure_name(id)
@@ -156,7 +158,7 @@ def _measure_of(id: str, arguments: dict[str, Any], line: str) -> Measure:
         near = difflib.get_close_matches(name, names, n=1)
         cure = f"did you mean {near[0]!r}?" if near else "give the published file."
         raise UsageError(f"{line}: no measure scores the instruction {shortened(id)}; {cure}")
-    if "name" in arguments:  # names the measure in a spec, and is never an argument
+    if "name" in arguments:  # in a spec, this field names the measure, and is never an argument
         raise UsageError(f"{line}: {id!r} has no argument 'name'; give the published file.")
     arguments_read = {  # a whole number may be written as 5.0
         name: int(value) if isinstance(value, float) and value.is_integer() else value
@@ -170,5 +172,9 @@ def _measure_of(id: str, arguments: dict[str, Any], line: str) -> Measure:
 
 
 def measure_name(id: str) -> str:
-    """The measure of an instruction: "punctuation:no_comma" is `ifeval_punctuation_no_comma`."""
+    """The name of an instruction's measure.
+
+    >>> measure_name("punctuation:no_comma")
+    'ifeval_punctuation_no_comma'
+    """
     return f"ifeval_{id.replace(':', '_').replace('-', '_')}"

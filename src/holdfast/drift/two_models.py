@@ -1,4 +1,4 @@
-"""The engine of a conversation: of one model that plays both sides, or of two models."""
+"""Opens the engine of conversations: that of one model that plays both sides, or of two models."""
 
 from __future__ import annotations
 
@@ -12,40 +12,33 @@ from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Reply, Request
 
 
-def session_of(agent: ChatModel, user: ChatModel | None) -> Engine:
-    """Opens the engine of a model that plays both sides, or of two that play one each."""
-    if user is None:
-        return agent.session()
-    turns = asyncio.Lock()
-    return TwoEngines(TakesTurns(agent.session(), turns), TakesTurns(user.session(), turns))
-
-
 @dataclass
 class TakesTurns:
-    """One of two engines that take turns: it answers all that is asked of it, and then the other.
+    """One of two engines that take turns: each answers all of its requests before the other runs.
 
-    Two models on one device compute in turn anyway, and this way each does so for all conversations
-    together.
+    Two models on one device have to alternate anyway, and this way each answers the requests of all
+    conversations in one batch.
     """
 
     engine: Engine
-    turns: asyncio.Lock  # held while any request of this engine is open
-    _open: int = 0
-    _turn: asyncio.Task[bool] | None = None
+    turns: asyncio.Lock  # shared by both engines; held while this one has open requests
+    _num_open: int = 0  # open requests
+    _turn: asyncio.Task[bool] | None = None  # waits for the lock, or has acquired it
 
     async def generate(self, request: Request) -> Reply:
-        self._open += 1
+        self._num_open += 1
         try:
             if self._turn is None:
                 self._turn = asyncio.create_task(self.turns.acquire())
             await asyncio.shield(self._turn)
             return await self.engine.generate(request)
         finally:
-            self._open -= 1
-            if not self._open:
+            self._num_open -= 1
+            if not self._num_open:
                 self._end_turn()
 
     def _end_turn(self) -> None:
+        """Lets the other engine run; if the turn has not begun, gives up waiting for it."""
         turn = self._turn
         self._turn = None
         if turn is not None and not turn.cancel():
@@ -54,7 +47,7 @@ class TakesTurns:
 
 @dataclass(frozen=True)
 class TwoEngines:
-    """An engine that sends each request to one of two models, depending on its view."""
+    """An engine that sends each request to one of two models, depending on the request's view."""
 
     agent: TakesTurns  # answers turns and probes of the agent
     user: TakesTurns  # answers turns of the user model
@@ -64,13 +57,13 @@ class TwoEngines:
         return await (self.user if is_users else self.agent).generate(request)
 
     def forget(self, thread: Hashable) -> None:
-        """Frees what was kept for a thread that is over."""
+        """Frees what both engines keep for a thread, which is over."""
         self.agent.engine.forget(thread)
         self.user.engine.forget(thread)
 
     @property
     def rows_at_most(self) -> int | None:
-        """The most requests at once, since an engine ran out of memory; None: neither did."""
+        """The most requests at once, if an engine ran out of memory before; else None."""
         engines = (self.agent.engine, self.user.engine)
         both = (getattr(engine, "rows_at_most", None) for engine in engines)
         return min((rows for rows in both if rows is not None), default=None)
@@ -83,3 +76,16 @@ class TwoEngines:
     async def __aexit__(self, *error: object) -> None:
         await self.user.engine.__aexit__(*error)
         await self.agent.engine.__aexit__(*error)
+
+
+def session_of(agent: ChatModel, user: ChatModel | None) -> Engine:
+    """Opens the engine of conversations.
+
+    Args:
+        agent: the agent's model.
+        user: the user model; None lets the agent's model play both sides.
+    """
+    if user is None:
+        return agent.session()
+    turns = asyncio.Lock()
+    return TwoEngines(TakesTurns(agent.session(), turns), TakesTurns(user.session(), turns))

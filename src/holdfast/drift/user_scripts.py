@@ -1,7 +1,7 @@
-"""The user's messages of a conversation, from a file: a run sends them in place of a user model's.
+"""Reads scripts of the user's messages, which a run sends in place of a user model's.
 
-A JSON list per line, of strings or of objects that also say what the message puts the rules under
-(docs/conversations.md):
+Each line of the file is a JSON list with the messages of one conversation. A message is a string,
+or an object that also says which pressure it puts on the rules (docs/conversations.md):
 
     ["Hi!", {"text": "Just this once, answer in one word.", "pressure": "push"}]
 """
@@ -33,17 +33,17 @@ PRESSURES: dict[Pressure, str] = {
 
 
 class ScriptedMessage(StrictModel):
-    """A message of a script, and what it puts the rules of the system prompt under."""
+    """A message of a script, and the pressure that it puts on the rules of the system prompt."""
 
     text: Annotated[str, StringConstraints(pattern=r"\S")]
-    pressure: Pressure | None = None  # None: the file does not say
+    pressure: Pressure | None = None  # None if the file does not say
 
 
 @dataclass(frozen=True)
 class Script:
     """The user's messages of a conversation, one for each round."""
 
-    line: int  # in its file, from 1
+    line: int  # its line in the file, from 1
     messages: tuple[ScriptedMessage, ...]
 
 
@@ -65,11 +65,14 @@ UserSource = Dialogs | UserTurns  # where the user's messages come from, if no m
 
 
 def read_user_turns(path: Path | str) -> UserTurns:
-    """Reads a file of scripts, or one of those shipped, by its name (`SHIPPED_SCRIPTS`).
+    """Reads a file of scripts.
+
+    Args:
+        path: the file, or the name of bundled scripts (`SHIPPED_SCRIPTS`).
 
     Raises:
-        UnknownName: it is no file, and nearly the name of a shipped one.
-        UsageError: the file cannot be read, or a line is no list of messages.
+        UnknownName: there is no such file, but bundled scripts have a similar name.
+        UsageError: the file cannot be read, or a line is not a list of messages.
     """
     if str(path) in SHIPPED_SCRIPTS:
         path = Path(str(ASSETS / "user_turns" / f"{path}.jsonl"))
@@ -81,8 +84,8 @@ def read_user_turns(path: Path | str) -> UserTurns:
 
 
 def _read_script(value: Any, number: int, where: str) -> Script:
-    listed = value if isinstance(value, list) else []
-    entries = [entry if isinstance(entry, dict) else {"text": entry} for entry in listed]
+    values = value if isinstance(value, list) else []
+    entries = [entry if isinstance(entry, dict) else {"text": entry} for entry in values]
     for position, entry in enumerate(entries, start=1):
         if entry.get("pressure", "none") not in PRESSURES:
             raise UsageError(

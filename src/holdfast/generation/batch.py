@@ -23,28 +23,30 @@ class Batch:
     ids: Tensor  # int64 [row, token], padded on the left
     positions: Tensor  # of the tokens, int64 [row, token]; 0 for padding
     level: bool  # whether no row is padded and all begin at the same position
-    columns: int  # number of columns, those of the pass included
-    steering: BatchSteering | None = None  # of its attention; None: it is neither moved nor traced
-    cache: Cache | None = None  # what is already computed; None: the model makes a cache
-    logits: int = 1  # number of last tokens whose logits are wanted
-    # where the keys of windowed layers begin, if rows differ
+    columns: int  # number of columns of keys after the pass
+    steering: BatchSteering | None = None  # None: attention is neither moved nor traced
+    cache: Cache | None = None  # computed keys and values; None: the model makes a cache
+    logits: int = 1  # how many last tokens of each row get logits
+    # where the keys of windowed layers begin; None if all rows begin at the same column
     starts: Starts | None = None
-    edits: Sequence[EditGroup] = ()  # of keys and hidden states
-    use_cache: bool = True  # whether the model is to keep what it computes
+    edits: Sequence[EditGroup] = ()  # edits of keys and hidden states
+    use_cache: bool = True  # whether the model keeps the keys and values of the pass
 
 
 @dataclass(frozen=True, eq=False)
 class StreamGroup:
-    """Streams that are forwarded together, one per row. The same group serves every step while no
-    row joins or leaves, and its steering keeps what it has read from the device.
+    """Streams that are forwarded together, one per row.
+
+    The same group serves every step until a row joins or leaves, and its steering caches the values
+    that it has read from the device.
     """
 
     streams: Sequence[StreamState]
-    device: torch.device  # that of the model
+    device: torch.device  # the model's device
 
     @cached_property
     def steering(self) -> BatchSteering | None:
-        """How attention is steered; None if it is neither moved nor traced in any row."""
+        """The steering of attention; None if no row moves or traces it."""
         rows = [state.stream.compiled for state in self.streams]
         trace = any(state.trace for state in self.streams)
         if not (trace or any(compiled.attention for compiled in rows)):
@@ -53,20 +55,20 @@ class StreamGroup:
         span = pad_sequence(spans, batch_first=True).to(self.device)
         prompts = [len(state.stream.token_ids) for state in self.streams]
         if not any(state.generated for state in self.streams):
-            prompts = [max(prompts)] * len(prompts)  # what follows a shorter prompt is not a reply
+            prompts = [max(prompts)] * len(prompts)  # columns after a shorter prompt are no reply
         return BatchSteering(span, rows, trace, prompts, follows=False)
 
 
 def batch_of(
     group: StreamGroup, computed: Sequence[int], cache: Cache | None = None, logits: int = 1
 ) -> Batch:
-    """A batch with the pending tokens of a group of streams.
+    """Builds a batch with the pending tokens of a group of streams.
 
     Args:
         group: the streams, one per row.
-        computed: how many first tokens of each need no forwarding.
-        cache: what is already computed; None: the model makes a cache.
-        logits: of how many last tokens they are wanted.
+        computed: per stream, how many first tokens need no forwarding.
+        cache: the keys and values computed so far; None: the model makes a cache.
+        logits: how many last tokens of each row get logits.
     """
     states = group.streams
     device = group.device

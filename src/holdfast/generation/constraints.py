@@ -1,4 +1,4 @@
-"""Constraints on the next token of a row: penalties on what it has drawn, and a grammar's mask."""
+"""Constraints on the next token of a row: penalties on tokens already drawn, and a grammar."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from torch import Tensor
 
 
 class Matcher(Protocol):
-    """Follows one reply, and says which tokens a grammar allows next."""
+    """Follows one reply, and says which tokens its grammar allows next."""
 
     def prepare(self, token_ids: Sequence[int]) -> None:
-        """Begins to compute what may come after these tokens, while the model makes its pass."""
+        """Starts computing which tokens may follow these, in parallel with the model's pass."""
 
     def allowed(self, token_ids: Sequence[int]) -> Tensor:
-        """Whether each token may come after these, bool [vocabulary of the tokenizer], on the host.
+        """Whether each token may follow these, bool [vocabulary of the tokenizer], on the host.
 
         Raises:
-            ModelError: the grammar cannot go on.
+            ModelError: no token can continue the reply.
         """
 
 
 class TokenGrammar(Protocol):
-    """The texts that a reply may be."""
+    """A grammar that restricts the text of a reply."""
 
     def matcher(self) -> Matcher:
-        """A matcher at the beginning of a reply."""
+        """Returns a new matcher, positioned at the beginning of a reply."""
 
 
 class DrawsTokens(Protocol):
@@ -47,12 +47,13 @@ class EditedLogits(NamedTuple):
     """Logits to draw tokens from, [row, vocabulary]."""
 
     logits: Tensor
-    errors: dict[int, Exception]  # of rows that cannot go on, by number
+    errors: dict[int, Exception]  # by number of the row, for rows that cannot continue
 
 
 def constrain(rows: Sequence[DrawsTokens], logits: Tensor) -> EditedLogits:
-    """Applies the constraints of rows to their logits, [row, vocabulary]; others stay as they are.
-    A row whose grammar cannot go on has an error.
+    """Applies the rows' constraints to their logits, [row, vocabulary].
+
+    Rows without constraints keep their logits. A row whose grammar cannot continue gets an error.
     """
     penalised = [number for number, state in enumerate(rows) if any(state.penalties)]
     matched = [number for number, state in enumerate(rows) if state.matcher is not None]
@@ -73,7 +74,7 @@ def constrain(rows: Sequence[DrawsTokens], logits: Tensor) -> EditedLogits:
         except Exception as error:
             errors[number] = error
         else:
-            # logits beyond the tokenizer's vocabulary belong to no token
+            # logits beyond the tokenizer's vocabulary stay forbidden: they belong to no token
             torch.logical_not(allowed, out=forbidden[: len(allowed)])
         masks.append(forbidden)
     if matched:
@@ -85,7 +86,7 @@ def constrain(rows: Sequence[DrawsTokens], logits: Tensor) -> EditedLogits:
 def _penalise(rows: Sequence[tuple[int, DrawsTokens]], logits: Tensor) -> None:
     """Subtracts the penalties of OpenAI's API from logits [row, vocabulary], in place.
 
-    `frequency * count + presence`, for each token that the row has drawn `count` > 0 times.
+    Each token that the row has drawn `count` > 0 times loses `frequency * count + presence`.
     """
     numbers = list[int]()
     ids = list[int]()

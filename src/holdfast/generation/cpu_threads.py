@@ -1,9 +1,10 @@
-"""How CPU threads wait and how many there are; does not import torch.
+"""Controls how CPU threads wait and how many there are; does not import torch.
 
 OpenMP threads spin between two pieces of work, by default for milliseconds. If other processes
 compete for the same cores, a loop of many short steps then waits for threads that are not
-scheduled, and takes several times as long. Threads that sleep at once have to be woken about three
-hundred times in a step of a 30-layer model, which costs a sixth of the step's time.
+scheduled, and takes several times as long. Threads that sleep immediately, on the other hand, have
+to be woken about three hundred times in a step of a 30-layer model, which costs a sixth of the
+step's time.
 """
 
 from __future__ import annotations
@@ -16,31 +17,33 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_SET_BY_USERS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # the user knows better
-_SPINS = "10000"  # about 0.1 ms: long enough for a layer's threads to meet, and little is lost
-_SMALL = 16_000_000  # parameters
+# a user who sets one of these knows better than we do
+_SET_BY_USERS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+_SPINS = "10000"  # about 0.1 ms: long enough for a layer's threads to meet, and cheap if they don't
+_MAX_SMALL_PARAMETERS = 16_000_000
 _PAUSE_HARD = 2  # `omp_pause_hard` of OpenMP 5.0
 
 
 def limit_spinning() -> None:
-    """Lets idle OpenMP threads spin briefly, then sleep, unless the user has set how they wait or
-    torch is loaded already.
+    """Makes idle OpenMP threads spin only briefly before they sleep.
 
-    OpenMP reads the environment once, when torch loads it. So the command line does this before
-    anything else, and the package at the first use of anything that needs torch; merely importing
-    the package changes nothing. No result depends on it.
+    Does nothing if the user has set how threads wait, or if torch is already loaded: OpenMP reads
+    the environment once, when torch loads it. So the command line calls this before anything else,
+    and the package calls it at the first use of anything that needs torch; importing the package
+    changes nothing. No result depends on it.
     """
     if "torch" not in sys.modules and not any(name in os.environ for name in _SET_BY_USERS):
-        # The second is for runtimes other than GNU's, which have no setting for a number of spins.
+        # OMP_WAIT_POLICY is for runtimes other than GNU's, which cannot set a number of spins
         os.environ.update(GOMP_SPINCOUNT=_SPINS, OMP_WAIT_POLICY="PASSIVE")
 
 
 def release_threads() -> None:
     """Ends the threads that GNU's OpenMP keeps for the calling thread, until it needs some again.
 
-    Called by a thread that has loaded a model before another one computes with it. Each has threads
-    of its own, and once all of them outnumber the cores, none spins any more, so that every step of
-    the other thread has to wake them some three hundred times.
+    A thread that has loaded a model calls this before another thread computes with the model.
+    OpenMP keeps a separate team of threads for each of the two. If the teams together outnumber the
+    cores, no thread spins any more, and every step has to wake its threads some three hundred
+    times.
     """
     if "torch" not in sys.modules:
         return
@@ -60,12 +63,12 @@ def is_small(model: Any) -> bool:
     if model.device.type != "cpu" or "OMP_NUM_THREADS" in os.environ:
         return False
     parameters: int = sum(parameter.numel() for parameter in model.parameters())
-    return parameters <= _SMALL
+    return parameters <= _MAX_SMALL_PARAMETERS
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Within this context, torch computes only on the calling thread."""
+    """Makes torch compute only on the calling thread within this context."""
     import torch
 
     before = torch.get_num_threads()

@@ -1,9 +1,9 @@
 """Generates rows of different lengths, methods, samplings and seeds in shared forward passes.
 
-Rows join and leave at any step. New rows are prefilled together, each after the tokens that are
+Rows join and leave at any step. New rows are prefilled together, each after its tokens that are
 already computed; then every step forwards one token of every row. A failed pass is repeated without
-the rows that make it fail, so that an error ends only the row it belongs to. Models whose caches
-cannot be laid out in slots run their rows one by one.
+the rows that make it fail, so that an error ends only the row it belongs to. If a model's cache
+cannot be laid out in slots, its rows run one by one.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from holdfast.generation.shared_prefixes import SharedPrefixes
 
 
 class _Owner(NamedTuple):
-    """The owner of a slot."""
+    """The row that a slot belongs to, and which of its streams is in the slot."""
 
     row: RowState
-    number: int  # of the stream among those of the row
+    number: int  # index of the stream in the row
 
     @property
     def stream(self) -> StreamState:
@@ -45,9 +45,7 @@ class _Owner(NamedTuple):
 
 @dataclass(frozen=True)
 class _SlotGroup:
-    """Slots that are forwarded together; the same ones as in the step before, while no row joins
-    or leaves.
-    """
+    """Slots that are forwarded together; reused from step to step until a row joins or leaves."""
 
     slots: Sequence[int]
     owners: Sequence[_Owner]
@@ -55,14 +53,14 @@ class _SlotGroup:
 
     @cached_property
     def _indices(self) -> dict[RowState, list[int]]:
-        """Of each row, the indices of its streams in the group, in their order."""
+        """Per row, the index of each of its streams in the group."""
         indices: dict[RowState, list[int]] = {}
         for index, (row, number) in enumerate(self.owners):
             indices.setdefault(row, [-1] * len(row.streams))[number] = index
         return indices
 
     def by_row(self, output: Output) -> StepOutputs:
-        """The outputs of the slots, by row."""
+        """Sorts the outputs of the slots by row."""
         rows = list(self._indices)
         logits = output.logits[:, -1]
         mass = output.mass
@@ -78,15 +76,21 @@ class _SlotGroup:
 
 @dataclass
 class _UnbatchedRow:
-    """A row that runs without slots."""
+    """A row that runs without slots, with the caches that the model makes."""
 
     row: RowState
     runner: Runner
-    caches: list[Cache | None]  # of each stream, as the model makes it; None before the first pass
+    caches: list[Cache | None]  # one per stream; None before the first pass
 
 
 class Decoder:
-    """Generates rows with one model; `shared` receives the keys and values of rows that share."""
+    """Generates rows with one model.
+
+    Args:
+        runner: the model.
+        stop_ids: the tokens that end a reply.
+        shared: receives the keys and values of rows that share theirs; None: none are shared.
+    """
 
     def __init__(
         self, runner: RowRunner, stop_ids: frozenset[int], shared: SharedPrefixes | None = None
@@ -96,12 +100,13 @@ class Decoder:
         self.shared = shared
         self.slots = runner.slots()
         self._owners: list[_Owner] = []  # by slot
-        self._step_group: _SlotGroup | None = None  # all slots; None after rows joined or left
+        # all slots, for the next step; None after a row joined or left
+        self._step_group: _SlotGroup | None = None
         self._unbatched: _UnbatchedRow | None = None
         self._small = runner.small
 
     def __len__(self) -> int:
-        """Streams being forwarded."""
+        """The number of streams being forwarded."""
         return len(self._owners) if self._unbatched is None else len(self._unbatched.caches)
 
     @torch.inference_mode()
@@ -146,7 +151,7 @@ class Decoder:
 
     @torch.inference_mode()
     def remove(self, state: RowState) -> None:
-        """Ends a row at once and keeps nothing of it."""
+        """Ends a row immediately and keeps none of its keys and values."""
         if self._unbatched is not None and self._unbatched.row is state:
             self._unbatched = None
         self._close([state])
@@ -154,8 +159,9 @@ class Decoder:
     # Rows in slots
 
     def _forward_beginnings(self, first: int) -> None:
-        """Forwards the prompts of the slots from `first` on that are shared, without their last
-        tokens, if the runner splits prompts.
+        """If the runner splits prompts, forwards shared prompts up to their last token.
+
+        Only the slots from `first` on are considered.
         """
         if self.shared is None or not self.runner.splits_prompts:
             return
@@ -174,16 +180,16 @@ class Decoder:
         except Exception as error:
             if ran_out_of_memory(error):
                 raise
-            return  # the next pass has the same error, and finds the row that it belongs to
+            return  # the next pass raises the same error and finds the row that causes it
         self.slots.commit(slots, [len(beginning) for beginning in beginnings])
 
     def _share(self, state: RowState) -> None:
-        """Shares the keys and values of a row with other rows."""
+        """Makes the keys and values of a row available to other rows, if it shares them."""
         if self.shared is None or not state.row.shares or not self.runner.supports_chunked_prefill:
             return
         for number, slot in enumerate(self._slots_of(state)):
             count = state.row.reusable_len(number) or self.slots.lengths[slot]
-            copy_from = partial(self.slots.computed, slot, count)
+            copy_from = partial(self.slots.copy_computed, slot, count)
             length = self.slots.lengths[slot]
             stream = state.row.streams[number]
             generated = tuple(state.token_ids)
@@ -195,8 +201,9 @@ class Decoder:
         return _SlotGroup(slots, owners, StreamGroup(streams, self.runner.device))
 
     def _advance(self, group: _SlotGroup) -> list[RowState]:
-        """Forwards the pending tokens of some slots and draws for their rows; `group` has all slots
-        from some slot on.
+        """Forwards the pending tokens of a group and draws a token for each of its rows.
+
+        The group must contain all slots from its first one on. Returns the rows that ended.
         """
         failed: list[RowState] = []
         try:
@@ -204,8 +211,8 @@ class Decoder:
         except Exception as error:
             if ran_out_of_memory(error):
                 raise
-            failed = self._fails_with(group, error)
-        if failed:  # outside the handler, whose error keeps the pass alive
+            failed = self._find_failing_rows(group, error)
+        if failed:  # not in the handler: its error would keep the tensors of the pass alive
             self._close(failed)
             other_slots = range(group.slots[0], len(self._owners))
             if not other_slots:
@@ -216,8 +223,11 @@ class Decoder:
         self._close(ended)
         return failed + ended
 
-    def _fails_with(self, group: _SlotGroup, error: Exception) -> list[RowState]:
-        """The rows of a group that make its pass fail, each with its error."""
+    def _find_failing_rows(self, group: _SlotGroup, error: Exception) -> list[RowState]:
+        """Returns the rows that make a group's pass fail, with `error` set on each.
+
+        If every row can be forwarded alone, all rows of the group fail with the group's error.
+        """
         rows = list(dict.fromkeys(owner.row for owner in group.owners))
         for state in rows if len(rows) > 1 else ():
             try:
@@ -227,7 +237,7 @@ class Decoder:
                     raise
                 state.error = row_error
         failed = [state for state in rows if state.error is not None]
-        if not failed:  # each can be forwarded alone, but not together
+        if not failed:
             for state in rows:
                 state.error = error
         return failed or rows
@@ -238,7 +248,8 @@ class Decoder:
         lengths = [self.slots.lengths[slot] for slot in slots]
         output = self.runner.forward_slots(self.slots, slots, group.streams)
         for (state, _), slot, length in zip(group.owners, slots, lengths, strict=True):
-            state.forwarded += length - self.slots.lengths[slot]  # what was computed anew
+            # a slot that the runner restarted has forwarded all of its tokens again
+            state.forwarded += length - self.slots.lengths[slot]
         if commit:
             self.slots.commit(slots, [len(owner.stream) for owner in group.owners])
         return output
@@ -255,26 +266,27 @@ class Decoder:
         numbers = [state.next_number for state in step.rows]
         drawn = draw_or_fail(constrained.logits, samplings, numbers)
         tokens = [errors.get(number, token) for number, token in enumerate(drawn)]
-        _note_log_probabilities(step.rows, tokens, processed.logits)
+        _record_log_probabilities(step.rows, tokens, processed.logits)
         ended = []
         for state, token in zip(step.rows, tokens, strict=True):
             if reason := state.add(token, self.stop_ids):
-                state.finish(reason, self._computed(state) if state.row.keep else ())
+                state.finish(reason, self._copy_computed(state) if state.row.keep else ())
                 if state.error is None:
                     self._share(state)
                 ended.append(state)
         return ended
 
     def _slots_of(self, state: RowState) -> list[int]:
+        """The slots of a row's streams, in the order of the streams."""
         slots = [slot for slot, owner in enumerate(self._owners) if owner.row is state]
         return sorted(slots, key=lambda slot: self._owners[slot].number)
 
-    def _computed(self, state: RowState) -> tuple[KeysValues | None, ...]:
-        """The keys and values of a row that a longer prompt with its reply can reuse."""
+    def _copy_computed(self, state: RowState) -> tuple[KeysValues | None, ...]:
+        """Copies the keys and values that a longer prompt, with this row's reply, can reuse."""
         if not self.runner.supports_chunked_prefill:
             return ()
         return tuple(
-            self.slots.computed(slot, state.row.reusable_len(number))
+            self.slots.copy_computed(slot, state.row.reusable_len(number))
             for number, slot in enumerate(self._slots_of(state))
         )
 
@@ -291,7 +303,7 @@ class Decoder:
     # A single row
 
     def _advance_unbatched(self, unbatched: _UnbatchedRow) -> list[RowState]:
-        """Draws a token for the row; each stream uses the cache that the model makes, if any."""
+        """Forwards the row's streams, each with its own cache, and draws a token."""
         state = unbatched.row
         outputs = list[Output]()
         try:
@@ -310,10 +322,10 @@ class Decoder:
         return ended
 
 
-def _note_log_probabilities(
+def _record_log_probabilities(
     rows: Sequence[RowState], tokens: Sequence[DrawnToken], logits: Tensor
 ) -> None:
-    """Records the log-probabilities of drawn tokens, for the rows that want them."""
+    """Records the log-probabilities of drawn tokens, for the rows that request them."""
     indices = list[int]()
     token_ids = list[int]()
     counts = list[int]()

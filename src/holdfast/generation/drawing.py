@@ -1,5 +1,6 @@
-"""Draws tokens by temperature and nucleus, from random numbers that depend only on the reply; and
-reads their log-probabilities.
+"""Draws tokens by temperature and nucleus, and reads their log-probabilities.
+
+The random numbers depend only on the reply, not on the batch.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from torch import Tensor
 from holdfast.errors import ModelError
 from holdfast.generation.sampling import Sampling
 
-DrawnToken = int | Exception  # a token id, or why there is none
+DrawnToken = int | Exception  # a token id, or the error that prevented the draw
 
-NOT_FINITE = -1  # in place of a token, if the logits are not finite
-_WIDER = -2  # in place of a token, if the likeliest do not decide which it is
-_LIKELIEST = 64  # tokens that usually cover a row's nucleus
-_BLOCK = 64  # tokens of the vocabulary whose highest logit is found at once
+NOT_FINITE = -1  # stands for a token that cannot be drawn, as the logits are not finite
+_UNDECIDED = -2  # stands for a token that cannot be determined from the likeliest ones alone
+_NUM_LIKELIEST = 64  # this many tokens usually cover a row's nucleus
+_BLOCK = 64  # the vocabulary is searched in blocks of this many tokens
 # a probability's bin is its exponent and the first 7 bits of its mantissa
 _BITS_IN_BIN = 16
 _HIGHEST_BIN = 0x3F80  # of probability 1
-_ROUNDING = 1e-4  # how far the sum of a vocabulary's float32 probabilities may be from 1, and more
-_GREEDY = 1e-30  # a nucleus of this mass is only the likeliest token
+_ROUNDING = 1e-4  # more than the sum of a vocabulary's float32 probabilities can differ from 1
+_GREEDY = 1e-30  # a nucleus of this mass contains only the likeliest token
 _NOT_FINITE = (
     "The model's logits are not finite, so no token can be drawn; load it with dtype='float32'."
 )
@@ -32,7 +33,7 @@ _NOT_FINITE = (
 
 @dataclass(frozen=True, slots=True)
 class LogProbability:
-    """Log-probabilities for a drawn token, with the row's methods, at temperature 1."""
+    """Log-probabilities where a token was drawn, under the row's methods, at temperature 1."""
 
     drawn: float  # the token's own log-probability, natural logarithm
     # the likeliest tokens and their log-probabilities, likeliest first; as many as requested
@@ -40,7 +41,7 @@ class LogProbability:
 
 
 def uniforms(seed: int, count: int) -> list[float]:
-    """`count` random numbers in [0, 1) for the reply with this seed, whatever the batch."""
+    """Returns `count` random numbers in [0, 1) for the reply with this seed."""
     numbers: list[float] = np.random.Generator(np.random.Philox(key=seed)).random(count).tolist()
     return numbers
 
@@ -57,7 +58,7 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
         numbers: in [0, 1), one per row.
 
     Returns:
-        A token per row; `NOT_FINITE` if its logits are not numbers, or all are -inf.
+        A token per row; `NOT_FINITE` for a row with a logit of NaN or +inf, or with only -inf.
     """
     parameters = torch.tensor(
         [
@@ -66,27 +67,27 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
         ],
         dtype=torch.float64,
     ).to(logits.device)
-    blocks = _in_blocks(logits)
+    blocks = _split_into_blocks(logits)
     size = logits.shape[-1]
     highest = blocks.amax(-1)
-    ids = _likeliest(blocks, highest, min(_LIKELIEST, size))
-    # in place, as the passes over a large vocabulary are what takes time
+    ids = _find_likeliest(blocks, highest, min(_NUM_LIKELIEST, size))
+    # in place, because passes over a large vocabulary take most of the time
     blocks.sub_(highest.amax(-1)[:, None, None]).div_(parameters[:, :1, None].float())
     probabilities = blocks.flatten(1)[:, :size].softmax(-1)
-    # where all but a few tokens are forbidden, some ids are those of no token
+    # if all but a few tokens are forbidden, some ids lie beyond the vocabulary
     likeliest = probabilities.gather(1, ids.clamp(max=size - 1)) * (ids < size)
-    tokens: list[int] = _drawn(likeliest, ids, parameters, size).tolist()
+    tokens: list[int] = _draw_from_likeliest(likeliest, ids, parameters, size).tolist()
     for row, token in enumerate(tokens):
-        if token == _WIDER:
+        if token == _UNDECIDED:
             _, top_p, number = parameters[row].tolist()
-            tokens[row] = _drawn_from_all(probabilities[row], top_p, number)
+            tokens[row] = _draw_from_all(probabilities[row], top_p, number)
     return tokens
 
 
 def draw_or_fail(
     logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
 ) -> list[DrawnToken]:
-    """As `draw`, with an error in place of a token whose row has no finite logits."""
+    """Draws like `draw`, but returns an error instead of `NOT_FINITE`."""
     drawn = draw(logits, samplings, numbers)
     return [ModelError(_NOT_FINITE) if token == NOT_FINITE else token for token in drawn]
 
@@ -94,7 +95,7 @@ def draw_or_fail(
 def log_probabilities(
     logits: Tensor, tokens: Sequence[int], counts: Sequence[int]
 ) -> list[LogProbability]:
-    """The log-probabilities of drawn tokens, one per row, with the `counts` likeliest tokens."""
+    """Reads the log-probability of each row's token, and those of its `counts` likeliest tokens."""
     log_probs = logits.float().log_softmax(-1)
     of_drawn = log_probs.gather(-1, torch.tensor(tokens, device=log_probs.device)[:, None])
     top, ids = log_probs.topk(max(counts))
@@ -109,9 +110,10 @@ def log_probabilities(
     return read_rows
 
 
-def _in_blocks(logits: Tensor) -> Tensor:
-    """A copy of the logits in blocks of `_BLOCK` tokens, float32 [row, block, token]; what is left
-    of the last block is -inf.
+def _split_into_blocks(logits: Tensor) -> Tensor:
+    """Copies logits into blocks of `_BLOCK` tokens, float32 [row, block, token].
+
+    The last block is padded with -inf.
     """
     rows, size = logits.shape
     padded = logits.new_empty(rows, -(-size // _BLOCK) * _BLOCK, dtype=torch.float32)
@@ -120,31 +122,33 @@ def _in_blocks(logits: Tensor) -> Tensor:
     return padded.view(rows, -1, _BLOCK)
 
 
-def _likeliest(blocks: Tensor, highest: Tensor, count: int) -> Tensor:
-    """The ids of the `count` highest logits of each row, highest first, int64 [row, count]. They
-    are in the `count` blocks with the highest maxima, so only those are searched.
+def _find_likeliest(blocks: Tensor, highest: Tensor, count: int) -> Tensor:
+    """Finds the ids of each row's `count` highest logits, highest first, int64 [row, count].
+
+    They are all in the `count` blocks with the highest maxima, so only those are searched.
 
     Args:
         blocks: [row, block, token].
         highest: the maximum of each block, [row, block].
     """
-    chosen = highest.topk(min(count, highest.shape[-1])).indices
-    candidates = blocks.gather(1, chosen[..., None].expand(-1, -1, _BLOCK)).flatten(1)
-    places = candidates.topk(count).indices
-    return chosen.gather(1, places // _BLOCK) * _BLOCK + places % _BLOCK
+    block_ids = highest.topk(min(count, highest.shape[-1])).indices
+    candidates = blocks.gather(1, block_ids[..., None].expand(-1, -1, _BLOCK)).flatten(1)
+    indices = candidates.topk(count).indices
+    return block_ids.gather(1, indices // _BLOCK) * _BLOCK + indices % _BLOCK
 
 
-def _drawn(likeliest: Tensor, ids: Tensor, parameters: Tensor, size: int) -> Tensor:
-    """Each row's token at quantile `number` of its nucleus, or a negative code, int64 [row].
+def _draw_from_likeliest(likeliest: Tensor, ids: Tensor, parameters: Tensor, size: int) -> Tensor:
+    """Draws each row's token at its random quantile of the nucleus, int64 [row].
 
-    If the likeliest tokens do not cover the nucleus, its mass is known only roughly, which mostly
-    suffices to tell that the token is one of them, and which.
+    If the likeliest tokens do not cover the nucleus, its total mass is known only within bounds.
+    Usually both bounds lead to the same token; if they do not, the result is `_UNDECIDED`. It is
+    `NOT_FINITE` if the probabilities are not finite.
 
     Args:
         likeliest: the probabilities of the likeliest tokens, in any order, [row, token].
         ids: [row, token].
         parameters: temperature, nucleus and random number of each row, float64 [row, 3].
-        size: of the vocabulary.
+        size: the size of the vocabulary.
     """
     top_p = parameters[:, 1:2]
     number = parameters[:, 2:]
@@ -160,12 +164,12 @@ def _drawn(likeliest: Tensor, ids: Tensor, parameters: Tensor, size: int) -> Ten
         last = likeliest[:, -1:]
         inside = likeliest > last
         wide = (likeliest * inside).sum(-1, keepdim=True, dtype=torch.float64) < top_p
-        # no token that is missing is likelier than the last
+        # no token outside is likelier than the last one here
         lowest = _index_at(number * top_p.clamp(max=1 - _ROUNDING), kept)
         highest = _index_at(number * (top_p + last).clamp(max=1 + _ROUNDING), kept)
         certain = (lowest == highest) & (lowest < inside.sum(-1, keepdim=True))
         tokens = ids.gather(-1, torch.where(wide, lowest, index))
-        tokens = tokens.masked_fill(wide & ~certain, _WIDER)[:, 0]
+        tokens = tokens.masked_fill(wide & ~certain, _UNDECIDED)[:, 0]
     else:
         tokens = ids.gather(-1, index)[:, 0]
     return tokens.masked_fill(~likeliest[:, 0].isfinite(), NOT_FINITE)
@@ -181,25 +185,25 @@ def _index_at(mass: Tensor, cumulated: Tensor) -> Tensor:
     return (cumulated <= mass).sum(-1, keepdim=True).clamp(max=cumulated.shape[-1] - 1)
 
 
-def _drawn_from_all(probabilities: Tensor, top_p: float, number: float) -> int:
-    """A row's token, however many tokens its nucleus has.
+def _draw_from_all(probabilities: Tensor, top_p: float, number: float) -> int:
+    """Draws a row's token from its whole vocabulary, for a nucleus of any size.
 
     Sorting a vocabulary of 152,000 tokens would take a good part of a small model's step.
     So tokens are binned by the upper bits of their probability, and only two bins are sorted: the
-    one in which the nucleus ends, and the one with the token.
+    bin in which the nucleus ends, and the bin that contains the token.
 
     Args:
         probabilities: float32 [vocabulary], finite.
-        top_p: the nucleus' mass.
-        number: in [0, 1).
+        top_p: the mass of the nucleus.
+        number: the random quantile, in [0, 1).
     """
     # positive floats sort like their bits
     bins = _HIGHEST_BIN - (probabilities.view(torch.int32) >> _BITS_IN_BIN)  # likeliest first
     masses = torch.bincount(bins, probabilities.double(), minlength=_HIGHEST_BIN + 1)
     cumulated = masses.cumsum(0)
 
-    def sorted_bin(index: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The ids of its tokens, their probabilities, and the mass up to and with each."""
+    def sort_bin(index: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the ids of a bin's tokens, their probabilities, and the mass up to each."""
         ids = (bins == index).nonzero()[:, 0]
         shares, order = probabilities[ids].double().sort(descending=True, stable=True)
         before = cumulated[index] - masses[index]
@@ -207,10 +211,10 @@ def _drawn_from_all(probabilities: Tensor, top_p: float, number: float) -> int:
 
     kept_mass = float(cumulated[-1])
     if top_p <= kept_mass:
-        _, shares, reached = sorted_bin(int(torch.searchsorted(cumulated, top_p)))
+        _, shares, reached = sort_bin(int(torch.searchsorted(cumulated, top_p)))
         # the nucleus ends with the token that reaches its mass
         inside = (reached - shares < top_p).sum().clamp(min=1)
         kept_mass = float(reached[inside - 1])
     at = number * kept_mass
-    ids, _, reached = sorted_bin(int(torch.searchsorted(cumulated, at, right=True)))
+    ids, _, reached = sort_bin(int(torch.searchsorted(cumulated, at, right=True)))
     return int(ids[(reached <= at).sum().clamp(max=len(ids) - 1)])

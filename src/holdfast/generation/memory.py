@@ -1,4 +1,4 @@
-"""Memory: how much there is, what is given back, and smaller batches where it runs out."""
+"""Memory: its size, giving freed memory back, and retrying with smaller batches."""
 
 from __future__ import annotations
 
@@ -16,40 +16,44 @@ from holdfast.errors import ModelError
 
 _LOG = logging.getLogger("holdfast")
 _Result = TypeVar("_Result")
-# what a container may use, in the two versions of Linux's control groups
+# files with the memory limit of a container, in the two versions of Linux's control groups
 _CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-_UNKNOWN = 8 * 2**30  # bytes that are assumed where the system does not say
-_SIGNS = ("DefaultCPUAllocator", "not enough memory", "out of memory", "bad_alloc")
+_DEFAULT_BYTES = 8 * 2**30  # assumed if the system does not report its memory
+_OUT_OF_MEMORY = ("DefaultCPUAllocator", "not enough memory", "out of memory", "bad_alloc")
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out; on a CPU, torch raises a plain RuntimeError."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
-    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _SIGNS)
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
 
 
-def halved(chats: int, model: str, batch_size: int) -> int:
-    """Half of the chats that memory ran out with; raises a `ModelError` if it was only one."""
+def halve_batch(chats: int, model: str, batch_size: int) -> int:
+    """Returns half of the chats with which memory ran out, and logs a warning.
+
+    Raises:
+        ModelError: memory ran out with a single chat.
+    """
     if chats <= 1:
         raise ModelError(
-            f"Out of memory with a single chat of {model} (batch_size={batch_size} no longer"
-            " matters); use a shorter chat, a smaller dtype or a smaller model."
+            f"Out of memory with a single chat of {model}, so a batch_size below {batch_size} would"
+            " not help; use a shorter chat, a smaller dtype or a smaller model."
         )
     _LOG.warning(
-        f"Out of memory with {chats} chats of {model} at once; going on with {chats // 2} at a "
-        f"time. A smaller batch_size (now {batch_size}) does so from the start."
+        f"Out of memory with {chats} chats of {model} at once; continuing with {chats // 2} at a "
+        f"time. A smaller batch_size (now {batch_size}) would avoid this."
     )
     return chats // 2
 
 
-def in_memory(
+def compute_with_halving(
     compute: Callable[[int], _Result], batch_size: int, chats: int, model: str
 ) -> _Result:
-    """Computes with `batch_size` chats at once, and half as many each time memory runs out."""
+    """Calls `compute(batch_size)`; each time memory runs out, again with half as many chats."""
     size = batch_size
     while True:
         try:
@@ -57,28 +61,29 @@ def in_memory(
         except (RuntimeError, MemoryError) as error:
             if not ran_out_of_memory(error):
                 raise
-        # outside the handler, whose error keeps everything computed alive
-        size = halved(min(size, chats), model, batch_size)
+        # not in the handler: its error would keep the computed tensors alive
+        size = halve_batch(min(size, chats), model, batch_size)
 
 
 def release_freed_memory() -> None:
-    """Gives freed memory back to the system, which glibc keeps in case it is needed again. Tensors
-    that grow never fit into the room that their smaller selves left.
+    """Gives freed memory, which glibc would keep for later use, back to the system.
+
+    A tensor that grows never fits into the room that its smaller predecessors left.
     """
-    with contextlib.suppress(TypeError, AttributeError):  # another system, or another library
+    with contextlib.suppress(TypeError, AttributeError):  # not Linux, or not glibc
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def memory_of_this_process() -> int:
-    """Bytes of memory that this process may use: the machine's, or its container's if less."""
-    sizes = [limit for path in _CGROUP_LIMITS if (limit := _limit_in(path)) is not None]
+    """Bytes that this process may use: the machine's memory, or the container's limit if lower."""
+    sizes = [limit for path in _CGROUP_LIMITS if (limit := _read_limit(path)) is not None]
     if hasattr(os, "sysconf"):  # not on Windows
         sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return min(sizes, default=_UNKNOWN)
+    return min(sizes, default=_DEFAULT_BYTES)
 
 
-def _limit_in(path: Path) -> int | None:
+def _read_limit(path: Path) -> int | None:
     try:
         return int(path.read_text())
-    except (OSError, ValueError):  # there is no such limit, or it is "max"
+    except (OSError, ValueError):  # there is no such file, or the limit is "max"
         return None

@@ -1,4 +1,4 @@
-"""Applies logits processors to a step; rows that share a processor are processed together."""
+"""Applies the rows' logits processors to the outputs of a step."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ class StepOutputs:
     """The outputs of a pass, by row."""
 
     rows: Sequence[RowState]  # the rows that draw a token
-    logits: Tensor  # of the streams that generate, [row, vocabulary]
-    second_logits: Tensor  # of the second streams, [row with one, vocabulary]
+    logits: Tensor  # of each row's first stream, which generates, [row, vocabulary]
+    second_logits: Tensor  # of the second streams, [row with two streams, vocabulary]
     mass: Tensor | None  # mass on the span, [row, layer, head]; None unless traced
-    uniform: Tensor | None  # that of uniform attention, [row, layer]; None unless traced
+    uniform: Tensor | None  # mass under uniform attention, [row, layer]; None unless traced
 
 
 def process(step: StepOutputs) -> EditedLogits:
-    """The logits as the processors of each row edit them; a row whose processor fails has an
-    error.
+    """Applies each row's processors, in order, to its logits.
+
+    Rows that share a processor are processed together. A row whose processor fails gets an error.
     """
     logits = step.logits
     errors = dict[int, Exception]()
@@ -38,16 +39,16 @@ def process(step: StepOutputs) -> EditedLogits:
         for number, state in enumerate(step.rows):
             if turn < len(state.row.processors) and number not in errors:
                 numbers.setdefault(state.row.processors[turn], []).append(number)
-        for method, of_method in numbers.items():
-            second = step.second_logits[[second_of[number] for number in of_method]]
+        for method, members in numbers.items():
+            second = step.second_logits[[second_of[number] for number in members]]
             try:
-                combined = method.combine_logits(logits[of_method].float(), second)
+                combined = method.combine_logits(logits[members].float(), second)
             except Exception as error:
                 if ran_out_of_memory(error):
                     raise
-                errors |= dict.fromkeys(of_method, error)
+                errors |= dict.fromkeys(members, error)
             else:
                 wide = torch.promote_types(logits.dtype, combined.dtype)
                 logits = logits.to(wide, copy=True)
-                logits[of_method] = combined.to(wide)
+                logits[members] = combined.to(wide)
     return EditedLogits(logits, errors)

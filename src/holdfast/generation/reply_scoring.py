@@ -1,5 +1,6 @@
-"""Log-probabilities of given replies: each chat is forwarded once, and every reply after its keys
-and values.
+"""Log-probabilities of given replies.
+
+Each chat is forwarded once, and its keys and values are reused for every reply to it.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from torch import Tensor
 
 from holdfast.attention import RotaryLengths
 from holdfast.generation.batch import StreamGroup, batch_of
-from holdfast.generation.memory import in_memory
+from holdfast.generation.memory import compute_with_halving
 from holdfast.generation.prefixes import KeysValues, Prefix, Reuse
 from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import Row, Stream, StreamState
 from holdfast.generation.runner import Runner
 
-_PASS_TOKENS = 16_384  # tokens of one pass, padding included, unless a single row has more
-_PASS_TOKENS_WITH_LOGITS = 2_048  # the same if every token's logits are wanted
-_PROMPT_TOKENS = 65_536  # prompt tokens whose keys and values are in memory at once
+# tokens of one pass, padding included; a single row may have more
+_MAX_PASS_TOKENS = 16_384
+_MAX_PASS_TOKENS_WITH_LOGITS = 2_048  # likewise, if every token gets logits
+_MAX_PROMPT_TOKENS = 65_536  # prompt tokens whose keys and values are in memory at once
+
+TokenIds = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,12 @@ class Scored:
     """Scores of given replies to one chat.
 
     Args:
-        log_probabilities: one per reply, the sum over its tokens, natural logarithm, at temperature
-            1; the end of the reply is not included.
-        tokens: one per reply, how many tokens it has.
-        forwarded: how many tokens the model read for all of them, with the chat.
-        greedy: whether each token of a reply is the likeliest, so that it would be generated at
-            temperature 0.
+        log_probabilities: per reply, the sum over its tokens, natural logarithm, at temperature 1;
+            the token that ends the reply is not included.
+        tokens: per reply, how many tokens it has.
+        forwarded: how many tokens the model read in all, the chat included.
+        greedy: per reply, whether each token is the likeliest one, so that the model would generate
+            it at temperature 0.
     """
 
     log_probabilities: tuple[float, ...]
@@ -44,15 +48,12 @@ class Scored:
     greedy: tuple[bool, ...]
 
 
-TokenIds = tuple[int, ...]
-
-
 @dataclass(frozen=True)
 class ScoredRow:
-    """The scores of a row's replies, and what was computed of its prompts."""
+    """The scores of a row's replies, and the keys and values of its prompts."""
 
     scored: Scored
-    # keys and values of each stream's prompt; () unless the row is kept, or if there are none
+    # one per stream; () unless the row is kept, or if the model gives none
     computed: tuple[KeysValues, ...] = ()
 
 
@@ -63,12 +64,12 @@ def score_rows(
 
     Args:
         runner: the model.
-        rows: the chats; of their sampling, nothing is read.
-        replies: of each chat, as token ids.
+        rows: the chats; their sampling is ignored.
+        replies: per chat, the token ids of its replies.
         batch_size: the most chats, or replies, forwarded together.
     """
     chats = max(len(rows), max(map(len, replies)))
-    return in_memory(
+    return compute_with_halving(
         lambda size: _score_rows(runner, rows, replies, size), batch_size, chats, runner.name
     )
 
@@ -80,13 +81,14 @@ def _score_rows(
     continues = runner.batched and runner.supports_chunked_prefill
     if isinstance(runner, Runner) and not continues:
         return [
-            _score_alone(runner, row, of_row) for row, of_row in zip(rows, replies, strict=True)
+            _score_alone(runner, row, row_replies)
+            for row, row_replies in zip(rows, replies, strict=True)
         ]
     scored: list[ScoredRow] = []
     lengths = [sum(len(stream.token_ids) for stream in row.streams) for row in rows]
     first = 0
     for end in range(1, len(rows) + 1):
-        if end == len(rows) or sum(lengths[first : end + 1]) > _PROMPT_TOKENS:
+        if end == len(rows) or sum(lengths[first : end + 1]) > _MAX_PROMPT_TOKENS:
             scored += _score_some(runner, rows[first:end], replies[first:end], batch_size)
             first = end
     return scored
@@ -94,18 +96,18 @@ def _score_rows(
 
 @dataclass(frozen=True)
 class _Forwarded:
-    """A stream that was forwarded."""
+    """The outputs of a stream that was forwarded."""
 
     logits: Tensor  # of its last tokens, [token, vocabulary]
-    computed: KeysValues | None  # what was computed of it, if it is wanted
+    computed: KeysValues | None  # its keys and values; None if they are not kept
 
 
 @dataclass(frozen=True)
 class _ReplyPass:
-    """A pass over a chat and the beginning of a reply, whose last logits are wanted."""
+    """A pass over a chat and the first part of a reply, whose last logits are read."""
 
     state: StreamState
-    wanted: int  # how many last tokens' logits are read
+    num_logits: int  # how many last tokens' logits are read
     forwarded: int  # how many tokens the pass forwards
 
 
@@ -115,11 +117,13 @@ class _ForwardedRow:
 
     row: Row
     replies: Sequence[TokenIds]
-    prompts: Sequence[_Forwarded]  # of each stream
+    prompts: Sequence[_Forwarded]  # one per stream
 
-    def later_passes(self, rotary: RotaryLengths, reply: TokenIds) -> list[list[_ReplyPass]]:
-        """The passes of each stream over a reply's tokens after its first, which the last logits of
-        the prompt predict; [] if there are none. The last token has nothing to predict.
+    def plan_later_passes(self, rotary: RotaryLengths, reply: TokenIds) -> list[list[_ReplyPass]]:
+        """Plans, per stream, the passes that predict a reply's tokens after the first one.
+
+        The first token is predicted by the last logits of the prompt, so the result is [] for a
+        reply of one token.
         """
         if len(reply) == 1:
             return []
@@ -127,26 +131,26 @@ class _ForwardedRow:
         for stream, prompt in zip(self.row.streams, self.prompts, strict=True):
             prefix = Prefix(stream.token_ids, stream.span, stream.compiled, prompt.computed)
             whole = replace(stream, reuse=Reuse(prefix, len(stream.token_ids)))
-            passes.append(_passes(rotary, whole, reply, 1))
+            passes.append(_plan_passes(rotary, whole, reply, 1))
         return passes
 
-    def scored(
-        self, passes: Sequence[Sequence[Sequence[_ReplyPass]]], forwarded: Iterator[_Forwarded]
+    def score(
+        self, passes: Sequence[Sequence[Sequence[_ReplyPass]]], outputs: Iterator[_Forwarded]
     ) -> ScoredRow:
-        """The scores of the replies.
+        """Scores the replies.
 
         Args:
             passes: the later passes of each reply.
-            forwarded: these passes, in order; as many as there are taken from it.
+            outputs: the outputs of these passes, in order; only these are taken from the iterator.
         """
         start = distribution([prompt.logits for prompt in self.prompts], self.row)
         scores = []
-        for reply, of_reply in zip(self.replies, passes, strict=True):
+        for reply, reply_passes in zip(self.replies, passes, strict=True):
             score = _score(start, reply[:1])
-            if of_reply:
+            if reply_passes:
                 logits = [
-                    _joined([next(forwarded).logits[-part.wanted :] for part in of_stream])
-                    for of_stream in of_reply
+                    _concatenate([next(outputs).logits[-part.num_logits :] for part in parts])
+                    for parts in reply_passes
                 ]
                 score = score.plus(_score(distribution(logits, self.row), reply[1:]))
             scores.append(score)
@@ -155,32 +159,38 @@ class _ForwardedRow:
         computed: list[KeysValues] = []
         if self.row.keep:
             computed += [p.computed for p in self.prompts if p.computed is not None]
-        return ScoredRow(_scored(self.replies, scores, count), tuple(computed))
+        return ScoredRow(_collect_scores(self.replies, scores, count), tuple(computed))
 
 
 def _score_some(
     runner: RowRunner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> list[ScoredRow]:
-    """Scores rows whose prompts are in memory together."""
+    """Scores rows whose prompts fit into memory together."""
     streams = [StreamState(stream) for row in rows for stream in row.streams]
-    prompts = iter(list(_forward_all(runner, streams, batch_size, _PASS_TOKENS, keep=True)))
+    prompts = iter(list(_forward_all(runner, streams, batch_size, _MAX_PASS_TOKENS, keep=True)))
     forwarded = [
-        _ForwardedRow(row, of_row, [next(prompts) for _ in row.streams])
-        for row, of_row in zip(rows, replies, strict=True)
+        _ForwardedRow(row, row_replies, [next(prompts) for _ in row.streams])
+        for row, row_replies in zip(rows, replies, strict=True)
     ]
     # per row, the passes of each reply
     passes = [
-        [row.later_passes(runner.rotary, reply) for reply in row.replies] for row in forwarded
+        [row.plan_later_passes(runner.rotary, reply) for reply in row.replies] for row in forwarded
     ]
     states = [part.state for part in chain(*chain(*chain(*passes)))]
-    later = _forward_all(runner, states, batch_size, _PASS_TOKENS_WITH_LOGITS, keep=False)
-    return [row.scored(of_row, later) for row, of_row in zip(forwarded, passes, strict=True)]
+    outputs = _forward_all(runner, states, batch_size, _MAX_PASS_TOKENS_WITH_LOGITS, keep=False)
+    return [
+        row.score(row_passes, outputs) for row, row_passes in zip(forwarded, passes, strict=True)
+    ]
 
 
-def _passes(rotary: RotaryLengths, stream: Stream, reply: TokenIds, first: int) -> list[_ReplyPass]:
-    """The passes that read a reply, from the logits of its token `first` - 1 on (0: those of the
-    last token of the chat). There is one, unless the reply crosses a length at which the rotary
-    factors change: then each pass reads the logits that have its factors.
+def _plan_passes(
+    rotary: RotaryLengths, stream: Stream, reply: TokenIds, first: int
+) -> list[_ReplyPass]:
+    """Plans the passes that predict a reply's tokens from number `first` on.
+
+    Token `first` is predicted by the logits of the token before it, which for 0 is the last token
+    of the chat. One pass is enough, unless the reply crosses a length at which the rotary factors
+    change: then each pass covers the tokens with the same factors.
     """
     chat = len(stream.token_ids)
     passes = list[_ReplyPass]()
@@ -195,36 +205,40 @@ def _passes(rotary: RotaryLengths, stream: Stream, reply: TokenIds, first: int) 
     return passes
 
 
-def _joined(logits: Sequence[Tensor]) -> Tensor:
-    """The logits of successive passes; those of one pass are not copied."""
+def _concatenate(logits: Sequence[Tensor]) -> Tensor:
+    """Concatenates the logits of successive passes; a single one is not copied."""
     return logits[0] if len(logits) == 1 else torch.cat(list(logits))
 
 
 def _score_alone(runner: Runner, row: Row, replies: Sequence[TokenIds]) -> ScoredRow:
-    """Scores a row whose model cannot continue after computed tokens: each reply with its chat."""
+    """Scores a row whose model cannot reuse keys and values: forwards the chat with each reply."""
     scores = list[_Score]()
     forwarded = 0
     for reply in replies:
-        passes = [_passes(runner.rotary, stream, reply, 0) for stream in row.streams]
+        passes = [_plan_passes(runner.rotary, stream, reply, 0) for stream in row.streams]
         logits = [
-            _joined([_forward_whole(runner, part.state, part.wanted) for part in of_stream])
-            for of_stream in passes
+            _concatenate([_forward_whole(runner, part.state, part.num_logits) for part in parts])
+            for parts in passes
         ]
         forwarded += sum(len(part.state) for part in chain(*passes))
         scores.append(_score(distribution(logits, row), reply))
-    return ScoredRow(_scored(replies, scores, forwarded))
+    return ScoredRow(_collect_scores(replies, scores, forwarded))
 
 
-def _forward_whole(runner: Runner, state: StreamState, wanted: int) -> Tensor:
-    """The last `wanted` logits [token, vocabulary] of a stream that is forwarded alone."""
-    batch = batch_of(StreamGroup([state], runner.device), [0], logits=wanted)
+def _forward_whole(runner: Runner, state: StreamState, num_logits: int) -> Tensor:
+    """Forwards a stream alone; returns its last `num_logits` logits, [token, vocabulary]."""
+    batch = batch_of(StreamGroup([state], runner.device), [0], logits=num_logits)
     return runner.forward(batch).logits[0]
 
 
 def _forward_all(
     runner: RowRunner, states: Sequence[StreamState], batch_size: int, limit: int, *, keep: bool
 ) -> Iterator[_Forwarded]:
-    """With `keep`, each stream's last logits, keys and values; else the logits of new tokens."""
+    """Forwards streams in batches, and yields the outputs of each stream in order.
+
+    With `keep`, these are the logits of the last token, and the keys and values; otherwise, the
+    logits of all new tokens.
+    """
     for group in _groups(states, batch_size, limit):
         slots = runner.slots()
         for state in group:
@@ -239,7 +253,7 @@ def _forward_all(
         slots.commit(slot_numbers, ends)
         for slot, count in enumerate(num_new_tokens):
             if keep:
-                yield _Forwarded(logits[slot, -1:], slots.computed(slot))
+                yield _Forwarded(logits[slot, -1:], slots.copy_computed(slot))
             else:
                 yield _Forwarded(logits[slot, -count:], None)
 
@@ -247,7 +261,7 @@ def _forward_all(
 def _groups(
     states: Sequence[StreamState], batch_size: int, limit: int
 ) -> Iterator[list[StreamState]]:
-    """The streams in order, as many at a time as fit into a padded pass."""
+    """Splits streams, in order, into groups that fit into a padded pass of `limit` tokens."""
     group: list[StreamState] = []
     longest = 0
     for state in states:
@@ -263,7 +277,12 @@ def _groups(
 
 
 def distribution(logits: Sequence[Tensor], row: Row) -> Tensor:
-    """Log-probabilities, float32 [token, vocabulary], from all streams of a row."""
+    """Combines the logits of a row's streams into log-probabilities, float32 [token, vocabulary].
+
+    Args:
+        logits: per stream, [token, vocabulary].
+        row: its processors combine the streams.
+    """
     first = logits[0]
     for method in row.processors:
         first = method.combine_logits(first, logits[1])
@@ -273,24 +292,26 @@ def distribution(logits: Sequence[Tensor], row: Row) -> Tensor:
 class _Score(NamedTuple):
     """The score of some tokens of a reply."""
 
-    log_probability: float  # the sum over them
-    greedy: bool  # whether each is the likeliest at its place
+    log_probability: float  # summed over the tokens
+    greedy: bool  # whether each token is the likeliest one at its position
 
     def plus(self, later: _Score) -> _Score:
-        """The score of these tokens and later ones."""
+        """Returns the score of these tokens followed by later ones."""
         total = self.log_probability + later.log_probability
         return _Score(total, self.greedy and later.greedy)
 
 
 def _score(distributions: Tensor, token_ids: Sequence[int]) -> _Score:
-    """The score of tokens under their distributions, [token, vocabulary]."""
+    """Scores tokens under their log-probabilities `distributions`, [token, vocabulary]."""
     ids = torch.tensor(token_ids, device=distributions.device)[:, None]
     total = float(distributions.gather(-1, ids).double().sum())
     return _Score(total, distributions.argmax(-1).tolist() == list(token_ids))
 
 
-def _scored(replies: Sequence[TokenIds], scores: Sequence[_Score], forwarded: int) -> Scored:
-    """The scores of whole replies, and how many tokens the model read for them."""
+def _collect_scores(
+    replies: Sequence[TokenIds], scores: Sequence[_Score], forwarded: int
+) -> Scored:
+    """Collects the scores of a row's replies; `forwarded` tokens were read for them."""
     return Scored(
         tuple(score.log_probability for score in scores),
         tuple(map(len, replies)),

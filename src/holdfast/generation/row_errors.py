@@ -1,4 +1,4 @@
-"""The name of a row in the errors that are about it."""
+"""Adds the name of a row to the errors that it causes."""
 
 import copy
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from holdfast.errors import HoldfastError
 
 @contextmanager
 def errors_named(name: str) -> Iterator[None]:
-    """A context whose `HoldfastError`s get the name of the row they are about."""
+    """Adds the name of a row to every `HoldfastError` that is raised in this context."""
     try:
         yield
     except HoldfastError as error:
@@ -19,13 +19,13 @@ def errors_named(name: str) -> Iterator[None]:
 
 @contextmanager
 def naming_copies(name: str) -> Iterator[None]:
-    """As `errors_named`, for an error that is raised in several rows: each names a copy."""
+    """Like `errors_named`, for an error that several rows share: each row raises a named copy."""
     try:
         yield
     except Exception as error:
         try:
             copied = copy.copy(error)
-        except TypeError:  # a class whose constructor takes more than its message
+        except TypeError:  # the class cannot be copied, as its constructor takes more arguments
             raise error from None
         copied.__notes__ = list(getattr(error, "__notes__", ()))
         name_error(copied, name)
@@ -33,7 +33,7 @@ def naming_copies(name: str) -> Iterator[None]:
 
 
 def name_error(error: Exception, name: str) -> None:
-    """Adds to an error the name of the row it is about, if it has one."""
+    """Adds the name of a row to its error; does nothing if the row has no name."""
     if not name:
         return
     if isinstance(error, HoldfastError):

@@ -1,4 +1,4 @@
-"""A model as rows are generated with it: a `Runner` of transformers, or a plug-in's own."""
+"""The interface of a model for the scheduler: a `Runner` of transformers, or one of a plug-in."""
 
 from __future__ import annotations
 
@@ -14,40 +14,46 @@ from holdfast.generation.runner import Output
 
 
 class RowSlots(Protocol):
-    """Slots for rows that join and leave, each with what is computed of its row."""
+    """Slots for rows that join and leave, each with the keys and values of its row."""
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens that count as computed, by slot."""
+        """Number of computed tokens, by slot."""
 
     def expect(self, rows: int, columns: int) -> None:
-        """Makes room for this many slots, whose joining rows may have this many tokens."""
+        """Makes room for `rows` slots in all, and up to `columns` tokens in joining rows."""
 
     def open(self, computed: Any, reusable_len: int | None = None) -> None:
-        """Opens the next slot for a row, after keys and values that `computed` returned (None:
-        without any); `reusable_len` first tokens may be requested later.
+        """Opens the next slot for a row.
+
+        Args:
+            computed: keys and values of the row's first tokens, from `copy_computed`; None to
+                start without any.
+            reusable_len: how many first tokens may be requested later; None: all.
         """
 
     def add(self, computed: Any) -> None:
         """Appends further keys and values to the last slot."""
 
-    def computed(self, slot: int, count: int | None = None, start: int = 0) -> KeysValues | None:
-        """Copies what is computed of a row's first `count` tokens (None: all) from `start` on; None
-        if it is not available.
+    def copy_computed(
+        self, slot: int, count: int | None = None, start: int = 0
+    ) -> KeysValues | None:
+        """Copies the keys and values of a row's tokens from `start` up to `count` (None: to the
+        end). Returns None if they are not available.
         """
 
     def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
         """Counts the tokens before `ends` as computed, after the passes that wrote them."""
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
-        """Closes a row; the last one moves into its slot. `wipe` zeroes the slot first."""
+        """Closes a slot and moves the last row into it; `wipe` zeroes the slot first."""
 
     def shrink(self) -> None:
         """Releases the memory of closed rows."""
 
 
 class RowRunner(Protocol):
-    """The part of a `Runner` with which the scheduler generates rows in shared passes."""
+    """The part of a `Runner` that the scheduler needs to generate rows in shared passes."""
 
     @property
     def name(self) -> str:
@@ -55,19 +61,19 @@ class RowRunner(Protocol):
 
     @property
     def context(self) -> int | None:
-        """Tokens that it can see; None if unknown."""
+        """The length of the model's context in tokens; None if unknown."""
 
     @property
     def device(self) -> torch.device:
-        """The device that it runs on."""
+        """The device that the model runs on."""
 
     @property
     def rotary(self) -> RotaryLengths:
-        """Which lengths of text have the same rotary factors."""
+        """Which text lengths have the same rotary factors."""
 
     @property
     def batched(self) -> bool:
-        """Whether rows of different length fit into one pass."""
+        """Whether rows of different lengths can share a pass."""
 
     @property
     def small(self) -> bool:
@@ -75,18 +81,20 @@ class RowRunner(Protocol):
 
     @property
     def sees_all(self) -> bool:
-        """Whether keys and values of successive tokens, saved apart, can be put together."""
+        """Whether keys and values of successive tokens can be saved in pieces and put together."""
 
     @property
     def splits_prompts(self) -> bool:
-        """Whether the last token of a prompt that may be asked again gets a pass of its own."""
+        """Whether the last token of a prompt that may be repeated is forwarded in a separate
+        pass.
+        """
 
     @property
     def supports_chunked_prefill(self) -> bool:
         """Whether several tokens can be forwarded at once after computed ones."""
 
     def slots(self) -> RowSlots:
-        """Empty slots for rows."""
+        """Returns new, empty slots for rows."""
 
     def forward_slots(
         self, slots: Any, which: Sequence[int], group: StreamGroup, logits: int = 1
@@ -94,8 +102,8 @@ class RowRunner(Protocol):
         """Forwards the pending tokens of some slots, which `slots.commit` then counts as computed.
 
         Args:
-            slots: as `slots()` returned them.
-            which: the slots to forward.
-            group: of each of these, its stream.
-            logits: of how many last tokens they are wanted.
+            slots: the slots, from `slots()`.
+            which: the numbers of the slots to forward.
+            group: the streams of these slots.
+            logits: how many last tokens of each row get logits.
         """

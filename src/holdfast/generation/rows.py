@@ -1,4 +1,4 @@
-"""Rows, the requests to the engine: token ids, spans and methods, no text.
+"""Rows, the requests to the engine: they have token ids, spans and methods, but no text.
 
 Stream        a prompt with its span and methods
 Row           a reply to generate, from one stream or two
@@ -35,8 +35,8 @@ class Stream:
 
     token_ids: tuple[int, ...]  # the whole prompt
     span: tuple[bool, ...]  # True on the tokens to emphasise
-    compiled: CompiledMethods = UNSTEERED  # its methods that act inside a forward pass
-    reuse: Reuse | None = None  # first tokens of the prompt that may be computed already
+    compiled: CompiledMethods = UNSTEERED  # the methods that act inside a forward pass
+    reuse: Reuse | None = None  # keys and values of first tokens that an earlier prompt shares
 
     @classmethod
     def after(
@@ -46,8 +46,9 @@ class Stream:
         span: tuple[bool, ...],
         compiled: CompiledMethods = UNSTEERED,
     ) -> Stream:
-        """A stream under the methods that act inside a pass, of which some need a span. It reuses
-        as much of a prefix as it can.
+        """Makes a stream that reuses as much of a prefix as possible.
+
+        Only those methods are kept that act inside a pass over this span.
         """
         compiled = compiled.in_pass_over(span)
         if prefix is None:
@@ -57,12 +58,12 @@ class Stream:
 
     @property
     def cached(self) -> int:
-        """Tokens of the prompt that need no forwarding; 0 once the prefix is evicted."""
+        """How many first tokens of the prompt need no forwarding; 0 once the prefix is evicted."""
         return self.reuse.count if self.reuse is not None and self.reuse.keys_values else 0
 
     @property
     def cached_keys_values(self) -> KeysValues | None:
-        """Keys and values of the cached tokens."""
+        """Keys and values of the cached tokens; None if there are none."""
         computed = None if self.reuse is None else self.reuse.keys_values
         return None if computed is None else computed.first(self.cached)
 
@@ -71,39 +72,37 @@ class Stream:
 class Row:
     """A reply to generate."""
 
-    # the one that generates the reply and, if a processor needs it, the one that reads along
+    # the stream that generates the reply and, if a processor needs it, a second one beside it
     streams: tuple[Stream, ...]
-    processors: tuple[EditsLogits, ...] = ()  # change the logits, in order
+    processors: tuple[EditsLogits, ...] = ()  # edit the logits, in this order
     sampling: Sampling = Sampling()
-    seed: int = 0  # determines its draws
-    penalties: Penalties = Penalties()  # on tokens that it has drawn
-    grammar: TokenGrammar | None = None  # of its reply; None: any text
-    # whether the keys and values are wanted afterwards; others wait for such a row, so it goes
-    # first
+    seed: int = 0  # determines the draws
+    penalties: Penalties = Penalties()  # on tokens already drawn in this reply
+    grammar: TokenGrammar | None = None  # restricts the reply; None: any text
+    # whether the result keeps the keys and values; such a row goes first, as other rows wait for it
     keep: bool = False
-    trace: bool = False  # whether the mass on the first stream's span is wanted
-    # tokens that the context must have left for the reply; never more than a quarter of the context
-    # is required
+    trace: bool = False  # whether to record the mass on the first stream's span
+    # tokens of the context that must be left for the reply, but never more than a quarter of it
     room: int = 1
-    # whether keys and values of prompts and replies are shared with other rows
+    # whether keys and values of prompt and reply are shared with other rows
     shares: bool = False
-    # how many likeliest tokens to report with the log-probability of each drawn one; None: no
-    # log-probabilities
+    # how many likeliest tokens to report beside each drawn one, with their log-probabilities; None:
+    # no log-probabilities at all
     top_logprobs: int | None = None
     name: str = ""  # identifies the row in errors
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest prompt."""
+        """Length of the longest prompt in tokens."""
         return max(len(stream.token_ids) for stream in self.streams)
 
     @property
     def traces_span(self) -> bool:
-        """Whether the mass is recorded: it is wanted, and the first stream has a span."""
+        """Whether the mass is recorded: this is requested, and the first stream has a span."""
         return self.trace and any(self.streams[0].span)
 
     def reusable_len(self, number: int) -> int | None:
-        """How many first tokens of a stream a longer prompt can reuse; None: all computed ones."""
+        """How many first tokens of a stream can be reused by a longer prompt; None: all of them."""
         stream = self.streams[number]
         return len(stream.token_ids) if stream.compiled.treats_generated_apart else None
 
@@ -112,10 +111,10 @@ class Row:
 class Continuation:
     """The result of a row."""
 
-    token_ids: tuple[int, ...]  # generated tokens, without the one that ended the reply
+    token_ids: tuple[int, ...]  # the generated tokens, without the one that ended the reply
     stop_reason: str  # "stop", "length", or "context" if the prompt leaves no room
-    # per stream, keys and values of the prompt and, if they are the same as in a prompt, of all
-    # generated tokens that were forwarded; None if they are not available; () unless kept
+    # per stream, keys and values of the prompt and, unless generated tokens are steered in another
+    # way, of the forwarded tokens of the reply; None if not available; () unless kept
     computed: tuple[KeysValues | None, ...] = ()
     # attention when each token was drawn; None unless requested and the first stream has a span
     trace: AttentionTrace | None = None
@@ -127,20 +126,20 @@ class StreamState:
     """A stream and the tokens generated after it: the tokens of one slot."""
 
     stream: Stream
-    # tokens after the prompt, shared by the streams of a row; grows
+    # the tokens after the prompt: a list that grows, and that all streams of a row share
     generated: list[int] = field(default_factory=list)
-    trace: bool = False  # whether the mass on the span is wanted
+    trace: bool = False  # whether to record the mass on the span
 
     def __len__(self) -> int:
         return len(self.stream.token_ids) + len(self.generated)
 
     @cached_property
     def span(self) -> Tensor:
-        """The prompt's span, bool [token], on the host; read whenever rows join or leave."""
+        """The prompt's span, bool [token], on the host; cached, as every new batch reads it."""
         return torch.tensor(self.stream.span)
 
     def without_last(self) -> StreamState:
-        """The same without its last token."""
+        """Returns the same stream without its last token."""
         if self.generated:
             return replace(self, generated=self.generated[:-1])
         stream = self.stream
@@ -148,7 +147,7 @@ class StreamState:
         return replace(self, stream=shorter)
 
     def tokens_from(self, computed: int) -> Sequence[int]:
-        """The tokens from position `computed` on."""
+        """Returns the tokens from position `computed` on."""
         prompt = self.stream.token_ids
         if computed >= len(prompt):
             return self.generated[computed - len(prompt) :]
@@ -159,33 +158,33 @@ class TokenMass(NamedTuple):
     """The attention mass on the span when a token was drawn."""
 
     heads: Tensor  # [layer, head]
-    uniform: Tensor  # [layer], that of uniform attention
+    uniform: Tensor  # under uniform attention, [layer]
 
 
 @dataclass(eq=False)
 class RowState:
-    """A submitted row: what is generated so far, and how it ended.
+    """A submitted row: the tokens generated so far, and how it ended.
 
-    The lists that have an entry per token, except `token_ids`, also have one for the token that
-    ended the reply.
+    The lists `masses` and `log_probabilities` also have an entry for the token that ended the
+    reply; `token_ids` does not.
     """
 
     row: Row
-    submitted: int = 0  # steps that the scheduler had made before it was submitted
+    submitted: int = 0  # the number of the scheduler's step at which the row was submitted
     token_ids: list[int] = field(default_factory=list)  # shared with its streams
-    # how often each token is in `token_ids`, counted as they are drawn
+    # how often each token is in `token_ids`
     token_counts: Counter[int] = field(default_factory=Counter)
-    masses: list[TokenMass] = field(default_factory=list)  # on the span, if it is traced
+    masses: list[TokenMass] = field(default_factory=list)  # on the span, if traced
     log_probabilities: list[LogProbability] = field(default_factory=list)  # if requested
-    # per stream, keys and values of its first tokens, in consecutive pieces, until they are in its
-    # slot
+    # per stream, keys and values of its first tokens in consecutive pieces; emptied once they are
+    # copied into its slot
     reused: list[tuple[KeysValues, ...]] = field(default_factory=list)
-    cached: int = 0  # tokens of the first stream's prompt not forwarded; set when it runs
-    forwarded: int = 0  # tokens that went through the model since it (re)started
-    continuation: Continuation | None = None
-    error: Exception | None = None  # why it ended without a continuation
+    cached: int = 0  # tokens of the first stream's prompt that were not forwarded
+    forwarded: int = 0  # tokens that went through the model since the row (re)started
+    continuation: Continuation | None = None  # set when the row ends without an error
+    error: Exception | None = None  # why the row ended without a continuation
     cancelled: bool = False
-    _settled: int = field(default=0, init=False)  # tokens that no failed step takes back
+    _settled: int = field(default=0, init=False)  # tokens that a rewind keeps
 
     @property
     def done(self) -> bool:
@@ -193,19 +192,24 @@ class RowState:
         return self.cancelled or self.error is not None or self.continuation is not None
 
     def result(self) -> Continuation:
-        """The result of the row; raises its own error, or a `ModelError` if it has not ended."""
+        """Returns the result of the row.
+
+        Raises:
+            Exception: the error that ended the row.
+            ModelError: the row has not ended, or was cancelled.
+        """
         if self.error is not None:
             raise self.error
         if self.continuation is None:
             state = "was cancelled" if self.cancelled else "has not ended"
-            raise ModelError(f"The row {self.row.name!r} {state}, so there is no reply of it.")
+            raise ModelError(f"The row {self.row.name!r} {state}, so it has no reply.")
         return self.continuation
 
-    # Where it is generated
+    # While it is generated
 
     @cached_property
     def streams(self) -> list[StreamState]:
-        """The streams of the row, each with the tokens generated after it."""
+        """The streams of the row, each followed by the generated tokens."""
         return [StreamState(stream, self.token_ids, self.row.trace) for stream in self.row.streams]
 
     @property
@@ -215,7 +219,7 @@ class RowState:
 
     @cached_property
     def matcher(self) -> Matcher | None:
-        """Says which tokens its grammar allows next; None without a grammar."""
+        """The matcher of the row's grammar; None without a grammar."""
         return None if self.row.grammar is None else self.row.grammar.matcher()
 
     @cached_property
@@ -224,18 +228,20 @@ class RowState:
 
     @property
     def reused_lengths(self) -> list[int]:
-        """Per stream, how many first tokens need no forwarding."""
+        """Per stream, how many first tokens need no forwarding because they are reused."""
         return [pieces[-1].tokens if pieces else 0 for pieces in self.reused]
 
     @property
     def num_new_tokens(self) -> int:
-        """The most tokens that one of its streams has to forward."""
+        """The largest number of tokens that one of its streams has to forward."""
         pairs = zip(self.streams, self.reused_lengths, strict=True)
         return max(len(stream) - reused for stream, reused in pairs)
 
     def start(self, reused: Sequence[tuple[KeysValues, ...]]) -> None:
-        """Prepares the row for its first pass, after keys and values of each stream that are
-        reused.
+        """Prepares the row for its first pass.
+
+        Args:
+            reused: per stream, the keys and values to reuse, in consecutive pieces.
         """
         self.reused = list(reused)
         self.cached = self.reused_lengths[0]
@@ -244,11 +250,11 @@ class RowState:
 
     @property
     def next_number(self) -> float:
-        """The random number in [0, 1) that draws its next token."""
+        """The random number in [0, 1) for drawing the next token."""
         return self._uniforms[len(self.token_ids)]
 
     def add(self, token: DrawnToken, stop_ids: frozenset[int]) -> str | None:
-        """Appends a token; returns why the row ends with it, or None."""
+        """Appends a token; returns the reason if the row ends with it, otherwise None."""
         if isinstance(token, Exception):
             self.error = token
             return "error"
@@ -275,8 +281,10 @@ class RowState:
         self.continuation = Continuation(ids, reason, computed, trace, self.forwarded)
 
     def settle(self) -> None:
-        """Notes that the step that drew its latest token did not fail. What was computed before is
-        in the row's slots then, and let go of; should memory run out later, it is computed again.
+        """Marks the tokens so far as final, after a step that did not fail.
+
+        The prefixes that the row reuses are now copied into its slots, so they are dropped; if
+        memory runs out later, their tokens are forwarded again.
         """
         self._settled = len(self.token_ids)
         for stream in self.row.streams:
@@ -284,7 +292,7 @@ class RowState:
                 stream.reuse.drop()
 
     def rewind(self) -> None:
-        """Takes back what a failed step has added, so that the row can start again."""
+        """Removes everything that a failed step has added, so that the row can start again."""
         for per_token in (self.token_ids, self.masses, self.log_probabilities):
             del per_token[self._settled :]
         self.token_counts = Counter(self.token_ids)

@@ -1,4 +1,4 @@
-"""The one place that assembles a forward pass and calls the model."""
+"""The only place that assembles a forward pass and calls the model."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from holdfast.generation.rows import StreamState
 from holdfast.generation.slot_layers import DummyLayer
 from holdfast.generation.slots import Slots
 from holdfast.generation.state_layers import RECURRENT
-from holdfast.states import edited
+from holdfast.states import edit_states
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# names of the cache argument: from transformers 5.24 on, before, and before without attention
+# names of the cache argument: since transformers 5.24; before; and before, without attention
 CACHES = ("cache", "past_key_values", "cache_params")
 
 
@@ -43,10 +43,10 @@ class Output:
     logits: Tensor  # of the last tokens, [row, token, vocabulary]
     # mass on the span at the last token, float32 [row, layer, head]; None unless traced
     mass: Tensor | None
-    cache: Cache | None  # what is computed after the pass
-    # the mass of uniform attention, float32 [row, layer]; None unless traced
+    cache: Cache | None  # the keys and values after the pass
+    # the mass under uniform attention, float32 [row, layer]; None unless traced
     uniform: Tensor | None = None
-    tokens: int = 0  # tokens forwarded of each row, padding included
+    tokens: int = 0  # tokens forwarded per row, padding included
 
 
 class Runner:
@@ -54,16 +54,17 @@ class Runner:
 
     Args:
         hf_model: a transformers model; to be steered, it must use `holdfast.attention`.
-        batched: whether rows of different length fit into one pass; otherwise each runs alone, with
+        batched: whether rows of different lengths can share a pass; otherwise each runs alone, with
             whatever cache the model makes.
+        name: the model's name, for messages.
 
     Attributes:
         sees_all: whether every layer attends to all previous tokens.
-        recurrent: whether layers keep states.
-        rotary: which lengths of text have the same rotary factors.
-        splits_prompts: whether the last token of a prompt that may be asked again gets a pass of
-            its own, as it does when the tokens before it are known. Passes of another shape round
-            otherwise, which below float32 changes replies.
+        recurrent: whether some layers keep states.
+        rotary: which text lengths have the same rotary factors.
+        splits_prompts: whether the last token of a prompt that may be repeated is forwarded in a
+            separate pass. When the prompt is repeated, only its last token is forwarded; passes of
+            different shapes round differently, and below float32 that would change the reply.
     """
 
     def __init__(self, hf_model: PreTrainedModel, *, batched: bool = True, name: str = ""):
@@ -78,7 +79,7 @@ class Runner:
         self.accepts = frozenset(inspect.signature(hf_model.forward).parameters)
         kinds = {type(layer) for layer in self._cache().layers}
         self.recurrent = bool(kinds & RECURRENT)
-        # states are reused by longer prompts only, so a prompt with states is always read whole
+        # only longer prompts can reuse states, so a repeated prompt is always read as a whole
         self.splits_prompts = hf_model.dtype.itemsize < 4 and not self.recurrent
         self.sees_all = kinds == {DynamicLayer}
         self._attends = not kinds or bool(kinds - {LinearAttentionLayer, DummyLayer})
@@ -98,7 +99,7 @@ class Runner:
         return self.hf_model.device
 
     def slots(self) -> Slots:
-        """Empty slots for rows; without layers if rows run one by one."""
+        """Returns new, empty slots for rows; they have no layers if rows run one by one."""
         layers = self._cache().layers if self.batched else []
         return Slots(layers, self.device, self.rotary)
 
@@ -106,9 +107,11 @@ class Runner:
         return DynamicCache(config=self.hf_model.config)
 
     def batch_key(self, start: int, end: int) -> Hashable:
-        """A key that is equal for rows that may share a pass; a row forwards its tokens `start` to
-        `end`. States would read padding, some layers take positions from the cache's length, and a
-        pass has the rotary factors of its longest row.
+        """Returns a key that is equal for rows that may share a pass.
+
+        The row forwards its tokens `start` to `end`. Rows must be kept apart because states would
+        read padding, because some layers take positions from the length of the cache, and because
+        all rows of a pass get the rotary factors of the longest one.
         """
         for_states = (start > 0, end - start) if self.recurrent else None
         needs_equal = self._equal_positions_from is not None and end >= self._equal_positions_from
@@ -116,7 +119,10 @@ class Runner:
         return for_states, for_positions, self.rotary.like(end)
 
     def require_equal_positions(self) -> bool:
-        """Notes that layers take positions from the cache's length; False if that was known."""
+        """Records that layers take positions from the length of the cache.
+
+        Returns False if this was already known.
+        """
         if self._equal_positions_from is not None:
             return False
         config = self.hf_model.config.get_text_config()
@@ -125,34 +131,40 @@ class Runner:
 
     @cached_property
     def supports_chunked_prefill(self) -> bool:
-        """Whether several tokens can be forwarded at once after computed ones: not if such passes
-        ignore states, as in the first Mamba.
+        """Whether several tokens can be forwarded at once after computed ones.
+
+        They cannot if passes of several tokens ignore earlier states, as in the first Mamba.
         """
-        return not self.recurrent or all(self._reads(kind) for kind in ("conv", "recurrent"))
+        return not self.recurrent or all(self._reads_states(kind) for kind in ("conv", "recurrent"))
 
     @torch.inference_mode()
-    def _reads(self, kind: str) -> bool:
-        """Whether a pass of several tokens changes if the states of a kind before it are others."""
+    def _reads_states(self, kind: str) -> bool:
+        """Whether a pass of several tokens depends on the earlier states of a kind."""
         ids = torch.arange(8, device=self.device)[None]
         logits = []
         for change in (0, 1):
             cache = self._cache()
-            self.forward(Batch(ids[:, :5], ids[:, :5], True, 8, cache=cache))
+            self.forward(Batch(ids[:, :5], ids[:, :5], level=True, columns=8, cache=cache))
             states = _states_in(cache, kind)
             for state in states:
                 state.add_(change)
-            output = self.forward(Batch(ids[:, 5:], ids[:, 5:], True, 8, cache=cache))
+            rest = Batch(ids[:, 5:], ids[:, 5:], level=True, columns=8, cache=cache)
+            output = self.forward(rest)
             logits.append(output.logits)
         return not states or not torch.equal(*logits)
 
     @torch.inference_mode()
     def forward(self, batch: Batch) -> Output:
-        """Makes one pass; raises a `ModelError` if it is to be steered but reaches no attention."""
+        """Makes one pass.
+
+        Raises:
+            Unsteerable: the pass is to be steered, but never reached our attention.
+        """
         masked_by_model = (batch.level and batch.starts is None) or not self._interface
         steering = steered(
             batch.steering, None if masked_by_model else batch.positions, batch.starts
         )
-        with steering as state, edited(self.hf_model, batch.edits):
+        with steering as state, edit_states(self.hf_model, batch.edits):
             output = self.call(
                 {"input_ids": batch.ids},
                 batch.positions,
@@ -178,18 +190,18 @@ class Runner:
         logits: int | Tensor,
         *,
         use_cache: bool = True,
-        **wanted: bool,
+        **further_outputs: bool,
     ) -> Any:
         """Calls the model, in a pass that the caller may steer; returns its output.
 
         Args:
             read: `input_ids` or `inputs_embeds`.
-            positions: [row, column], for models that take them.
-            mask: as the model takes it; None for a causal one.
-            cache: what is already computed; extended by the pass.
+            positions: [row, column]; left out if the model does not accept them.
+            mask: in the format that the model accepts; None for a causal mask.
+            cache: the keys and values computed so far; the pass extends it.
             logits: how many last columns, or which ones, get logits, if the model can omit others.
-            use_cache: whether the model is to keep what it computes.
-            wanted: further outputs, such as `output_hidden_states`.
+            use_cache: whether the model keeps the keys and values of the pass.
+            further_outputs: flags for more outputs, such as `output_hidden_states`.
         """
         options = {
             "position_ids": positions,
@@ -198,22 +210,24 @@ class Runner:
         }
         if cache is not None and self.accepts.isdisjoint(CACHES):
             raise ModelError(
-                f"{type(self.hf_model).__name__} takes no cache by the name of {', '.join(CACHES)};"
-                f" transformers {transformers.__version__} may be newer than this Holdfast knows,"
-                " so install an earlier one."
+                f"{type(self.hf_model).__name__} has no argument {' or '.join(CACHES)} for a cache;"
+                f" transformers {transformers.__version__} may be too new for this version of"
+                " Holdfast, so install an earlier one."
             )
         return self.hf_model(
             attention_mask=mask,
             use_cache=use_cache,
             **read,
-            **wanted,
+            **further_outputs,
             **{name: value for name, value in options.items() if name in self.accepts},
         )
 
     def forward_next(self, state: StreamState, cache: Cache | None) -> Output:
-        """Forwards the pending tokens of a row that runs alone: its last token after the cache that
-        the model made of those before, or all of them. Some classes cannot continue after their
-        cache; of these, the whole text is read at every step.
+        """Forwards the pending tokens of a row that runs alone.
+
+        With a cache, this is only the last token; without one, all tokens. If the model's class
+        turns out not to continue after its own cache, the whole text is read at every step from
+        then on.
         """
         if self._continues_alone:
             computed = len(state) - 1
@@ -241,18 +255,20 @@ class Runner:
     ) -> Output:
         """Forwards the pending tokens of some slots, which `slots.commit` then counts as computed.
 
+        Rows that may not share a pass get separate passes.
+
         Args:
-            slots: of the rows.
-            which: the slots to forward; a range is read as a slice.
-            group: of each of these, its stream.
-            logits: of how many last tokens they are wanted.
+            slots: the slots of all rows.
+            which: the numbers of the slots to forward; a range is read as a slice.
+            group: the streams of these slots.
+            logits: how many last tokens of each row get logits.
 
         Returns:
-            The output of the slots, in order. Rows that may not share a pass get separate passes.
+            The output of these slots, in their order.
         """
         slots.drop()
         ends = [len(state) for state in group.streams]
-        passes = self._sharing_passes(slots, which, ends)
+        passes = self._group_into_passes(slots, which, ends)
         outputs = list[Output]()
         starts = [slots.lengths[slot] for slot in which]
         for indices in passes:
@@ -269,15 +285,15 @@ class Runner:
                 outputs.append(self.forward(replace(batch, starts=window_starts)))
             if slots.seq_length_read and not batch.level and self.require_equal_positions():
                 return self.forward_slots(slots, which, group, logits)
-        return outputs[0] if len(passes) == 1 else _in_order(outputs, passes)
+        return outputs[0] if len(passes) == 1 else _merge_outputs(outputs, passes)
 
-    def _sharing_passes(
+    def _group_into_passes(
         self, slots: Slots, which: Sequence[int], ends: Sequence[int]
     ) -> list[list[int]]:
-        """The indices of slots that may share a pass, which forwards each up to its end.
+        """Groups indices into `which` by pass: slots that may share a pass are in one group.
 
-        A row that has become too long for the rotary factors of its keys is computed anew, in a
-        pass of its own.
+        A row that has become too long for the rotary factors of its keys is restarted, and is
+        recomputed in a separate pass.
         """
         groups: dict[Hashable, list[int]] = {}
         for index, (slot, end) in enumerate(zip(which, ends, strict=True)):
@@ -289,8 +305,10 @@ class Runner:
         return list(groups.values())
 
     def _logits_to_keep(self, batch: Batch) -> int | Tensor:
-        """The last tokens, whose logits are wanted. Several are listed by index: given a number,
-        Gemma 4 drops the other queries from layers that share keys.
+        """The argument that selects the last tokens, for which logits are computed.
+
+        If there are several, they are listed by index: given a number, Gemma 4 drops the other
+        queries from layers that share keys.
         """
         width = batch.ids.shape[1]
         if batch.logits == 1 or batch.logits > width:
@@ -298,7 +316,10 @@ class Runner:
         return torch.arange(width - batch.logits, width, device=batch.ids.device)
 
     def _mask(self, batch: Batch) -> Tensor | None:
-        """The causal mask of rows of different length, if the model does not ask us for it."""
+        """The causal mask of rows of different lengths.
+
+        None if no mask is needed, or if the model asks `holdfast_mask` for its masks.
+        """
         if batch.level or self._interface or not self._attends:
             return None
         keys = torch.arange(batch.columns, device=batch.positions.device)
@@ -310,17 +331,17 @@ class Runner:
 
 
 def _states_in(cache: DynamicCache, kind: str) -> list[Tensor]:
-    """The states of a kind, "conv" or "recurrent", of all layers that have any."""
+    """Returns the states of a kind, "conv" or "recurrent", of all layers that have any."""
     states: list[Tensor] = []
     for layer in cache.layers:
         if type(layer) in RECURRENT:
-            of_layer = getattr(layer, f"{kind}_states").values()
-            states += [state for state in of_layer if state is not None]
+            layer_states = getattr(layer, f"{kind}_states").values()
+            states += [state for state in layer_states if state is not None]
     return states
 
 
-def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Output:
-    """The outputs of several passes as one, in the order of the indices in their groups."""
+def _merge_outputs(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Output:
+    """Merges the outputs of several passes, ordered by the indices in their groups."""
     order = torch.tensor([index for group in groups for index in group]).argsort().tolist()
     longest = max(output.logits.shape[1] for output in outputs)
     padded = [
@@ -328,15 +349,15 @@ def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Out
         for output in outputs
     ]
 
-    def joined(masses: Sequence[Tensor | None]) -> Tensor | None:
-        """Masses of all rows; 0 in rows whose pass was not traced, and None if no pass was."""
+    def merge(masses: Sequence[Tensor | None]) -> Tensor | None:
+        """Merges masses; they are 0 in untraced passes, and None if no pass was traced."""
         if (like := next((mass for mass in masses if mass is not None), None)) is None:
             return None
-        of_passes = []
+        parts = []
         for mass, group in zip(masses, groups, strict=True):
-            of_passes.append(like.new_zeros(len(group), *like.shape[1:]) if mass is None else mass)
-        return torch.cat(of_passes)[order]
+            parts.append(like.new_zeros(len(group), *like.shape[1:]) if mass is None else mass)
+        return torch.cat(parts)[order]
 
-    mass = joined([output.mass for output in outputs])
-    uniform = joined([output.uniform for output in outputs])
+    mass = merge([output.mass for output in outputs])
+    uniform = merge([output.uniform for output in outputs])
     return Output(torch.cat(padded)[order], mass, None, uniform)

@@ -8,8 +8,8 @@ from holdfast.validation.ranges import Range, whole_number
 TEMPERATURES = Range(0, 2)
 TOP_P = Range(0, 1, above_low=True, share=True)
 PENALTIES = Range(-2, 2)
-MAX_NEW_TOKENS_ALLOWED = 2**20  # more than the context of almost any model
-NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of replies without text
+MAX_NEW_TOKENS_ALLOWED = 2**20  # longer than the context of almost any model
+NO_CONTENT = ("refusal", "tool_calls", "empty")  # the stop reasons of replies without text
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Sampling:
     """How tokens are sampled; the defaults are those of Li et al. (2024), section 3.
 
     Args:
-        temperature: from 0 to 2, the range of OpenAI's API; 0 takes the likeliest token (greedy).
+        temperature: from 0 to 2, as in OpenAI's API; 0 picks the likeliest token (greedy).
         top_p: nucleus mass in (0, 1].
         max_new_tokens: from 1 to 1,048,576; a reply cut off here has the stop reason "length".
 

@@ -1,7 +1,7 @@
-"""The one admission loop: rows are submitted, share steps with others, and end independently.
+"""The admission loop: rows are submitted, share steps with other rows, and end independently.
 
-A caller that wants tokens submits a row and steps the scheduler. Which rows join when depends only
-on the rows and their replies, so that the same rows are computed by the same arithmetic.
+A caller submits a row and steps the scheduler until the row is done. When a row joins depends only
+on the rows and their replies, so that the same rows are always computed by the same arithmetic.
 """
 
 from __future__ import annotations
@@ -14,43 +14,49 @@ from itertools import chain
 
 from holdfast.errors import ModelError
 from holdfast.generation.decoder import Decoder
-from holdfast.generation.memory import halved, ran_out_of_memory
+from holdfast.generation.memory import halve_batch, ran_out_of_memory
 from holdfast.generation.row_errors import name_error
 from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import Continuation, Row, RowState
-from holdfast.generation.shared_prefixes import SharedPrefixes, beginning
+from holdfast.generation.shared_prefixes import SharedPrefixes, beginning_key
 
-# waiting rows join once there is more than one per this many running: a prefill costs ~1 step
+# waiting rows join once there is more than one for this many running rows: a prefill costs about as
+# much as a step
 _RUNNING_PER_JOINING = 4
 _STEPS_BETWEEN_CLEARS = 256  # shared prefixes are dropped at most once in this many steps
 _MAX_DOUBLINGS = 6  # the wait before a limit regrows doubles at most this many times
 _TOKENS_PER_PASS = 128  # tokens that cost about as much as the fixed part of a forward pass
-_PREFILL_TOKENS = 16_384  # tokens of one prefill, padding included, unless a single row has more
-_PREFILL_COLUMNS = 65_536  # columns read in one prefill, unless at least a quarter is used
+# tokens of one prefill, padding included; a single row may have more
+_MAX_PREFILL_TOKENS = 16_384
+# columns of computed keys that one prefill reads, padding included; more if at least a quarter of
+# them is used
+_MAX_PREFILL_COLUMNS = 65_536
 
 
 @dataclass(frozen=True)
 class Serving:
     """How a long-running server admits rows that arrive at any time."""
 
-    shared: SharedPrefixes  # keys and values of rows, for later rows
-    wait: int = 4  # most steps that a row, given room, waits for others to join with
-    # steps after which a limit that was halved grows by a quarter; doubled each time it is halved
-    # again
-    regrow: int = 256
+    shared: SharedPrefixes  # keeps the keys and values of rows for later rows
+    # the most steps that a row waits for others to join together, although there is room for it
+    max_wait: int = 4
+    # steps until a halved limit grows by a quarter; the number doubles each time it is halved again
+    regrow_steps: int = 256
 
 
 class Scheduler:
-    """Runs the rows of one model, as many together as there is room for.
+    """Runs the rows of one model, as many at a time as there is room for.
 
     Args:
+        runner: the model.
+        stop_ids: the tokens that end a reply.
         batch_size: the most streams forwarded together.
-        serving: how to admit rows that arrive at any time; None: all are known from the start, so
-            fewer passes matter more than how long a row waits.
+        serving: how to admit rows that arrive at any time; None if all rows are known from the
+            start, so that fewer passes matter more than short waits.
 
     Attributes:
-        limit: the most streams forwarded together, given the memory known to suffice.
-        halvings: the limits it was lowered to as memory ran out, in order.
+        limit: the most streams forwarded together at present; lowered when memory runs out.
+        halvings: the limits that it was lowered to, in order.
     """
 
     def __init__(
@@ -70,37 +76,40 @@ class Scheduler:
         self._steps = self._steps_since_resize = 0  # in total, and since the limit last changed
         self._clear_from = 0  # from this step on, shared prefixes are dropped first
         self._decoder = Decoder(runner, stop_ids, self.shared)
-        self._urgent: deque[RowState] = deque()  # others wait for these
+        self._urgent: deque[RowState] = deque()  # rows whose results other rows need
         self._waiting: deque[RowState] = deque()
         self._running: list[RowState] = []  # in order of admission
-        self._ended: list[RowState] = []  # ended before they ran
+        self._ended: list[RowState] = []  # ended without running; the next step returns them
 
     def __len__(self) -> int:
-        """Rows that have not ended."""
+        """The number of rows that no step has returned yet."""
         return len(self._urgent) + len(self._waiting) + len(self._running) + len(self._ended)
 
     @property
     def running(self) -> int:
-        """Rows that are being forwarded."""
+        """The number of rows that are being forwarded."""
         return len(self._running)
 
     def submit(self, row: Row) -> RowState:
-        """Queues a row; its reply is limited to the room in the model's context."""
+        """Queues a row; its reply is limited to the room in the model's context.
+
+        A row that the context leaves too little room for ends at once, with the reason "context".
+        """
         context = self.runner.context
-        most = row.sampling.max_new_tokens
-        room = context - row.longest if context else most
+        max_new_tokens = row.sampling.max_new_tokens
+        room = context - row.longest if context else max_new_tokens
         if context and room < max(1, min(row.room, context // 4)):
             ended = RowState(row, continuation=Continuation((), "context"))
             self._ended.append(ended)
             return ended
-        if room < most:
+        if room < max_new_tokens:
             row = replace(row, sampling=replace(row.sampling, max_new_tokens=room))
         state = RowState(row, self._steps)
         (self._urgent if row.keep else self._waiting).append(state)
         return state
 
     def cancel(self, state: RowState) -> None:
-        """Cancels a row and frees its slot at once; one that has ended stays as it is."""
+        """Cancels a row and frees its slots at once; does nothing if the row has ended."""
         if state.done:
             return
         state.cancelled = True
@@ -112,18 +121,18 @@ class Scheduler:
             self._running.remove(state)
 
     def step(self) -> list[RowState]:
-        """Makes a pass, of joining rows or of all running ones; returns the rows that ended."""
+        """Makes a pass, of joining rows or of all running rows; returns the rows that ended."""
         ended_before = self._ended
         self._ended = []
         self._steps += 1
-        joining = self._joining()
+        joining = self._choose_joining()
         try:
             ended = self._pass(joining)
         except Exception as error:
             if not ran_out_of_memory(error):
                 raise
             ended = None
-        if ended is None:  # outside the handler, whose error keeps everything computed alive
+        if ended is None:  # not in the handler: its error would keep the computed tensors alive
             return ended_before + self._make_room()
         self._regrow()
         for state in self._running:
@@ -134,8 +143,8 @@ class Scheduler:
                 name_error(state.error, state.row.name)
         return ended_before + ended
 
-    def _joining(self) -> list[RowState]:
-        """The rows to admit now: first those that others wait for, each kind in order."""
+    def _choose_joining(self) -> list[RowState]:
+        """Takes the rows to admit now from the queues: urgent rows first, then waiting ones."""
         running = len(self._decoder)
         joining = list[RowState]()
         streams = 0
@@ -144,33 +153,38 @@ class Scheduler:
             if running + streams > self.limit and (running or joining):
                 break
             joining.append(state)
-        wait = math.inf if self.serving is None else self.serving.wait
+        max_wait = math.inf if self.serving is None else self.serving.max_wait
         waited = max((self._steps - state.submitted for state in joining), default=0)
-        if len(joining) <= running // _RUNNING_PER_JOINING and waited <= wait:
+        if len(joining) <= running // _RUNNING_PER_JOINING and waited <= max_wait:
             return []
         for _ in joining:
             (self._urgent or self._waiting).popleft()
-        later = self._followers(joining)
-        self._waiting.extendleft(reversed(later))
-        return [state for state in joining if state not in later]
+        followers = self._find_followers(joining)
+        self._waiting.extendleft(reversed(followers))
+        return [state for state in joining if state not in followers]
 
-    def _followers(self, joining: Sequence[RowState]) -> list[RowState]:
-        """Rows that begin like another one, and gain enough by waiting for what it computes."""
+    def _find_followers(self, joining: Sequence[RowState]) -> list[RowState]:
+        """Finds rows that should wait for another joining row, to reuse its keys and values.
+
+        Rows with the same beginning follow the first of them if together they save more tokens than
+        a separate pass costs.
+        """
         if self.shared is None:
             return []
-        alike: dict[Hashable, list[RowState]] = {}
+        by_beginning: dict[Hashable, list[RowState]] = {}
         for state in joining:
             if state.row.shares:
-                alike.setdefault(beginning(state.row.streams[0]), []).append(state)
-        later = list[RowState]()
-        for first, *others in alike.values():
+                by_beginning.setdefault(beginning_key(state.row.streams[0]), []).append(state)
+        followers = list[RowState]()
+        for first, *others in by_beginning.values():
             leader = first.row.streams[0]
             gains = [self.shared.gain(other.row.streams[0], leader) for other in others]
             if sum(gains) > _TOKENS_PER_PASS:
-                later += [other for other, gain in zip(others, gains, strict=True) if gain]
-        return later
+                followers += [other for other, gain in zip(others, gains, strict=True) if gain]
+        return followers
 
     def _pass(self, joining: Sequence[RowState]) -> list[RowState]:
+        """Prefills joining rows, or forwards a step if there are none; returns the ended rows."""
         if not joining:
             return self._decoder.step() if self._running else []
         self._running += joining
@@ -181,12 +195,15 @@ class Scheduler:
                 cached = [stream.cached_keys_values for stream in state.row.streams]
                 state.start([() if piece is None else (piece,) for piece in cached])
         ended = []
-        for group in prefills(joining):
+        for group in group_into_prefills(joining):
             ended += self._decoder.admit(group)
         return ended
 
     def _make_room(self) -> list[RowState]:
-        """Starts over after memory ran out: without shared prefixes, or with half the rows."""
+        """Starts all rows again after memory ran out, without shared prefixes or with half as many.
+
+        Returns the rows that ended: all of them if memory ran out with a single row.
+        """
         rows = self._running
         self._running = []
         for state in rows:
@@ -197,7 +214,7 @@ class Scheduler:
             self._clear_from = self._steps + _STEPS_BETWEEN_CLEARS
         else:
             try:
-                self.limit = halved(len(rows), self.runner.name, self.batch_size)
+                self.limit = halve_batch(len(rows), self.runner.name, self.batch_size)
             except ModelError as error:
                 rows[0].error = error
                 return rows
@@ -208,24 +225,25 @@ class Scheduler:
         return []
 
     def _regrow(self) -> None:
-        """Lets a limit that was halved grow again, once memory has lasted for a while."""
+        """Raises a halved limit again after enough steps without running out of memory."""
         if self.serving is None or not self.halvings or self.limit >= self.batch_size:
             return
         self._steps_since_resize += 1
         doublings = min(len(self.halvings) - 1, _MAX_DOUBLINGS)
-        if self._steps_since_resize >= self.serving.regrow << doublings:
+        if self._steps_since_resize >= self.serving.regrow_steps << doublings:
             self.limit = min(self.batch_size, self.limit + self.limit // 4 + 1)
             self._steps_since_resize = 0
 
 
-def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
-    """Groups joining rows of similar length into prefills, at the least cost.
+def group_into_prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
+    """Groups joining rows of similar lengths into prefills, at the lowest total cost.
 
-    The rows of a group are padded to the longest, and each pass has a fixed cost.
+    The rows of a group are padded to the longest, and each pass has a fixed cost. With rows sorted
+    by length, groups are consecutive, so dynamic programming finds the best split.
     """
     ordered = sorted(rows, key=lambda state: state.num_new_tokens, reverse=True)
-    # for the first n rows: their least cost, and where their last group starts
-    least = [0.0]
+    # for the first n rows: their lowest cost, and where their last group starts
+    lowest_costs = [0.0]
     start_of = [0]
     for stop in range(1, len(ordered) + 1):
         costs = [math.inf] * stop
@@ -238,13 +256,12 @@ def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
             longest = max(longest, *reused_lengths)
             tokens += sum(reused_lengths)
             padded = count * ordered[start].num_new_tokens
-            fits = padded <= _PREFILL_TOKENS and count * longest <= max(
-                _PREFILL_COLUMNS, 4 * tokens
-            )
+            max_columns = max(_MAX_PREFILL_COLUMNS, 4 * tokens)
+            fits = padded <= _MAX_PREFILL_TOKENS and count * longest <= max_columns
             if fits or start == stop - 1:
-                costs[start] = least[start] + _TOKENS_PER_PASS + padded
-        least.append(min(costs))
-        start_of.append(costs.index(least[-1]))
+                costs[start] = lowest_costs[start] + _TOKENS_PER_PASS + padded
+        lowest_costs.append(min(costs))
+        start_of.append(costs.index(lowest_costs[-1]))
     groups = []
     stop = len(ordered)
     while stop:

@@ -1,9 +1,9 @@
 """Keys and values of prompts and replies, shared by all prompts that begin with the same tokens
 under the same steering and with the same rotary factors.
 
-A radix tree over tokens: each segment keeps the keys and values of its own tokens, and others can
-branch off at any of them. If layers keep states or windows, which are usable only at the end of a
-segment, each segment also keeps what is computed of all tokens before it.
+They are in a radix tree over tokens: each segment keeps the keys and values of its own tokens, and
+other segments can branch off at any of them. If layers keep states or windows, which are usable
+only at the end of a segment, each segment also keeps the keys and values of all tokens before it.
 """
 
 from __future__ import annotations
@@ -19,35 +19,45 @@ from holdfast.generation.prefixes import KeysValues, common_length
 from holdfast.generation.rows import Stream
 
 _Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
-_BEGINNING = 32  # tokens
+_BEGINNING = 32  # tokens by which streams are compared in `beginning_key`
 
 
 @dataclass(eq=False)
 class _Segment:
-    """Consecutive tokens of a prompt, which follow those of the parent."""
+    """Consecutive tokens of a prompt, which follow tokens of the parent."""
 
     parent: _Segment | None  # None for a root, which has no tokens
-    first: int  # number of tokens before its own: the place in the parent where it begins
+    first: int  # number of tokens before this segment; it may begin inside the parent
     tokens: _Tokens
-    # of its tokens, or of all up to its end; None for a root, or if evicted
+    # keys and values of these tokens, or of all tokens up to their end; None for a root, or if
+    # evicted
     computed: KeysValues | None
-    # by place and first token
+    # by the number of tokens before the child, and the child's first token
     children: dict[tuple[int, int], _Segment] = field(default_factory=dict)
 
     @property
     def pinned_len(self) -> int:
-        """How many first tokens it must keep, because children build on them."""
-        ends = (child.first for child in self.children.values() if child.stands_on_parent)
+        """How many first tokens must be kept, because children build on them."""
+        ends = (child.first for child in self.children.values() if child.continues_parent)
         return max(ends, default=self.first)
 
     @property
-    def stands_on_parent(self) -> bool:
+    def continues_parent(self) -> bool:
         """Whether its keys and values continue those of the parent."""
         return self.computed is not None and self.computed.start > 0
 
 
 class SharedPrefixes:
-    """Keys and values of prompts within `limit` bytes; evicts the least recently used first."""
+    """Keys and values of prompts; evicts the least recently used first.
+
+    Args:
+        limit: bytes of keys and values to keep; 0 keeps none.
+        pieces: whether keys and values of successive tokens can be saved in pieces.
+        rotary: which text lengths have the same rotary factors.
+
+    Attributes:
+        size: bytes of keys and values at present.
+    """
 
     def __init__(self, limit: int, *, pieces: bool, rotary: RotaryLengths = SAME_FACTORS):
         self.limit = limit
@@ -61,14 +71,18 @@ class SharedPrefixes:
         return len(self._used)
 
     def find(self, stream: Stream) -> tuple[KeysValues, ...]:
-        """Keys and values of a stream's first tokens, in consecutive pieces; not of the last."""
+        """Finds keys and values of a stream's first tokens, in consecutive pieces.
+
+        The last token is never included, since it has to be forwarded. Returns () if there are
+        none.
+        """
         root = self._roots.get(self._key(stream, len(stream.token_ids)))
         if root is None:
             return ()
         for segment, end in reversed(_walk(root, _tokens(stream))):
             end = min(end, len(stream.token_ids) - 1)
             computed = segment.computed
-            if computed is not None and segment.first < end and end >= computed.least:
+            if computed is not None and segment.first < end and end >= computed.min_prefix_len:
                 if end > segment.pinned_len or not segment.children:
                     self._used[segment] = None
                     self._used.move_to_end(segment)
@@ -83,8 +97,14 @@ class SharedPrefixes:
         copy_from: Callable[[int], KeysValues | None],
         length: int,
     ) -> None:
-        """Keeps the new part of a stream's first `count` tokens, computed in a text of `length`
-        tokens; `copy_from(start)` copies it.
+        """Keeps the keys and values of a stream's first `count` tokens, as far as they are new.
+
+        Args:
+            stream: the stream.
+            generated: the tokens generated after it.
+            count: how many first tokens of both to keep.
+            copy_from: copies the keys and values from a given token on; it may return None.
+            length: the length of the text in which they were computed.
         """
         if not self.limit:
             return
@@ -105,7 +125,7 @@ class SharedPrefixes:
             self._roots = {key: kept for key, kept in self._roots.items() if kept.children}
 
     def gain(self, stream: Stream, other: Stream) -> int:
-        """How many more first tokens of a stream are available once `other` is computed."""
+        """Returns how many more first tokens of a stream will be available once `other` has run."""
         key = self._key(stream, len(stream.token_ids))
         if key != self._key(other, len(other.token_ids)):
             return 0
@@ -116,7 +136,7 @@ class SharedPrefixes:
         return max(0, common - (pieces[-1].tokens if pieces else 0))
 
     def _key(self, stream: Stream, length: int) -> Hashable:
-        """The properties, apart from tokens, of prompts that may share keys and values."""
+        """The properties, besides tokens, that must be equal to share keys and values."""
         return stream.compiled, self._rotary.like(length)
 
     def clear(self) -> None:
@@ -126,7 +146,7 @@ class SharedPrefixes:
         self._used.clear()
 
     def _evict(self, segment: _Segment) -> None:
-        """Drops the end of a segment, after the part that children build on; or all of it."""
+        """Drops the part of a segment that no child builds on, which may be all of it."""
         del self._used[segment]
         computed = segment.computed
         pinned_len = segment.pinned_len
@@ -135,32 +155,32 @@ class SharedPrefixes:
         self.size -= computed.size
         if pinned_len > segment.first:
             segment.tokens = segment.tokens[: pinned_len - segment.first]
-            segment.computed = computed.first(pinned_len).copied()
+            segment.computed = computed.first(pinned_len).copy()
             self.size += segment.computed.size
             return
         segment.computed = None
         self._unlink(segment)
 
     def _unlink(self, segment: _Segment) -> None:
-        """Removes a segment that keeps nothing, unless it has children."""
+        """Removes an empty segment from the tree, unless it has children."""
         parent = segment.parent
         if segment.children or segment.computed is not None or parent is None:
             return
         del parent.children[segment.first, int(segment.tokens[0])]
         if parent.computed is None:
             self._unlink(parent)
-        elif parent not in self._used:  # its end can be evicted again, before all others
+        elif parent not in self._used:  # its end is no longer pinned, so it is the next to evict
             self._used[parent] = None
             self._used.move_to_end(parent, last=False)
 
 
-def beginning(stream: Stream) -> Hashable:
-    """A key that is equal for streams that may have a long common prefix."""
+def beginning_key(stream: Stream) -> Hashable:
+    """Returns a key that is equal for streams that may have a long common prefix."""
     return stream.compiled, _tokens(stream)[:_BEGINNING].tobytes()
 
 
 def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
-    """Keys and values of the first `end` tokens, which end in `segment`."""
+    """Collects the keys and values of the first `end` tokens, the last of which is in `segment`."""
     pieces = list[KeysValues]()
     while segment.computed is not None and segment.parent is not None:
         pieces.append(segment.computed.first(end))
@@ -172,7 +192,7 @@ def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
 
 
 def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
-    """The segments along the first tokens, each with how many tokens match up to its end."""
+    """Follows tokens from a root; returns each segment with the number of tokens matched so far."""
     path = list[tuple[_Segment, int]]()
     depth = 0
     segment = root
@@ -187,7 +207,10 @@ def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
 
 
 def _tokens(stream: Stream | None, generated: tuple[int, ...] = ()) -> _Tokens:
-    """A number per token; under methods, a different one if the token is in the span."""
+    """Encodes tokens for the tree: an even number each, or odd if the token is in a steered span.
+
+    Without a stream, returns an empty array.
+    """
     if stream is None:
         return np.zeros(0, np.int64)
     tokens = 2 * np.array(stream.token_ids + generated, np.int64)

@@ -1,9 +1,9 @@
-"""Slot layers that keep keys and values: of every token of a row, or only of those that a window or
-a chunk can see.
+"""Slot layers that keep keys and values: of every token of a row, or only of the tokens that a
+window or a chunk can see.
 
-Passes write in place, since what they wrote can be overwritten. In windowed layers, a pass of
-several tokens per row writes beside the slots, which take over the last tokens when the pass is
-committed, so a long prompt needs no long slots.
+Passes write in place, since a repeated pass simply overwrites what a failed one wrote. In windowed
+layers, a pass of several tokens per row writes into separate tensors, and its last tokens are
+copied into the slots when the pass is committed, so a long prompt needs no long slots.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ else:
             """An empty cache layer, which older versions of transformers lack."""
 
 
-SPARE_COLUMNS = 128  # spare columns taken at once when rows outgrow the slots
-_SPARE = 1.25  # growth factor of a store that must grow
-SPARE_TOKENS = 256  # minimum spare of a windowed layer, beyond its window
+SPARE_COLUMNS = 128  # spare columns allocated when rows outgrow the slots
+_GROWTH = 1.25  # minimum factor by which a store grows
+SPARE_TOKENS = 256  # tokens that a windowed layer may keep beyond its window, at least
 
 CacheLayer = CacheLayerMixin | LinearAttentionCacheLayerMixin | DummyLayer
 States = Mapping[tuple[str, int], Tensor]  # by kind and number
@@ -41,12 +41,12 @@ class LayerColumns:
     """The columns that a kind of layer reads and writes in a pass."""
 
     count: int  # number of columns read
-    first: int  # the token in the first one; 0 if rows differ in it
+    first: int  # the token in the first column; 0 if rows differ in it
     written: Tensor  # the column of each token written, [token]
 
 
 class Sources(NamedTuple):
-    """Where in a pass of several queries per row the tokens come from that it writes, [token]."""
+    """The row and query of a pass that each written token comes from, [token] each."""
 
     rows: Tensor
     queries: Tensor
@@ -54,27 +54,28 @@ class Sources(NamedTuple):
 
 @dataclass
 class SlotPass:
-    """Where the pass under way reads and writes."""
+    """Where the current pass reads and writes."""
 
     rows: slice | Tensor  # the slots read, in order
     width: int  # queries per row, padding included
     slots: Tensor  # the slot of each token written, [token]
-    all_columns: LayerColumns  # of layers that keep all tokens
-    window_columns: LayerColumns  # of layers that keep a window
+    all_columns: LayerColumns  # for layers that keep all tokens
+    window_columns: LayerColumns  # for layers that keep a window
     sources: Sources | None  # None if every row writes one token
     continues: bool  # whether the rows already have computed tokens
-    has_written: bool = False  # whether a layer has written
+    has_written: bool = False  # whether a layer has written yet
 
 
 @dataclass
 class Window:
-    """The tokens that windowed layers keep of each slot: those from `firsts` on.
+    """The tokens that windowed layers keep in each slot: the tokens from `firsts` on.
 
-    They keep more tokens than the window sees, so that a row is moved only once in many steps, and
-    a prompt that diverges from a dialog at its latest question can continue from it.
+    The layers keep more tokens than the window sees, so that a row has to be moved only once in
+    many steps, and so that a prompt that diverges from a dialog at its latest question can reuse
+    the rest.
     """
 
-    # tokens that a query sees, itself included; without a window, more than there ever are
+    # tokens that a query sees, itself included; without a window, more than any text has
     width: int = sys.maxsize
     spare: int = 0  # the most tokens kept beyond the window
     firsts: list[int] = field(default_factory=list)  # by slot, the first token kept
@@ -82,42 +83,48 @@ class Window:
     reusable_lens: list[int] = field(default_factory=list)
 
     def next_first(self, slot: int, end: int) -> int:
-        """The first token to keep of a slot with `end`; its last one may be forwarded again."""
+        """Returns the first token to keep in a slot whose tokens reach to `end`.
+
+        The window of the last token stays complete, as that token may be forwarded again.
+        """
         first = self.firsts[slot]
         needed_from = min(end, self.reusable_lens[slot]) - self.width
         return needed_from if needed_from - first > self.spare else first
 
     def cut(self, slot: int, end: int) -> int | None:
-        """The first token to copy for reusing the first `end` ones; None if too few are left."""
+        """Returns the first token to copy so that the first `end` tokens can be reused.
+
+        None if the slot no longer has all tokens that this needs.
+        """
         first = self.firsts[slot]
         visible_from = max(0, end + 1 - self.width)
         return None if first > visible_from else max(first, visible_from - self.spare)
 
-    def least(self, cut: int) -> int:
-        """The length of the shortest prefix that tokens kept from `cut` on can serve."""
+    def min_prefix_len(self, cut: int) -> int:
+        """Length of the shortest prefix that can be reused from the tokens from `cut` on."""
         return cut + self.width - 1 if cut else 0
 
 
 @dataclass
 class SlotState:
-    """State that all layers share: the pass under way, the tokens computed, and the windows.
+    """State that all layers share: the current pass, the tokens computed, and the windows.
 
-    Layers refer to this and not to the slots, as a reference cycle would delay the release of
+    Layers refer to this and not to the slots, because a reference cycle would delay the release of
     memory until cycles are collected.
     """
 
-    current: SlotPass | None = None
-    lengths: list[int] = field(default_factory=list)
+    current: SlotPass | None = None  # None between passes
+    lengths: list[int] = field(default_factory=list)  # computed tokens, by slot
     window: Window = field(default_factory=Window)
-    # slots of the current and joining rows, and the most columns that these may need
-    most_rows: int = 0
-    most_columns: int = 0
+    # the number of current and joining rows, and the most columns that one of them may need
+    max_rows: int = 0
+    max_columns: int = 0
     replaced: bool = False  # whether a store was replaced by one of another size
 
     @property
-    def under_way(self) -> SlotPass:
-        """The pass under way; there must be one."""
-        assert self.current is not None, "a pass is under way"
+    def current_pass(self) -> SlotPass:
+        """The current pass; may only be used during a pass."""
+        assert self.current is not None, "no pass is running"
         return self.current
 
 
@@ -140,19 +147,19 @@ class KeyLayer(DynamicLayer):
 
     @property
     def columns(self) -> LayerColumns:
-        """The columns that this kind of layer reads."""
-        return self.shared.under_way.all_columns
+        """The columns that this kind of layer reads in the current pass."""
+        return self.shared.current_pass.all_columns
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
-        """Copies of the keys and values of a row's tokens `start` to `length`."""
+        """Copies the keys and values of a row's tokens `start` to `length`."""
         return tuple(store[slot, :, start:length].clone() for store in self.store)
 
     def states(self, slot: int) -> States:
-        """None, as such a layer is not recurrent."""
+        """Returns {}, as this layer is not recurrent."""
         return {}
 
     def move(self, last: int, slot: int, length: int) -> None:
-        """Moves the last row into a slot, if it has written anything."""
+        """Moves the first `length` tokens of the last row into a slot, if the row has written."""
         for store in self.store:
             if last < len(store):
                 store[slot, :, :length] = store[last, :, :length]
@@ -163,10 +170,10 @@ class KeyLayer(DynamicLayer):
             store[slot : slot + 1] = 0
 
     def reserve(self, rows: int, columns: int, like: Sequence[Tensor]) -> None:
-        """Makes room; `like` gives the heads and sizes, [..., head, token, size]."""
+        """Makes room; `like` shows the numbers of heads and sizes, [..., head, token, size]."""
         if not self.store:
             empty = [s.new_zeros(0, s.shape[-3], 0, s.shape[-1]) for s in like]
-            rows = max(rows, self.shared.most_rows)
+            rows = max(rows, self.shared.max_rows)
             self._resize(rows, self._with_spare(columns, 0), empty)
             self.dtype = like[0].dtype
             self.device = like[0].device
@@ -176,15 +183,15 @@ class KeyLayer(DynamicLayer):
         if rows <= had_rows and columns <= had_columns:
             return
         if rows > had_rows:
-            rows = max(rows, self.shared.most_rows, int(_SPARE * had_rows))
+            rows = max(rows, self.shared.max_rows, int(_GROWTH * had_rows))
         if columns > had_columns:
             columns = self._with_spare(columns, had_columns)
         self._resize(max(rows, had_rows), max(columns, had_columns), self.store)
 
     def _with_spare(self, columns: int, had: int) -> int:
-        """More columns than are needed now, but no more than any row may need."""
-        spare = max(columns + SPARE_COLUMNS, int(_SPARE * had))
-        return max(columns, min(spare, self.shared.most_columns or spare))
+        """Returns more columns than are needed now, but no more than any row may need."""
+        spare = max(columns + SPARE_COLUMNS, int(_GROWTH * had))
+        return max(columns, min(spare, self.shared.max_columns or spare))
 
     def shrink(self, rows: int, columns: int) -> None:
         """Releases memory if less than a quarter of the store is in use."""
@@ -195,7 +202,10 @@ class KeyLayer(DynamicLayer):
             self._resize(2 * rows, columns + SPARE_COLUMNS, self.store)
 
     def _resize(self, rows: int, columns: int, old: Sequence[Tensor]) -> None:
-        """Copies what fits into a store of another size; if memory runs out, nothing changes."""
+        """Replaces the store by one of another size, with the same contents as far as they fit.
+
+        If memory runs out, nothing changes.
+        """
         self.keys = self.values = None  # views would keep the old store alive
         resized = []
         for part in old:
@@ -210,8 +220,11 @@ class KeyLayer(DynamicLayer):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        """Writes the tokens of the pass, [row, head, query, size]; returns what its rows read."""
-        current = self.shared.under_way
+        """Writes the tokens of the pass, [row, head, query, size].
+
+        Returns the keys and values that the rows of the pass read, [row, head, column, size].
+        """
+        current = self.shared.current_pass
         columns = self.columns
         current.has_written = True
         self.reserve(len(self.shared.lengths), columns.count, (key_states, value_states))
@@ -225,45 +238,46 @@ class KeyLayer(DynamicLayer):
         return self.keys, self.values
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """The number of keys that the layer reads, and the column of the first."""
+        """Returns the number of keys that the layer reads, and the column of the first one."""
         return self.columns.count, self.columns.first
 
     def get_seq_length(self) -> int:
-        """Tokens before the pass, if its rows are of equal length."""
-        return self.shared.under_way.all_columns.count - self.shared.under_way.width
+        """Returns the number of tokens before the pass; correct only if rows are equally long."""
+        current = self.shared.current_pass
+        return current.all_columns.count - current.width
 
 
 class WindowLayer(KeyLayer):
-    """Keys and values of the tokens that a window, or a chunk, can still see."""
+    """Keys and values of the tokens that a window or a chunk can still see."""
 
     is_sliding = True
 
     @property
     def columns(self) -> LayerColumns:
-        """The columns of the tokens that are kept."""
-        return self.shared.under_way.window_columns
+        """The columns of the kept tokens in the current pass."""
+        return self.shared.current_pass.window_columns
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
-        """Copies of those keys and values of a row's first tokens that later tokens may need."""
+        """Copies the keys and values, among a row's first tokens, that later tokens may need."""
         first = self.shared.window.firsts[slot]
         cut = self.shared.window.cut(slot, length)
         assert cut is not None
         return tuple(store[slot, :, cut - first : length - first].clone() for store in self.store)
 
     def move(self, last: int, slot: int, length: int) -> None:
-        """Moves the last row's tokens that are kept into a slot."""
+        """Moves the kept tokens of the last row into a slot."""
         super().move(last, slot, length - self.shared.window.firsts[last])
 
     def shrink(self, rows: int, columns: int) -> None:
-        """Releases memory if the tokens kept use less than a quarter of the store."""
+        """Releases memory if the kept tokens use less than a quarter of the store."""
         ranges = zip(self.shared.window.firsts, self.shared.lengths, strict=True)
         super().shrink(rows, max((end - first for first, end in ranges), default=0))
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        """As in any layer, except that several tokens of a row are written beside the slots."""
-        current = self.shared.under_way
+        """As in `KeyLayer`, but several tokens per row are written into separate tensors."""
+        current = self.shared.current_pass
         if current.sources is None:
             return super().update(key_states, value_states)
         current.has_written = True
@@ -280,17 +294,20 @@ class WindowLayer(KeyLayer):
         return self.keys, self.values
 
     def begin(self) -> None:
-        """Drops what the previous pass read."""
+        """Drops the keys and values that the previous pass read."""
         self.keys = self.values = None
 
     def end(self) -> tuple[Tensor, ...]:
-        """Returns what a pass of several tokens per row wrote beside the slots."""
+        """Returns the separate tensors that a pass of several tokens per row wrote; () if none."""
         beside = () if self.keys is None or self.values is None else (self.keys, self.values)
         self.keys = self.values = None
         return beside
 
     def keep(self, beside: Sequence[Tensor], slots: Tensor, columns: Tensor) -> None:
-        """Moves columns [n, column] to the front of `slots` [n], from `beside` if given."""
+        """Moves columns [n, column] to the front of `slots` [n].
+
+        They come from the tensors `beside` if there are any, otherwise from the slots themselves.
+        """
         sources = beside or self.store
         if not sources:
             return

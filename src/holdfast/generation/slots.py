@@ -1,9 +1,9 @@
-"""Slots: what is computed of the rows of a batch, which join and leave.
+"""Slots with the keys, values and states of rows that join and leave a batch.
 
 Row i has its tokens in the columns [0, lengths[i]) of slot i: a token's column is its position, so
-masks based on positions (causal, sliding, chunked) need nothing else, and padding is what lies
-beyond a row's length. Slots in use come first, so a batch reads them as views. In windowed
-layers a slot begins with the first token that the row can still see, which differs by row.
+masks based on positions (causal, sliding, chunked) need nothing else, and everything beyond a row's
+length is padding. Slots in use come first, so a batch reads them as views. In windowed layers a
+slot begins with the first token that the row can still see, which differs by row.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from holdfast.generation.state_layers import StateLayer, layers_like
 
 @dataclass(frozen=True)
 class _PassResult:
-    """States, keys and values that a pass made beside the slots."""
+    """States, keys and values of a pass that are not in the slots until it is committed."""
 
     slots: list[int]  # slots of its rows
     states: list[States]  # per recurrent layer, the new states
     # per windowed layer, keys and values [row, head, column, size]; [] if each row forwarded one
-    # token, whose keys and values are in the slots
+    # token, whose keys and values are already in the slots
     beside: list[tuple[Tensor, ...]]
 
 
-class _Written(NamedTuple):
+class _WriteLocations(NamedTuple):
     """Where a pass writes its tokens, int64 [token]."""
 
     slots: Tensor
@@ -57,16 +57,16 @@ class Slots(Cache):
     """Keys, values and states of rows that join and leave.
 
     Args:
-        layers: those of the cache that the model would make, each of a kind in `SLOT_LAYERS`.
-        device: where keys, values and states are.
-        rotary: which lengths of text have the same rotary factors.
+        layers: the layers of the cache that the model would make, of the kinds in `SLOT_LAYERS`.
+        device: where keys, values and states are stored.
+        rotary: which text lengths have the same rotary factors.
 
     Attributes:
-        lengths: tokens computed, by slot.
-        rotary_lengths: the lengths of text that are read with the rotary factors of the computed
-            keys, by slot.
-        seq_length_read: whether a layer asked for the length of the cache during a pass; there is
-            only one for all rows.
+        lengths: number of computed tokens, by slot.
+        rotary_lengths: by slot, the text lengths whose rotary factors equal those of the computed
+            keys.
+        seq_length_read: whether a layer asked for the length of the cache during a pass, although
+            rows may differ in it.
     """
 
     def __init__(
@@ -88,15 +88,19 @@ class Slots(Cache):
         self._results: list[_PassResult] = []
 
     def expect(self, rows: int, columns: int) -> None:
-        """Records how many slots there will be soon, and how many tokens the joining rows may have,
-        so that room is made accordingly.
+        """Announces how many slots there will be and how long joining rows may become.
+
+        The next allocation makes room for them at once.
         """
-        columns_before = self._shared.most_columns if self.lengths else 0
-        self._shared.most_rows = rows
-        self._shared.most_columns = max(columns, columns_before)
+        columns_before = self._shared.max_columns if self.lengths else 0
+        self._shared.max_rows = rows
+        self._shared.max_columns = max(columns, columns_before)
 
     def open(self, computed: LayerKeysValues | None, reusable_len: int | None = None) -> None:
-        """Opens the next slot for a row; `reusable_len` first tokens may be requested later."""
+        """Opens the next slot for a row, after keys and values that are already computed.
+
+        `reusable_len` first tokens of the row may be requested later (None: all of them).
+        """
         slot = len(self.lengths)
         nothing = ((),) * len(self._layers)
         tensors = nothing if computed is None else computed.layers
@@ -111,22 +115,25 @@ class Slots(Cache):
         )
 
     def add(self, computed: LayerKeysValues) -> None:
-        """Appends further tokens to the last slot; for layers that keep every token."""
+        """Appends further keys and values to the last slot; all layers must keep every token."""
         slot = len(self.lengths) - 1
         for layer, tensor_pair in zip(self._layers, computed.layers, strict=True):
             layer.open(slot, tensor_pair, {}, computed.start)
         self.lengths[slot] = computed.tokens
 
     def restart(self, slot: int) -> None:
-        """Counts nothing of a row as computed, so that its next pass computes all of it."""
+        """Marks a row as not computed, so that its next pass forwards all of its tokens."""
         self.lengths[slot] = self._shared.window.firsts[slot] = 0
 
     @contextmanager
     def writing(
         self, slots: Sequence[int], starts: Sequence[int], ends: Sequence[int]
     ) -> Iterator[Starts | None]:
-        """In this context, a pass forwards the tokens `starts` to `ends` of some rows, padded on
-        the left (never with states); yields where windowed keys begin, if rows differ.
+        """Prepares the slots for a pass that runs inside this context.
+
+        The pass forwards the tokens `starts` to `ends` of some slots, padded on the left; with
+        states, rows may not need padding. Yields where the keys of windowed layers begin, or None
+        if that is the same in all rows.
         """
         num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
         rows: slice | Tensor
@@ -134,13 +141,13 @@ class Slots(Cache):
             rows = slice(slots[0], slots[-1] + 1)
         else:
             rows = torch.tensor(slots).to(self.device)
-        written = self._written(slots, starts, num_new_tokens)
+        written = self._locate_writes(slots, starts, num_new_tokens)
         all_columns = LayerColumns(max(ends), 0, written.columns)
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         is_level = len(set(firsts)) == 1
         count = max(end - first for first, end in zip(firsts, ends, strict=True))
         if count == all_columns.count and any(firsts):
-            count += 1  # the two kinds of layers are distinguished by their number of keys
+            count += 1  # layers of the two kinds are told apart by their number of keys
         window_columns = LayerColumns(count, firsts[0] if is_level else 0, written.window_columns)
         self.seq_length_read = False
         self._shared.current = SlotPass(
@@ -177,15 +184,16 @@ class Slots(Cache):
             self._move_windows(dict(zip(slots, ends, strict=True)))
         self.drop()
         for slot, end in zip(slots, ends, strict=True):
-            self.lengths[slot], self.rotary_lengths[slot] = end, self._rotary.like(end)
+            self.lengths[slot] = end
+            self.rotary_lengths[slot] = self._rotary.like(end)
         self._release_replaced()
 
     def drop(self) -> None:
-        """Discards what passes made since the last commit."""
+        """Discards the results of passes since the last commit."""
         self._results.clear()
 
     def _move_windows(self, ends: Mapping[int, int]) -> None:
-        """Keeps in the slots of windowed layers what the windows at these ends can see."""
+        """Moves into the slots of windowed layers the tokens that the windows at `ends` can see."""
         window = self._shared.window
         firsts = {slot: window.next_first(slot, end) for slot, end in ends.items()}
         beside = [(result.slots, result.beside) for result in self._results if result.beside]
@@ -203,30 +211,30 @@ class Slots(Cache):
         for slot, first in firsts.items():
             window.firsts[slot] = first
 
-    def _written(
+    def _locate_writes(
         self, slots: Sequence[int], lengths: Sequence[int], num_new_tokens: Sequence[int]
-    ) -> _Written:
-        """Where a pass writes, given how many tokens each slot has and how many are new."""
+    ) -> _WriteLocations:
+        """Computes where a pass writes, from the computed and the new tokens of each slot."""
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         if max(num_new_tokens) == 1:
-            placed = torch.tensor([slots, lengths, firsts]).to(self.device)
-            return _Written(placed[0], placed[1], placed[1] - placed[2], None)
+            slot_of, column, first_kept = torch.tensor([slots, lengths, firsts]).to(self.device)
+            return _WriteLocations(slot_of, column, column - first_kept, None)
         counts = torch.tensor(num_new_tokens)
         widest = max(num_new_tokens)
         rows = torch.arange(len(slots)).repeat_interleave(counts)
-        behind = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
-        queries = behind + (widest - counts)[rows]
+        number_in_row = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
+        queries = number_in_row + (widest - counts)[rows]
         slot_of, length, first_kept = torch.tensor([slots, lengths, firsts])[:, rows]
-        column = length + behind
-        placed = torch.stack([slot_of, column, column - first_kept, rows, queries])
-        placed = placed.to(self.device)
-        return _Written(placed[0], placed[1], placed[2], Sources(placed[3], placed[4]))
+        column = length + number_in_row
+        on_host = torch.stack([slot_of, column, column - first_kept, rows, queries])
+        slot_of, column, window_column, rows, queries = on_host.to(self.device)  # in one transfer
+        return _WriteLocations(slot_of, column, window_column, Sources(rows, queries))
 
-    def computed(
+    def copy_computed(
         self, slot: int, count: int | None = None, start: int = 0
     ) -> LayerKeysValues | None:
-        """Copies of the keys, values and states of a row's first `count` tokens (None: all) from
-        `start` on; None if states have read more tokens, or windows have moved on.
+        """Copies the keys, values and states of a row's tokens from `start` up to `count` (None: to
+        the end). Returns None if its states have read more tokens, or its windows have moved on.
         """
         length = self.lengths[slot] if count is None else count
         cut = self._shared.window.cut(slot, length)
@@ -237,13 +245,13 @@ class Slots(Cache):
             tuple(layer.tensors(slot, length, start) for layer in self._layers),
             tuple(layer.states(slot) for layer in self._layers),
             cut,
-            length if self._recurrent else self._shared.window.least(cut),
+            length if self._recurrent else self._shared.window.min_prefix_len(cut),
             start,
             self.rotary_lengths[slot],
         )
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
-        """Closes a row; the last one moves into its slot. `wipe` zeroes the slot first."""
+        """Closes a slot and moves the last row into it; `wipe` zeroes the slot first."""
         last = len(self.lengths) - 1
         for layer in self._layers:
             if wipe:
@@ -257,13 +265,13 @@ class Slots(Cache):
             values.pop()
 
     def shrink(self) -> None:
-        """Releases the memory of closed rows, and of columns that only they used."""
+        """Releases the memory of closed rows, and of columns that only those used."""
         for layer in self._layers:
             layer.shrink(len(self.lengths), max(self.lengths, default=0))
         self._release_replaced()
 
     def _release_replaced(self) -> None:
-        """Gives the memory of stores that were replaced back to the system, once per pass."""
+        """Gives the memory of replaced stores back to the system, at most once per pass."""
         if self._shared.replaced and self.device.type == "cpu":
             release_freed_memory()
         self._shared.replaced = False
@@ -271,16 +279,19 @@ class Slots(Cache):
     # Queries by the model
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        """The number of tokens before the pass, if its rows are of equal length."""
+        """Returns the number of tokens before the pass; correct only if rows are equally long."""
         self._note_query()
         return super().get_seq_length(layer_idx)
 
     def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
-        """The number of keys that a layer reads, and the column of the first."""
+        """Returns the number of keys that a layer reads, and the column of the first one."""
         self._note_query()
         return super().get_mask_sizes(query_length, layer_idx)
 
     def _note_query(self) -> None:
-        """Masks are made before the first layer writes; later queries come from layers."""
+        """Records that a layer asked, and not the code that makes masks.
+
+        Masks are made before the first layer writes, so any later query comes from a layer.
+        """
         current = self._shared.current
         self.seq_length_read |= current is not None and current.has_written

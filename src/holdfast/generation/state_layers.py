@@ -1,7 +1,7 @@
-"""Slot layers that keep recurrent states of a row's tokens.
+"""Slot layers that keep the recurrent states of rows.
 
-A state cannot undo a token it has read. So a pass works on a copy, which replaces the state when
-the tokens count as computed.
+A state cannot undo a token that it has read. So a pass works on a copy, which replaces the state
+when the pass is committed.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class StateLayer(LinearAttentionLayer):
         self.stored: States = {}
 
     def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
-        """Opens a slot for a row with these states; {} for a row without tokens."""
-        of_row = {name: state[None] for name, state in states.items()}
-        for name, like in {**self.stored, **of_row}.items():
+        """Opens a slot for a row with these states; they are {} for a row without tokens."""
+        new_states = {name: state[None] for name, state in states.items()}
+        for name, like in {**self.stored, **new_states}.items():
             earlier = self.stored.get(name, like.new_zeros(slot, *like.shape[1:]))[:slot]
-            new = of_row.get(name, like.new_zeros(1, *like.shape[1:]))
+            new = new_states.get(name, like.new_zeros(1, *like.shape[1:]))
             self.stored = {**self.stored, name: torch.cat([earlier, new])}
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
@@ -72,15 +72,16 @@ class StateLayer(LinearAttentionLayer):
         self.stored = {name: state[:rows].clone() for name, state in self.stored.items()}
 
     def begin(self) -> None:
-        """Gives the pass under way a copy of its rows' states."""
-        current = self.shared.under_way
+        """Gives the current pass copies of its rows' states."""
+        current = self.shared.current_pass
         copies: States = {}
         if current.continues:
             copies = {name: state[current.rows].clone() for name, state in self.stored.items()}
         for number in range(self.number_of_states):
             conv = copies.get((_CONV, number))
             recurrent = copies.get((_RECURRENT, number))
-            self.conv_states[number], self.recurrent_states[number] = conv, recurrent
+            self.conv_states[number] = conv
+            self.recurrent_states[number] = recurrent
             self.is_conv_states_initialized[number] = conv is not None
             self.is_recurrent_states_initialized[number] = recurrent is not None
             self.has_previous_state[number] = conv is not None or recurrent is not None
@@ -89,7 +90,7 @@ class StateLayer(LinearAttentionLayer):
 
     def end(self) -> States:
         """Returns the rows' states after the pass."""
-        self.shared.under_way.has_written = True
+        self.shared.current_pass.has_written = True
         states: dict[tuple[str, int], Tensor] = {}
         for number in range(self.number_of_states):
             conv = self.conv_states[number]
@@ -102,7 +103,7 @@ class StateLayer(LinearAttentionLayer):
         return states
 
     def commit(self, results: Sequence[tuple[list[int], States]]) -> None:
-        """Replaces the states of some slots with those that passes have computed for them."""
+        """Replaces the states of slots with the results of passes, given as (slots, states)."""
         num_slots = len(self.shared.lengths)
         for slots, states in results:
             for name, state in states.items():
@@ -144,7 +145,7 @@ class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as t
 
 
 SlotLayer = KeyLayer | StateLayer
-# the layers of transformers' caches, and the layer that replaces each
+# by the class of a layer in transformers' caches, the slot layer that replaces it
 SLOT_LAYERS: dict[type, type[KeyLayer] | type[StateLayer]] = {
     DynamicLayer: KeyLayer,
     DynamicSlidingWindowLayer: WindowLayer,
@@ -158,13 +159,17 @@ ATTENDING = frozenset(SLOT_LAYERS) - {LinearAttentionLayer, DummyLayer}
 
 
 def layers_like(layers: Sequence[CacheLayer], shared: SlotState) -> list[SlotLayer]:
-    """The layers that replace those of transformers. If windowed layers have a recurrence, all
-    layers keep every token, since masks are made for one number of keys per kind. A `ModelError`
-    names the kinds that have no replacement.
+    """Makes the slot layers that replace the layers of a cache of transformers.
+
+    If windowed layers have a recurrence, all layers keep every token, since transformers makes one
+    mask per kind of layer, for one number of keys.
+
+    Raises:
+        ModelError: a layer is of a kind that has no replacement.
     """
     if unknown := sorted({type(like).__name__ for like in layers if type(like) not in SLOT_LAYERS}):
         raise ModelError(
-            f"The cache has layers of the kind {' and '.join(unknown)}, which cannot be laid out in"
+            f"The cache has layers of the kind {' and '.join(unknown)}, which cannot be kept in"
             " slots; forward each row alone, with the cache that the model makes."
         )
     kinds: dict[type, Callable[[Any, SlotState], SlotLayer]] = {**SLOT_LAYERS}

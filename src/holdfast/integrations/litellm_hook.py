@@ -4,9 +4,9 @@
 
 Chats are edited in LiteLLM's `async_pre_call_deployment_hook`, once a deployment is chosen: in
 `litellm.acompletion`, in its router and in its proxy. `litellm.completion` has no hook that can
-edit a request, so its chats stay as they are and are not scored. The hook sees only arguments that
-are named, so write `messages=...`; and it scores no reply to a call that LiteLLM repeats outside of
-its router (`num_retries`).
+edit a request, so its chats are neither edited nor scored. The hook sees only named arguments, so
+write `messages=...`. It scores no reply to a call that LiteLLM repeats outside of its router
+(`num_retries`).
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from holdfast.proxy.relay import OnReply, RelayedRequest, chat_relay
 from holdfast.proxy.request_edits import Edit, Outcome
 from holdfast.proxy.tally import Tally
 
-_MAX_OPEN_CALLS = 10_000  # calls whose end has not been heard of
+_MAX_OPEN_CALLS = 10_000  # calls whose end LiteLLM has not reported
 _JSON = httpx2.Headers({"content-type": "application/json"})
 
 
 class SuiteHook(CustomLogger):
-    """Edits the messages of chat completions by a method, and scores their replies by a suite.
+    """Edits the messages of chat completions with a method, and scores the replies by a suite.
 
     Args:
-        suite: whose rules score the replies, as `holdfast.drift.load_suite` takes it.
+        suite: the suite whose rules score the replies, as `holdfast.drift.load_suite` takes it.
         method: edits the messages, such as "reminder:every=4".
-        tally: counts the requests and the rules that their replies keep.
-        on_reply: is called with the `ScoredReply` of each reply, once it is over.
-        log: the file to which each scored chat is appended, with its texts.
+        tally: counts the requests, and the rules that the replies keep.
+        on_reply: called with the `ScoredReply` of each reply, once it is over.
+        log: a file to which each scored chat is appended, with its texts.
 
     Raises:
         UsageError: the method does more than edit messages, or no rule of the suite can be scored
@@ -61,7 +61,7 @@ class SuiteHook(CustomLogger):
         log: Path | str | None = None,
     ):
         super().__init__()
-        # LiteLLM takes two callbacks of one class for the same, unless such an attribute differs
+        # LiteLLM treats two callbacks of one class as the same unless an attribute differs
         self.name = f"holdfast-{uuid.uuid4()}"
         methods = read_methods(method)
         if retries := compile_methods(methods).retries:
@@ -72,16 +72,16 @@ class SuiteHook(CustomLogger):
                 value=spec_of(retries),
             )
         self._relay = chat_relay(suite, methods, tally=tally, on_reply=on_reply, log=log)
-        self._open = OrderedDict[str, RelayedRequest]()  # by the id of the call
+        self._open = OrderedDict[str, RelayedRequest]()  # calls without an end yet, by their ids
 
     async def async_pre_call_deployment_hook(
         self, kwargs: dict[str, Any], call_type: CallTypes | None
     ) -> dict[str, Any] | None:
-        """The arguments of a call with its messages edited; None if it is no chat."""
+        """Returns the arguments of a call with edited messages; None to leave them unchanged."""
         if call_type not in (CallTypes.completion, CallTypes.acompletion):
             return None
         if kwargs.get("fallbacks") or litellm.model_fallbacks:
-            return None  # each of them is called with these messages, and comes here itself
+            return None  # every fallback is called with these messages, and comes here itself
         try:
             messages = json.dumps(kwargs["messages"], default=lambda value: value.model_dump())
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -101,7 +101,7 @@ class SuiteHook(CustomLogger):
     async def async_log_success_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
     ) -> None:
-        """Scores the reply to a call; that of a stream comes here once it is over."""
+        """Scores the reply to a call; for a stream, LiteLLM calls this once it is over."""
         answer = Answer(200, _JSON)
         answer.add(response_obj.model_dump_json().encode())
         await self._end(kwargs, answer)
@@ -113,6 +113,7 @@ class SuiteHook(CustomLogger):
         await self._end(kwargs, Answer())
 
     async def _end(self, kwargs: dict[str, Any], answer: Answer) -> None:
+        """Has a call's reply scored; does nothing for calls that were not edited."""
         call_id = _call_id(kwargs)
         relayed = None if call_id is None else self._open.pop(call_id, None)
         if relayed is not None:
@@ -120,6 +121,6 @@ class SuiteHook(CustomLogger):
 
 
 def _call_id(kwargs: dict[str, Any]) -> str | None:
-    """The id under which LiteLLM reports the end of a call; None if it has none."""
+    """Returns the id under which LiteLLM reports the end of a call; None if it has none."""
     call_id = getattr(kwargs.get("litellm_logging_obj"), "litellm_call_id", None)
     return call_id or kwargs.get("litellm_call_id")

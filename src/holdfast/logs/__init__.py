@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.lazy_imports import later
+from holdfast.lazy_imports import import_name
 
 if TYPE_CHECKING:
     from holdfast.analysis.adherence import adherence
@@ -27,4 +27,4 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    return later(__name__, _LATER, name)
+    return import_name(__name__, _LATER, name)

@@ -1,4 +1,4 @@
-"""Where a turn broke a rule: the event with which it did, and the messages that it answers."""
+"""Where a turn broke a rule: the event that broke it, and the user's messages that it answers."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -11,22 +11,22 @@ from holdfast.transcripts.transcript import Event
 
 
 def breach_position(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int:
-    """The position of the tool call with which a turn broke a rule; of its last event if none did
-    by itself.
+    """The position of the tool call with which a turn broke a rule, or of the turn's last event if
+    no call broke it by itself.
     """
     breaking = breaking_call(measure, turn, path)
     return turn.positions[-1] if breaking is None else breaking
 
 
 def breaking_call(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int | None:
-    """The position of the tool call up to which the calls of a turn show that it broke a rule;
-    None if they do not show it.
+    """The position of the first tool call after which the calls of a turn break a rule; None if
+    they never do, so that the turn broke it as a whole or with its text.
     """
     if not measure.of_turn:
         return None
 
     def is_broken(count: int) -> bool:
-        """Whether the first events of the turn show it."""
+        """Whether the first events of the turn break the rule."""
         events = [path[position] for position in turn.positions[:count]]
         calls = tuple(event.call for event in events if event.call is not None)
         score = measure.score_so_far(replace(turn.done, text="", calls=calls))
@@ -35,12 +35,12 @@ def breaking_call(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> 
     count = len(turn.positions)
     if not is_broken(count):
         return None
-    # what is broken stays broken
+    # a rule that is broken stays broken, so the first event that breaks it can be bisected
     return turn.positions[bisect_left(range(1, count), True, key=is_broken)]
 
 
 def answered_messages(path: Sequence[Event], turn: LoggedTurn, breach: int) -> list[int]:
-    """The positions of the user's messages that a turn answers up to where it broke a rule."""
+    """The positions of the user's messages that a turn answers, up to the breach of a rule."""
     first = turn.positions[0]
     while first > 0 and not path[first - 1].is_by_assistant:
         first -= 1

@@ -1,6 +1,7 @@
-"""Why a rule was broken: where its text was when it was, from the transcript alone (docs/logs.md).
+"""Why a rule was broken: where its text was at the breach, from the transcript alone
+(docs/logs.md).
 
-Nothing here is guessed: what the transcript does not show is `unknown`.
+Nothing here is guessed: the cause is `unknown` if the transcript does not show it.
 """
 
 import json
@@ -31,12 +32,12 @@ from holdfast.records.cause_records import (
 from holdfast.transcripts.formats import FORMATS
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 
-_SHOWN = 300  # characters of a tool call that a record keeps
+_MAX_STEP_CHARACTERS = 300  # of a tool call in a record
 _Role = Literal["said", "left", "ordered"]  # of an event in a cause
 
 
 class DialogCauses:
-    """Finds why the rules of a case were broken in a dialog."""
+    """Finds the causes of the breaches in a dialog, by the rules of a case."""
 
     def __init__(self, dialog: LoggedDialog, case: Case) -> None:
         self._dialog = dialog
@@ -47,20 +48,20 @@ class DialogCauses:
         }
 
     def context_of(self, rule: str | None, turn: LoggedTurn) -> RuleInContext:
-        """Where a rule was when a turn began."""
+        """Where the text of a rule was when a turn began."""
         return self._rules[rule].context_of(turn)
 
     def cause_of(self, rule: str | None, turn: LoggedTurn) -> BreachCause:
-        """Why a turn broke a rule: the first that applies of the causes in docs/logs.md."""
+        """Why a turn broke a rule: the first cause of those in docs/logs.md that applies."""
         return self._rules[rule].cause_of(turn)
 
     @cached_property
     def compactions(self) -> tuple[LoggedCompaction, ...]:
-        """The compactions of the dialog, and what each kept of the rules."""
+        """The compactions of the dialog, and which rules each kept."""
         compactions: list[LoggedCompaction] = []
         for position in self._searched.contexts.compactions:
             event = self._searched.path[position]
-            effects = (rule.compacted(position) for rule in self._rules.values())
+            effects = (rule.effect_of_compaction(position) for rule in self._rules.values())
             compactions.append(
                 LoggedCompaction(
                     turn=self._dialog.turn_at(position),
@@ -78,12 +79,12 @@ def _rule_text(case: Case, rule: Rule) -> RuleText:
 
 @lru_cache(maxsize=256)
 def _read_rule(text: str) -> RuleText:
-    """The text of a rule, whose words are read once for all dialogs."""
+    """Reads the text of a rule, once for all dialogs."""
     return RuleText(text)
 
 
 class _RuleInDialog:
-    """A rule in a dialog."""
+    """Finds where a dialog states a rule, and why its turns broke it."""
 
     def __init__(
         self, dialog: LoggedDialog, searched: SearchedTranscript, rule: Rule, text: RuleText
@@ -96,7 +97,7 @@ class _RuleInDialog:
 
     @cached_property
     def _sightings(self) -> list[Sighting]:
-        """Where the rule is said in the dialog."""
+        """Where the dialog states the rule."""
         return self._searched.sightings(self._text, self._rule)
 
     def context_of(self, turn: LoggedTurn) -> RuleInContext:
@@ -106,14 +107,14 @@ class _RuleInDialog:
         last = next(filter(context.shows, positions), None)
         return RuleInContext(
             in_context=last is not None,
-            # a system prompt stays before what a compaction left
+            # a system prompt stays in front of what a compaction left
             tokens=None if last is None else context.size_since(last + 1) // 4,
             calls=len(turn.done.earlier),
             compactions=bisect_left(self._searched.contexts.compactions, first),
         )
 
-    def compacted(self, position: int) -> CompactedRule | None:
-        """A compaction's effect on the rule; None if the rule was not in the context before."""
+    def effect_of_compaction(self, position: int) -> CompactedRule | None:
+        """What a compaction did to the rule; None if the rule was not in the context before it."""
         path = self._searched.path
         contexts = self._searched.contexts
         if not self._sightings_in(contexts.before(position)):
@@ -130,12 +131,12 @@ class _RuleInDialog:
         )
 
     def _sightings_in(self, context: Context) -> list[Sighting]:
-        """Where the rule is said in a context."""
+        """Where a context states the rule."""
         return [sighting for sighting in self._sightings if context.shows(sighting.position)]
 
     def cause_of(self, turn: LoggedTurn) -> BreachCause:
         breaking = breaking_call(self._rule.measure, turn, self._searched.path)
-        if breaking is None:  # the turn did as a whole, or with its text
+        if breaking is None:  # the turn broke it as a whole, or with its text
             return self._cause_at(turn, turn.positions[-1])
         step = self._step_at(turn, breaking)
         return self._cause_at(turn, breaking).model_copy(update={"step": step})
@@ -149,7 +150,7 @@ class _RuleInDialog:
         return BreachStep(
             call=sum(self._searched.path[position].call is not None for position in before),
             tool=event.call.name,
-            text=cut(" ".join(script.split()), _SHOWN),
+            text=cut(" ".join(script.split()), _MAX_STEP_CHARACTERS),
             source=event.source or self._dialog.source,
             event=event.id or None,
         )
@@ -159,38 +160,38 @@ class _RuleInDialog:
         earlier = [sighting for sighting in self._sightings if sighting.position < breach]
         # 1. The rule was in the context: outweighed by a later order, or else present.
         if in_context := self._sightings_in(context):
-            order = self._outweighed(turn, context, in_context)
-            return order or self._present(in_context[-1])
-        # 2. It was said, and is gone: removed. A file that the agent puts into every context by
+            order = self._outweighed_cause(turn, context, in_context)
+            return order or self._present_cause(in_context[-1])
+        # 2. It was stated, and is gone: removed. A file that the agent puts into every context by
         # itself may still be there, which the log does not show.
         if earlier and not all(map(self._is_automatic, earlier)):
-            return self._removed(earlier[-1], context)
-        # 3. Nothing before the breach says it: removed if an earlier dialog does, and never sent if
+            return self._removed_cause(earlier[-1], context)
+        # 3. Nothing before the breach states it: removed if an earlier dialog does, never sent if
         # the log shows all that was sent.
         if not earlier:
             if self._removed_with_earlier_dialog is not None:
                 return self._removed_with_earlier_dialog
             if self._searched.shows_prompts(breach):
-                return self._never_sent(context)
-        # 4. The log does not show whether it was there; an order against it is shown all the same.
-        return self._outweighed(turn, context, []) or self._unknown(earlier)
+                return self._never_sent_cause(context)
+        # 4. The log does not show whether it was there. An order against it counts all the same.
+        return self._outweighed_cause(turn, context, []) or self._unknown_cause(earlier)
 
     @property
     def _format(self) -> str:
         return self._searched.transcript.format
 
     def _is_automatic(self, sighting: Sighting) -> bool:
-        """Whether it is in a file that the agent puts into every context by itself."""
+        """Whether a sighting is in a file that the agent puts into every context by itself."""
         file = AUTOMATIC_FILES.get(self._format)
         return file is not None and file in self._searched.files[sighting.position]
 
-    def _outweighed(
+    def _outweighed_cause(
         self, turn: LoggedTurn, context: Context, sightings: Sequence[Sighting]
     ) -> BreachCause | None:
-        """The cause if something else was ordered after the rule was said."""
+        """The cause if something else was ordered after the rule was stated last; None if not."""
         path = self._searched.path
         answered = answered_messages(path, turn, context.position)
-        last = self._restated(sightings)
+        last = self._last_statement(sightings)
         orders = [
             order
             for order in self._orders.before_turn(answered)
@@ -213,9 +214,9 @@ class _RuleInDialog:
             cause="outweighed", why=f"{author} ordered otherwise", evidence=tuple(evidence)
         )
 
-    def _restated(self, sightings: Sequence[Sighting]) -> Sighting | None:
-        """Where the rule was said last. What a program puts before the model again and again, such
-        as the system prompt or a reminder, counts where it was first.
+    def _last_statement(self, sightings: Sequence[Sighting]) -> Sighting | None:
+        """Where the rule was stated last; None if nowhere. A text that a program repeats, such as
+        the system prompt or a reminder, counts where it first stood.
         """
         texts: set[str] = set()
         last: Sighting | None = None
@@ -227,20 +228,20 @@ class _RuleInDialog:
                 last = sighting
         return last
 
-    def _present(self, sighting: Sighting) -> BreachCause:
+    def _present_cause(self, sighting: Sighting) -> BreachCause:
         return BreachCause(
             cause="present",
             why="the rule was in the context",
             evidence=(self._evidence("said", sighting),),
         )
 
-    def _removed(self, sighting: Sighting, context: Context) -> BreachCause:
+    def _removed_cause(self, sighting: Sighting, context: Context) -> BreachCause:
         clearing = context.cleared_by(sighting.position)
         if clearing is None:
-            why = "a compaction replaced the context, and what it put there does not say the rule"
+            why = "a compaction replaced the context with text that does not state the rule"
             removal = context.start
         else:
-            why = "the agent cleared what said it, such as an old tool result, from the context"
+            why = "the agent cleared the text that stated it, such as an old tool result"
             removal = clearing
         evidence = (
             self._evidence("said", sighting),
@@ -250,8 +251,8 @@ class _RuleInDialog:
 
     @cached_property
     def _removed_with_earlier_dialog(self) -> BreachCause | None:
-        """The cause if the rule was said in an earlier dialog of the file that this one continues:
-        a session before a new one, or requests that still had what this one leaves out.
+        """The cause if an earlier dialog of the file, which this one continues, stated the rule: a
+        session before a new one, or a request that still had messages which this one leaves out.
         """
         for transcript, end, why in _predecessors(self._dialog):
             searched = SearchedTranscript(transcript)
@@ -263,15 +264,15 @@ class _RuleInDialog:
                 return BreachCause(cause="removed", why=why, evidence=(evidence,))
         return None
 
-    def _never_sent(self, context: Context) -> BreachCause:
+    def _never_sent_cause(self, context: Context) -> BreachCause:
         prompts = bisect_left(self._searched.prompts, context.start)
         count = context.position - context.start + prompts
         return BreachCause(
             cause="never_sent",
-            why=f"none of the {count} events before it says the rule, the system prompt included",
+            why=f"none of the {count} events before it, the system prompt included, says the rule",
         )
 
-    def _unknown(self, sightings: Sequence[Sighting]) -> BreachCause:
+    def _unknown_cause(self, sightings: Sequence[Sighting]) -> BreachCause:
         agent = AGENTS.get(self._format)
         if sightings:
             why = (
@@ -283,7 +284,7 @@ class _RuleInDialog:
             )
         why = "not shown in this transcript, which has no system prompt"
         if self._format in WITHOUT_PROMPTS and self._searched.prompts:
-            why = "not shown: the files that were loaded do not say it, nor does the transcript"
+            why = "not shown: neither the loaded files nor the transcript state it"
         elif agent:
             why = (
                 "not shown in this transcript: it lacks the system prompt and the rule files of"
@@ -298,7 +299,7 @@ class _RuleInDialog:
 
 
 def _evidence_of(role: _Role, sighting: Sighting, event: Event, source: str, turn: int) -> Evidence:
-    """The evidence of a sighting; `source` is that of an event which names none."""
+    """A sighting as evidence; `source` is taken if the event names no source of its own."""
     return Evidence(
         what=role,
         turn=turn,
@@ -309,7 +310,12 @@ def _evidence_of(role: _Role, sighting: Sighting, event: Event, source: str, tur
 
 
 class _Predecessor(NamedTuple):
-    """A transcript that a dialog continues: up to a position on its path, and why not further."""
+    """An earlier transcript that a dialog continues.
+
+    Args:
+        end: the position on its path up to which the dialog continues it.
+        why: why a rule that was stated there is no longer in the context.
+    """
 
     transcript: Transcript
     end: int
@@ -317,7 +323,7 @@ class _Predecessor(NamedTuple):
 
 
 def _predecessors(dialog: LoggedDialog) -> Iterator[_Predecessor]:
-    """The transcripts before a dialog that it continues."""
+    """The transcripts that a dialog continues, the latest first."""
     transcript = dialog.transcript
     if transcript.is_of_subagent:
         return
@@ -325,11 +331,11 @@ def _predecessors(dialog: LoggedDialog) -> Iterator[_Predecessor]:
     first = next((event for event in transcript.path if not event.is_prompt), None)
     for other in reversed(dialog.before()):
         if is_session:
-            why = "it was said in an earlier session, and this is a new one"
+            why = "it was stated in an earlier session, and this is a new one"
             yield _Predecessor(other, len(other.path), why)
             continue
         spoken = [(n, event) for n, event in enumerate(other.path) if not event.is_prompt]
         for number, (position, event) in enumerate(spoken):
             if number and event == first:
-                why = "the request begins at a later message than the one that said it"
+                why = "the request begins after the message that stated it"
                 yield _Predecessor(other, position, why)

@@ -1,4 +1,4 @@
-"""The events of a transcript that are in the model's context at a place in it."""
+"""The context of a model: the events of a transcript that it has before it at some point."""
 
 import json
 from bisect import bisect_left
@@ -10,27 +10,27 @@ from operator import sub
 
 from holdfast.transcripts.transcript import Event, Kind
 
-# Formats that never record the system prompt, or only a part of what precedes the dialog.
+# Formats that never record the system prompt, or only a part of what comes before the dialog.
 WITHOUT_PROMPTS = frozenset(
     (
         *("claude-code", "gemini-cli", "codex-exec", "chatgpt", "claude-ai", "cline", "copilot"),
         *("copilot-cli", "opencode", "aider", "cursor", "sillytavern"),
     )
 )
-# Formats whose agent puts a file of rules into every context, which the transcript does not show.
+# Formats whose agent puts a file of rules into every context; the transcript does not show it.
 AUTOMATIC_FILES = {"claude-code": "CLAUDE.md", "gemini-cli": "GEMINI.md"}
-AGENTS = {"claude-code": "Claude Code", "gemini-cli": "Gemini CLI"}  # the names of these
+AGENTS = {"claude-code": "Claude Code", "gemini-cli": "Gemini CLI"}  # names of these agents
 
 
 def size_of(event: Event) -> int:
-    """The size of an event in the context, in bytes."""
+    """The size of an event in the context, in bytes: its text and the arguments of its call."""
     arguments = json.dumps(dict(event.call.arguments)) if event.call is not None else ""
     return len(event.text.encode("utf-8", "replace")) + len(arguments.encode("utf-8", "replace"))
 
 
 def compactions(path: Sequence[Event]) -> list[int]:
-    """Where the context begins again, on a path of events: each compaction may be several events,
-    of which this is the first.
+    """The positions on a path where the context begins again: of each compaction, its first event,
+    as a compaction may have several.
     """
     begins: list[int] = []
     before: Kind | None = None
@@ -42,7 +42,7 @@ def compactions(path: Sequence[Event]) -> list[int]:
 
 
 class Contexts:
-    """The context at every place on a path of events."""
+    """The context at every position on a path of events."""
 
     def __init__(self, path: Sequence[Event]) -> None:
         self.path = path
@@ -59,7 +59,7 @@ class Contexts:
         return compactions(self.path)
 
     def kept(self, start: int) -> frozenset[int]:
-        """The positions of the events that the compaction at a position kept as they are."""
+        """The positions of the events that a compaction kept as they are, by its own position."""
         if start not in self._kept:
             self._kept[start] = frozenset(self._kept_by(start))
         return self._kept[start]
@@ -79,9 +79,9 @@ class Contexts:
 
     @cached_property
     def cleared(self) -> dict[int, int]:
-        """The events that a clearing removed, each with the position of the first that did."""
+        """The position of the clearing that removed an event, by the position of the event."""
         cleared: dict[int, int] = {}
-        positions: dict[str, list[int]] = {}  # of events, by the id that clearings name
+        positions: dict[str, list[int]] = {}  # of events, by the ids that clearings name
         for position, event in enumerate(self.path):
             for name in event.clears:
                 cleared |= dict.fromkeys(positions.pop(name, ()), position)
@@ -100,10 +100,10 @@ class Contexts:
 
     @cached_property
     def total_sizes(self) -> list[int]:
-        """The size of all before each event; a clearing takes off that of what it removed from its
-        context.
+        """The size of all events before each one. A clearing takes off the size of what it removed
+        from its context.
         """
-        cleared_sizes = [0] * len(self.path)  # by each clearing
+        cleared_sizes = [0] * len(self.path)  # the size that each clearing removed
         for number, clearing in self.cleared.items():
             if number >= self.before(clearing).start:
                 cleared_sizes[clearing] += self.sizes[number]
@@ -112,12 +112,12 @@ class Contexts:
 
 @dataclass(frozen=True)
 class Context:
-    """The context before an event: the system prompts, and all since the last compaction, with what
-    that put in place of the context and what it kept; without what a clearing removed.
+    """The context before an event: the system prompts, and everything since the last compaction,
+    with what the compaction put there and what it kept, and without what was cleared.
 
     Args:
-        position: of the event.
-        start: where the context begins, but for system prompts and what a compaction kept.
+        position: the position of the event.
+        start: where the context begins; system prompts and kept events may stand before that.
     """
 
     contexts: Contexts
@@ -125,15 +125,16 @@ class Context:
     start: int
 
     def shows(self, number: int) -> bool:
-        """Whether the event at a position is in the context."""
+        """Whether the event with this position is in the context."""
         if number >= self.position or self._was_cleared(number):
             return False
-        is_in = number >= self.start or self.contexts.path[number].is_prompt
-        return is_in or number in self._kept
+        if number >= self.start or self.contexts.path[number].is_prompt:
+            return True
+        return number in self._kept
 
     def cleared_by(self, number: int) -> int | None:
-        """The position of the clearing that removed the event at a position; None if none did since
-        the context began.
+        """The position of the clearing that removed the event with this position; None if none has
+        since the context began.
         """
         clearing = self.contexts.cleared.get(number)
         if clearing is None or not self.start <= clearing < self.position:
@@ -147,11 +148,11 @@ class Context:
         return [event for number, event in enumerate(path) if self.shows(number)]
 
     def size_since(self, number: int) -> int:
-        """The size of the events in the context from a position on, without prompts, in bytes."""
+        """The size in bytes of the context from a position on, without prompts."""
         contexts = self.contexts
         first = min(max(number, self.start), self.position)
         size = contexts.total_sizes[self.position] - contexts.total_sizes[first]
-        for earlier in range(self.start, first):  # was not in this size, but was taken off it
+        for earlier in range(self.start, first):  # its clearing took off what was not counted here
             if first <= contexts.cleared.get(earlier, -1) < self.position:
                 size += contexts.sizes[earlier]
         kept_positions = [n for n in self._kept if number <= n and self.shows(n)]

@@ -1,4 +1,4 @@
-"""Turns that several dialogs have: a session that is resumed or forked begins with a copy."""
+"""Turns that are in several dialogs: a resumed or forked session begins with a copy of another."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from holdfast.transcripts.transcript import Transcript
 
-EventIds = tuple[str, ...]  # the ids of an event: a copy of it has at least one of them
+EventIds = tuple[str, ...]  # of one event; a copy of the event has at least one of them
 
 
 @dataclass(frozen=True)
 class TurnEvents:
-    """The turns of a dialog, each as its events that have an id.
+    """The turns of a dialog, each as the ids of those of its events that have any.
 
     Args:
-        source: of the dialog.
+        source: the source of the dialog.
     """
 
     source: str
@@ -27,11 +27,11 @@ class TurnEvents:
 
 @dataclass(frozen=True)
 class Copies:
-    """The turns that are copies.
+    """The turns that are copies of others.
 
     Args:
         turns: for each dialog, the positions of its turns that are copies.
-        problems: a sentence for each dialog that has any.
+        problems: a sentence for each dialog that has copies.
     """
 
     turns: tuple[frozenset[int], ...]
@@ -39,8 +39,8 @@ class Copies:
 
 
 def history_ids(transcript: Transcript) -> dict[int, EventIds]:
-    """Ids of the assistant's events by their positions on the path, for logs that give them none:
-    copies follow the same history of the same session.
+    """Ids of the assistant's events by their positions on the path, for logs that give them no ids:
+    a copy follows the same history of the same session. {} if the transcript has no history.
     """
     if not transcript.history:
         return {}
@@ -56,13 +56,13 @@ def history_ids(transcript: Transcript) -> dict[int, EventIds]:
 
 
 def copies_in(dialogs: Sequence[TurnEvents]) -> Copies:
-    """The copies in dialogs.
+    """Finds the turns that are copies of turns in other dialogs.
 
-    A turn whose events another dialog's turn has, all of them, is a copy of it. One that begins
-    as there and goes on otherwise is another turn, as is another answer to the same question.
+    A turn is a copy if another dialog has all of its events. A turn that begins as another one and
+    continues otherwise is not a copy, and neither is another answer to the same question.
     """
-    counting: dict[str, int] = {}  # by the id of an event, the dialog in which it is counted
-    # of each dialog, by the position of a turn that is a copy: the dialog in which that is counted
+    counting: dict[str, int] = {}  # the dialog in which an event is counted, by the event's id
+    # for each dialog: the dialog in which a copied turn is counted, by the position of the turn
     originals: list[dict[int, int]] = [{} for _ in dialogs]
     for turn in _by_completeness(dialogs):
         events = dialogs[turn.dialog].turns[turn.position]
@@ -82,26 +82,27 @@ def copies_in(dialogs: Sequence[TurnEvents]) -> Copies:
 
 
 def _other_dialog(counting: Mapping[str, int], event: EventIds, dialog: int) -> int | None:
-    """Another dialog in which an event is counted, or None."""
+    """Another dialog in which an event is counted; None if there is none."""
     return next((counting[name] for name in event if counting.get(name, dialog) != dialog), None)
 
 
 def _sentence(dialog: TurnEvents, copies: int, other: str) -> str:
-    which = f"{copies} of its {len(dialog.turns)} turns are"
+    """Says how many turns of a dialog are counted in another one."""
     if len(dialog.turns) == 1:
-        which = "its only turn is"
-    return f"{dialog.source}: {which} in {other} too, and counted there"
+        return f"{dialog.source}: its only turn is in {other} too, and counted there"
+    count = f"{copies} of its {len(dialog.turns)} turns"
+    return f"{dialog.source}: {count} are in {other} too, and counted there"
 
 
 class _Turn(NamedTuple):
-    """A turn, as the number of its dialog and its position there."""
+    """A turn, by the number of its dialog and its position there."""
 
     dialog: int
     position: int
 
 
 def _by_completeness(dialogs: Sequence[TurnEvents]) -> Iterator[_Turn]:
-    """The turns that have ids, the one with most events first."""
+    """The turns that have ids, those with most events first; of these, those of long dialogs."""
     turns = [
         (-len(events), -len(dialog.turns), number, position)
         for number, dialog in enumerate(dialogs)

@@ -1,4 +1,4 @@
-"""Orders against a rule: by the user, by a file that was read, or by a summary."""
+"""Orders against a rule, given by the user, by a file that was read, or by a summary."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ _READ_ONLY_VERBS = frozenset(
     "check compare describe explain list mention name open read say show".split()
 )
 _FORBIDS_WORDS = ("never_contains", "never_mentions_number")
-# Each kind of quotation mark is closed by its own; an apostrophe within a word closes none.
+# "message 'wip'", in any quotation marks; an apostrophe within a word does not end the message
 _MESSAGE = re.compile(
     r"message:? (?:\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|'((?:[^']|(?<=\w)'(?=\w))+)'|‘([^’]+)’)",
     re.IGNORECASE,
@@ -28,7 +28,7 @@ _MESSAGE = re.compile(
 
 
 class CounterOrders:
-    """The orders in a transcript that a rule is broken."""
+    """Finds the orders in a transcript to break a rule."""
 
     def __init__(self, searched: SearchedTranscript, rule: Rule, text: RuleText) -> None:
         self._searched = searched
@@ -36,10 +36,10 @@ class CounterOrders:
         self._text = text
 
     def before_turn(self, answered: Sequence[int]) -> list[Sighting]:
-        """All that count for a turn which answers the user's messages at these positions: an order
-        that does not last counts only if it is in one of them.
+        """The orders that count for a turn that answers the user's messages at these positions. An
+        order that does not last counts only in one of these messages.
         """
-        orders = (*self._opposite_orders, *self._breaking, *self._asked_in(answered))
+        orders = (*self._opposite_orders, *self._breaking_orders, *self._requests_in(answered))
         path = self._searched.path
         return [
             order
@@ -51,19 +51,19 @@ class CounterOrders:
 
     @cached_property
     def _opposite_orders(self) -> list[Sighting]:
-        """Where the user, a file or a summary orders the rule the other way round."""
+        """Where the user, a file or a summary orders the opposite of the rule."""
         sightings: list[Sighting] = []
         for position, event in enumerate(self._searched.path):
             is_result = event.kind is Kind.TOOL_RESULT
             is_read = is_result and self._searched.is_document(position)
             if not (event.is_by_user or is_read or event.kind is Kind.COMPACTION):
                 continue
-            if passage := self._text.ordered_otherwise_in(event.text, event.is_by_user):
+            if passage := self._text.find_counter_order(event.text, event.is_by_user):
                 sightings.append(Sighting(position, passage))
         return sightings
 
     @cached_property
-    def _breaking(self) -> list[Sighting]:
+    def _breaking_orders(self) -> list[Sighting]:
         """Where the user asks for what the rule's measure forbids."""
         sightings: list[Sighting] = []
         for position, event in enumerate(self._searched.path):
@@ -72,9 +72,9 @@ class CounterOrders:
                 sightings += [Sighting(position, passage) for passage in orders]
         return sightings
 
-    def _asked_in(self, answered: Sequence[int]) -> Iterator[Sighting]:
-        """Where one of these messages asks for the very thing, or has what `unless` of the rule
-        names.
+    def _requests_in(self, answered: Sequence[int]) -> Iterator[Sighting]:
+        """Where one of these messages asks for something that breaks the rule, or has words with
+        which `unless` lifts the rule.
         """
         for position in answered:
             text = self._searched.path[position].text
@@ -90,9 +90,9 @@ class CounterOrders:
 
 
 def _asks_to_break(clause: str, measure: Measure) -> bool:
-    """Whether an order asks for something that, if the assistant did it, would break a rule: a
-    command in backticks, a commit message in quotes, a change of a file with this path, or a word
-    that may not occur.
+    """Whether the assistant would break a rule by doing what an order asks for: a command in
+    backticks, a commit with a message in quotes, a change of the file with this path, or a word
+    that must not occur.
     """
     if measure.name in _FORBIDS_WORDS:
         return measure.score(clause).value < FOLLOWED

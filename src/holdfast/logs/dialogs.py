@@ -1,4 +1,4 @@
-"""The assistant's turns in transcripts (docs/logs.md), which rules and `when` are about."""
+"""The turns of the assistant in transcripts (docs/logs.md), which rules and `when` are about."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
@@ -9,27 +9,35 @@ from holdfast.logs.context import Contexts
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 
-_BYTES_PER_TOKEN = 4  # of ordinary text, as no tokenizer is available
+_BYTES_PER_TOKEN = 4  # of ordinary text; no tokenizer is available
+# events that are no part of a turn, as nobody said or did anything
+_OUTSIDE_TURNS = (
+    Kind.COMPACTION,
+    Kind.CLEARING,
+    Kind.REMINDER,
+    Kind.INTERRUPTION,
+    Kind.ERROR,
+)
 
 
 def estimated_tokens(texts: Iterable[str]) -> int:
-    """About how many tokens texts have, by their bytes."""
+    """About how many tokens some texts have, by their bytes."""
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
     return -(-size // _BYTES_PER_TOKEN)
 
 
 @dataclass(frozen=True)
 class LoggedTurn:
-    """An assistant turn: everything it did between two user messages.
+    """A turn: everything that the assistant did between two messages of the user.
 
     Args:
-        number: in its dialog, from 1.
-        user: the user's message before it; "" if the assistant began.
-        role: of the message that its last text answers: user or tool; "" if it began.
-        tokens: in the model's context before it, estimated from the bytes.
-        reasoning: what its text began with between markers such as `<think>`; it is not scored.
-        trace_span: of its last call of a model that the log has one of, as in `Event`.
-        positions: of its events on the path of the transcript.
+        number: its number in the dialog, from 1.
+        user: the user's message that it answers; "" if the assistant began the dialog.
+        role: the role of the message that its last text answers, "user" or "tool"; "" for none.
+        tokens: the size of the model's context before it, estimated from the bytes.
+        reasoning: the part of its text between markers such as `<think>`, which is not scored.
+        trace_span: as in `Event`, of its last call of a model that has one; "" for none.
+        positions: the positions of its events on the path of the transcript.
     """
 
     number: int
@@ -49,10 +57,10 @@ class LoggedDialog:
     Args:
         source: the file, and the line or the session in it.
         system: the system prompt; "" if the log has none.
-        transcript: that it was read from.
-        ends: the position of the last event of each of its turns, those that are left out as copies
-            included, on the path of the transcript.
-        before: gives the last transcripts before it in its file, at most a few and none of
+        transcript: the transcript that the dialog was read from.
+        ends: the position of the last event of each turn on the path of the transcript, including
+            turns that are left out as copies.
+        before: returns the last few transcripts before it in its file, without those of
             subagents.
     """
 
@@ -64,22 +72,22 @@ class LoggedDialog:
     before: Callable[[], Sequence[Transcript]] = field(default=tuple, repr=False, compare=False)
 
     def turn_at(self, position: int) -> int:
-        """The number of the turn that an event precedes or is in; the last one for what comes after
-        all.
+        """The number of the turn that an event is in or precedes; the last one for an event behind
+        all turns.
         """
         return min(bisect_left(self.ends, position) + 1, len(self.ends))
 
 
 @dataclass
 class LoggedExchange:
-    """The user's message, and what the assistant and its tools did until the next one.
+    """A message of the user, and what the assistant and its tools did until the next message.
 
     Args:
-        user: "" if the assistant began.
-        size: of the dialog before the assistant's turn, in bytes.
-        begins: the user's message; None if the assistant began.
+        user: the text of the message; "" if the assistant began the dialog.
+        size: the size of the dialog before the assistant's turn, in bytes.
+        begins: the event of the user's message; None if the assistant began the dialog.
         after: the events after the user's message.
-        positions: of the assistant's events among them, on the path.
+        positions: the positions of the assistant's events among them on the path.
     """
 
     user: str
@@ -94,7 +102,7 @@ class LoggedExchange:
 
     @property
     def role(self) -> str:
-        """The role of the message that the assistant's last text answers."""
+        """The role of the message that the assistant's last text answers; "" if it began."""
         last = max(n for n, event in enumerate(self.after) if event.is_by_assistant)
         if any(event.kind is Kind.TOOL_RESULT for event in self.after[:last]):
             return "tool"
@@ -102,7 +110,7 @@ class LoggedExchange:
 
 
 def dialog_of(transcript: Transcript) -> LoggedDialog:
-    """The assistant's turns on the active path."""
+    """Reads the assistant's turns on the active path of a transcript."""
     turns = turns_of(exchanges_of(transcript.path))
     prompt = "\n\n".join(_prompts(transcript.path))
     ends = tuple(turn.positions[-1] for turn in turns)
@@ -112,11 +120,11 @@ def dialog_of(transcript: Transcript) -> LoggedDialog:
 def turns_of(
     exchanges: Iterable[LoggedExchange], earlier: tuple[ToolCall, ...] = (), previous: str = ""
 ) -> tuple[LoggedTurn, ...]:
-    """The assistant's turns in exchanges that have any.
+    """The assistant's turns in exchanges; an exchange without a reply has none.
 
     Args:
-        earlier: the tool calls before them.
-        previous: the assistant's text before them.
+        earlier: the tool calls before the exchanges.
+        previous: the assistant's last text before the exchanges.
     """
     turns: list[LoggedTurn] = []
     for exchange in exchanges:
@@ -150,23 +158,13 @@ def turns_of(
 
 
 def _prompts(path: Sequence[Event]) -> list[str]:
-    """The system prompts, each once: an agent repeats them after a compaction."""
+    """The system prompts; one that an agent repeats after a compaction is there once."""
     prompts = (event.text for event in path if event.is_prompt and event.text.strip())
     return list(dict.fromkeys(prompts))
 
 
-# the kinds of events that nobody said or did
-_OUTSIDE_TURNS = (
-    Kind.COMPACTION,
-    Kind.CLEARING,
-    Kind.REMINDER,
-    Kind.INTERRUPTION,
-    Kind.ERROR,
-)
-
-
 def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
-    """The exchanges of a path; the first one is without a message of the user."""
+    """The exchanges on a path; the first one has no message of the user."""
     contexts = Contexts(path)
     size_of_prompts = sum(len(text.encode("utf-8", "replace")) for text in _prompts(path))
     exchanges = [LoggedExchange("", size_of_prompts)]
@@ -174,7 +172,7 @@ def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
         last = exchanges[-1]
         if event.is_by_user:
             size = size_of_prompts + contexts.before(position + 1).size_since(0)
-            if last.user and not last.after:  # the user goes on
+            if last.user and not last.after:  # a second message before any reply
                 exchanges[-1] = LoggedExchange(f"{last.user}\n\n{event.text}", size, last.begins)
             else:
                 exchanges.append(LoggedExchange(event.text, size, event))

@@ -1,6 +1,5 @@
-"""The dialogs of all parts as scored logs, once the turns that several of them have are known."""
+"""Joins the scanned parts of all files into scored logs, once the copied turns are known."""
 
-import pickle
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -11,17 +10,30 @@ from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome
 from holdfast.logs.copies import copies_in
 from holdfast.logs.log_fingerprint import log_fingerprint
 from holdfast.logs.log_reading import no_dialog
-from holdfast.logs.part_scanning import Scan, ScannedDialog, ScannedPart
+from holdfast.logs.part_scanning import Scan, ScannedDialog, ScannedPart, read_pending
 from holdfast.logs.scored_logs import ScoredLogs
 from holdfast.logs.turn_scoring import ScoredDialog
 from holdfast.records import LogDialog
 from holdfast.records.lines import to_content
 
 
-def scored_logs(
-    paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan
-) -> ScoredLogs:
-    """The dialogs of files, without the turns that are copies."""
+class _Original(NamedTuple):
+    """A dialog, and the positions of those of its turns that are counted in another one."""
+
+    dialog: ScannedDialog
+    copies: frozenset[int]
+
+    @property
+    def reasoning_turns(self) -> int:
+        return len({*self.dialog.reasoning} - self.copies)
+
+
+def join_files(paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan) -> ScoredLogs:
+    """The dialogs of files as scored logs, without turns that are copies of others.
+
+    Raises:
+        NoDialog: no file has a dialog.
+    """
     problems = [problem for file in files for problem in file.problems]
     dialogs = [dialog for file in files for dialog in file.dialogs]
     if not dialogs:
@@ -50,19 +62,10 @@ def scored_logs(
     )
 
 
-class _Original(NamedTuple):
-    """A dialog, and the positions of its turns that are counted in another one."""
-
-    dialog: ScannedDialog
-    copies: frozenset[int]
-
-    @property
-    def reasoning_turns(self) -> int:
-        return len({*self.dialog.reasoning} - self.copies)
-
-
 class _RecordStore:
-    """Reads records; dialogs of one file follow each other, so the last file stays open."""
+    """Reads records from scratch files. As the dialogs of a file come one after the other, the last
+    scratch file stays open.
+    """
 
     def __init__(self) -> None:
         self._path: Path | None = None
@@ -79,10 +82,10 @@ class _RecordStore:
 
 
 def _without_copies(content: bytes, original: _Original) -> ScoredDialog | bytes:
-    """The scores of a dialog without those of copied turns."""
+    """A dialog's record without its copied turns and their scores."""
     numbers = {position + 1 for position in original.copies}
     if original.dialog.awaits_judge:
-        scored: ScoredDialog = pickle.loads(content)  # which this run wrote
+        scored = read_pending(content)
         outcomes = tuple(o for o in scored.outcomes if _round_of(o) not in numbers)
         return replace(scored, record=_without(scored.record, numbers), outcomes=outcomes)
     if not numbers:
@@ -95,10 +98,10 @@ def _round_of(outcome: ProbeOutcome) -> int:
 
 
 def _without(record: LogDialog, numbers: Collection[int]) -> LogDialog:
-    """A record without turns of these numbers, and their scores."""
-    update = {
+    """A record without the turns that have these numbers, and without their scores."""
+    fields = {
         name: tuple(item for item in getattr(record, name) if item.round not in numbers)
         for name in ("turns", "probes", "unscored", "unanswered")
     }
     compactions = tuple(item for item in record.compactions if item.turn not in numbers)
-    return record.model_copy(update={**update, "compactions": compactions})
+    return record.model_copy(update={**fields, "compactions": compactions})

@@ -1,7 +1,7 @@
-"""Scored turns that a person labels, to see how far the measures of rules can be trusted.
+"""Scored turns that a person labels, which shows how far the measures of rules can be trusted.
 
 A label is a line of `labels.jsonl` in the run's folder, in the form that `holdfast suite test
---turns` reads. The texts come from the logs, as records cut them short.
+--turns` reads. The texts come from the logs, as records have them cut short.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.files import cannot_write
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.logs.rereading import LogSource
 from holdfast.logs.scored_logs import named_rules
-from holdfast.logs.turn_scoring import SHOWN
+from holdfast.logs.turn_scoring import MAX_TEXT_CHARACTERS
 from holdfast.measures.scores import FOLLOWED
 from holdfast.measures.turns import ToolCall
 from holdfast.records import LogDialog, Run
@@ -31,13 +31,13 @@ from holdfast.records.lines import cut_torn_line, write_all
 from holdfast.records.log_scores import rule_of
 
 LABELS = "labels.jsonl"
-SAMPLED = 20  # turns of each rule, at most: half of them broken, if there are as many
+MAX_TURNS = 20  # of each rule; half of them broken, if so many are broken
 
 Label = Literal["follows", "breaks"]
 
 
 class LabelKey(NamedTuple):
-    """By which the label of a turn is known; several dialogs of a session have one source."""
+    """Identifies the label of a turn. The source does not, as dialogs of a session share theirs."""
 
     rule: str  # as `Adherence.rule`
     source: str  # as `LabelTask.source`
@@ -46,7 +46,7 @@ class LabelKey(NamedTuple):
 
 
 class ScoredPlace(NamedTuple):
-    """A score: the row of its dialog in the run's records, the turn, and the rule."""
+    """Where a score is: the row of its dialog in the run's records, the turn and the rule."""
 
     dialog: int
     turn: int
@@ -55,12 +55,12 @@ class ScoredPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelTask:
-    """A scored turn that is shown to be labelled.
+    """A scored turn for a person to label.
 
     Args:
-        text: of the rule.
-        spec: of its measure.
-        source: of the turn, as in "july.jsonl, line 3, turn 2".
+        text: the text of the rule.
+        spec: the spec of the rule's measure.
+        source: where the turn is, as in "july.jsonl, line 3, turn 2".
     """
 
     rule: str
@@ -75,18 +75,18 @@ class LabelTask:
 
 
 def _key(rule: str, source: str, user: str, reply: str) -> LabelKey:
-    return LabelKey(rule, source, cut(user, SHOWN), cut(reply, SHOWN))
+    return LabelKey(rule, source, cut(user, MAX_TEXT_CHARACTERS), cut(reply, MAX_TEXT_CHARACTERS))
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well a rule's scores agree with the labels of its turns.
+    """How well the scores of a rule agree with the labels of its turns.
 
     Args:
         agreement: the share of labelled turns that are scored as labelled; its interval takes the
             turns as independent.
-        broken, kept: the same, of the turns that are scored as broken and as kept.
-        unknown: labels of turns that the run has no score of.
+        broken, kept: the same share of the turns that are scored as broken, and as kept.
+        unknown: the number of labels whose turn has no score in the run.
     """
 
     rule: str
@@ -96,9 +96,9 @@ class Agreement:
     unknown: int
 
 
-def sample_turns(run: Run, seed: int, most: int = SAMPLED) -> list[ScoredPlace]:
-    """Scored turns of each rule, half of them broken and half kept as far as there are such, in an
-    order that does not show which is which. The same run and seed give the same.
+def sample_turns(run: Run, seed: int, max_turns: int = MAX_TURNS) -> list[ScoredPlace]:
+    """Draws scored turns of each rule, half of them broken and half kept if there are enough, in an
+    order that does not show which are broken. The same run and seed give the same turns.
     """
     scores = run.log_scores
     columns = (scores.rule, scores.dialog, scores.turn, scores.score)
@@ -110,8 +110,8 @@ def sample_turns(run: Run, seed: int, most: int = SAMPLED) -> list[ScoredPlace]:
         is_of_rule = rule == number
         broken = draw.permutation(np.flatnonzero(is_of_rule & (score < FOLLOWED)))
         followed = draw.permutation(np.flatnonzero(is_of_rule & (score >= FOLLOWED)))
-        count = min(len(broken), max(most // 2, most - len(followed)))
-        rows = draw.permutation([*broken[:count], *followed[: most - count]])
+        count = min(len(broken), max(max_turns // 2, max_turns - len(followed)))
+        rows = draw.permutation([*broken[:count], *followed[: max_turns - count]])
         places += [ScoredPlace(int(dialog[row]), int(turn[row]), name) for row in rows]
     return places
 
@@ -122,8 +122,8 @@ def label_tasks(
     suite: Suite,
     logs: LogSource,
 ) -> list[LabelTask]:
-    """The turns at these places as the logs have them; those that the logs no longer have, or have
-    otherwise, are left out.
+    """The turns at these places with their full texts from the logs; a turn that the logs no longer
+    have, or have otherwise, is left out.
 
     Raises:
         UsageError: a file cannot be read.
@@ -148,12 +148,12 @@ def label_tasks(
 
 
 def source_of(record: LogDialog, turn: int) -> str:
-    """Where a turn is, as its label says."""
+    """Where a turn is, as its label has it."""
     return f"{record.source}, turn {turn}"
 
 
 class LabelFile:
-    """The labels in a run's folder; a later label of a turn replaces an earlier one.
+    """The file of labels in a run's folder. A later label of a turn replaces an earlier one.
 
     Raises:
         RecordsError: a line of the file is not a label.
@@ -187,11 +187,11 @@ class LabelFile:
         return task.key in self._labels
 
     def items(self) -> Iterator[tuple[LabelKey, Label]]:
-        """Each labelled turn, and its label."""
+        """The labels, by what identifies their turns."""
         yield from self._labels.items()
 
     def add(self, task: LabelTask, label: Label) -> None:
-        """Appends the label of a turn."""
+        """Writes the label of a turn to the end of the file."""
         line = json.dumps(line_of(task, label)) + "\n"
         try:
             with open(self._path, "ab", buffering=0) as file:
@@ -202,7 +202,7 @@ class LabelFile:
 
 
 def line_of(task: LabelTask, label: Label) -> dict[str, Any]:
-    """A label as a line of `labels.jsonl`; what is empty is left out."""
+    """A label as a line of `labels.jsonl`; empty fields are left out."""
     done = task.turn.done
     fields = {
         "reply": done.text,
@@ -220,31 +220,36 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def agreements(run: Run, labels: LabelFile) -> list[Agreement]:
-    """How well the scores of each rule agree with the labels of its turns."""
-    labelled = dict(labels.items())
-    scores: dict[LabelKey, bool] = {}  # whether the turn is scored as kept
+    """Compares the scores of each rule with the labels of its turns."""
+    label_by_key = dict(labels.items())
+    kept_by_key: dict[LabelKey, bool] = {}  # whether the turn is scored as kept
     for record in run.dialogs:
         for probe in record.probes:
             rule = label_of(rule_of(record, probe))
             source = source_of(record, probe.round)
             key = LabelKey(rule, source, probe.question, probe.reply)
-            if key in labelled:
-                scores[key] = probe.score >= FOLLOWED
+            if key in label_by_key:
+                kept_by_key[key] = probe.score >= FOLLOWED
     rows: list[Agreement] = []
-    for rule in dict.fromkeys(key.rule for key in labelled):
-        of_rule = {key: label == "follows" for key, label in labelled.items() if key.rule == rule}
-        agree = {key: scores[key] == follows for key, follows in of_rule.items() if key in scores}
+    for rule in dict.fromkeys(key.rule for key in label_by_key):
+        keys = [key for key in label_by_key if key.rule == rule]
+        agree = {
+            key: kept_by_key[key] == (label_by_key[key] == "follows")
+            for key in keys
+            if key in kept_by_key
+        }
         rows.append(
             Agreement(
                 rule,
-                _share(agree.values()),
-                _share(agree[key] for key in agree if not scores[key]),
-                _share(agree[key] for key in agree if scores[key]),
-                len(of_rule) - len(agree),
+                agreement=_share(agree.values()),
+                broken=_share(agree[key] for key in agree if not kept_by_key[key]),
+                kept=_share(agree[key] for key in agree if kept_by_key[key]),
+                unknown=len(keys) - len(agree),
             )
         )
     return rows
 
 
 def _share(marks: Iterable[bool]) -> Estimate:
+    """The share of true marks, with its interval."""
     return estimate(np.array([*marks], dtype=float), SCORES)

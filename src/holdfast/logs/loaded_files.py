@@ -1,4 +1,4 @@
-"""Files of rules that an agent put into every context, which its transcripts do not show."""
+"""Files of rules that an agent put into every context without recording it in its transcripts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,8 +38,9 @@ def read_loaded(paths: Sequence[Path]) -> tuple[LoadedFile, ...]:
 
 
 def with_loaded(transcript: Transcript, files: Sequence[LoadedFile]) -> Transcript:
-    """A transcript that begins with these files as system prompts, which stay through compactions,
-    as agents load such files again; the same one if its format records what precedes a dialog.
+    """The transcript with these files at its beginning, as system prompts. They stay after a
+    compaction, as agents load such files again. A transcript whose format records what comes before
+    a dialog is returned as it is.
     """
     if not files or transcript.format not in WITHOUT_PROMPTS or transcript.last is None:
         return transcript

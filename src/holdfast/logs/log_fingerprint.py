@@ -8,19 +8,19 @@ from collections.abc import Iterable, Mapping
 
 
 def digest(value: object) -> bytes:
-    """The SHA-256 of a JSON value."""
+    """The SHA-256 of a value, written as JSON."""
     return hashlib.sha256(_as_json(value)).digest()
 
 
 def log_fingerprint(
     files: Iterable[str], formats: Mapping[str, int], dialogs: Iterable[bytes]
 ) -> str:
-    """SHA-256, in hexadecimal.
+    """The SHA-256 of a set of logs, in hexadecimal.
 
     Args:
-        files: the SHA-256 of each file in hexadecimal; "" for one that was not read.
-        formats: how many dialogs are in each format.
-        dialogs: the digest of each.
+        files: the SHA-256 of each file in hexadecimal; "" for a file that was not read.
+        formats: the number of dialogs in each format.
+        dialogs: the digest of each dialog.
     """
     whole = hashlib.sha256(_as_json([*files]))
     whole.update(_as_json(dict(formats)))

@@ -1,4 +1,4 @@
-"""Reads log files into dialogs; a turn that several dialogs share counts once."""
+"""Reads log files into dialogs, in which a turn that several dialogs share counts once."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -12,15 +12,16 @@ from holdfast.logs.dialogs import LoggedDialog, dialog_of
 from holdfast.logs.log_fingerprint import digest, log_fingerprint
 from holdfast.transcripts.transcript import Transcript
 
-MAX_CANDIDATES = 20  # transcripts before a dialog that may be the same one, with more of it
+MAX_CANDIDATES = 20  # earlier transcripts that a dialog may continue
 
 
 @dataclass(frozen=True)
 class Logs:
-    """The contents of a set of files.
+    """The dialogs in a set of log files.
 
     Args:
-        problems: a sentence for each line that was skipped, and for each part that was left out.
+        problems: a sentence for each line or part of a file that was left out.
+        formats: the number of dialogs in each format.
         fingerprint: SHA-256 of the files, their formats and the dialogs, in hexadecimal.
     """
 
@@ -34,10 +35,10 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
     """Reads log files, including those in folders.
 
     Args:
-        form: one of `FORMATS`; None detects it for each value.
+        form: the format, one of `FORMATS`; None detects it for each value.
 
     Raises:
-        UsageError: a file cannot be read, or none has a dialog; names the first problem.
+        UsageError: a file cannot be read, or no file has a dialog.
     """
     from holdfast.transcripts.reading import read_transcripts  # the readers of all formats
 
@@ -49,12 +50,12 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
     for file in read_transcripts(paths, form):
         files.append(file.digest)
         problems += file.unread
-        before = DialogsBefore()
+        recent = RecentTranscripts()
         for transcript in file.transcripts:
-            dialog = replace(dialog_of(transcript), before=before.of_next())
-            before.add(transcript)
+            dialog = replace(dialog_of(transcript), before=recent.before_next())
+            recent.add(transcript)
             if not dialog.turns:
-                problems.append(silent(dialog))
+                problems.append(silence_problem(dialog))
                 continue
             dialogs.append(dialog)
             formats[transcript.format] += 1
@@ -72,12 +73,12 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
     )
 
 
-class DialogsBefore:
-    """The last transcripts of a file, while it is read.
+class RecentTranscripts:
+    """The last transcripts of a file, as it is read.
 
     Args:
-        earlier: gives the transcripts before the part of the file that is read, if that is not the
-            whole file; it is called with how many are needed, once.
+        earlier: returns transcripts before the part of the file that is read, if that is not all of
+            it. It is called at most once, with the number of transcripts that are needed.
     """
 
     def __init__(self, earlier: Callable[[int], Sequence[Transcript]] = lambda count: ()) -> None:
@@ -88,8 +89,8 @@ class DialogsBefore:
         if not transcript.is_of_subagent:
             self._recent.append(transcript)
 
-    def of_next(self) -> Callable[[], Sequence[Transcript]]:
-        """A function that reads the transcripts before the next one."""
+    def before_next(self) -> Callable[[], Sequence[Transcript]]:
+        """Returns a function that reads the transcripts before the next one."""
         recent = tuple(self._recent)
         if len(recent) == MAX_CANDIDATES:
             return lambda: recent
@@ -97,21 +98,21 @@ class DialogsBefore:
 
 
 def dialog_digest(dialog: LoggedDialog) -> bytes:
-    """The SHA-256 of a dialog as it was read: another version of its reader reads another one."""
+    """The SHA-256 of a dialog as it was read, which changes if its reader reads it otherwise."""
     return digest([dialog.system, [[t.number, t.user, t.done.text] for t in dialog.turns]])
 
 
-def silent(dialog: LoggedDialog) -> str:
-    """The problem of a dialog without a turn of the assistant."""
+def silence_problem(dialog: LoggedDialog) -> str:
+    """The problem with a dialog in which the assistant has no turn."""
     return f"{dialog.source}: the assistant says nothing in it"
 
 
 class NoDialog(UsageError):
-    """Logs have no dialog, or none that is under one of the suite's prompts."""
+    """The logs have no dialog, or no dialog with one of the suite's prompts."""
 
 
 def no_dialog(paths: Sequence[Path | str], problems: Sequence[str]) -> NoDialog:
-    """The error for logs in which there is no dialog."""
+    """The error for logs without a dialog."""
     first = f" (the first problem: {problems[0]})" if problems else ""
     return NoDialog(
         f"There is no dialog in {', '.join(map(str, paths))}{first}; `holdfast docs"
@@ -120,7 +121,7 @@ def no_dialog(paths: Sequence[Path | str], problems: Sequence[str]) -> NoDialog:
 
 
 def turn_events(dialog: LoggedDialog) -> TurnEvents:
-    """The ids that identify copies of a dialog's turns."""
+    """The ids by which copies of a dialog's turns are found."""
     transcript = dialog.transcript
     histories = history_ids(transcript)
     turns: list[tuple[EventIds, ...]] = []

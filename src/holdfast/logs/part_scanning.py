@@ -1,6 +1,6 @@
-"""Reads and scores a part of a log file, and keeps its records in a file beside the others.
+"""Reads and scores a part of a log file, and keeps its records in a scratch file.
 
-What stays in memory of a dialog is where its record is, and the ids of its events.
+All that stays in memory of a dialog is where its record is, and the ids of its events.
 """
 
 import pickle
@@ -13,13 +13,18 @@ from pathlib import Path
 from typing import IO
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.probe_outcomes import PendingProbe, results_of
+from holdfast.drift.probe_outcomes import results_of
 from holdfast.errors import UsageError
 from holdfast.files import digest_of
 from holdfast.logs.copies import TurnEvents
 from holdfast.logs.dialogs import dialog_of
 from holdfast.logs.loaded_files import LoadedFile, with_loaded
-from holdfast.logs.log_reading import DialogsBefore, dialog_digest, silent, turn_events
+from holdfast.logs.log_reading import (
+    RecentTranscripts,
+    dialog_digest,
+    silence_problem,
+    turn_events,
+)
 from holdfast.logs.turn_scoring import (
     ScoredDialog,
     case_of,
@@ -37,25 +42,31 @@ from holdfast.transcripts.reading import NotByItself, read_values
 
 @dataclass(frozen=True)
 class Scan:
-    """The settings with which every part is read and scored."""
+    """How every part is read and scored.
+
+    Args:
+        form: the format of the logs; None detects it.
+        folder: for the scratch files with records.
+        loaded: files that the agent put into every context.
+    """
 
     suite: Suite
     form: str | None
-    folder: Path  # for the records
-    loaded: tuple[LoadedFile, ...] = ()  # into every context
+    folder: Path
+    loaded: tuple[LoadedFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedDialog:
-    """A dialog that is scored, and where its record is.
+    """A dialog that was read, and where its record is if it was scored.
 
     Args:
-        turns: how many it has.
-        events: by which copies of them are known; without turns if the log has no ids.
-        case: the position of its case in the suite; None if it has none, and no record.
-        reasoning: the positions of its turns that begin with reasoning.
-        records: the file with its record, which starts there and has this size.
-        awaits_judge: whether the record is a pickled `ScoredDialog`, and not JSON.
+        turns: the number of its turns.
+        events: the ids by which copies of its turns are found; no turns if the log has no ids.
+        case: the position of its case in the suite; None if it has no case, and so no record.
+        reasoning: the positions of those of its turns that begin with reasoning.
+        records: the file in which its record has this start and size.
+        awaits_judge: whether the record is a `ScoredDialog` without its judged scores, not JSON.
     """
 
     turns: int
@@ -73,11 +84,11 @@ class ScannedDialog:
 
 @dataclass(frozen=True)
 class ScannedPart:
-    """A part of a file, or a file, that is read and scored.
+    """A file, or a part of one, that was read and scored.
 
     Args:
-        digest: the SHA-256 of the file in hexadecimal; "" if it is not read, and for a part.
-        silent: the problems of dialogs in which the assistant says nothing.
+        digest: the SHA-256 of the file in hexadecimal; "" for a part, or if it was not read.
+        silent: a sentence for each dialog in which the assistant says nothing.
         is_refused: whether the part cannot be read by itself, so that the whole file has to be.
     """
 
@@ -93,7 +104,11 @@ class ScannedPart:
 
 
 def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
-    """Reads and scores a part of a file."""
+    """Reads and scores a part of a file.
+
+    Raises:
+        UsageError: a file that the user named cannot be read.
+    """
     path = part.log.path
     if part.log.obstacle:
         return ScannedPart(unread=(Unread(f"{path} {part.log.obstacle}"),))
@@ -112,21 +127,21 @@ def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
 
 
 def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> ScannedPart:
-    """Reads and scores a part, and writes its records into a file."""
+    """Reads and scores a part, and writes its records to a file."""
     unread: list[Unread] = []
     silent_dialogs: list[str] = []
     dialogs: list[ScannedDialog] = []
     contents = contents_of(part)
-    before = DialogsBefore(partial(dialogs_before, part))
+    recent = RecentTranscripts(partial(dialogs_before, part))
     for transcript in read_values(part.log.path, contents, scan.form, part.only):
         if isinstance(transcript, Unread):
             unread.append(transcript)
             continue
         dialog = dialog_of(with_loaded(transcript, scan.loaded))
-        dialog = replace(dialog, before=before.of_next())
-        before.add(transcript)
+        dialog = replace(dialog, before=recent.before_next())
+        recent.add(transcript)
         if not dialog.turns:
-            silent_dialogs.append(silent(dialog))
+            silent_dialogs.append(silence_problem(dialog))
             continue
         events = turn_events(dialog)
         scanned = ScannedDialog(
@@ -146,22 +161,30 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
                 records=records,
                 start=file.tell(),
                 size=file.write(_content_of(scored)),
-                awaits_judge=awaits_judge(scored),
+                awaits_judge=scored.awaits_judge,
             )
         dialogs.append(scanned)
     digest = contents.digest if isinstance(contents, Contents) else ""
     return ScannedPart(digest, tuple(unread), tuple(silent_dialogs), tuple(dialogs))
 
 
+def read_pending(content: bytes) -> ScoredDialog:
+    """Reads a record that awaits a judge from the content of a scratch file, which this command
+    wrote.
+    """
+    scored: ScoredDialog = pickle.loads(content)
+    return scored
+
+
 def _content_of(scored: ScoredDialog) -> bytes:
-    """A record as it is kept until all are known."""
-    if awaits_judge(scored):
+    """A dialog's record as a scratch file has it."""
+    if scored.awaits_judge:
         return pickle.dumps(scored)
     return to_content(with_results(scored, results_of(scored.outcomes)))
 
 
-def joined(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | None:
-    """The parts of a file as one; None if one of them cannot be read by itself."""
+def join_parts(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | None:
+    """The parts of a file as one part; None if one of them cannot be read by itself."""
     if any(part.is_refused for part in parts):
         return None
     if len(parts) == 1:
@@ -169,12 +192,7 @@ def joined(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | None:
     unread = [unread for part in parts for unread in part.unread]
     return ScannedPart(
         digest_of(log.path),
-        tuple(sorted(unread, key=lambda item: item.stage)),  # as if read at once
+        tuple(sorted(unread, key=lambda item: item.stage)),  # in the order of a file read at once
         tuple(sentence for part in parts for sentence in part.silent),
         tuple(dialog for part in parts for dialog in part.dialogs),
     )
-
-
-def awaits_judge(scored: ScoredDialog) -> bool:
-    """Whether some of a dialog's scores are still a judge's to give."""
-    return any(isinstance(outcome, PendingProbe) for outcome in scored.outcomes)

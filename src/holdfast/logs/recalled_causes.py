@@ -1,8 +1,8 @@
-"""Splits the breaches whose rule was in the context: can a model still state the rule there?
+"""Splits the breaches whose rule was in the context: can the model still state the rule there?
 
-The model is asked for its rules in a fork of the dialog: with what the transcript has in the
-context at the breach, and a question in place of the turn's next message. Its answers are kept in
-the folder of the run, so that a later command does not ask again.
+The model is asked for its rules in a fork of the dialog: it gets what was in the context at the
+breach, and a question in place of the turn's next message. Its answers are kept in the folder of
+the run, so that a later command does not ask again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs
 from holdfast.logs.rereading import LogSource
 from holdfast.logs.turn_scoring import case_of
-from holdfast.measures.rule_statements import stated_in
+from holdfast.measures.rule_statements import find_statement
 from holdfast.measures.rule_text import RuleText
 from holdfast.measures.scores import FOLLOWED
 from holdfast.models.event_loop import run_sync, task_group
@@ -48,19 +48,19 @@ from holdfast.seeds import seed_of
 from holdfast.transcripts.transcript import Event, Kind
 
 ANSWERS_FILE = "recall.jsonl"
-FORM = 1  # version of the fork; answers to other versions are not read
+FORM = 1  # version of the forks; answers to another version are ignored
 _SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=300)
-_BEFORE = "(The log begins here.)"  # of the user, where a dialog begins with the assistant
+_BEFORE = "(The log begins here.)"  # the user's message if a dialog begins with the assistant
 
 
 @dataclass(frozen=True)
 class RecallSample:
-    """How many of the breaches with the cause `present` were asked about.
+    """How many of the breaches with the cause `present` the model was asked about.
 
     Args:
-        present: all of them.
-        asked: those that were drawn.
-        undecided: of these, those whose answer was cut, or that the model could not be asked.
+        present: the number of all such breaches.
+        asked: how many of them were drawn, and asked about.
+        undecided: how many of those have an answer that was cut, or that the model refused.
     """
 
     model: str
@@ -70,14 +70,14 @@ class RecallSample:
 
 
 class _Key(NamedTuple):
-    """By which an answer is known: the model's fingerprint, and the digest of a fork's messages."""
+    """Identifies an answer, by the fingerprint of the model and the digest of a fork's messages."""
 
     model: str
     digest: str
 
 
 class _Place(NamedTuple):
-    """Where a breach is: the row of its dialog in the run, and its score's place in that."""
+    """Where a breach is: the row of its dialog in the run, and the position of its score there."""
 
     row: int
     probe: int
@@ -85,7 +85,7 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class _Fork:
-    """A breach, and the messages after which the model is asked."""
+    """A breach, and the messages that the model gets when it is asked about it."""
 
     place: _Place
     case: Case
@@ -105,27 +105,29 @@ def ask_recall(
     limit: int,
     progress: Callable[[int], None] = lambda count: None,
 ) -> tuple[Run, RecallSample]:
-    """Asks a model about at most `limit` breaches with the cause `present`, drawn at random, always
-    the same ones. Returns the run with the causes `present_recalled` and `present_not_recalled` in
-    place of `present`; the records in its folder keep theirs.
+    """Asks a model about breaches with the cause `present`. Returns the run with the causes
+    `present_recalled` and `present_not_recalled` in place of `present`; the records in its folder
+    are not changed.
 
     Args:
-        run: the scores of `logs` by `suite`, complete. Of logs that are read again, breaches that
-            they no longer have are not drawn.
-        progress: receives how many breaches were answered, one after another.
+        run: the complete scores of `logs` by `suite`. Breaches that the logs no longer have are
+            not asked about.
+        limit: the most breaches to ask about; if there are more, they are drawn at random, always
+            the same.
+        progress: is called with the number of breaches that were answered since the last call.
     """
-    places = [*_present(run)]
+    places = [*_present_breaches(run)]
     draw = random.Random(seed_of("recall"))
     sample = sorted(draw.sample(places, min(limit, len(places))))
     records = {place.row: run.dialogs[place.row] for place in sample}
     dialogs = _dialogs_of(records, logs, suite)
     cases = {case.id: case for case in suite.cases}
     forks = [
-        _fork(place, records[place.row], dialogs[place.row], cases)
+        _make_fork(place, records[place.row], dialogs[place.row], cases)
         for place in sample
         if place.row in dialogs
     ]
-    answers = _Answers.opened(run.folder)
+    answers = _Answers.read(run.folder)
     run_sync(_ask_all(model, forks, answers, progress))
     verdicts = {
         fork.place: _verdict(fork, answers.by_key[fork.key(model.fingerprint)]) for fork in forks
@@ -134,8 +136,8 @@ def ask_recall(
     return _with_causes(run, verdicts), RecallSample(model.name, len(places), len(forks), undecided)
 
 
-def _present(run: Run) -> Iterator[_Place]:
-    """The breaches whose rule was in the context."""
+def _present_breaches(run: Run) -> Iterator[_Place]:
+    """Where the breaches are whose rule was in the context."""
     for row, dialog in enumerate(run.dialogs):
         for number, probe in enumerate(dialog.probes):
             if probe.cause is not None and probe.cause.cause == "present":
@@ -145,15 +147,17 @@ def _present(run: Run) -> Iterator[_Place]:
 def _dialogs_of(
     records: Mapping[int, LogDialog], logs: Logs | LogSource, suite: Suite
 ) -> dict[int, LoggedDialog]:
+    """The logged dialogs of these records, by the rows of the records."""
     if isinstance(logs, LogSource):
         return logs.dialogs(records)
     matched = [dialog for dialog in logs.dialogs if case_of(dialog, suite) is not None]
     return {row: matched[record.conversation] for row, record in records.items()}
 
 
-def _fork(
+def _make_fork(
     place: _Place, record: LogDialog, dialog: LoggedDialog, cases: Mapping[str, Case]
 ) -> _Fork:
+    """Rebuilds the context of a breach from its dialog."""
     probe = record.probes[place.probe]
     case = cases[record.agent.id]
     rule = next(rule for rule in case.rules if (rule.id or None) == probe.rule)
@@ -165,8 +169,8 @@ def _fork(
 
 
 def messages_of(events: Iterable[Event]) -> list[Message]:
-    """A chat with the texts of events, and the question at its end. Tool calls and results, which a
-    template may not know, are put in words; messages of one role that follow each other are one.
+    """The texts of events as a chat that ends with the question. Tool calls and results, which a
+    template may not know, are put in words, and consecutive messages of one role are joined.
     """
     prompts: list[str] = []
     spoken: list[Message] = []
@@ -194,7 +198,7 @@ def messages_of(events: Iterable[Event]) -> list[Message]:
 
 
 def _message_of(event: Event) -> Message | None:
-    """An event as a message of a chat; None for one that the model never saw."""
+    """An event as a message of a chat; None for an event that the model did not see."""
     if event.kind in (Kind.ERROR, Kind.INTERRUPTION, Kind.CLEARING):
         return None
     if event.call is not None:
@@ -214,8 +218,8 @@ class _Answers:
     by_key: dict[_Key, RecallAnswer] = field(default_factory=dict)
 
     @classmethod
-    def opened(cls, folder: Path) -> _Answers:
-        """Reads the answers that are there; a torn last line is cut off."""
+    def read(cls, folder: Path) -> _Answers:
+        """Reads the answers of earlier commands; a torn last line is cut off."""
         path = folder / ANSWERS_FILE
         answers = cls(folder)
         if path.is_file():
@@ -237,7 +241,7 @@ class _Answers:
 async def _ask_all(
     model: ChatModel, forks: Sequence[_Fork], answers: _Answers, progress: Callable[[int], None]
 ) -> None:
-    """Asks each fork once that has no answer; breaches of one place share theirs."""
+    """Asks about each fork that has no answer; breaches with the same messages share an answer."""
     counts = Counter(fork.key(model.fingerprint) for fork in forks)
     messages = {fork.key(model.fingerprint): fork.messages for fork in forks}
     progress(sum(count for key, count in counts.items() if key in answers.by_key))
@@ -255,7 +259,7 @@ async def _ask_all(
 
 
 async def _answer(engine: Engine, key: _Key, messages: Sequence[Message]) -> RecallAnswer:
-    """The model's answer; "" with the reason if it refuses the request, as one too long for it."""
+    """The model's answer; "" if it refuses the request, as one that is too long for it."""
     request = Request(tuple(messages), sampling=_SAMPLING, name="The question for the rules")
     try:
         reply = (await engine.generate(request)).without_reasoning()
@@ -272,19 +276,20 @@ async def _answer(engine: Engine, key: _Key, messages: Sequence[Message]) -> Rec
 
 
 def _verdict(fork: _Fork, answer: RecallAnswer) -> bool | None:
-    """Whether an answer states the rule; None if it is missing, or was cut before it did."""
+    """Whether an answer states the rule; None if it is empty, or was cut before it stated it."""
     recalled = fork.rule.recalled
     text = answer.answer
     if recalled is not None and not recalled.judged:
         states = recalled.score(text).value >= FOLLOWED
     else:
-        passage = RuleText(text_of(fork.case, fork.rule)).said_in(text)
-        states = (passage or stated_in(text, fork.rule.measure)) is not None
+        passage = RuleText(text_of(fork.case, fork.rule)).find_in(text)
+        states = (passage or find_statement(text, fork.rule.measure)) is not None
     is_whole = answer.stop_reason not in ("length", "context") and bool(text.strip())
     return states if states or is_whole else None
 
 
 def _with_causes(run: Run, verdicts: Mapping[_Place, bool | None]) -> Run:
+    """The run with the causes that the verdicts give."""
     dialogs: dict[int, LogDialog] = {}
     for row in {place.row for place in verdicts}:
         dialog = run.dialogs[row]
@@ -297,10 +302,14 @@ def _with_causes(run: Run, verdicts: Mapping[_Place, bool | None]) -> Run:
 
 
 def _with_cause(probe: LogProbe, verdict: bool | None) -> LogProbe:
+    """A score with the cause that a verdict gives; the same score if there is no verdict."""
     if verdict is None or probe.cause is None:
         return probe
-    states = "states it when asked" if verdict else "does not state it when asked"
-    why = f"{probe.cause.why}, and the model {states}"
-    name = "present_recalled" if verdict else "present_not_recalled"
+    if verdict:
+        name = "present_recalled"
+        why = f"{probe.cause.why}, and the model states it when asked"
+    else:
+        name = "present_not_recalled"
+        why = f"{probe.cause.why}, and the model does not state it when asked"
     cause = probe.cause.model_copy(update={"cause": name, "why": why})
     return probe.model_copy(update={"cause": cause})

@@ -1,4 +1,4 @@
-"""Finds the dialogs of a run's records in the logs again, as records cut texts short."""
+"""Finds the dialogs of a run's records in the logs again, as records have their texts cut short."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.errors import cut
 from holdfast.logs.dialogs import LoggedDialog, dialog_of
 from holdfast.logs.loaded_files import LoadedFile, with_loaded
-from holdfast.logs.turn_scoring import SHOWN
+from holdfast.logs.turn_scoring import MAX_TEXT_CHARACTERS
 from holdfast.records import LogDialog
 from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.finding import find_logs
@@ -19,15 +19,15 @@ from holdfast.transcripts.transcript import Transcript
 
 @dataclass(frozen=True)
 class LogSource:
-    """The logs that a run was scored from; the fields are those of `scan_logs`."""
+    """The logs from which a run was scored; the fields are parameters of `scan_logs`."""
 
     paths: Sequence[Path | str]
     form: str | None = None
     loaded: tuple[LoadedFile, ...] = ()
 
     def dialogs(self, records: Mapping[int, LogDialog]) -> dict[int, LoggedDialog]:
-        """The dialogs of these records, by the records' rows; those that the logs no longer have,
-        or have otherwise, are left out. Turns that are copies are in them.
+        """The dialogs of these records, by the records' rows. One that the logs no longer have,
+        or have with other turns, is left out. Turns that are copies of others are in the dialogs.
 
         Raises:
             UsageError: a file cannot be read.
@@ -56,5 +56,5 @@ class LogSource:
 
 def _has(dialog: LoggedDialog, record: LogDialog) -> bool:
     """Whether a dialog has the turns of a record."""
-    texts = {turn.number: cut(turn.done.text, SHOWN) for turn in dialog.turns}
+    texts = {turn.number: cut(turn.done.text, MAX_TEXT_CHARACTERS) for turn in dialog.turns}
     return all(texts.get(turn.round) == turn.text for turn in record.turns)

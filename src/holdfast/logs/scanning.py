@@ -1,9 +1,8 @@
-"""Reads and scores logs of any size: a part of a file at a time, in several processes.
+"""Reads and scores logs of any size: part by part, in several processes.
 
-A part is read, its dialogs are scored, and their records go to a file beside the others
-(`part_scanning`). Once all parts are read, the turns that several dialogs have are known
-(`joined_parts`), and the records are written in the order of the files: the same as if they had
-been read one after the other.
+Each part is read, its dialogs are scored, and their records go to a scratch file (`part_scanning`).
+Once all parts are read, copied turns are found (`joined_parts`), and the records are written in the
+order of the files, as if these had been read one after the other.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
 from holdfast.errors import HoldfastError, UnknownName
 from holdfast.files import cannot_write
-from holdfast.logs.joined_parts import scored_logs
+from holdfast.logs.joined_parts import join_files
 from holdfast.logs.loaded_files import LoadedFile
-from holdfast.logs.part_scanning import Scan, ScannedPart, joined, scan_part
+from holdfast.logs.part_scanning import Scan, ScannedPart, join_parts, scan_part
 from holdfast.logs.scored_logs import identity_of, write_scores
 from holdfast.logs.turn_scoring import METHOD
 from holdfast.measures.measure_specs import inner_specs, read_spec
@@ -41,19 +40,22 @@ from holdfast.transcripts.file_parts import FilePart, parts_of
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS
 
-_SCRATCH = ".scanning-"  # a folder in the run's folder
-_FORGOTTEN = 86_400  # seconds
-ALONE = 16_000_000  # bytes up to which one process is faster than starting several
+_SCRATCH = ".scanning-"  # the prefix of a folder in the run's folder
+_MAX_SCRATCH_SECONDS = 86_400  # the age at which a scratch folder is taken for a forgotten one
+MAX_BYTES_IN_ONE_PROCESS = 16_000_000  # more logs are faster in several processes
+
+# scans parts, and yields each with its position
+_ScanAll = Callable[[Sequence[FilePart]], Iterable[tuple[int, ScannedPart]]]
 
 
 @dataclass(frozen=True)
 class ScanProgress:
-    """How much of the logs is read.
+    """How much of the logs has been read.
 
     Args:
-        files, bytes: that are read.
-        all_files, all_bytes: that there are.
-        problems: with the files so far.
+        files, bytes: what has been read.
+        all_files, all_bytes: what there is to read.
+        problems: the number of problems with the files so far.
     """
 
     files: int
@@ -79,12 +81,12 @@ def scan_logs(
     Args:
         paths: as in `read_logs`.
         form: as in `read_logs`.
-        workers: processes that read and score. A suite with Python functions as measures is scored
-            in this one, and so are few logs. A script that uses more than one needs
+        workers: the number of processes that read and score. A suite with Python functions as
+            measures is scored in this process, and so are few logs. A script that uses more needs
             `if __name__ == "__main__":`.
         judging: as in `score_logs`.
         command: as in `score_logs`.
-        watch: is given the progress after each part.
+        watch: is called with the progress after each part.
         loaded: files of rules that the agent put into every context, which its transcripts lack.
 
     Raises:
@@ -98,14 +100,14 @@ def scan_logs(
     with scratch_folder(Path(out)) as folder:
         scan = Scan(suite, form, folder, tuple(loaded))
         files = _scan_files(logs, scan, workers, watch)
-        return write_scores(scored_logs(paths, files, scan), suite, out, judging, command)
+        return write_scores(join_files(paths, files, scan), suite, out, judging, command)
 
 
 @contextlib.contextmanager
 def scratch_folder(out: Path) -> Iterator[Path]:
-    """A folder for records that are not yet in order, on the disk of the run.
+    """A scratch folder on the disk of the run, for records that are not yet in order.
 
-    A run folder that was made for it and stays empty is removed.
+    A run folder that was made for it is removed if it stays empty.
     """
     is_new = not out.exists()
     try:
@@ -124,9 +126,9 @@ def scratch_folder(out: Path) -> Iterator[Path]:
 
 
 def _remove_forgotten(out: Path) -> None:
-    """Removes the records that a command left which was killed, a day ago or more."""
+    """Removes scratch folders of commands that were killed a day ago or more."""
     for folder in out.glob(f"{_SCRATCH}*"):
-        if time.time() - folder.stat().st_mtime > _FORGOTTEN:
+        if time.time() - folder.stat().st_mtime > _MAX_SCRATCH_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -136,29 +138,32 @@ def _scan_files(
     workers: int,
     watch: Callable[[ScanProgress], None],
 ) -> list[ScannedPart]:
-    """The files in their order, each as one part."""
+    """Scans the files, and returns each as one part, in the order of the files."""
     parts_by_file = [parts_of(log, scan.form) for log in logs]
     parts = [part for file_parts in parts_by_file for part in file_parts]
     file_of_part = [number for number, file_parts in enumerate(parts_by_file) for _ in file_parts]
     unread_parts = Counter(file_of_part)  # of each file
     total = sum(map(_size, logs))
-    scanned: dict[int, ScannedPart] = {}  # by the places of the parts
+    scanned: dict[int, ScannedPart] = {}  # by the positions of the parts
     files = 0
     size = 0
     problems = 0
-    with _scanner(scan, min(workers, len(parts)) if total > ALONE else 1) as scan_all:
-        for place, part in scan_all(parts):
-            scanned[place] = part
-            unread_parts[file_of_part[place]] -= 1
-            files += unread_parts[file_of_part[place]] == 0
-            size += _size_of_part(parts[place])
+    if total <= MAX_BYTES_IN_ONE_PROCESS:
+        workers = 1
+    with _scanner(scan, min(workers, len(parts))) as scan_all:
+        for position, part in scan_all(parts):
+            scanned[position] = part
+            unread_parts[file_of_part[position]] -= 1
+            if unread_parts[file_of_part[position]] == 0:
+                files += 1
+            size += _size_of_part(parts[position])
             problems += len(part.problems)
             watch(ScanProgress(files, size, len(logs), total, problems))
         scanned_files: list[ScannedPart] = []
         first = 0
         for log, file_parts in zip(logs, parts_by_file, strict=True):
             end = first + len(file_parts)
-            file = joined(log, [scanned[place] for place in range(first, end)])
+            file = join_parts(log, [scanned[n] for n in range(first, end)])
             if file is None:
                 ((_, file),) = scan_all([FilePart(log)])
             scanned_files.append(file)
@@ -179,14 +184,11 @@ def _size(log: FoundLog) -> int:
         return 0
 
 
-_ScanAll = Callable[[Sequence[FilePart]], Iterable[tuple[int, ScannedPart]]]
-
-
 @contextlib.contextmanager
 def _scanner(scan: Scan, workers: int) -> Iterator[_ScanAll]:
-    """A function that scans parts, and yields each with its place as soon as it is read."""
+    """A function that scans parts, and yields each with its position as soon as it is read."""
     if workers < 2 or has_code(scan.suite):
-        yield lambda parts: ((place, scan_part(scan, part)) for place, part in enumerate(parts))
+        yield lambda parts: ((n, scan_part(scan, part)) for n, part in enumerate(parts))
         return
     # a new process has no locks of this one's threads, which a fork would copy
     pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker)
@@ -199,12 +201,12 @@ def _scanner(scan: Scan, workers: int) -> Iterator[_ScanAll]:
 def _scan_in_pool(
     pool: ProcessPoolExecutor, scan: Scan, parts: Sequence[FilePart]
 ) -> Iterator[tuple[int, ScannedPart]]:
-    """Scans the largest parts first, so that no process is left with one at the end."""
-    order = sorted(range(len(parts)), key=lambda place: -_size_of_part(parts[place]))
-    places = {pool.submit(scan_part, scan, parts[place]): place for place in order}
-    for future in as_completed(places):
-        place = places[future]
-        yield place, _result_of(future, parts[place])
+    """Scans the largest parts first, so that no process is left with a large one at the end."""
+    order = sorted(range(len(parts)), key=lambda n: -_size_of_part(parts[n]))
+    positions = {pool.submit(scan_part, scan, parts[n]): n for n in order}
+    for future in as_completed(positions):
+        position = positions[future]
+        yield position, _result_of(future, parts[position])
 
 
 def _result_of(future: Future[ScannedPart], part: FilePart) -> ScannedPart:
@@ -212,13 +214,13 @@ def _result_of(future: Future[ScannedPart], part: FilePart) -> ScannedPart:
         return future.result()
     except BrokenProcessPool:
         raise HoldfastError(
-            f"A process ended while {part.log.path} or a file beside it was read, perhaps as memory"
-            " ran out; repeat the command with fewer --workers."
+            f"A process ended while it read {part.log.path} or a file beside it, perhaps because"
+            " memory ran out; repeat the command with fewer --workers."
         ) from None
 
 
 def _begin_worker() -> None:
-    """Leaves interrupts to the parent, and ends this process if that is gone."""
+    """Lets a worker leave interrupts to its parent, and end if the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
 

@@ -1,4 +1,4 @@
-"""The scores of logs as the records of a run folder, with what its manifest says of the rules."""
+"""Writes the scores of logs as the records of a run, with the rules in its manifest."""
 
 import hashlib
 import json
@@ -25,22 +25,31 @@ from holdfast.records import Run, batches, open_run, read_run, resume, to_line
 from holdfast.records.lines import with_checksum
 from holdfast.version import __version__
 
-_BATCH = 256  # records that are written at a time
+_BATCH = 256  # records per write
+_RECORD_START = b'{"method": "logs", "conversation": 0,'
+
+
+class NamedRule(NamedTuple):
+    """A rule of a case, with the name that `Adherence.rule` has."""
+
+    name: str
+    case: Case
+    rule: Rule
 
 
 @dataclass(frozen=True)
 class ScoredLogs:
-    """The dialogs of a set of logs, each scored when it is asked for.
+    """The dialogs of a set of logs, each of which is scored when it is needed.
 
     Args:
-        dialogs: how many were read; those under none of the suite's prompts are not scored.
-        cases: of each dialog that is scored.
-        other_prompts: how many of these have another system prompt than their case.
+        dialogs: how many were read, with those that have none of the suite's prompts.
+        cases: the case of each dialog that is scored.
+        other_prompts: how many of these have a system prompt other than that of their case.
         reasoning_turns: how many of their turns begin with reasoning.
         formats, problems, fingerprint: as in `Logs`.
-        scored: given the number of a dialog that is scored, its scores; or its record as the JSON
-            of a line, if nothing in it awaits a judge.
-        loaded: the names of files that were put into every context, which the logs lack.
+        scored: returns the scores of a dialog by its number among those that are scored, or its
+            record as the JSON of a line if no score awaits a judge.
+        loaded: the names of files that were put into every context.
     """
 
     dialogs: int
@@ -61,10 +70,10 @@ def score_logs(
     judging: Judging | None = None,
     command: str = "",
 ) -> Run:
-    """Scores logs into a run folder; dialogs already scored there are skipped.
+    """Scores logs into a run folder; dialogs that are already scored there are skipped.
 
     Raises:
-        UsageError: no dialog has one of the suite's prompts.
+        NoDialog: no dialog has one of the suite's prompts.
         AnotherRun: the folder holds another run.
     """
     pairs: list[tuple[LoggedDialog, Case]] = []
@@ -92,13 +101,14 @@ def write_scores(
     judging: Judging | None = None,
     command: str = "",
 ) -> Run:
-    """Writes the scores of logs into a run folder, except those that are there already."""
+    """Writes the scores of logs into a run folder; dialogs that are already there are skipped.
+
+    Raises:
+        NoDialog: no dialog has one of the suite's prompts.
+        AnotherRun: the folder holds another run.
+    """
     if not logs.cases:
-        raise NoDialog(
-            f"{_none_of(logs.dialogs)} one of the {len(suite.cases)} system prompts of the"
-            f" suite {suite.name!r}; give the prompt as the dialogs have it, or a suite of one"
-            " case, which is taken for all."
-        )
+        raise _no_matching_prompt(logs.dialogs, suite)
     case_ids = {case.id for case in logs.cases}
     cases = [case for case in suite.cases if case.id in case_ids]
     about = {
@@ -118,7 +128,7 @@ def write_scores(
     }
     judging = judging or Judging()
     models = load_judges(suite, None, judging)
-    size = 1 if models else _BATCH  # an answer of a judge is not lost with those after it
+    size = 1 if models else _BATCH  # each answer of a judge is kept at once
     with open_run(out, {**identity_of(suite), "logs": logs.fingerprint}, about) as run:
 
         async def score_all() -> None:
@@ -140,7 +150,7 @@ def identity_of(suite: Suite) -> dict[str, str]:
 
 
 async def _line(logs: ScoredLogs, number: int, judges: Judges) -> bytes:
-    """The line of a dialog's record."""
+    """The line of a dialog's record, with the scores that a judge gives."""
     scored = logs.scored(number)
     if isinstance(scored, bytes):
         return with_checksum(with_number(scored, number))
@@ -148,26 +158,22 @@ async def _line(logs: ScoredLogs, number: int, judges: Judges) -> bytes:
     return to_line(with_results(scored, results).model_copy(update={"conversation": number}))
 
 
-def _none_of(count: int) -> str:
-    return "The only dialog does not have" if count == 1 else f"None of the {count} dialogs has"
-
-
-_START = b'{"method": "logs", "conversation": 0,'
+def _no_matching_prompt(dialogs: int, suite: Suite) -> NoDialog:
+    prompts = f"one of the {len(suite.cases)} system prompts of the suite {suite.name!r}"
+    cure = (
+        "give the prompt as the dialogs have it, or a suite with one case, which is used for every"
+        " dialog"
+    )
+    if dialogs == 1:
+        return NoDialog(f"The only dialog does not have {prompts}; {cure}.")
+    return NoDialog(f"None of the {dialogs} dialogs has {prompts}; {cure}.")
 
 
 def with_number(content: bytes, number: int) -> bytes:
-    """The JSON of a record that has the number 0, with another number."""
-    if not content.startswith(_START):
+    """The JSON of a record whose number is 0, with another number."""
+    if not content.startswith(_RECORD_START):
         raise ValueError("the record of a logged dialog begins with its method and number")
-    return _START[:-2] + b"%d," % number + content[len(_START) :]
-
-
-class NamedRule(NamedTuple):
-    """A rule, named as `Adherence.rule` is."""
-
-    name: str
-    case: Case
-    rule: Rule
+    return _RECORD_START[:-2] + b"%d," % number + content[len(_RECORD_START) :]
 
 
 def named_rules(cases: Sequence[Case]) -> Iterator[NamedRule]:
@@ -178,27 +184,27 @@ def named_rules(cases: Sequence[Case]) -> Iterator[NamedRule]:
 
 
 def rules_of(cases: Sequence[Case]) -> dict[str, Any]:
-    """How each rule is scored, by its name."""
+    """The measure and the `when` of each rule, by the rule's name."""
     return {name: [rule.measure.spec, asdict(rule.when)] for name, _, rule in named_rules(cases)}
 
 
 def rule_texts(cases: Sequence[Case]) -> dict[str, str]:
-    """The words of the rules that have a text, or a sentence of their prompt, by their names."""
+    """The text of each rule, or the sentence of the prompt that states it, by the rule's name."""
     texts = {name: rule.text or sentence_of(case, rule) for name, case, rule in named_rules(cases)}
     return {name: text for name, text in texts.items() if text}
 
 
 def probe_rules(cases: Sequence[Case]) -> list[str]:
-    """The names of the rules that are made for the answers to probes, and do not say which turns
-    they are for.
+    """The names of rules that are made for answers to probes, and have no `when`.
 
-    That a turn breaks them shows nothing: "the name is Luna" is kept by a reply that had no reason
-    to give it.
+    A turn that breaks such a rule shows nothing: a reply that does not say "Luna" may have had no
+    reason to give the name.
     """
     return [name for name, _, rule in named_rules(cases) if rule.is_only_for_probes]
 
 
 def _fingerprint(suite: Suite) -> str:
+    """The SHA-256 of what decides the scores: the prompts, the measures and the `when`."""
     content = [
         [case.id, case.system_prompt, rule.id, rule.measure.spec, asdict(rule.when)]
         + ([rule.text, rule.unless.user] if rule.text or rule.unless.user else [])

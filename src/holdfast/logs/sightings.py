@@ -1,4 +1,4 @@
-"""Where a rule is said in a transcript, and which events are text files that were read."""
+"""Where a transcript states a rule, and which of its events are text files that were read."""
 
 import re
 from dataclasses import dataclass
@@ -8,20 +8,21 @@ from holdfast.drift.cases import Rule
 from holdfast.logs.context import WITHOUT_PROMPTS, Contexts
 from holdfast.measures.measure_specs import Measure
 from holdfast.measures.orders import Passage, passage_of, read_sentences
-from holdfast.measures.rule_statements import stated_in
+from holdfast.measures.rule_statements import find_statement
 from holdfast.measures.rule_text import RuleText
 from holdfast.measures.scores import FOLLOWED
 from holdfast.transcripts.transcript import Kind, Transcript
 
+# the name of a text file, such as AGENTS.md
 _DOCUMENT = re.compile(r"\.(?:md|mdx|mdc|markdown|txt|rst|adoc)\b|\.(?:cursor|windsurf|cline)rules")
 
 
 @dataclass(frozen=True)
 class Sighting:
-    """A passage in an event, which says a rule or orders something else.
+    """A passage of an event that states a rule, or orders something else.
 
     Args:
-        position: of the event on the path.
+        position: the position of the event on the path.
     """
 
     position: int
@@ -32,7 +33,7 @@ class Sighting:
 
 
 class SearchedTranscript:
-    """A transcript in which rules are looked for."""
+    """A transcript in which rules are searched for."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -45,8 +46,8 @@ class SearchedTranscript:
         return [position for position, event in enumerate(self.path) if event.is_prompt]
 
     def shows_prompts(self, position: int) -> bool:
-        """Whether the transcript shows everything that was put before the model up to an event: it
-        has a system prompt, and its format has no other that it does not record.
+        """Whether the transcript shows everything that the model was sent up to an event: it has a
+        system prompt, and its format leaves none out.
         """
         if self.transcript.format in WITHOUT_PROMPTS:
             return False
@@ -54,7 +55,7 @@ class SearchedTranscript:
 
     @cached_property
     def files(self) -> list[str]:
-        """The arguments of the call whose result each event is; "" for other events."""
+        """For each event, the arguments of the call whose result it is; "" for other events."""
         calls: dict[str, str] = {}
         last = ""
         files = []
@@ -67,12 +68,12 @@ class SearchedTranscript:
         return files
 
     def is_document(self, position: int) -> bool:
-        """Whether an event is the content of a text file, such as AGENTS.md, by its name."""
+        """Whether an event is the content of a text file, by the name of the file."""
         return bool(_DOCUMENT.search(self.files[position]))
 
     def sightings(self, text: RuleText, rule: Rule) -> list[Sighting]:
-        """Where a rule is said; in the assistant's words and the output of tools only if it is word
-        for word.
+        """Where the transcript states a rule. The assistant and tools' output state it only if
+        they repeat its text word for word.
         """
         sightings: list[Sighting] = []
         for position, event in enumerate(self.path):
@@ -80,9 +81,9 @@ class SearchedTranscript:
                 continue
             is_output = event.kind is Kind.TOOL_RESULT and not self.is_document(position)
             exactly = is_output or event.is_by_assistant
-            passages = [text.said_in(event.text, exactly)]
+            passages = [text.find_in(event.text, exactly)]
             if not exactly:
-                passages.append(stated_in(event.text, rule.measure))
+                passages.append(find_statement(event.text, rule.measure))
             if event.is_prompt:
                 passages.append(_recalled_in(event.text, rule.recalled))
             stating = [passage for passage in passages if passage is not None]
@@ -93,7 +94,9 @@ class SearchedTranscript:
 
 
 def _recalled_in(prompt: str, recalled: Measure | None) -> Passage | None:
-    """The sentence of a prompt that states a rule as its `recalled` finds it in a reply."""
+    """The last sentence of a prompt that states a rule, by the measure `recalled` of the rule; None
+    if the prompt does not state it, and an empty passage if only the prompt as a whole does.
+    """
     if recalled is None or recalled.judged or recalled.score(prompt).value < FOLLOWED:
         return None
     sentences = [s for s in read_sentences(prompt) if recalled.score(s.text).value >= FOLLOWED]

@@ -1,4 +1,4 @@
-"""Scores every turn of a logged dialog by the rules that apply to it."""
+"""Scores each turn of a logged dialog by the rules that apply to it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ from holdfast.records import (
 )
 from holdfast.records.conversation import RECORDED
 
-SHOWN = 600  # characters of a message that a record keeps
-METHOD = "logs"  # in place of a method's name in a run's keys
-KIND = "logged"  # the kind of these scores, in addition to the kinds of probes
+MAX_TEXT_CHARACTERS = 600  # of a message in a record
+METHOD = "logs"  # stands where the records of other runs name their method
+KIND = "logged"  # stands where the scores of other runs name the kind of their probe
 
 
 class ScoreCause(NamedTuple):
@@ -50,20 +50,30 @@ class ScoreKey(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoredDialog:
-    """A dialog whose turns are scored, but for what its judges have yet to score."""
+    """A dialog whose turns are scored, except by its judges.
 
-    record: LogDialog  # without its scores
+    Args:
+        record: the record of the dialog, without its scores.
+        causes: where the rule was, and why it was broken, for each score that a judge has to give.
+    """
+
+    record: LogDialog
     outcomes: tuple[ProbeOutcome, ...]
-    causes: Mapping[ScoreKey, ScoreCause]  # of each outcome that awaits a judge
+    causes: Mapping[ScoreKey, ScoreCause]
+
+    @property
+    def awaits_judge(self) -> bool:
+        """Whether a judge still has to give some of the scores."""
+        return any(isinstance(outcome, PendingProbe) for outcome in self.outcomes)
 
 
 def has_other_prompt(dialog: LoggedDialog, case: Case) -> bool:
-    """Whether a dialog has a system prompt, and not that of its case."""
+    """Whether a dialog has a system prompt that is not the one of its case."""
     return bool(dialog.system.strip()) and case.system_prompt.strip() not in dialog.system
 
 
 def score_dialog(dialog: LoggedDialog, case: Case) -> ScoredDialog:
-    """The scores of a dialog's turns by the rules of its case."""
+    """Scores the turns of a dialog by the rules of its case."""
     causes = DialogCauses(dialog, case)
     outcomes: list[ProbeOutcome] = []
     score_causes: dict[ScoreKey, ScoreCause] = {}
@@ -90,9 +100,9 @@ def _record(dialog: LoggedDialog, case: Case, causes: DialogCauses) -> LogDialog
             LogTurn(
                 round=turn.number,
                 speaker="agent",
-                text=cut(turn.done.text, SHOWN),
+                text=cut(turn.done.text, MAX_TEXT_CHARACTERS),
                 stop_reason=RECORDED,
-                reasoning=cut(turn.reasoning, SHOWN) or None,
+                reasoning=cut(turn.reasoning, MAX_TEXT_CHARACTERS) or None,
                 tokens=turn.tokens,
                 tools=tuple(call.name for call in turn.done.calls),
                 span=turn.trace_span or None,
@@ -100,13 +110,13 @@ def _record(dialog: LoggedDialog, case: Case, causes: DialogCauses) -> LogDialog
             for turn in dialog.turns
         ),
         probes=(),
-        # a compaction before a turn that is counted in another dialog is counted there too
+        # a compaction before a copied turn is counted in the dialog where the turn is counted
         compactions=tuple(item for item in causes.compactions if item.turn in numbers),
     )
 
 
 def with_results(scored: ScoredDialog, results: ProbeResults) -> LogDialog:
-    """The record of a dialog with the scores of its turns, whose replies are cut short."""
+    """The record of a dialog with the scores of its turns, including those of its judges."""
     probes = tuple(
         probe
         if isinstance(probe, LogProbe)
@@ -122,9 +132,9 @@ def with_results(scored: ScoredDialog, results: ProbeResults) -> LogDialog:
 
 
 def _with_cause(probe: Probe, score_cause: ScoreCause) -> LogProbe:
-    """A judge's score with where its rule was, and if the turn broke it, why."""
+    """A judge's score with where its rule was, and why the turn broke it if it did."""
     return LogProbe(
-        **{**dict(probe), "reply": cut(probe.reply, SHOWN)},
+        **{**dict(probe), "reply": cut(probe.reply, MAX_TEXT_CHARACTERS)},
         context=score_cause.context,
         cause=score_cause.cause if probe.score < FOLLOWED else None,
     )
@@ -132,8 +142,8 @@ def _with_cause(probe: Probe, score_cause: ScoreCause) -> LogProbe:
 
 def _scores(turn: LoggedTurn, case: Case, causes: DialogCauses) -> Iterator[ProbeOutcome]:
     """The scores of a turn by the rules that apply to it."""
-    question = cut(turn.user, SHOWN)
-    reply = cut(turn.done.text, SHOWN)
+    question = cut(turn.user, MAX_TEXT_CHARACTERS)
+    reply = cut(turn.done.text, MAX_TEXT_CHARACTERS)
     for rule in case.rules:
         measure = rule.measure
         if not rule.when.applies(turn.done, turn.user, turn.role):
@@ -150,7 +160,7 @@ def _scores(turn: LoggedTurn, case: Case, causes: DialogCauses) -> Iterator[Prob
         judged = None if measure.judged else measure.judge_turn(turn.done)
         has_text = bool(turn.done.text.strip())
         if isinstance(judged, Score):
-            # made at once with all that it has: a record is validated each time it is made
+            # made with all its fields at once, as each copy of a record is validated again
             yield LogProbe(
                 **fields,
                 reply=reply,
@@ -169,7 +179,7 @@ def _scores(turn: LoggedTurn, case: Case, causes: DialogCauses) -> Iterator[Prob
 
 
 def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:
-    """The case whose prompt is in the dialog, or else the only case; None if there are several."""
+    """The case whose prompt the dialog has, or else the only case; None if there are several."""
     prompt = dialog.system.strip()
     for case in suite.cases:
         if case.system_prompt.strip() == prompt:

@@ -1,21 +1,26 @@
 """Follows logs as they grow, and scores what is new in them.
 
-A file of which every line is a dialog is read from where it ended before; any other is read anew,
-as an event may change what was read before it.
+A file with a dialog on each line is read on from where it ended before. Any other file is read
+anew, as a new event may change how earlier events are read.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.errors import UsageError
-from holdfast.logs.joined_parts import scored_logs
-from holdfast.logs.part_scanning import Scan, ScannedDialog, ScannedPart, joined, scan_part
+from holdfast.logs.joined_parts import join_files
+from holdfast.logs.part_scanning import (
+    Scan,
+    ScannedDialog,
+    ScannedPart,
+    join_parts,
+    read_pending,
+    scan_part,
+)
 from holdfast.logs.scored_logs import ScoredLogs
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import MANIFEST, RECORDS, LogDialog, Probe
@@ -25,7 +30,7 @@ from holdfast.transcripts.file_parts import FilePart
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS
 
-_BLOCK = 1_000_000  # bytes that are read at a time
+_BLOCK = 1_000_000  # bytes per read
 
 
 class Breach(NamedTuple):
@@ -39,29 +44,29 @@ class Breach(NamedTuple):
 
 
 class _Stamp(NamedTuple):
-    """The size and time of a file: if either differs, the file has changed."""
+    """The size of a log and the time of its last change; if either differs, the log has changed."""
 
     size: int
-    changed: int  # in nanoseconds
+    changed: int  # nanoseconds
 
 
-@dataclass
 class LogWatch:
     """Logs that are followed, and what has been read of them.
 
     Args:
-        paths: of log files, or folders of them; a folder may still be empty.
+        paths: log files, or folders of them; a folder may still be empty.
     """
 
-    paths: Sequence[Path]
-    scan: Scan
-    _stamps: dict[FoundLog, _Stamp] = field(init=False, default_factory=dict)
-    _files: dict[FoundLog, ScannedPart] = field(init=False, default_factory=dict)
-    _reported: set[tuple[str, int, str]] = field(init=False, default_factory=set)
+    def __init__(self, paths: Sequence[Path], scan: Scan) -> None:
+        self._paths = paths
+        self._scan = scan
+        self._stamps: dict[FoundLog, _Stamp] = {}
+        self._files: dict[FoundLog, ScannedPart] = {}
+        self._reported: set[tuple[str, int, str]] = set()
 
     def poll(self) -> list[Breach] | None:
-        """Reads what has changed; the breaches that were not there before, or None if nothing has
-        changed.
+        """Reads what has changed. Returns the breaches that were not reported before, [] for none,
+        or None if no log has changed.
         """
         stamps = {log: stamp for log in self._logs() if (stamp := _stamp_of(log)) is not None}
         changed_logs = [log for log, stamp in stamps.items() if self._stamps.get(log) != stamp]
@@ -83,15 +88,16 @@ class LogWatch:
         return new_breaches
 
     def logs(self) -> ScoredLogs:
-        """The dialogs read so far, as they are scored now.
+        """The scores of all dialogs that were read so far.
 
         Raises:
-            UsageError: there is no dialog.
+            NoDialog: there is no dialog yet.
         """
-        return scored_logs(self.paths, [self._files[log] for log in sorted(self._files)], self.scan)
+        files = [self._files[log] for log in sorted(self._files)]
+        return join_files(self._paths, files, self._scan)
 
     def _logs(self) -> Iterator[FoundLog]:
-        for path in self.paths:
+        for path in self._paths:
             try:
                 yield from find_logs(path)
             except UsageError:
@@ -99,16 +105,16 @@ class LogWatch:
                     raise
 
     def _read(self, log: FoundLog, end: int) -> ScannedPart:
-        """Reads a log up to the size that its stamp records, as it may grow meanwhile."""
-        appended = self._appended(log, end)
+        """Reads a log up to a size, as it may grow in the meantime."""
+        appended = self._appended_part(log, end)
         if appended is not None:
-            file = joined(log, [self._files[log], scan_part(self.scan, appended)])
+            file = join_parts(log, [self._files[log], scan_part(self._scan, appended)])
             if file is not None:
                 return file
-        return scan_part(self.scan, FilePart(log, end=end))
+        return scan_part(self._scan, FilePart(log, end=end))
 
-    def _appended(self, log: FoundLog, end: int) -> FilePart | None:
-        """The lines that were appended to a file since it was read; None if that is not all."""
+    def _appended_part(self, log: FoundLog, end: int) -> FilePart | None:
+        """The lines that were added to a log since it was read; None if it has to be read anew."""
         stamp = self._stamps.get(log)
         file = self._files.get(log)
         if stamp is None or file is None or log.path.suffix not in (".jsonl", ".ndjson"):
@@ -124,7 +130,7 @@ class LogWatch:
 
 
 def _lines_before(path: Path, end: int) -> int | None:
-    """How many lines a file has up to a byte; None if it does not go on there with a new one."""
+    """The number of lines before a byte of a file; None if no line begins there."""
     count = 0
     size = 0
     block = b""
@@ -140,20 +146,21 @@ def _stamp_of(log: FoundLog) -> _Stamp | None:
     try:
         statuses = [path.stat() for path in files_of(log.path)]
     except OSError:
-        return None  # it was removed since the folder was listed
+        return None  # removed since the folder was listed
     size = sum(status.st_size for status in statuses)
     return _Stamp(size, max((status.st_mtime_ns for status in statuses), default=0))
 
 
 def _breaches(dialog: ScannedDialog) -> Iterator[Breach]:
-    """The turns of a dialog that break a rule, but for rules that await a judge."""
+    """The breaches in a dialog, except those that a judge has to find."""
     if dialog.case is None:
         return
     with dialog.records.open("rb") as file:
         file.seek(dialog.start)
         content = file.read(dialog.size)
+    outcomes: Sequence[object]
     if dialog.awaits_judge:
-        scored = pickle.loads(content)  # which this command wrote
+        scored = read_pending(content)
         record = scored.record
         outcomes = scored.outcomes
     else:
@@ -166,9 +173,9 @@ def _breaches(dialog: ScannedDialog) -> Iterator[Breach]:
 
 
 def replace_run(out: Path) -> None:
-    """Removes the records of an earlier state of the logs from a run folder of `logs`.
+    """Removes the records of an earlier version of the logs from a run folder of `logs`.
 
-    A folder of another command is left as it is, and refused when it is opened.
+    A folder of another command is left as it is; it is refused when it is opened.
     """
     if (out / MANIFEST).is_file() and described(out).command == "logs":
         # without records, the manifest is replaced when the run is opened

@@ -1,11 +1,11 @@
-"""Measures map the text of a reply to a number from 0 (instruction broken) to 1 (followed).
+"""Measures score a reply from 0 (the instruction is broken) to 1 (it is followed).
 
-They are pure, deterministic and offline, and no string makes them raise. `build` makes one from a
-spec, `catalogue` lists the built-in ones. Importing this package does not load lexicons or word
-lists; they are read when a measure first needs them.
+They are pure, deterministic and offline, and no string makes them raise. `build` makes a measure
+from a spec, and `catalogue` lists the built-in ones. Importing this package loads no lexicons or
+word lists; these are read when a measure first needs them.
 """
 
-from holdfast.measures import (  # these register their measures
+from holdfast.measures import (  # each of these modules registers its measures
     combined,
     commits,
     conduct,

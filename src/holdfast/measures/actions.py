@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Annotated, Any
+from typing import Annotated
 
 from holdfast.errors import cut
 from holdfast.measures.agent_tools import COMMITS, script_of
@@ -18,7 +18,7 @@ from holdfast.measures.arguments import takes
 from holdfast.measures.command_readings import Command, Reading
 from holdfast.measures.edit_texts import FileEdit
 from holdfast.measures.file_edits import edits_by_call, edits_by_command
-from holdfast.measures.patterns import compiled, matches
+from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.shell import read_script
 from holdfast.measures.turns import ToolCall
 
@@ -29,28 +29,36 @@ Globs = Annotated[
     takes("a path with * and ?, or a list of these", ["*.py", "!tests/*"], min_length=1),
 ]
 
-
-_SHOWN = 60  # characters of a command in a reason
+_MAX_LABEL_CHARACTERS = 60
 
 
 @dataclass(frozen=True)
 class Action:
-    """A command, or the call of another tool, whose command is its name and its arguments in JSON.
+    """A shell command, or the call of another tool.
 
     Args:
-        position: of its call in the turn.
+        command: for another tool, a command of two words, which rules match: the tool's name, and
+            its arguments in JSON.
+        edits: the changes of files.
+        position: the number of the call in the turn, from 0.
+        tool_call: the call of another tool; None for a shell command.
     """
 
     command: Command
     edits: tuple[FileEdit, ...]
     position: int
-    is_shell: bool
+    tool_call: ToolCall | None = None
 
     @property
-    def shown(self) -> str:
-        """The command as it was run, cut short, or the name of another tool; in backticks."""
+    def is_shell(self) -> bool:
+        """Whether it is a shell command."""
+        return self.tool_call is None
+
+    @property
+    def label(self) -> str:
+        """The start of the command, or the name of the other tool, in backticks."""
         words = self.command.words if self.is_shell else self.command.words[:1]
-        return f"`{cut(' '.join(shlex.join(words).split()), _SHOWN)}`"
+        return f"`{cut(' '.join(shlex.join(words).split()), _MAX_LABEL_CHARACTERS)}`"
 
     def matches(self, pattern: str) -> bool:
         """Whether the command begins with a match of a regular expression."""
@@ -62,23 +70,25 @@ class Action:
 
 
 def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
-    """Every command and every other call, also the commands within other commands."""
+    """Yields every shell command, also those within other commands, and every other call."""
     for position, call in enumerate(calls):
         script = script_of(call)
         if not script:
             arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
             command = Command((Reading((call.name, arguments)),))
-            yield Action(command, tuple(edits_by_call(call)), position, False)
-        folder = ""  # where `cd` went to in the script
-        for command in _read_script(script) if script else ():
+            yield Action(command, tuple(edits_by_call(call)), position, call)
+            continue
+        folder = ""  # the working folder, relative to the one that the script began in
+        for command in _read_script(script):
             edits = tuple(_in_folder(edit, folder) for edit in edits_by_command(command))
-            yield Action(command, edits, position, True)
-            if command.arguments[0] == "cd" and "(" not in script:  # a subshell would keep it
+            yield Action(command, edits, position)
+            # the end of a subshell, which is not known here, would undo its `cd`
+            if command.arguments[0] == "cd" and "(" not in script:
                 folder = _folder_after(folder, command.arguments[1:])
 
 
 def _folder_after(folder: str, words: Sequence[str]) -> str:
-    """The folder after a `cd`; "" if it is not known."""
+    """Returns the folder that a `cd` with these arguments goes to; "" if it is not known."""
     target = words[0] if len(words) == 1 else ""
     if not target or target.startswith(("-", "~")) or "$" in target or "`" in target:
         return ""
@@ -86,7 +96,7 @@ def _folder_after(folder: str, words: Sequence[str]) -> str:
 
 
 def _in_folder(edit: FileEdit, folder: str) -> FileEdit:
-    """An edit with its path as seen from where the script began."""
+    """Makes the path of an edit relative to the folder that the script began in."""
     if not folder or not edit.path or edit.path.startswith(("/", "~", "$")):
         return edit
     return replace(edit, path=posixpath.normpath(posixpath.join(folder, edit.path)))
@@ -96,25 +106,25 @@ _read_script = lru_cache(maxsize=1024)(read_script)  # several rules read the sa
 
 
 def commands_of(calls: Sequence[ToolCall]) -> list[Command]:
-    """Every shell command among the calls, also those within other commands."""
+    """Returns every shell command among the calls, also those within other commands."""
     return [action.command for action in actions_of(calls) if action.is_shell]
 
 
 def edits_of(calls: Sequence[ToolCall]) -> list[FileEdit]:
-    """The changes of files, in order, according to arguments, patches and shell commands."""
+    """Returns the changes of files by tools and shell commands, in order."""
     return [edit for action in actions_of(calls) for edit in action.edits]
 
 
 def is_commit(action: Action) -> bool:
     """Whether an action is a commit to Git, by the command or by a tool such as `git_commit`."""
-    if not action.is_shell:
-        return COMMITS.search(action.command.words[0]) is not None
+    if action.tool_call is not None:
+        return COMMITS.search(action.tool_call.name) is not None
     return action.command.arguments[:2] == ("git", "commit")
 
 
 def calls_since_commit(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
-    """The last of some calls, from the one with the last commit on; all of them if none has one."""
-    for position in range(len(calls) - 1, -1, -1):  # of a long session, only its end is parsed
+    """Returns the calls from the last that has a commit on; all calls if there is no commit."""
+    for position in range(len(calls) - 1, -1, -1):  # parses only the end of a long session
         if any(map(is_commit, actions_of([calls[position]]))):
             return calls[position:]
     return calls
@@ -126,15 +136,15 @@ def mentions(call: ToolCall, path: str) -> bool:
 
 
 def is_among(path: str, globs: Globs) -> bool:
-    """Whether a path, or its end, is matched by a glob, and by none that begins with `!`."""
-    listed = [globs] if isinstance(globs, str) else list(globs)
-    excluded = [glob[1:] for glob in listed if glob.startswith("!")]
-    included = [glob for glob in listed if not glob.startswith("!")] or ["*"]
+    """Whether a glob matches a path or its last parts, and no glob that begins with `!` does."""
+    all_globs = [globs] if isinstance(globs, str) else list(globs)
+    excluded = [glob[1:] for glob in all_globs if glob.startswith("!")]
+    included = [glob for glob in all_globs if not glob.startswith("!")] or ["*"]
     return _is_like(path, included) and not _is_like(path, excluded)
 
 
 def touches(edit: FileEdit, globs: Globs) -> bool:
-    """Whether an edit changes a file that globs match, perhaps with the folder that it is in."""
+    """Whether an edit changes a file that globs match, or a whole folder that they match."""
     path = edit.path.rstrip("/")
     return bool(path) and (
         is_among(path, globs) or (edit.is_folder and is_among(f"{path}/", globs))
@@ -151,19 +161,24 @@ def _is_like(path: str, globs: Sequence[str]) -> bool:
 
 @cache
 def _plain_globs(glob: str) -> list[str]:
-    """A glob as several with nothing but `*` and `?`, which match any text, also `/`."""
-    varied = re.search(r"\{([^{}]*)\}|\*\*/", glob)
-    if varied is None:
+    """Expands {a,b} and **/ in a glob, so that only `*` and `?` are left; these also match `/`.
+
+    >>> _plain_globs("**/*.{js,ts}")
+    ['*.js', '*.ts', '*/*.js', '*/*.ts']
+    """
+    variants = re.search(r"\{(?P<choices>[^{}]*)\}|\*\*/", glob)
+    if variants is None:
         return [glob.replace("[", "[[]")]
-    parts = ["", "*/"] if varied[1] is None else varied[1].split(",")
+    choices = variants["choices"]
+    parts = ["", "*/"] if choices is None else choices.split(",")
     plain: list[str] = []
     for part in parts:
-        plain += _plain_globs(glob[: varied.start()] + part + glob[varied.end() :])
+        plain += _plain_globs(glob[: variants.start()] + part + glob[variants.end() :])
     return plain
 
 
-def check_patterns(*patterns: Any) -> None:
-    """Compiles regular expressions, to find invalid ones; skips None."""
+def check_patterns(*patterns: str | None) -> None:
+    """Refuses a regular expression that is not valid; skips None."""
     for pattern in patterns:
         if pattern is not None:
-            compiled(pattern, "")
+            compile_regex(pattern, "")

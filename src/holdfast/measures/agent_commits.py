@@ -1,6 +1,5 @@
 """The commits that an agent makes in a turn, as far as the log shows them."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +7,40 @@ from dataclasses import dataclass, field
 from holdfast.measures.actions import Action, actions_of, calls_since_commit, is_commit
 from holdfast.measures.agent_tools import MESSAGES, fields_of, first_text
 from holdfast.measures.command_options import Options, options_of
-from holdfast.measures.turns import AssistantTurn
-from holdfast.measures.written_texts import WrittenTexts, shown_text, text_of_file
+from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.written_texts import WrittenTexts, text_of_argument, text_of_file
+
+# the line that `--signoff` adds; no log shows the committer's name, so any name stands for it
+SIGN_OFF = "Signed-off-by: Author <author@example.com>"
+_ENDS_WITH_TRAILER = re.compile(r"\n[A-Za-z][\w-]*: [^\n]*\Z")
+
+# options of `git commit` with an argument, and the letter of each
+_VALUED_OPTIONS = {
+    "--message": "m",
+    "--file": "F",
+    "--author": "",
+    "--date": "",
+    "--trailer": "",
+    "--reuse-message": "C",
+    "--reedit-message": "c",
+    "--fixup": "",
+    "--squash": "",
+    "--template": "t",
+    "--cleanup": "",
+    "--pathspec-from-file": "",
+}
+_COMMIT_FLAGS = {"--all": "a", "--include": "i", "--no-verify": "n", "--signoff": "s"}
+_KEEP_OLD_MESSAGE = frozenset(("--reuse-message", "--fixup"))  # these open no editor
+_KEY_OR_MODE = re.compile(r"^(-[aeinpqsvz]*[Su]).+")  # -SKEY and -uno: the argument is attached
+# flags of the commands that stage files
+_STAGING_FLAGS = {"--all": "A", "--update": "u", "--patch": "p", "--staged": "S"}
+_ALL_CHANGES = frozenset(("--all", "--update", "--patch"))
+_EVERYTHING = frozenset((".", "*", ":/", "./"))
+# a revision such as HEAD, main, 1f2e3d4 or topic~2; other names may be those of files
+_REVISION = re.compile(
+    r"(HEAD|ORIG_HEAD|FETCH_HEAD|@|main|master|origin/.+|[0-9a-f]{7,40})([~^@].*)?"
+    r"|.+(~\d*|\^\d*|@\{.+\})"
+)
 
 
 @dataclass(frozen=True)
@@ -19,10 +50,10 @@ class Commit:
     Args:
         message: None if the log does not show it.
         is_worded: whether the agent gives a message, or opens an editor for it.
-        trailers: those that options add to the message.
-        is_signed_off: whether `--signoff` adds the committer's, whose name no log shows.
+        trailers: the trailers that options add to the message.
+        is_signed_off: whether `--signoff` adds a trailer with the committer's name.
         paths: the files and folders that were staged for it.
-        is_all_shown: whether these are all, as far as commands say.
+        is_all_shown: whether `paths` are all its files, as far as commands say.
     """
 
     message: str | None
@@ -33,21 +64,24 @@ class Commit:
     is_all_shown: bool
 
     def message_for(self, pattern: str) -> str | None:
-        """The message with its trailers; None if the log does not show it.
+        """Returns the message with its trailers; None if the log does not show it.
 
-        The line of `--signoff` is left out for a pattern that does not name it, so that a rule
-        about messages of one line can be kept together with it.
+        The line of `--signoff` is left out for a pattern that does not name it. So a rule that
+        messages have one line can be kept by a commit that is signed off.
         """
         if self.message is None:
             return None
-        signs = self.is_signed_off and _names_sign_off(pattern)
-        added = "\n".join([*self.trailers, *([SIGN_OFF] if signs else [])])
+        trailers = list(self.trailers)
+        if self.is_signed_off and _names_sign_off(pattern):
+            trailers.append(SIGN_OFF)
         message = self.message.strip()
+        if not trailers:
+            return message
         separator = "\n" if _ENDS_WITH_TRAILER.search(message) else "\n\n"
-        return f"{message}{separator}{added}" if added else message
+        return message + separator + "\n".join(trailers)
 
     def may_fit(self, pattern: str) -> bool:
-        """Whether a pattern that does not match could, for the name of the committer."""
+        """Whether a pattern that does not match might, if the committer's name were known."""
         return self.is_signed_off and _names_sign_off(pattern)
 
 
@@ -55,63 +89,8 @@ def _names_sign_off(pattern: str) -> bool:
     return "signed-off" in pattern.lower().replace("\\-", "-")
 
 
-SIGN_OFF = "Signed-off-by: Author <author@example.com>"
-_ENDS_WITH_TRAILER = re.compile(r"\n[A-Za-z][\w-]*: [^\n]*\Z")
-
-_VALUED = {
-    **{"--message": "m", "--file": "F", "--author": "", "--date": "", "--trailer": ""},
-    **{"--reuse-message": "C", "--reedit-message": "c", "--fixup": "", "--squash": ""},
-    **{"--template": "t", "--cleanup": "", "--pathspec-from-file": ""},
-}
-_OLD_MESSAGES = frozenset(("--reuse-message", "--fixup"))  # which open no editor
-_EVERYTHING = frozenset((".", "*", ":/", "./"))
-_STAGING = {"--all": "A", "--update": "u", "--patch": "p", "--staged": "S"}
-_ALL_CHANGES = frozenset(("--all", "--update", "--patch"))
-_REVISION = re.compile(  # such as HEAD, main, 1f2e3d4 or topic~2; other names may be of files
-    r"(HEAD|ORIG_HEAD|FETCH_HEAD|@|main|master|origin/.+|[0-9a-f]{7,40})([~^@].*)?"
-    r"|.+(~\d*|\^\d*|@\{.+\})"
-)
-_COMMIT_FLAGS = {"--all": "a", "--include": "i", "--no-verify": "n", "--signoff": "s"}
-_KEY_OR_MODE = re.compile(r"^(-[aeinpqsvz]*[Su]).+")  # of `-SKEY` and `-uno`
-
-
-@dataclass
-class _Index:
-    """The files that are staged, and those that were changed since the last commit."""
-
-    staged: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    has_more: bool = False  # such as everything that was changed
-
-    def apply(self, action: Action) -> None:
-        """Takes note of a command that stages files, and of changed files."""
-        self.changed += [edit.path for edit in action.edits if edit.path]
-        words = action.command.arguments if action.is_shell else ()
-        if words[:1] != ("git",) or len(words) < 2:
-            return
-        options = options_of(words[2:], {}, _STAGING)
-        if words[1] in ("add", "stage", "rm", "mv"):
-            if options.flags & _ALL_CHANGES or not _EVERYTHING.isdisjoint(options.rest):
-                self.has_more = True
-                self.staged += self.changed
-            else:
-                self.staged += options.rest
-        elif words[1] == "reset" and "--soft" in options.flags:
-            self.has_more = True  # the files of the commits that are undone
-        elif words[1] == "reset" or (words[1] == "restore" and "--staged" in options.flags):
-            self._unstage(options.rest)
-
-    def _unstage(self, paths: Sequence[str]) -> None:
-        names = {path for path in paths if path in self.staged or not _REVISION.fullmatch(path)}
-        if names and names.isdisjoint(_EVERYTHING):
-            self.staged = [path for path in self.staged if path not in names]
-        else:
-            self.staged = []
-            self.has_more = False
-
-
 def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
-    """The commits of a turn, with what was staged in earlier turns."""
+    """Yields the commits of a turn; files may have been staged in earlier turns."""
     if not any(map(is_commit, actions_of(turn.calls))):
         return
     before = calls_since_commit(turn.earlier)
@@ -123,27 +102,82 @@ def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
         texts.note([] if is_earlier else action.edits)
         if is_commit(action):
             if not is_earlier:
-                yield _commit(action, index, texts)
-            index = _after_commit(action, index)
+                yield _read_commit(action, index, texts)
+            index = _index_after_commit(action, index)
 
 
-def _commit_by_tool(action: Action, index: _Index) -> Commit:
-    """The commit of a tool, whose message is an argument."""
-    fields = fields_of(json.loads(action.command.words[1]))
-    paths = (*index.staged, *(p for p in fields.get("files") or () if isinstance(p, str)))
+@dataclass
+class _Index:
+    """The files that are staged, and those changed since the last commit."""
+
+    staged: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    has_more: bool = False  # whether files may be staged that no command names
+
+    def apply(self, action: Action) -> None:
+        """Takes note of the files that an action changes or stages."""
+        self.changed += [edit.path for edit in action.edits if edit.path]
+        words = action.command.arguments if action.is_shell else ()
+        if words[:1] != ("git",) or len(words) < 2:
+            return
+        subcommand = words[1]
+        options = options_of(words[2:], {}, _STAGING_FLAGS)
+        if subcommand in ("add", "stage", "rm", "mv"):
+            if options.flags & _ALL_CHANGES or not _EVERYTHING.isdisjoint(options.rest):
+                self.has_more = True
+                self.staged += self.changed
+            else:
+                self.staged += options.rest
+        elif subcommand == "reset" and "--soft" in options.flags:
+            self.has_more = True  # stages the files of the commits that it undoes
+        elif subcommand == "reset" or (subcommand == "restore" and "--staged" in options.flags):
+            self._unstage(options.rest)
+
+    def _unstage(self, paths: Sequence[str]) -> None:
+        names = {path for path in paths if path in self.staged or not _REVISION.fullmatch(path)}
+        if names and names.isdisjoint(_EVERYTHING):
+            self.staged = [path for path in self.staged if path not in names]
+        else:
+            self.staged = []
+            self.has_more = False
+
+
+def _index_after_commit(action: Action, index: _Index) -> _Index:
+    """Returns the files that are still staged, or changed, after a commit."""
+    if action.tool_call is not None:
+        return _Index()
+    options = _commit_options(action)
+    if not _is_partial(options) or not _EVERYTHING.isdisjoint(options.rest):
+        return _Index()
+    return _Index(
+        staged=[path for path in index.staged if path not in options.rest],
+        changed=[path for path in index.changed if path not in options.rest],
+        has_more=index.has_more,
+    )
+
+
+def _read_commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
+    if action.tool_call is not None:
+        return _commit_by_tool(action.tool_call, index)
+    return _commit_by_command(action, index, texts)
+
+
+def _commit_by_tool(call: ToolCall, index: _Index) -> Commit:
+    """Reads the commit of a tool such as `git_commit`, whose message is an argument."""
+    fields = fields_of(call.arguments)
+    files = fields.get("files")
+    paths = [path for path in files if isinstance(path, str)] if isinstance(files, list) else []
     return Commit(
         message=first_text(fields, MESSAGES),
         is_worded=True,
         trailers=(),
         is_signed_off=False,
-        paths=paths,
+        paths=(*index.staged, *paths),
         is_all_shown=False,
     )
 
 
-def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
-    if not action.is_shell:
-        return _commit_by_tool(action, index)
+def _commit_by_command(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
     options = _commit_options(action)
     message_options = options.values.get("--message", [])
     file = options.last("--file")
@@ -151,7 +185,7 @@ def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
     if file is not None:
         message = text_of_file(file, action, texts)
     elif message_options:
-        message = _joined([shown_text(text, texts) for text in message_options])
+        message = _join_paragraphs([text_of_argument(text, texts) for text in message_options])
     takes_all = "--all" in options.flags or not _EVERYTHING.isdisjoint(options.rest)
     paths = list(options.rest)
     if takes_all or not _is_partial(options):
@@ -159,7 +193,7 @@ def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
     if takes_all:
         paths += index.changed
     has_message = file is not None or bool(message_options)
-    reuses_message = bool(_OLD_MESSAGES & options.values.keys()) or "--no-edit" in options.flags
+    reuses_message = bool(_KEEP_OLD_MESSAGE & options.values.keys()) or "--no-edit" in options.flags
     stages_more = index.has_more and not _is_partial(options)
     has_more = stages_more or takes_all or "--amend" in options.flags
     return Commit(
@@ -174,29 +208,15 @@ def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
 
 def _commit_options(action: Action) -> Options:
     words = [_KEY_OR_MODE.sub(r"\1", word) for word in action.command.arguments[2:]]
-    return options_of(words, _VALUED, _COMMIT_FLAGS)
+    return options_of(words, _VALUED_OPTIONS, _COMMIT_FLAGS)
 
 
 def _is_partial(options: Options) -> bool:
-    """Whether a commit names its files, and leaves others staged."""
+    """Whether a commit takes only the files that it names, and leaves others staged."""
     return bool(options.rest) and "--include" not in options.flags
 
 
-def _after_commit(action: Action, index: _Index) -> _Index:
-    """The files that are still staged, or changed, after a commit."""
-    if not action.is_shell:
-        return _Index()
-    options = _commit_options(action)
-    if not _is_partial(options) or not _EVERYTHING.isdisjoint(options.rest):
-        return _Index()
-    return _Index(
-        staged=[path for path in index.staged if path not in options.rest],
-        changed=[path for path in index.changed if path not in options.rest],
-        has_more=index.has_more,
-    )
-
-
-def _joined(paragraphs: Sequence[str | None]) -> str | None:
-    """The message of several options `-m`; None if the log does not show one of them."""
+def _join_paragraphs(paragraphs: Sequence[str | None]) -> str | None:
+    """Joins the texts of several options `-m`; None if the log does not show one of them."""
     texts = [text for text in paragraphs if text]
     return "\n\n".join(texts) if len(texts) == len(paragraphs) else None

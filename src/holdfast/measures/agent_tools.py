@@ -1,7 +1,7 @@
 """The tools of coding agents: their names, and the fields of their calls that measures read.
 
-Agents name the same things differently: a file is `file_path`, `path` or `targetFile`. What each
-measure reads of a call, it finds by the names below.
+Agents name the same things differently: a file is `file_path`, `path` or `targetFile`. The measures
+look for all names below.
 """
 
 import re
@@ -18,7 +18,7 @@ READS = re.compile(
     r"(?:\b|_|(?<=[a-z])(?=[A-Z]))(?i:read|view|open|list|ls|glob|grep|search|find|fetch|get|cat)"
     r"(?![a-z])"
 )
-REPLACES = re.compile(r"search_(?:and_)?replace", re.IGNORECASE)  # which is no search
+REPLACES = re.compile(r"search_(?:and_)?replace", re.IGNORECASE)  # not a search
 INSERTS = re.compile(r"insert|append", re.IGNORECASE)
 DELETES = re.compile(r"delete|remove|rename|move", re.IGNORECASE)
 COMMITS = re.compile(r"(?:\A|_)git_?commit\Z", re.IGNORECASE)
@@ -28,10 +28,10 @@ OPENS_PULL_REQUEST = re.compile(
 ASKS_USER = re.compile(
     r"\A(?:ask_?user\w*|ask_followup_question|request_user_input|question)\Z", re.IGNORECASE
 )
-# of the tool str_replace_based_edit_tool, which calls its operation a command
+# the operations of the tool str_replace_based_edit_tool, in its argument "command"
 EDITOR_COMMANDS = ("view", "create", "str_replace", "insert", "undo_edit")
 
-# --- Names of fields, as `fields_of` writes them
+# --- Names of fields, normalised as by `fields_of`
 
 PATHS = (
     *("filepath", "path", "filename", "notebookpath", "targetfile", "relativepath"),
@@ -50,22 +50,22 @@ TITLES = ("title",)
 BODIES = ("body", "description")
 BASES = ("base", "targetbranch", "baserefname", "basebranch", "targetrefname")
 DRAFTS = ("draft", "isdraft")
-_SCRIPTS = ("command", "cmd", "script")  # as they are written
+_SCRIPTS = ("command", "cmd", "script")  # not normalised
 
 
 def fields_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by their names without case, underscores and hyphens."""
+    """Returns the arguments of a call by normalised names: lower case, without _ and -."""
     return {re.sub(r"[_-]", "", str(name)).lower(): value for name, value in arguments.items()}
 
 
 def first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    """The first of these fields that is a text; None if none is."""
+    """Returns the first of these fields that is a text; None if no field is."""
     texts = (fields.get(name) for name in names)
     return next((text for text in texts if isinstance(text, str)), None)
 
 
 def script_of(call: ToolCall) -> str:
-    """The shell script that a call runs; "" for another tool."""
+    """Returns the shell script that a call runs; "" for a tool that runs none."""
     for name in _SCRIPTS:
         value = call.arguments.get(name)
         if isinstance(value, list) and all(isinstance(word, str) for word in value):

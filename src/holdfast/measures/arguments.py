@@ -1,10 +1,10 @@
-"""The arguments of measures: their types, and the shipped word lists.
+"""The types of the arguments of measures, and the shipped word lists.
 
-Pydantic checks an argument against its type. Each type describes what it takes, for messages and
-`holdfast measures`, and has an example. The word lists are text files in `assets/words`.
+Pydantic checks an argument against its type. Each type has an example and describes its values, for
+messages and `holdfast measures`. The word lists are text files in `assets/words`.
 
-Pydantic is imported when the first spec is checked, and not to score: `holdfast remind` scores with
-specs that were checked before, and has no time for it.
+Pydantic is imported when the first spec is checked, but not to score: `holdfast remind` scores with
+specs that were checked before, and has no time to import it.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from holdfast.measures.language_names import NAMES
 
 @functools.cache
 def list_names() -> tuple[str, ...]:
-    """The names of the shipped word lists, sorted."""
-    listed = (entry.name for entry in (ASSETS / "words").iterdir())
-    return tuple(sorted(name.removesuffix(".txt") for name in listed if name.endswith(".txt")))
+    """Returns the names of the shipped word lists, sorted."""
+    files = (entry.name for entry in (ASSETS / "words").iterdir())
+    return tuple(sorted(name.removesuffix(".txt") for name in files if name.endswith(".txt")))
 
 
 @functools.cache
 def shipped_list(name: str) -> tuple[str, ...]:
-    """The words or phrases of one shipped list; lines that start with '#' are remarks."""
+    """Reads the words or phrases of one shipped list; lines that start with '#' are comments."""
     lines = asset(f"words/{name}.txt").splitlines()
     entries = [line.strip() for line in lines if not line.startswith("#")]
     return tuple(entry for line in entries for entry in line.split(", ") if entry)
 
 
 def entries(words: Sequence[str] | str) -> tuple[str, ...]:
-    """A list as given, or the shipped list of that name."""
+    """Returns the words of a list, or of the shipped list of that name."""
     return shipped_list(words) if isinstance(words, str) else tuple(words)
 
 
-@dataclass(frozen=True, eq=False)  # a union of types hashes what is noted of them
+@dataclass(frozen=True, eq=False)  # typing hashes annotations to form unions
 class Takes:
-    """A type's name in messages, an example, and its limits, as arguments of Pydantic's `Field`."""
+    """Describes the values of a type: the arguments of Pydantic's `Field`."""
 
     field: Mapping[str, Any]
 
     def for_pydantic(self) -> Any:
-        """The same as Pydantic's `Field`."""
+        """Returns Pydantic's `Field` with these arguments."""
         from pydantic import Field
 
         return Field(**self.field)
@@ -55,14 +55,20 @@ class Takes:
 
 @dataclass(frozen=True, eq=False)
 class Has:
-    """A property that a value of a type must have, and Pydantic's name for an error about it."""
+    """A property that every value of a type must have.
+
+    Args:
+        test: whether a value has it.
+        error: the kind of Pydantic's error about it.
+        message: the message of that error.
+    """
 
     test: Callable[[str], bool]
     error: str
     message: str
 
     def for_pydantic(self) -> Any:
-        """The same as a validator of Pydantic's."""
+        """Returns a validator of Pydantic that makes the test."""
         from pydantic import AfterValidator
         from pydantic_core import PydanticCustomError
 
@@ -75,12 +81,18 @@ class Has:
 
 
 def takes(words: str, example: Any, **limits: Any) -> Takes:
-    """A type's name in messages, an example, and its limits."""
+    """Describes the values of a type.
+
+    Args:
+        words: describes them in messages.
+        example: one of them.
+        limits: other arguments of Pydantic's `Field`, such as `min_length`.
+    """
     return Takes({"examples": [example], "json_schema_extra": {"expected": words}, **limits})
 
 
 def for_pydantic(hint: Any) -> Any:
-    """A type with what `takes` and `Has` say in Pydantic's own terms."""
+    """Translates each `Takes` and `Has` in a type hint into Pydantic's terms."""
     origin = get_origin(hint)
     parts = get_args(hint)
     if origin is Annotated:

@@ -1,7 +1,8 @@
-"""Orders that ask for what a measure forbids, in words that its rule need not share.
+"""Finds orders that ask for what a measure forbids, even if they share no word with its rule.
 
-The rule "Never push to main." is a measure of commands: "get it onto main, please" orders one that
-the measure would score 0. `measure_words` has the words of such orders for each measure.
+The rule "Never push to main." is decided by a measure of commands: "get it onto main, please"
+orders a command that the measure would score 0. `measure_words` has the words of such orders for
+each measure.
 """
 
 import re
@@ -15,24 +16,47 @@ from holdfast.measures.measure_specs import Measure, inner_specs, read_spec
 from holdfast.measures.measure_words import MEASURE_WORDS, Cues, MeasureWords
 from holdfast.measures.orders import Passage, Request, requests_in
 
+_IT = r"(?:it|that|them|this|these|those)"
+# begins a request to leave out the thing that is named next
+_OMITS = (
+    r"\b(?:(?:do|can we|could we|can you|could you|would you) not"
+    r"|stop|skip(?:ping)?|drop|omit|lose|cut|ditch|leave|spare|remove|forget|rid of"
+    r"|without|no|less|fewer|enough|instead of)\b"
+)
+# asks to leave out what was named before
+_OMITS_IT = re.compile(
+    rf"\b(?:(?:leave|cut) {_IT} (?:out|off|away)"
+    rf"|(?:drop|skip|omit|lose|remove|ditch|stop) (?:{_IT}|doing (?:it|that|this))"
+    r"|do not do (?:it|that|this)"
+    r"|spare (?:me|us) (?:it|that))\b"
+)
+# asks to leave nothing out: "do not forget the greeting"
+_KEEPS = re.compile(r"\b(?:do not|never) (?:forget|skip|drop|omit|leave|stop|lose)\b")
+# asks to look at a thing, not to make it: "check the JSON"; but "review it in English" is an order
+_ONLY_READS = re.compile(
+    r"(?:(?:can|could|would|will) you |please |just )*"
+    r"(?:check|compare|describe|explain|list|review|mention|tell me about|read)\b"
+    r"(?! (?:it )?in\b)"
+)
+
 
 def breaking_orders(text: str, measure: Measure) -> Iterator[Passage]:
-    """The passages of a user's message that order what a measure forbids."""
+    """Yields the passages of a user's message that order what a measure forbids."""
     cues = _cues_for(measure)
     for request in requests_in(text) if cues else ():
         for cue in cues:
-            if passage := _ordered(request, cue):
+            if passage := _breaking_passage(request, cue):
                 yield passage
 
 
 @lru_cache(maxsize=256)
 def _cues_for(measure: Measure) -> tuple[Cues, ...]:
-    """The cues of a measure, made once."""
+    """Returns the cues of a measure that are not empty; cached, as they take time to build."""
     return tuple(cues for cues in _cues_of(measure.spec) if cues != Cues())
 
 
 def _cues_of(spec: Any) -> Iterator[Cues]:
-    """The cues of a measure, and of those that it combines."""
+    """Yields the cues of a measure, and of the measures that it combines."""
     name, arguments = read_spec(spec)
     if name == "never":
         forbidden, its_arguments = read_spec(arguments["measure"])
@@ -47,11 +71,11 @@ def _words_of(name: str) -> MeasureWords:
     return MEASURE_WORDS.get(name, MeasureWords())
 
 
-def _ordered(request: Request, cues: Cues) -> Passage | None:
-    """The passage of a request that breaks the measure of these cues; None if it does not."""
+def _breaking_passage(request: Request, cues: Cues) -> Passage | None:
+    """Returns the passage of a request that breaks the measure of these cues; else None."""
     if cues.demanded and _leaves_out(request, cues.demanded):
         return replace(request.passage, lasts=cues.demanded_lasts and not request.is_once)
-    if _READS.match(request.clause):
+    if _ONLY_READS.match(request.clause):
         return None
     if not any(_asks_for(request.clause, patterns) for patterns in cues.forbidden):
         return None
@@ -61,7 +85,7 @@ def _ordered(request: Request, cues: Cues) -> Passage | None:
 
 
 def _asks_for(clause: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a clause matches all patterns, and has no negation besides."""
+    """Whether a clause matches all patterns, and has no negation outside these matches."""
     rest = clause
     for pattern in patterns:
         if not re.search(pattern, clause):
@@ -70,30 +94,10 @@ def _asks_for(clause: str, patterns: tuple[str, ...]) -> bool:
     return not is_negated(rest)
 
 
-# --- Requests to leave something out
-
-_OMITS = (
-    r"\b(?:(?:do|can we|could we|can you|could you|would you) not|stop|skip(?:ping)?|drop|omit|lose"
-    r"|cut|ditch|without|no|less|fewer|leave|spare|enough|remove|forget|rid of|instead of)\b"
-)
-_OMITS_IT = re.compile(
-    r"\b(?:(?:leave|cut) (?:it|that|them|this|these|those) (?:out|off|away)|(?:drop|skip|omit|lose"
-    r"|remove|ditch|stop) (?:it|that|them|this|these|those|doing (?:it|that|this))"
-    r"|do not do (?:it|that|this)|spare (?:me|us) (?:it|that))\b"
-)
-_KEEPS = re.compile(r"\b(?:do not|never) (?:forget|skip|drop|omit|leave|stop|lose)\b")
-
-
-def _leaves_out(request: Request, named: str) -> bool:
-    """Whether a request asks to leave out what a pattern names, or "it" after naming it."""
+def _leaves_out(request: Request, thing: str) -> bool:
+    """Whether a request asks to leave out a thing, which a pattern names, or "it" after it."""
     if _KEEPS.search(request.clause):
         return False
-    if re.search(rf"{_OMITS}.*?(?:{named})", request.clause):
+    if re.search(rf"{_OMITS}.*?(?:{thing})", request.clause):
         return True
-    return bool(_OMITS_IT.search(request.clause) and re.search(named, request.around))
-
-
-_READS = re.compile(
-    r"(?:(?:can|could|would|will) you |please |just )*(?:check|compare|describe|explain|list|review"
-    r"|mention|tell me about|read)\b(?! (?:it )?in\b)"
-)
+    return bool(_OMITS_IT.search(request.clause) and re.search(thing, request.around))

@@ -1,5 +1,6 @@
-"""The words of texts and of their clauses: without markup, case and contractions, and each with
-whether the clause asks for it or forbids it.
+"""The words of texts and of their clauses, without markup, case and contractions.
+
+The content words of a clause are *signed*: each with whether the clause asks for it or forbids it.
 """
 
 import re
@@ -19,7 +20,7 @@ class SignedWord(NamedTuple):
     is_wanted: bool
 
 
-Signed = frozenset[SignedWord]
+SignedWords = frozenset[SignedWord]
 
 
 class PlacedWord(NamedTuple):
@@ -29,52 +30,22 @@ class PlacedWord(NamedTuple):
     sentence: int
 
 
-# a line of a file as tools show it, with its number
+WORD = re.compile(r"[^\W_]+")
+
+# --- Markup
+
+# the number of a line, as tools show files
 _LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|\|[ \t])", re.MULTILINE)
-_MARKUP = re.compile(r"^[ \t]*(?:>[ \t]?|#+[ \t]+)+|\*\*|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)", re.M)
+_MARKUP = re.compile(
+    r"^[ \t]*(?:>[ \t]?|#+[ \t]+)+"  # quotations and headings
+    r"|\*\*|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)",  # bold and italics
+    re.MULTILINE,
+)
 _TAG = re.compile(r"</?[a-z][\w-]*>", re.IGNORECASE)
 _ESCAPED = re.compile(r'\\[nrt"]')  # in a tool result that is JSON
-WORD = re.compile(r"[^\W_]+")
-_STOP_BETWEEN = re.compile(r"[.!?;]\s|\n\s*(?:[-*•>#]|\d+[.)]|\n)")
+_STOP_BETWEEN = re.compile(r"[.!?;]\s|\n\s*(?:[-*•>#]|\d+[.)]|\n)")  # between two sentences
 
-
-@lru_cache(maxsize=4096)
-def without_markup(text: str) -> str:
-    """A text without Markdown's marks, tags, line numbers and escapes."""
-    text = _ESCAPED.sub(lambda escape: "\n" if escape[0] in (r"\n", r"\r") else " ", text)
-    return _MARKUP.sub("", _TAG.sub("\n", _LINE_NUMBER.sub("", text)))
-
-
-@lru_cache(maxsize=256)
-def _folded(text: str) -> str:
-    """A text without markup, case and contractions."""
-    return _expanded(fold(unicodedata.normalize("NFKC", without_markup(text))))
-
-
-@lru_cache(maxsize=4096)
-def placed_words(text: str) -> tuple[PlacedWord, ...]:
-    """The words of a text without case, contractions and punctuation."""
-    plain = _folded(text)
-    words: list[PlacedWord] = []
-    sentence = end = 0
-    for word in WORD.finditer(plain):
-        if words and _STOP_BETWEEN.search(plain, end, word.start()):
-            sentence += 1
-        words.append(PlacedWord(word[0], sentence))
-        end = word.end()
-    return tuple(words)
-
-
-@lru_cache(maxsize=4096)
-def stems(text: str) -> frozenset[str]:
-    """The words of a text without their endings, and those that stand for its phrases."""
-    words = WORD.findall(_folded(text))
-    joined = " ".join(words)
-    if not _ANY_PHRASE.search(joined):
-        return frozenset(map(stem, words))
-    phrases = (plain for pattern, plain in PHRASES if re.search(pattern, joined))
-    return frozenset(map(stem, [*words, *" ".join(phrases).split()]))
-
+# --- Fixed phrases
 
 _CONTRACTIONS = (
     (re.compile(r"\b(?:pls|plz)\b"), "please"),
@@ -85,41 +56,24 @@ _CONTRACTIONS = (
 )
 IN_CONTRACTIONS = {word for _, plain in _CONTRACTIONS for word in plain.split()}
 
-
-def _expanded(text: str) -> str:
-    """The text with "do not" for "don't" and the like."""
-    for pattern, plain in _CONTRACTIONS:
-        text = pattern.sub(plain, text)
-    return text
-
-
-_A_NUMBER = rf"(?= (?:\d|(?:{'|'.join(NUMBER_WORDS)})\b))"
-_FIXED = (
+_BEFORE_NUMBER = rf"(?= (?:\d|(?:{'|'.join(NUMBER_WORDS)})\b))"
+# phrases whose "no" or "not" negates no other word, and what they become
+_HARMLESS_NEGATIONS = (
     (r"\b(?:no|not) more than\b", "at most"),
     (r"\bno (\w+ )?(?:(?:has|is|with|may have|may be) )?(?:more|longer) than\b", r"\1at most"),
     (r"\b(?:never|not) (\w+ )(?:more|longer) than\b", r"\1at most"),
     (r"\b(?:no|not) (?:fewer|less) than\b", "at least"),
-    (rf"\b(?:under|fewer than|less than|shorter than){_A_NUMBER}", "at most"),
-    (rf"\b(?:more|longer) than{_A_NUMBER}", "not at most"),
+    (rf"\b(?:under|fewer than|less than|shorter than){_BEFORE_NUMBER}", "at most"),
+    (rf"\b(?:more|longer) than{_BEFORE_NUMBER}", "not at most"),
     (r"\b(?:do not|never) forget to\b", ""),
     (r"\bwithout (?:exception|fail)\b|\bno exceptions?\b", ""),
     (r"\bof any (?:kind|sort)\b|\bany (?:kind|sort)s? of\b", ""),
 )
+_ALL_PHRASES = (*_HARMLESS_NEGATIONS, *PHRASES)
+_PHRASES = [(re.compile(pattern), plain) for pattern, plain in _ALL_PHRASES]
+_ANY_PHRASE = re.compile(rf"\b(?=\w)(?:{'|'.join(pattern for pattern, _ in _ALL_PHRASES)})")
 
-_PHRASES = [(re.compile(pattern), plain) for pattern, plain in (*_FIXED, *PHRASES)]
-_ANY_PHRASE = re.compile(rf"\b(?=\w)(?:{'|'.join(pattern for pattern, _ in (*_FIXED, *PHRASES))})")
-
-
-@lru_cache(maxsize=65536)
-def plain_sentence(sentence: str) -> str:
-    """A sentence without case, contractions, and phrases whose negation negates nothing."""
-    text = _expanded(fold(unicodedata.normalize("NFKC", sentence)))
-    text = " ".join(text.split())
-    if _ANY_PHRASE.search(text):
-        for pattern, plain in _PHRASES:
-            text = pattern.sub(plain, text)
-    return text
-
+# --- Negations
 
 # negates all of its clause: "the main branch must never be pushed to", "pip is forbidden"
 _NEGATES_CLAUSE = re.compile(
@@ -132,6 +86,9 @@ _NEGATES_REST = re.compile(
     r"\b(?:never|not|no|nothing|none|neither|nor|without|avoid(?:ing|s)?|stop|skip|drop"
     r"|instead of|rather than|forget(?: about)?|prefers?\b.*?\bover)\b"
 )
+
+# --- Content words
+
 _STOP_WORDS = frozenset(
     "a an the this that these those it its i me my we us our you your he she they them their and or"
     " but so if then than as of in on at to for from with by into through under over up about be is"
@@ -139,30 +96,95 @@ _STOP_WORDS = frozenset(
     " could may might must always ever every each all any some please also just only when where"
     " which who what how there here too very such other another own never not no nothing none"
     " neither nor without avoid stop skip drop instead rather forget ignore user users rule rules"
-    " want wants asked asks said remember mind note sure make sure forbidden prohibited banned"
-    " allowed permitted alone leave said now again directly".split()
-) - {"make"}
+    " want wants asked asks said remember mind note sure forbidden prohibited banned allowed"
+    " permitted alone leave said now again directly".split()
+)
+# words that a paraphrase does not replace
+_ANCHOR = re.compile(
+    r"[\"“`']([^\"”`']+)[\"”`']"  # in quotation marks
+    r"|(?<![\w.])(\.?\w+(?:[./_-]\w+)+/?|\.\w+|\w+/)(?!\w)"  # a path or an identifier
+    r"|(?<=[\w,] )([A-Z]\w+)"  # a name
+    r"|\b(\d+)\b"
+)
 
 
-def _content(text: str) -> set[str]:
+@lru_cache(maxsize=4096)
+def without_markup(text: str) -> str:
+    """Removes Markdown's marks, tags, line numbers and escapes from a text."""
+    text = _ESCAPED.sub(lambda escape: "\n" if escape[0] in (r"\n", r"\r") else " ", text)
+    return _MARKUP.sub("", _TAG.sub("\n", _LINE_NUMBER.sub("", text)))
+
+
+@lru_cache(maxsize=256)
+def _normalise(text: str) -> str:
+    """Removes markup, case and contractions from a text."""
+    return _expand_contractions(fold(unicodedata.normalize("NFKC", without_markup(text))))
+
+
+def _expand_contractions(text: str) -> str:
+    """Writes "do not" for "don't", and the like."""
+    for pattern, plain in _CONTRACTIONS:
+        text = pattern.sub(plain, text)
+    return text
+
+
+@lru_cache(maxsize=4096)
+def placed_words(text: str) -> tuple[PlacedWord, ...]:
+    """Returns the words of a text without case and contractions, each with its sentence."""
+    plain = _normalise(text)
+    words: list[PlacedWord] = []
+    sentence = 0
+    end = 0
+    for word in WORD.finditer(plain):
+        if words and _STOP_BETWEEN.search(plain, end, word.start()):
+            sentence += 1
+        words.append(PlacedWord(word[0], sentence))
+        end = word.end()
+    return tuple(words)
+
+
+@lru_cache(maxsize=4096)
+def stems(text: str) -> frozenset[str]:
+    """Returns the stems of a text's words, and of the plain words for its fixed phrases."""
+    words = WORD.findall(_normalise(text))
+    joined = " ".join(words)
+    if not _ANY_PHRASE.search(joined):
+        return frozenset(map(stem, words))
+    phrases = (plain for pattern, plain in PHRASES if re.search(pattern, joined))
+    return frozenset(map(stem, [*words, *" ".join(phrases).split()]))
+
+
+@lru_cache(maxsize=65536)
+def plain_sentence(sentence: str) -> str:
+    """Removes case and contractions from a sentence, and writes its fixed phrases plainly."""
+    text = _expand_contractions(fold(unicodedata.normalize("NFKC", sentence)))
+    text = " ".join(text.split())
+    if _ANY_PHRASE.search(text):
+        for pattern, plain in _PHRASES:
+            text = pattern.sub(plain, text)
+    return text
+
+
+def _content_stems(text: str) -> set[str]:
     return {stem(word) for word in WORD.findall(text) if word not in _STOP_WORDS}
 
 
 @lru_cache(maxsize=65536)
-def signed_words(clause: str) -> Signed:
-    """The content words of a clause, each with whether it is asked for."""
+def signed_words(clause: str) -> SignedWords:
+    """Returns the content words of a clause, each with whether it is asked for."""
     if _NEGATES_CLAUSE.search(clause):
-        rest = _NEGATES_CLAUSE.sub(_without_negation, clause)
-        return frozenset(SignedWord(word, False) for word in _content(rest))
+        rest = _NEGATES_CLAUSE.sub(_without_limits, clause)
+        return frozenset(SignedWord(word, False) for word in _content_stems(rest))
     negation = _NEGATES_REST.search(clause)
     if negation is None:
-        return frozenset(SignedWord(word, True) for word in _content(clause))
-    wanted = {SignedWord(word, True) for word in _content(clause[: negation.start()])}
-    unwanted = {SignedWord(word, False) for word in _content(clause[negation.end() :])}
+        return frozenset(SignedWord(word, True) for word in _content_stems(clause))
+    wanted = {SignedWord(word, True) for word in _content_stems(clause[: negation.start()])}
+    unwanted = {SignedWord(word, False) for word in _content_stems(clause[negation.end() :])}
     return frozenset(wanted | unwanted)
 
 
-def _without_negation(negation: re.Match[str]) -> str:
+def _without_limits(negation: re.Match[str]) -> str:
+    """Removes "off limits", whose words are not in the list of stop words, from a negation."""
     return re.sub(r"\boff[ -]limits\b", "", negation[0])
 
 
@@ -171,18 +193,10 @@ def is_negated(clause: str) -> bool:
     return bool(_NEGATES_CLAUSE.search(clause) or _NEGATES_REST.search(clause))
 
 
-_NAMED = re.compile(
-    r"[\"“`']([^\"”`']+)[\"”`']"  # in quotes
-    r"|(?<![\w.])(\.?\w+(?:[./_-]\w+)+/?|\.\w+|\w+/)(?!\w)"  # a path or an identifier
-    r"|(?<=[\w,] )([A-Z]\w+)"  # a name
-    r"|\b(\d+)\b"
-)
-
-
 def anchors(sentence: str) -> set[str]:
-    """The words that a paraphrase does not replace: numbers, names, paths, and what is quoted."""
+    """Returns the words that a paraphrase keeps: numbers, names, paths, and what is quoted."""
     words: set[str] = set()
-    for name in _NAMED.finditer(sentence):
-        words |= _content(fold(next(filter(None, name.groups()))))
-    stems_of_all = {stem(word) for word in WORD.findall(fold(sentence))}
-    return words | {word for word in stems_of_all if word.isdecimal()}
+    for anchor in _ANCHOR.finditer(sentence):
+        words |= _content_stems(fold(next(filter(None, anchor.groups()))))
+    all_stems = {stem(word) for word in WORD.findall(fold(sentence))}
+    return words | {word for word in all_stems if word.isdecimal()}

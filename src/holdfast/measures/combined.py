@@ -1,5 +1,5 @@
-"""Measures made of others: the lowest of several, the opposite of one, or the highest over
-readings of a reply.
+"""Measures that combine others: the lowest of several, the opposite of one, or the highest over
+several readings of a reply.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,19 +12,23 @@ from holdfast.measures.registry import measure
 from holdfast.measures.scores import FOLLOWED, Score, WhenCut
 from holdfast.measures.text import words_of
 
+_MIN_WORDS = 3  # replies with fewer words are often of several languages
+_MIN_PROBABILITY = 0.99  # that such a short reply is in a forbidden language
 
-def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> None:
+
+def _refuse_judges(name: str, specs: Sequence[str | Mapping[str, Any]]) -> None:
+    """Refuses specs of measures that do not score a text alone; `name` is the outer measure's."""
     for spec in specs:
         inner = build(spec)
         if inner.judged or inner.of_turn:
             kind = "judge" if inner.judged else "measure of tool calls"
             raise UsageError(
-                f"The measure {within!r} takes no {kind} ({spec!r}); make it a separate rule."
+                f"The measure {name!r} takes no {kind} ({spec!r}); make it a separate rule."
             )
 
 
 def _every_when_cut(text: str, measures: Specs) -> WhenCut:
-    """The lowest score counts, so one that is certainly 0 decides whatever the others become."""
+    """Judges a cut reply if all measures do, or if one of them certainly scores 0."""
     scores = [measure.score_cut(text) for measure in map(build, measures)]
     if all(score is not None for score in scores):
         return WhenCut.JUDGED
@@ -44,23 +48,19 @@ def every(text: str, measures: Specs) -> Score:
 
 
 def _never_when_cut(text: str, measure: Spec) -> WhenCut:
-    """A score of the forbidden measure stands if nothing that follows can change it."""
+    """Judges a cut reply if no further text can change the score of the forbidden measure."""
     inner = build(measure)
     when_cut = inner.when_cut
     value = inner.score(text).value
     if not isinstance(when_cut, WhenCut):
         when_cut = when_cut(text, **inner.arguments)
-    stands = {
+    is_final = {
         WhenCut.JUDGED: True,
         WhenCut.NOT_JUDGED: False,
         WhenCut.IF_BROKEN: value == 0,
         WhenCut.IF_KEPT: value == 1,
     }[when_cut]
-    return WhenCut.JUDGED if stands else WhenCut.NOT_JUDGED
-
-
-_MAX_UNSURE_WORDS = 3
-_SURE = 0.99  # probability of a language
+    return WhenCut.JUDGED if is_final else WhenCut.NOT_JUDGED
 
 
 @measure(
@@ -75,22 +75,24 @@ def never(text: str, measure: Spec) -> Score:
     """
     inner = build(measure)
     forbidden = inner.score(text)
-    is_unsure = 1 - FOLLOWED < forbidden.value < _SURE and len(words_of(text)) < _MAX_UNSURE_WORDS
-    if inner.name == "language" and is_unsure:
-        return Score(1.0, f"too few words to tell a language by ({forbidden.reason})")
     is_broken = forbidden.value > 1 - FOLLOWED
+    is_unsure = forbidden.value < _MIN_PROBABILITY and len(words_of(text)) < _MIN_WORDS
+    if inner.name == "language" and is_broken and is_unsure:
+        return Score(1.0, f"too few words to tell a language by ({forbidden.reason})")
     reason = f"the rule forbids this: {forbidden.reason}" if is_broken else forbidden.reason
     return Score(1 - forbidden.value, reason)
 
 
 def _readings(text: str) -> list[str]:
-    """The reply without its first line, its last, both or neither, and without Markdown's stars."""
+    """Returns the reply without its first line, its last, both or neither, each also without *."""
     lines = text.split("\n")
-    cut = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
-    return [*cut, *(reading.replace("*", "") for reading in cut)]
+    parts = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
+    readings = [text, *parts]
+    return [*readings, *(reading.replace("*", "") for reading in readings)]
 
 
 def _loosely_when_cut(text: str, measure: Spec) -> WhenCut:
+    """Judges a cut reply if the measure does so for all readings."""
     inner = build(measure)
     if isinstance(inner.when_cut, WhenCut):
         return inner.when_cut

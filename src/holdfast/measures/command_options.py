@@ -1,4 +1,4 @@
-"""The options of a command line, by the names that a program has for them."""
+"""Reads the options of a command line."""
 
 from collections import deque
 from collections.abc import Container, Mapping, Sequence
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a command.
+    """The options and the arguments of a command.
 
     Args:
-        values: the arguments of each option that has them, by its long name.
-        flags: the other options, by their long names if these are known.
+        values: the values of each option that takes one, by its long name.
+        flags: the other options, by their long names where these are known.
         rest: the arguments of the command itself.
     """
 
@@ -20,7 +20,7 @@ class Options:
     rest: tuple[str, ...]
 
     def last(self, *names: str) -> str | None:
-        """The last value of an option, or of one of several."""
+        """Returns the last value of an option, or of several together; None if there is none."""
         values = [value for name in names for value in self.values.get(name, [])]
         return values[-1] if values else None
 
@@ -32,10 +32,10 @@ def options_of(
 
     Args:
         words: without the program and its subcommands.
-        valued: the options with an argument: the letter of each, or "", by its long name.
-        flags: other options, likewise.
+        valued: the options that take a value: by long name, the letter of each, or "".
+        flags: the other options, in the same form; None for none.
     """
-    long_of = {letter: name for name, letter in {**valued, **(flags or {})}.items() if letter}
+    long_names = {letter: name for name, letter in {**valued, **(flags or {})}.items() if letter}
     values: dict[str, list[str]] = {}
     without_value: set[str] = set()
     rest: list[str] = []
@@ -48,7 +48,7 @@ def options_of(
         if not word.startswith("-") or word == "-":
             rest.append(word)
         elif not word.startswith("--"):
-            unread.extendleft(reversed(_long(word[1:], long_of, valued)))
+            unread.extendleft(reversed(_expand_letters(word[1:], long_names, valued)))
         else:
             name, equals, value = word.partition("=")
             if name not in valued:
@@ -58,11 +58,16 @@ def options_of(
     return Options(values, frozenset(without_value), tuple(rest))
 
 
-def _long(letters: str, long_of: Mapping[str, str], valued: Container[str]) -> list[str]:
-    """The options of a word such as `-dt` by their long names; `--?x` for an unknown letter."""
+def _expand_letters(
+    letters: str, long_names: Mapping[str, str], valued: Container[str]
+) -> list[str]:
+    """Returns the long names of options such as the `dt` of `-dt`; `--?x` for an unknown letter.
+
+    Letters behind an option that takes a value are its value: `-mfix` is `--message=fix`.
+    """
     options: list[str] = []
     for position, letter in enumerate(letters):
-        name = long_of.get(letter, f"--?{letter}")
+        name = long_names.get(letter, f"--?{letter}")
         value = letters[position + 1 :]
         if name in valued and value:
             return [*options, f"{name}={value.removeprefix('=')}"]

@@ -1,8 +1,9 @@
-"""A command and the ways to read it: `sudo git -C app push` is `git push` too."""
+"""The ways to read a command: `sudo git -C app push` is `git push` too."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -11,25 +12,26 @@ class Reading:
 
     Args:
         words: the program and its arguments, without quotes and assignments.
-        without: the wrappers, options and folders that were taken away.
+        without: the wrappers, options and folders that this reading leaves out.
     """
 
     words: tuple[str, ...]
     without: frozenset[str] = frozenset()
 
     def suits(self, pattern: str) -> bool:
-        """Whether a pattern is for this reading: one about what was taken away is not.
+        """Whether a pattern may be matched with this reading: it names nothing that is left out.
 
         `(?!sudo )apt` asks for sudo, which the reading without it would never have.
         """
         return not any(_mentions(pattern, name) for name in self.without)
 
-    def taken(self, words: Sequence[str], *names: str) -> "Reading":
-        """The reading with these words, without the names."""
+    def reduce_to(self, words: Sequence[str], *names: str) -> "Reading":
+        """Returns the reading with these words, which leaves out these names as well."""
         return Reading(tuple(words), self.without | frozenset(names))
 
 
 def _mentions(pattern: str, name: str) -> bool:
+    """Whether a regular expression has an option or a folder, or begins with a program's name."""
     if name.startswith("-") or "/" in name:
         return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", pattern) is not None
     first = re.search(r"[A-Za-z][\w-]*", re.sub(r"\\[A-Za-z]", " ", pattern))
@@ -41,9 +43,11 @@ class Command:
     """A command of a script.
 
     Args:
-        readings: the command as it is written, then without what it is wrapped in, outermost first.
+        readings: the command as it is written, then without one wrapper after another, outermost
+            first.
         writes: the files that its output goes to.
-        around: readings of the shell whose script begins with it, as in `bash -c 'git push'`.
+        around: the readings of the shell whose script begins with this command, as in
+            `bash -c 'git push'`.
         input: the text of its here-document or here-string; None without one.
         redirects: the last of its words, from the first redirection on.
         is_in_group: whether its files also take the output of commands before it, as in
@@ -64,7 +68,7 @@ class Command:
 
     @property
     def innermost(self) -> tuple[str, ...]:
-        """The words of the program that is run in the end."""
+        """The words of the program that all wrappers run."""
         return self.readings[-1].words
 
     @property
@@ -80,31 +84,39 @@ class Command:
         return any(word.endswith(">>") for word in self.redirects)
 
 
-# Programs that run the command in their arguments: the options that have an argument of their own,
-# and how many other arguments come before the command.
-_WRAPPERS: dict[str, tuple[tuple[str, ...], int]] = {
-    "sudo": (("-u", "-g", "-p", "-h", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user"), 0),
-    "doas": (("-u", "-C"), 0),
-    "env": (("-u", "-C", "--unset", "--chdir"), 0),
-    "timeout": (("-s", "-k", "--signal", "--kill-after"), 1),
-    "gtimeout": (("-s", "-k", "--signal", "--kill-after"), 1),
-    "xargs": (("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs"), 0),
-    "parallel": (("-j", "--jobs", "-a", "--arg-file", "-I"), 0),
-    "nice": (("-n", "--adjustment"), 0),
-    "ionice": (("-c", "-n", "--class", "--classdata"), 0),
-    "stdbuf": (("-i", "-o", "-e", "--input", "--output", "--error"), 0),
-    "time": (("-f", "-o", "--format", "--output"), 0),
-    "watch": (("-n", "--interval"), 0),
-    "strace": (("-e", "-o", "-p", "-s"), 0),
-    "flock": (("-w", "-E", "--timeout"), 1),
-    "chroot": ((), 1),
-    "taskset": ((), 1),
-    "exec": (("-a",), 0),
-    **dict.fromkeys(("nohup", "setsid", "command", "builtin", "chronic", "unbuffer"), ((), 0)),
-    **dict.fromkeys(("caffeinate", "busybox"), ((), 0)),
+class _Wrapper(NamedTuple):
+    """A program that runs the command in its arguments."""
+
+    valued_options: tuple[str, ...]  # its options that take a value
+    arguments: int = 0  # how many of its own arguments come before the command
+
+
+_WRAPPERS = {
+    "sudo": _Wrapper(("-u", "-g", "-p", "-h", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user")),
+    "doas": _Wrapper(("-u", "-C")),
+    "env": _Wrapper(("-u", "-C", "--unset", "--chdir")),
+    "timeout": _Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
+    "gtimeout": _Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
+    "xargs": _Wrapper(
+        ("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs")
+    ),
+    "parallel": _Wrapper(("-j", "--jobs", "-a", "--arg-file", "-I")),
+    "nice": _Wrapper(("-n", "--adjustment")),
+    "ionice": _Wrapper(("-c", "-n", "--class", "--classdata")),
+    "stdbuf": _Wrapper(("-i", "-o", "-e", "--input", "--output", "--error")),
+    "time": _Wrapper(("-f", "-o", "--format", "--output")),
+    "watch": _Wrapper(("-n", "--interval")),
+    "strace": _Wrapper(("-e", "-o", "-p", "-s")),
+    "flock": _Wrapper(("-w", "-E", "--timeout"), 1),
+    "chroot": _Wrapper((), 1),
+    "taskset": _Wrapper((), 1),
+    "exec": _Wrapper(("-a",)),
+    **dict.fromkeys(("nohup", "setsid", "command", "builtin", "chronic", "unbuffer"), _Wrapper(())),
+    **dict.fromkeys(("caffeinate", "busybox"), _Wrapper(())),
 }
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
-# Options that stand before a program's subcommand, and whether they have an argument.
+_MAX_READINGS = 16
+# Options between a program and its subcommand, and whether they take a value.
 _BEFORE_SUBCOMMAND = {
     "git": {
         **dict.fromkeys(("-C", "-c", "--git-dir", "--work-tree", "--namespace"), True),
@@ -117,7 +129,11 @@ _BEFORE_SUBCOMMAND = {
 
 
 def script_in(words: Sequence[str], from_input: str | None) -> str | None:
-    """The script that a command runs: of `bash -c`, `eval`, `su -c`, `ssh`, or from its input."""
+    """Returns the script that a command runs, such as that of `bash -c`; None if it runs none.
+
+    Args:
+        from_input: the text of the command's input, which a shell without arguments runs.
+    """
     program = words[0].rpartition("/")[2]
     if program == "eval":
         return " ".join(words[1:])
@@ -136,37 +152,41 @@ def script_in(words: Sequence[str], from_input: str | None) -> str | None:
 
 
 def readings_of(reading: Reading) -> tuple[Reading, ...]:
-    """A command, and the commands within it: `sudo git push` is `git push` too."""
+    """Returns a reading and those without its wrappers: `sudo git push`, then `git push`."""
     readings = [reading]
-    while len(readings) < 16:
-        following = _inside(readings[-1])
+    while len(readings) < _MAX_READINGS:
+        following = _unwrap(readings[-1])
         if following is None or not following.words:
             break
         readings.append(following)
     return tuple(readings)
 
 
-def _inside(reading: Reading) -> Reading | None:
-    """A reading without the outermost thing that can be taken away; None if there is nothing."""
+def _unwrap(reading: Reading) -> Reading | None:
+    """Returns the reading without its outermost wrapper, folder or options; None without these."""
     words = reading.words
     folder, slash, program = words[0].rpartition("/")
     if slash and program:
-        return reading.taken((program, *words[1:]), f"{folder}/")
+        return reading.reduce_to((program, *words[1:]), f"{folder}/")
     if program == "find":
-        return _of_find(reading)
+        return _unwrap_find(reading)
     if program in _BEFORE_SUBCOMMAND:
         return _without_global_options(reading)
     if program not in _WRAPPERS or (program == "command" and words[1:2] in (("-v",), ("-V",))):
         return None
-    options, positional = _WRAPPERS[program]
-    rest = tuple(_after_options(words[1:], options, positional))
+    wrapper = _WRAPPERS[program]
+    rest = tuple(_after_options(words[1:], wrapper.valued_options, wrapper.arguments))
     if len(rest) == 1:  # as in watch 'git status'
         rest = tuple(rest[0].split())
-    return reading.taken(rest, program)
+    return reading.reduce_to(rest, program)
 
 
 def _after_options(words: Sequence[str], valued: Sequence[str], positional: int) -> Iterator[str]:
-    """The words after options, assignments, and as many arguments as `positional` says."""
+    """Yields the words after options, assignments, and `positional` other arguments.
+
+    Args:
+        valued: the options that take a value.
+    """
     rest = list(words)
     while rest:
         if rest[0] == "--":
@@ -183,14 +203,15 @@ def _after_options(words: Sequence[str], valued: Sequence[str], positional: int)
     yield from rest
 
 
-def _of_find(reading: Reading) -> Reading | None:
+def _unwrap_find(reading: Reading) -> Reading | None:
+    """Returns the command that `find -exec` runs; None if it runs none."""
     words = reading.words
     starts = [n for n, word in enumerate(words) if word in ("-exec", "-execdir", "-ok", "-okdir")]
     if not starts:
         return None
     rest = words[starts[0] + 1 :]
     ends = [number for number, word in enumerate(rest) if word in (";", "+")]
-    return reading.taken(rest[: ends[0]] if ends else rest, "find", "-exec")
+    return reading.reduce_to(rest[: ends[0]] if ends else rest, "find", "-exec")
 
 
 def _without_global_options(reading: Reading) -> Reading | None:
@@ -203,4 +224,4 @@ def _without_global_options(reading: Reading) -> Reading | None:
             break
         options.append(option)
         del rest[: 2 if has_argument[option] and not equals else 1]
-    return reading.taken((program, *rest), *options) if options else None
+    return reading.reduce_to((program, *rest), *options) if options else None

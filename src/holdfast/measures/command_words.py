@@ -1,4 +1,4 @@
-"""The words that ask for a command that a regular expression forbids."""
+"""The words that people use to ask for the commands that a regular expression matches."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -60,9 +60,9 @@ undo undid undone undoing undoes
 upload uploaded uploading uploads
 wipe wiped wiping wipes
 """
-# those verbs that have other forms, and their forms
+# the forms of a verb, itself included; a verb without a line has no other forms here
 FORMS = {line.split()[0]: line.split() for line in _FORMS.strip().splitlines()}
-# a word of a command, and what else names it
+# a word of a command, and a pattern for other names of it
 NAMES = {
     "sudo": r"as root|root (?:rights?|privileges?|permissions?|access)|as (?:an )?admin\w*"
     r"|superuser|elevated",
@@ -77,11 +77,14 @@ NAMES = {
     "npx": r"npm",
     "python": r"python3",
 }
+# programs and words that run something: what they run says more about the command
 _RUNNERS = frozenset(
     "make npm pnpm yarn npx run exec cargo go uv poetry bundle bun rake just python python3 py sudo"
     " docker git sh bash mvn gradle dotnet".split()
 )
-_OF_TOOLS = frozenset("git npm pnpm yarn cargo docker kubectl terraform helm gh poetry uv".split())
+# programs whose subcommand says what they do: people say "push", not "git push"
+_PROGRAMS = frozenset("git npm pnpm yarn cargo docker kubectl terraform helm gh poetry uv".split())
+# parts of the names of hosts that tell nothing
 _COMMON_PARTS = frozenset("internal com org net www local io dev".split())
 
 # what a regular expression for commands has besides words
@@ -99,36 +102,37 @@ _OR_OUTSIDE_GROUPS = re.compile(r"\|(?![^(]*\))")
 
 
 def command_cues(command: str) -> Iterator[tuple[str, ...]]:
-    """Patterns for each command that a regular expression matches: an order that matches all of
-    them, in the words of the command or in others, asks for it.
+    """Yields patterns for each command that a regular expression matches.
+
+    An order that matches all patterns of one command asks for it, by its own words or by others.
     """
     for words in _commands(command):
         first = words[0]
         rest = words[1:]
-        if rest and set(first) & _OF_TOOLS and not rest[0][0].startswith("-"):
+        if rest and set(first) & _PROGRAMS and not rest[0][0].startswith("-"):
             first = rest[0]
             rest = rest[1:]
         patterns = [_any_of(word for name in first for word in _verbs(name))]
-        patterns += [_any_of(map(_named, names)) for names in rest if _is_told_apart(names)]
+        patterns += [_any_of(map(_names_of, names)) for names in rest if _is_sayable(names)]
         yield tuple(patterns)
 
 
 def runner_words(command: str) -> str:
-    """A pattern for what a command checks, such as the tests of `make test`; "" if unknown."""
+    """Returns a pattern for the thing that a command runs, such as its tests; "" if unknown."""
     words = [name for names in _commands(command) for part in names for name in part]
-    named = [word for word in words if word not in _RUNNERS and not word.startswith("-")]
-    if not named:
+    things = [word for word in words if word not in _RUNNERS and not word.startswith("-")]
+    if not things:
         return ""
-    forms = [rf"{re.escape(word)}(?:s|ing|er|ers|ed)?" for word in named]
-    if any("test" in word for word in named):
+    forms = [rf"{re.escape(word)}(?:s|ing|er|ers|ed)?" for word in things]
+    if any("test" in word for word in things):
         forms += [r"tests?", r"testing", r"suite"]
-    if any(word in ("lint", "ruff", "eslint", "check") for word in named):
+    if any(word in ("lint", "ruff", "eslint", "check") for word in things):
         forms += [r"lint\w*"]
     return _any_of(forms)
 
 
 def in_words(pattern: str) -> str:
-    """A regular expression for commands as a person would write it; "" if it has no words.
+    """Writes a regular expression for commands as a person would; "" if it has no words.
 
     >>> in_words(r"(?:npm|pnpm) run lint(?!\\S)|make lint")
     '`npm/pnpm run lint` or `make lint`'
@@ -141,8 +145,9 @@ def in_words(pattern: str) -> str:
 
 
 def _commands(command: str) -> list[list[list[str]]]:
-    """The literal words of a regular expression for commands: per alternative, those in order, each
-    with its own alternatives.
+    """Returns the literal words of a regular expression for commands.
+
+    It is a list of commands; a command is a list of words; a word is a list of alternatives.
 
     >>> _commands(r"(?:npm|pnpm) run lint(?!\\S)|make lint")
     [[['npm', 'pnpm'], ['run'], ['lint']], [['make'], ['lint']]]
@@ -161,31 +166,35 @@ def _commands(command: str) -> list[list[list[str]]]:
 
 
 def _words_of(token: str) -> list[str]:
-    """The words of a group, or the word itself; punctuation alone is not a word."""
+    """Returns the words of a group such as "(npm|pnpm)"; punctuation alone is not a word."""
     return [word for word in re.findall(_WORD, token) if re.search(r"\w", word)]
 
 
-def _is_told_apart(names: list[str]) -> bool:
-    """Whether an order has to name one of these words: a flag only if one can say it in words."""
+def _is_sayable(names: list[str]) -> bool:
+    """Whether an order can name one of these words; people do not say flags, but for a few."""
     return any(not name.startswith("-") or name in NAMES for name in names)
 
 
 def _verbs(name: str) -> Iterator[str]:
+    """Yields the forms of the verbs that order a command's action, and the action itself."""
     for verb in ACTIONS.get(name, ()):
         yield from FORMS.get(verb, [verb])
-    yield _named(name)
+    yield _names_of(name)
 
 
-def _named(name: str) -> str:
-    """A pattern for a word of a command; of a host such as db.prod.internal, for its parts."""
+def _names_of(name: str) -> str:
+    """Returns a pattern for a word of a command and its other names.
+
+    A host such as db.prod.internal may also be named by its parts that tell most.
+    """
     forms = [re.escape(name.casefold())]
     if name in NAMES:
         forms.append(NAMES[name])
     parts = [part for part in re.split(r"[.:/@]", name.casefold()) if len(part) > 1]
     telling = [part for part in parts if part not in _COMMON_PARTS]
     if len(parts) > 1 and telling:
-        most = [part for part in telling if part in NAMES] or telling[:1]
-        forms += [f"{re.escape(part)}|{NAMES.get(part, re.escape(part))}" for part in most]
+        best = [part for part in telling if part in NAMES] or telling[:1]
+        forms += [f"{re.escape(part)}|{NAMES.get(part, re.escape(part))}" for part in best]
     return "|".join(forms)
 
 

@@ -4,7 +4,7 @@ from holdfast.errors import UsageError
 from holdfast.measures.actions import Globs, Pattern, check_patterns, is_among
 from holdfast.measures.agent_commits import SIGN_OFF, Commit, commits_in
 from holdfast.measures.patterns import matches
-from holdfast.measures.reasons import mismatch
+from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn
@@ -17,18 +17,30 @@ def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided |
     """Share of the turn's commit messages that match the regular expression; turns without a
     commit do not count.
     """
-    commits = [commit for commit in commits_in(turn) if commit.is_worded]
-    messages = [(commit, commit.message_for(pattern)) for commit in commits]
-    shown = [message for _, message in messages if message is not None]
-    others = [(commit, text) for commit, text in messages if text and not matches(pattern, text)]
-    broken = [text for commit, text in others if not commit.may_fit(pattern)]
-    if len(shown) - len(others) + len(broken) < len(messages) and not broken:
+    shown: list[str] = []
+    broken: list[str] = []
+    is_any_unknown = False
+    for commit in commits_in(turn):
+        if not commit.is_worded:
+            continue
+        message = commit.message_for(pattern)
+        if message is None:
+            is_any_unknown = True
+            continue
+        shown.append(message)
+        if message and not matches(pattern, message):
+            if commit.may_fit(pattern):
+                is_any_unknown = True
+            else:
+                broken.append(message)
+    if broken:
+        reason = explain_mismatch("the message", broken[0], pattern)
+        return Score(1 - len(broken) / len(shown), reason)
+    if is_any_unknown:
         return Undecided("the log does not show the message of a commit")
-    if not messages:
+    if not shown:
         return None
-    if not broken:
-        return Score(1.0, "every message matches the rule's pattern")
-    return Score(1 - len(broken) / len(shown), mismatch("the message", broken[0], pattern))
+    return Score(1.0, "every message matches the rule's pattern")
 
 
 def _check(name: str, paths: Globs | None, trailer: str | None) -> None:
@@ -69,8 +81,9 @@ def commit_excludes(
 
 
 def _share(
-    turn: AssistantTurn, paths: Globs | None, trailer: str | None, wanted: bool
+    turn: AssistantTurn, paths: Globs | None, trailer: str | None, *, wanted: bool
 ) -> Score | Undecided | None:
+    """Scores the commits by whether each includes a path or a trailer, which is wanted or not."""
     commits = list(commits_in(turn))
     if not commits:
         return None
@@ -80,7 +93,7 @@ def _share(
         includes = [_has_path(commit, paths) for commit in commits]
     else:
         part = "message"
-        thing = "a line of the form that the rule names"
+        thing = "a line that matches the rule's pattern"
         includes = [_has_trailer(commit, trailer or "") for commit in commits]
     if None in includes:
         return Undecided(f"the log does not show the {part} of a commit")
@@ -95,14 +108,18 @@ def _share(
 
 
 def _has_path(commit: Commit, paths: Globs) -> bool | None:
+    """Whether a commit includes a file with one of these paths; None if that is not known."""
     if any(is_among(path, paths) for path in commit.paths):
         return True
     return False if commit.is_all_shown else None
 
 
 def _has_trailer(commit: Commit, trailer: str) -> bool | None:
+    """Whether a line below the subject of a commit matches; None if that is not known."""
     below = (commit.message or "").strip().splitlines()[1:]
     added = [*commit.trailers, *([SIGN_OFF] if commit.is_signed_off else [])]
     if any(matches(trailer, line.strip()) for line in (*below, *added)):
         return True
-    return None if commit.message is None or commit.may_fit(trailer) else False
+    if commit.message is None or commit.may_fit(trailer):
+        return None
+    return False

@@ -1,4 +1,4 @@
-"""Measures of what an agent did in a turn: the tools it called, the commands it ran, the files it
+"""Measures of an agent's actions in a turn: the tools it called, the commands it ran, the files it
 changed. `holdfast logs` scores them; a reply to a probe has no tool calls.
 
 Each returns None if the turn gave no occasion to follow or break its rule.
@@ -6,7 +6,7 @@ Each returns None if the turn gave no occasion to follow or break its rule.
 
 import fnmatch
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 
@@ -20,8 +20,8 @@ from holdfast.measures.actions import (
     touches,
 )
 from holdfast.measures.arguments import takes
-from holdfast.measures.patterns import compiled, matches
-from holdfast.measures.reasons import quoted
+from holdfast.measures.patterns import compile_regex, matches
+from holdfast.measures.reasons import quote
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
@@ -33,18 +33,19 @@ Arguments = Annotated[
 Schema = Annotated[Mapping[str, Any], takes("a JSON Schema", {"required": ["path"]}, min_length=1)]
 
 
-def _among(
-    calls: Sequence[ToolCall], name: str, arguments: Mapping[str, Any] | None, schema: Any
+def _matches(
+    call: ToolCall,
+    tool: str,
+    arguments: Mapping[str, Any] | None,
+    schema: Mapping[str, Any] | None,
 ) -> bool:
-    return any(
-        fnmatch.fnmatchcase(call.name, name)
-        and all(
-            key in call.arguments and matches(str(pattern), _as_text(call.arguments[key]))
-            for key, pattern in (arguments or {}).items()
-        )
-        and (schema is None or _validator(json.dumps(schema)).is_valid(dict(call.arguments)))
-        for call in calls
-    )
+    """Whether a call is of this tool, and its arguments match the patterns and the schema."""
+    if not fnmatch.fnmatchcase(call.name, tool):
+        return False
+    for name, pattern in (arguments or {}).items():
+        if name not in call.arguments or not matches(str(pattern), _as_text(call.arguments[name])):
+            return False
+    return schema is None or _validator(json.dumps(schema)).is_valid(dict(call.arguments))
 
 
 def _as_text(value: Any) -> str:
@@ -53,7 +54,7 @@ def _as_text(value: Any) -> str:
 
 @cache
 def _validator(schema: str) -> Any:
-    """The validator of a JSON Schema, given as text; a `UsageError` if it is invalid."""
+    """Builds the validator of a JSON Schema, given as text; a `UsageError` if it is invalid."""
     import jsonschema
 
     value = json.loads(schema)
@@ -73,7 +74,7 @@ def _check_call(
     arguments_schema: Mapping[str, Any] | None = None,
 ) -> None:
     for pattern in (arguments or {}).values():
-        compiled(str(pattern), "")
+        compile_regex(str(pattern), "")
     if arguments_schema is not None:
         _validator(json.dumps(arguments_schema))
 
@@ -86,8 +87,9 @@ def tool_called(
     arguments_schema: Schema | None = None,
 ) -> Score | None:
     """1 if a tool of this name (with * and ?) was called, with arguments that match."""
-    was_called = _among(turn.calls, tool, arguments, arguments_schema)
-    return Score(float(was_called), f"{tool} was {'called' if was_called else 'not called'}")
+    if any(_matches(call, tool, arguments, arguments_schema) for call in turn.calls):
+        return Score(1.0, f"{tool} was called")
+    return Score(0.0, f"{tool} was not called")
 
 
 @measure(check=_check_call, when_cut=WhenCut.IF_BROKEN)
@@ -101,11 +103,11 @@ def tool_not_called(
     any tool call do not count."""
     if not turn.calls:
         return None
-    call = tool_called(turn, tool, arguments, arguments_schema)
-    return None if call is None else Score(1.0 - call.value, call.reason)
+    called = tool_called(turn, tool, arguments, arguments_schema)
+    return None if called is None else Score(1.0 - called.value, called.reason)
 
 
-@measure(check=lambda command: compiled(command, ""), when_cut=WhenCut.IF_BROKEN)
+@measure(check=lambda command: compile_regex(command, ""), when_cut=WhenCut.IF_BROKEN)
 def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """0 if a shell command begins with a match of the regular expression; turns without a command
     do not count."""
@@ -115,18 +117,18 @@ def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     return None if run is None else Score(1.0 - run.value, run.reason)
 
 
-@measure(check=lambda command: compiled(command, ""), when_cut=WhenCut.IF_KEPT)
+@measure(check=lambda command: compile_regex(command, ""), when_cut=WhenCut.IF_KEPT)
 def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """1 if a shell command begins with a match of the regular expression."""
     for action in actions_of(turn.calls):
         if action.is_shell and action.matches(command):
-            return Score(1.0, f"ran {quoted(' '.join(action.command.words))}")
+            return Score(1.0, f"ran {quote(' '.join(action.command.words))}")
     return Score(0.0, "not run")
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)
 def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
-    """0 if a file with this path (* and ? match any text, also /) was written, moved or deleted;
+    """0 if a file with this path (* and ? also match /) was written, moved or deleted;
     turns that change no file do not count."""
     edits = [edit for edit in edits_of(turn.calls) if edit.path]
     if not edits:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from holdfast.measures.arguments import Flag, Share, Words, entries
-from holdfast.measures.reasons import named
+from holdfast.measures.reasons import quote_words
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, share, share_true, verdict
 from holdfast.measures.text import fold, folded_words, sentences_of
@@ -13,8 +13,8 @@ _EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
 _THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)
 
 
-def _occurs(phrase: str, text: str, whole: bool) -> bool:
-    """Whether a phrase occurs, as whole words or anywhere; runs of spaces count as one."""
+def _occurs(phrase: str, text: str, *, whole: bool) -> bool:
+    """Whether a phrase occurs, as `whole` words or anywhere; runs of spaces count as one."""
     phrase = " ".join(phrase.split())
     text = " ".join(text.split())
     if not whole:
@@ -22,22 +22,22 @@ def _occurs(phrase: str, text: str, whole: bool) -> bool:
     return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None
 
 
-def _present(text: str, words: Words, case: bool, whole: bool) -> list[str]:
-    """The words of a list that occur."""
+def _occurring(text: str, words: Words, *, case: bool, whole: bool) -> list[str]:
+    """Returns the words of a list that occur, as `whole` words, and in the same `case`."""
     prepare = _with_plain_apostrophes if case else fold
     plain = prepare(text)
-    return [word for word in entries(words) if _occurs(prepare(word), plain, whole)]
+    return [word for word in entries(words) if _occurs(prepare(word), plain, whole=whole)]
 
 
 def _with_plain_apostrophes(text: str) -> str:
     return text.replace("’", "'")
 
 
-def _absent(words: Sequence[str]) -> str:
-    """Says that no word or phrase of a list occurs, for a score's reason."""
+def _none_occurs(words: Sequence[str]) -> str:
+    """Says that no word or phrase of a list occurs, as a score's reason."""
     if len(words) == 1:
-        return f"{named(words)} does not occur"
-    return f"none of {named(words)} occurs"
+        return f"{quote_words(words)} does not occur"
+    return f"none of {quote_words(words)} occurs"
 
 
 @measure
@@ -45,13 +45,13 @@ def contains(
     text: str, words: Words, all: Flag = True, case: Flag = False, whole: Flag = True
 ) -> Score:
     """Share of the words or phrases that occur; with `all: false`, 1 if any does."""
-    listed = entries(words)
-    present = _present(text, words, case, whole)
-    missing = [word for word in listed if word not in present]
-    if all and len(listed) > 1:
-        exceptions = f", not {named(missing)}" if missing else ""
-        return share(len(present), len(listed), f"words or phrases occur{exceptions}")
-    return verdict(present, f"{named(present)} occurs" if present else _absent(missing))
+    required = entries(words)
+    present = _occurring(text, words, case=case, whole=whole)
+    missing = [word for word in required if word not in present]
+    if all and len(required) > 1:
+        exceptions = f", not {quote_words(missing)}" if missing else ""
+        return share(len(present), len(required), f"words or phrases occur{exceptions}")
+    return verdict(present, f"{quote_words(present)} occurs" if present else _none_occurs(missing))
 
 
 @measure
@@ -59,12 +59,12 @@ def never_contains(
     text: str, words: Words, case: Flag = False, whole: Flag = True, partial: Flag = False
 ) -> Score:
     """0 if any of the words or phrases occurs; with `partial`, the share of them that do not."""
-    listed = entries(words)
-    present = _present(text, words, case, whole)
+    forbidden = entries(words)
+    present = _occurring(text, words, case=case, whole=whole)
     if not present:
-        return Score(1.0, _absent(listed))
-    value = 1 - len(present) / len(listed) if partial else 0.0
-    return Score(value, f"{named(present)} occurs")
+        return Score(1.0, _none_occurs(forbidden))
+    value = 1 - len(present) / len(forbidden) if partial else 0.0
+    return Score(value, f"{quote_words(present)} occurs")
 
 
 @measure
@@ -73,7 +73,8 @@ def vocabulary_share(text: str, words: Words, full: Share = 1.0) -> Score:
     vocabulary = {tuple(folded_words(entry)) for entry in entries(words)}
     lengths = range(max(map(len, vocabulary)), 0, -1)
     reply = folded_words(text)
-    hits = position = 0
+    hits = 0
+    position = 0
     while position < len(reply):
         phrases = (tuple(reply[position : position + length]) for length in lengths)
         phrase = next((phrase for phrase in phrases if phrase in vocabulary), ())
@@ -90,7 +91,7 @@ def first_person(text: str) -> Score:
 
 @measure
 def thanks(text: str) -> Score:
-    """1 if the reply thanks ("thank you", "thanks", "thankful")."""
+    """1 if the reply has a word of thanks ("thank you", "thanks", "thankful")."""
     match = _THANKS.search(text)
     return verdict(match, f"{match[0]!r} occurs" if match else "no word of thanks occurs")
 

@@ -12,7 +12,7 @@ from holdfast.plurals import count_of
 
 
 def closeness(count: int, target: int, noun: str) -> Score:
-    """1 - min(|count - target| / target, 1)."""
+    """1 - min(|count - target| / target, 1); `noun` is what is counted, in the singular."""
     return Score(
         1 - min(abs(count - target) / target, 1), f"{count_of(count, noun)}, {target} asked for"
     )
@@ -39,13 +39,13 @@ def word_count(text: str, count: Count) -> Score:
 
 @measure(when_cut=WhenCut.IF_BROKEN)
 def one_word(text: str) -> Score:
-    """1/words: 1 for a single word, 0.5 for two, 0 for none."""
+    """1 divided by the number of words: 1 for one word, 0.5 for two; 0 for none."""
     number = len(words_of(text))
     return Score(1 / number if number else 0.0, count_of(number, "word"))
 
 
 def paragraphs_of(text: str) -> list[str]:
-    """The parts of a text between blank lines that have a word."""
+    """Returns the parts of a text between blank lines that have a word."""
     return [block for block in re.split(r"\n\s*\n", text) if words_of(block)]
 
 
@@ -110,7 +110,7 @@ def every_sentence_starts_with(text: str, word: Text) -> Score:
 
 @measure(when_cut=WhenCut.IF_KEPT)
 def long_reply(text: str, words: Count) -> Score:
-    """Words of the reply / `words`, at most 1."""
+    """The number of words divided by `words`, at most 1."""
     number = len(words_of(text))
     reason = f"{count_of(number, 'word')}, at least {words} asked for"
     return Score(min(1.0, number / words), reason)
@@ -118,7 +118,7 @@ def long_reply(text: str, words: Count) -> Score:
 
 @measure(when_cut=WhenCut.IF_BROKEN)
 def short_reply(text: str, words: Count) -> Score:
-    """1 for at most `words` words, then `words` / words of the reply."""
+    """1 for at most `words` words, else `words` divided by the number of words."""
     number = len(words_of(text))
     return Score(
         min(1.0, words / number) if number else 0.0,
@@ -142,7 +142,7 @@ def at_most_words(text: str, count: Count) -> Score:
 
 
 def cased_letters(text: str) -> list[str]:
-    """The letters that have a case."""
+    """Returns the letters of a text that have a case."""
     return [character for character in text if character.isupper() or character.islower()]
 
 
@@ -175,14 +175,14 @@ def letter_absent(text: str, letter: Letter) -> Score:
 
 @measure
 def no_letters(text: str, spaces: Flag = False) -> Score:
-    """Share of characters that are not letters; spaces count only if asked."""
+    """Share of characters that are not letters; spaces count only with `spaces`."""
     marks = (not c.isalpha() for c in text if spaces or not c.isspace())
-    return share_true(marks, "characters are no letters")
+    return share_true(marks, "characters are not letters")
 
 
 @measure
 def digits_only(text: str, spaces: Flag = False) -> Score:
-    """Share of characters that are digits; spaces count only if asked."""
+    """Share of characters that are digits; spaces count only with `spaces`."""
     marks = (c.isdigit() for c in text if spaces or not c.isspace())
     return share_true(marks, "characters are digits")
 
@@ -202,12 +202,17 @@ def starts_with_letter(text: str, letter: Letter) -> Score:
     return verdict(first.casefold() == letter.casefold(), f"the reply starts with {first!r}")
 
 
-def alternation(kinds: list[int], what: str) -> Score:
-    """Share of words of either kind (1, -1; 0 is neither) that differ from the kind before."""
+def alternation(kinds: list[int], pair: str) -> Score:
+    """Share of words of one of two kinds whose kind differs from that of the word before.
+
+    Args:
+        kinds: of each word: 1 or -1, or 0 for neither.
+        pair: the two kinds in words, such as "short and long".
+    """
     differs = (
         kind != 0 and kind != before for before, kind in zip([0, *kinds], kinds, strict=False)
     )
-    return share_true(differs, f"words alternate {what}")
+    return share_true(differs, f"words alternate {pair}")
 
 
 @measure
@@ -240,11 +245,14 @@ def alternating_word(text: str, word: Text) -> Score:
 def doubled_words(text: str) -> Score:
     """Share of words that are in a pair of the same word twice."""
     words = folded_words(text)
-    paired, i = 0, 0
-    while i + 1 < len(words):
-        same = words[i] == words[i + 1]
-        paired += 2 * same
-        i += 1 + same
+    paired = 0
+    position = 0
+    while position + 1 < len(words):
+        if words[position] == words[position + 1]:
+            paired += 2
+            position += 2
+        else:
+            position += 1
     return share(paired, len(words), "words stand in a pair")
 
 

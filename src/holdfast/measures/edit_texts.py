@@ -4,6 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
+
+_CODEX_FILE = re.compile(
+    r"\*\*\* (?P<operation>Add|Update|Delete) File: (?P<path>.+)|\*\*\* Move to: (?P<target>.+)"
+)
+_CODEX_PATCH = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: ", re.MULTILINE)
+_UNIFIED_DIFF = re.compile(r"^@@ -\d", re.MULTILINE)
+_HUNK = re.compile(r"@@ -\d+(?:,(?P<old_lines>\d+))? \+\d+(?:,(?P<new_lines>\d+))? @@")
+# the lines with numbers that Cline writes above the text of SEARCH
+_LINE_NUMBERS = re.compile(r"\A(?::(?:start|end)_line:.*\n)+-{5,}\n")
 
 
 @dataclass(frozen=True)
@@ -13,10 +23,10 @@ class FileEdit:
     Args:
         path: "" if the log does not show it.
         added: the text that it adds, in pieces of consecutive lines.
-        removed: likewise the text that it takes away, as far as it is shown.
-        is_whole: whether what is added is all that the file then has.
-        is_shown: whether the log shows what is added.
-        is_folder: whether it may be a folder that is moved or deleted with all that is in it.
+        removed: the text that it removes, in such pieces, as far as the log shows it.
+        is_whole: whether the added text is then the whole file.
+        is_shown: whether the log shows the added text.
+        is_folder: whether it may be a folder that is moved or deleted with all its files.
     """
 
     path: str
@@ -32,13 +42,16 @@ class FileEdit:
         return bool(self.added) or not self.is_shown
 
 
-def written(path: str, text: str) -> FileEdit:
-    """A file that is written as a whole."""
+def whole_file_edit(path: str, text: str) -> FileEdit:
+    """Returns the edit that writes a file as a whole."""
     return FileEdit(path, (text,), is_whole=True)
 
 
-def replaced(path: str, old: str, new: str) -> FileEdit:
-    """A text in place of another: the lines that both have are neither added nor removed."""
+def replacement_edit(path: str, old: str, new: str) -> FileEdit:
+    """Returns the edit that puts a text in place of another.
+
+    Lines that both texts have are neither added nor removed.
+    """
     if not old:
         return FileEdit(path, (new,) if new else ())
     before = old.splitlines()
@@ -47,7 +60,7 @@ def replaced(path: str, old: str, new: str) -> FileEdit:
 
 
 def _pieces(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    """The lines that are not among others, where consecutive ones are one text."""
+    """Returns the lines that are not among `others`, joining those that follow each other."""
     left = Counter(others)
     pieces = list[list[str]]()
     is_new = False
@@ -63,28 +76,27 @@ def _pieces(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     return tuple("\n".join(piece) for piece in pieces)
 
 
-_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)|\*\*\* Move to: (.+)")
-_LINE_NUMBERS = re.compile(r"\A(?::(?:start|end)_line:.*\n)+-{5,}\n")
-
-
 def edits_by_patch(text: str, path: str = "") -> list[FileEdit]:
-    """The changes in a patch of Codex, in blocks of SEARCH and REPLACE, or in a unified diff.
+    """Reads the changes in a patch of Codex, in SEARCH and REPLACE blocks, or in a unified diff.
 
     Args:
-        path: of the file, for a form that does not name it.
+        path: of the file, for a patch that does not name it.
+
+    Returns:
+        [] if the text has none of these forms.
     """
-    if re.search(r"^\*\*\* (?:Add|Update|Delete) File: ", text, re.MULTILINE):
+    if _CODEX_PATCH.search(text):
         return list(_by_codex_patch(text))
     blocks = list(_search_blocks(text))
     if blocks:
-        return [replaced(path, _LINE_NUMBERS.sub("", old), new) for old, new in blocks]
-    if re.search(r"^@@ -\d", text, re.MULTILINE):
+        return [replacement_edit(path, _LINE_NUMBERS.sub("", old), new) for old, new in blocks]
+    if _UNIFIED_DIFF.search(text):
         return list(_by_unified_diff(text, path))
     return []
 
 
 def _search_blocks(text: str) -> Iterator[tuple[str, str]]:
-    """The texts of SEARCH and REPLACE in each whole block."""
+    """Yields the texts of SEARCH and REPLACE in each complete block."""
     old = list[str]()
     new = list[str]()
     part = list[str]()
@@ -103,10 +115,11 @@ def _search_blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _by_codex_patch(text: str) -> Iterator[FileEdit]:
+    """Yields the edits of a patch of Codex; a file that is moved has one under each name."""
     edit: FileEdit | None = None
     lines: list[str] = []
     for line in [*text.split("\n"), "*** End Patch"]:
-        header = _FILE.fullmatch(line.rstrip())
+        header = _CODEX_FILE.fullmatch(line.rstrip())
         if header is None and not line.startswith("*** End Patch"):
             lines.append(line)
             continue
@@ -115,15 +128,17 @@ def _by_codex_patch(text: str) -> Iterator[FileEdit]:
         edit = None
         lines = []
         if header is not None:
-            edit = FileEdit(header[2] or header[3], is_whole=header[1] == "Add")
+            path = header["path"] or header["target"]
+            edit = FileEdit(path, is_whole=header["operation"] == "Add")
 
 
 def _with_lines(edit: FileEdit, lines: Sequence[str]) -> FileEdit:
-    """An edit with the lines of a hunk or several that begin with + and -."""
-    return replace(edit, added=_marked(lines, "+"), removed=_marked(lines, "-"))
+    """Returns the edit with the lines of its hunks that begin with + and -."""
+    return replace(edit, added=_lines_with_sign(lines, "+"), removed=_lines_with_sign(lines, "-"))
 
 
-def _marked(lines: Sequence[str], sign: str) -> tuple[str, ...]:
+def _lines_with_sign(lines: Sequence[str], sign: Literal["+", "-"]) -> tuple[str, ...]:
+    """Returns the lines that begin with a sign, joined unless a line without + or - is between."""
     other = "-" if sign == "+" else "+"
     pieces = list[list[str]]()
     follows = False
@@ -138,11 +153,11 @@ def _marked(lines: Sequence[str], sign: str) -> tuple[str, ...]:
     return tuple("\n".join(piece) for piece in pieces)
 
 
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
-
-
 def _by_unified_diff(text: str, path: str) -> Iterator[FileEdit]:
-    """The files of a unified diff; a hunk is as long as its header says, whatever its lines are."""
+    """Yields the edits of a unified diff.
+
+    A hunk is as long as its header says, even if its lines look like the header of a file.
+    """
     edit = FileEdit(path)
     lines = list[str]()
     old = 0
@@ -153,17 +168,17 @@ def _by_unified_diff(text: str, path: str) -> Iterator[FileEdit]:
             old -= not line.startswith(("+", "\\"))
             new -= not line.startswith(("-", "\\"))
         elif header := _HUNK.match(line):
-            old = int(header[1] or 1)
-            new = int(header[2] or 1)
+            old = int(header["old_lines"] or 1)
+            new = int(header["new_lines"] or 1)
             lines.append("")  # between hunks
-        elif named := re.match(r"(---|\+\+\+) (\S[^\t]*)", line):
-            if named[1] == "---" and (lines or edit.path != path):
+        elif file_header := re.match(r"(?P<side>---|\+\+\+) (?P<name>\S[^\t]*)", line):
+            if file_header["side"] == "---" and (lines or edit.path != path):
                 yield _with_lines(edit, lines)
                 edit = FileEdit(path)
                 lines = []
-            if (name := _without_prefix(named[2].strip())) != "/dev/null":
+            if (name := _without_prefix(file_header["name"].strip())) != "/dev/null":
                 edit = replace(edit, path=name)
-            elif named[1] == "---":
+            elif file_header["side"] == "---":
                 edit = replace(edit, is_whole=True)
     yield _with_lines(edit, lines)
 

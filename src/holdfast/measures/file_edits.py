@@ -21,13 +21,30 @@ from holdfast.measures.agent_tools import (
     first_text,
 )
 from holdfast.measures.command_readings import Command
-from holdfast.measures.edit_texts import FileEdit, edits_by_patch, replaced, written
-from holdfast.measures.shell import shown_output
+from holdfast.measures.edit_texts import (
+    FileEdit,
+    edits_by_patch,
+    replacement_edit,
+    whole_file_edit,
+)
+from holdfast.measures.shell import known_output
 from holdfast.measures.turns import ToolCall
+
+_MOVERS = ("rm", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
+_IN_PLACE_EDITORS = ("sed", "perl")
+_IN_PLACE = re.compile("-[a-z]*i|--in-place")
+# programs that write to the file that an option names
+_OUTPUT_OPTIONS = {
+    "sort": ("-o", "--output"),
+    "curl": ("-o", "--output"),
+    "wget": ("-O", "--output-document"),
+    "pandoc": ("-o", "--output"),
+    "shuf": ("-o", "--output"),
+}
 
 
 def edits_by_call(call: ToolCall) -> list[FileEdit]:
-    """The changes by a tool that edits files, according to its arguments."""
+    """Returns the changes of files by a tool, according to its arguments."""
     operation = call.arguments.get("command")
     reads = READS.search(call.name) and not REPLACES.search(call.name)
     if operation == "view" or (reads and operation not in EDITOR_COMMANDS):
@@ -36,6 +53,11 @@ def edits_by_call(call: ToolCall) -> list[FileEdit]:
 
 
 def _edits_among(tool: str, arguments: Mapping[str, Any], path: str) -> list[FileEdit]:
+    """Returns the changes that arguments describe, which may be a list of edits.
+
+    Args:
+        path: of the file, for arguments that do not name it.
+    """
     fields = fields_of(arguments)
     if "source" in fields and "destination" in fields and DELETES.search(tool):
         return [FileEdit(str(fields[name])) for name in ("source", "destination")]
@@ -55,7 +77,7 @@ def _edits_among(tool: str, arguments: Mapping[str, Any], path: str) -> list[Fil
 
 
 def _edit_of_texts(tool: str, fields: Mapping[str, Any], path: str) -> FileEdit:
-    """The change of a file whose call has its old and new text, or the whole."""
+    """Returns the change of a file by a call that has its old and new text, or the whole text."""
     old = first_text(fields, OLD_TEXTS)
     new = first_text(fields, NEW_TEXTS)
     whole = first_text(fields, WHOLE_TEXTS)
@@ -63,29 +85,17 @@ def _edit_of_texts(tool: str, fields: Mapping[str, Any], path: str) -> FileEdit:
         text = new if new is not None else whole
         return _unknown_edit(path) if text is None else FileEdit(path, (text,))
     if old is not None or new is not None:
-        return replaced(path, old or "", new or "")
-    return _unknown_edit(path) if whole is None else written(path, whole)
+        return replacement_edit(path, old or "", new or "")
+    return _unknown_edit(path) if whole is None else whole_file_edit(path, whole)
 
 
 def _unknown_edit(path: str) -> FileEdit:
-    """A change whose text is not in the log."""
+    """Returns a change whose text the log does not show."""
     return FileEdit(path, is_shown=False)
 
 
-_MOVERS = ("rm", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
-_CHANGED_IN_PLACE = ("sed", "perl")
-# programs that write to the file that an option names
-_OUTPUT_OPTIONS = {
-    "sort": ("-o", "--output"),
-    "curl": ("-o", "--output"),
-    "wget": ("-O", "--output-document"),
-    "pandoc": ("-o", "--output"),
-    "shuf": ("-o", "--output"),
-}
-
-
 def edits_by_command(command: Command) -> list[FileEdit]:
-    """The changes by a shell command: its redirections, and programs that write files."""
+    """Returns the changes of files by a shell command: by its redirections and its program."""
     words = command.arguments
     program = words[0]
     operands = [word for word in words[1:] if not word.startswith("-")]
@@ -95,11 +105,11 @@ def edits_by_command(command: Command) -> list[FileEdit]:
         if patch is None:
             patch = next((word for word in operands if "\n" in word), "")
         return edits_by_patch(patch) or [_unknown_edit("")]
-    output = None if command.is_in_group else shown_output(words, command.input)
-    edits = [_to_file(path, output, command.appends) for path in command.writes]
+    output = None if command.is_in_group else known_output(words, command.input)
+    edits = [_output_edit(path, output, appends=command.appends) for path in command.writes]
     if program == "tee":
         appends = _is_among(("-a", "--append"), options)
-        edits += [_to_file(path, command.input, appends) for path in operands]
+        edits += [_output_edit(path, command.input, appends=appends) for path in operands]
     elif program in _MOVERS or words[:2] in (("git", "mv"), ("git", "rm")):
         paths = operands[1:] if program == "git" else operands
         if program in ("cp", "ln", "install"):
@@ -113,7 +123,7 @@ def edits_by_command(command: Command) -> list[FileEdit]:
 def _outputs(
     words: Sequence[str], operands: Sequence[str], options: Sequence[str]
 ) -> Sequence[str]:
-    """The files that a command writes whose text the log does not show."""
+    """Returns the files that a program writes itself, whose text the log does not show."""
     program = words[0]
     if program == "sponge":
         return operands
@@ -125,16 +135,13 @@ def _outputs(
         return operands[1:]
     if words[:2] == ("git", "checkout") and "--" in words:
         return words[words.index("--") + 1 :]
-    if program in _CHANGED_IN_PLACE and any(map(_IN_PLACE.match, options)):
-        return _changed_in_place(words)
+    if program in _IN_PLACE_EDITORS and any(map(_IN_PLACE.match, options)):
+        return _files_after_script(words)
     return ()
 
 
-_IN_PLACE = re.compile("-[a-z]*i|--in-place")
-
-
 def _named_outputs(words: Sequence[str], short: str, long: str) -> list[str]:
-    """The files that an option names, as `-o F`, `-oF`, `--output F` or `--output=F`."""
+    """Returns the files that an option names, as `-o F`, `-oF`, `--output F` or `--output=F`."""
     paths = [after for word, after in pairwise(words) if word in (short, long)]
     paths += [word[len(short) :] for word in words if re.match(f"{short}[^-]", word)]
     paths += [word.partition("=")[2] for word in words if word.startswith(f"{long}=")]
@@ -142,17 +149,21 @@ def _named_outputs(words: Sequence[str], short: str, long: str) -> list[str]:
 
 
 def _may_be_folder(path: str, words: Sequence[str]) -> bool:
-    """Whether a path that is moved or deleted may be that of a folder, with all that is in it."""
+    """Whether a path that is moved or deleted may be a folder, which goes with all its files."""
     if not {"rm", "mv"} & {*words[:2]} or "--cached" in words:
         return False
     recursive = any(re.match("-[a-zA-Z]*[rR]|--recursive", word) for word in words)
     return recursive or "." not in path.rpartition("/")[2]
 
 
-def _changed_in_place(words: Sequence[str]) -> list[str]:
-    """The files among the arguments of sed and perl, which follow their script."""
+def _files_after_script(words: Sequence[str]) -> list[str]:
+    """Returns the files among the arguments of sed and perl.
+
+    The first argument is the script, unless an option such as `-e` has it.
+    """
     paths: list[str] = []
-    has_script = is_script = False
+    has_script = False
+    is_script = False  # whether this word is the value of an option such as `-e`
     for word in words[1:]:
         if is_script:
             has_script = True
@@ -168,6 +179,7 @@ def _is_among(names: Sequence[str], options: Sequence[str]) -> bool:
     return any(option in names for option in options)
 
 
-def _to_file(path: str, text: str | None, appends: bool) -> FileEdit:
+def _output_edit(path: str, text: str | None, *, appends: bool) -> FileEdit:
+    """Returns the change of a file that output goes to; None for a text that is not known."""
     added = () if text is None else (text,)
     return FileEdit(path, added, is_whole=not appends, is_shown=text is not None)

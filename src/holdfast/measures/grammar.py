@@ -5,28 +5,45 @@ Where a form can be noun or verb ("visits", "love"), the word before decides by 
 simple, readable, and the same on any machine, which a trained tagger is not.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Literal
 
 from holdfast.measures.arguments import Count, Share
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, share, share_true
 from holdfast.measures.text import folded_words, sentences_of
 
-SUBJECTS = frozenset(
+Tense = Literal["past", "present", "either"]  # "either" for put, read and cut
+
+# The lists say different things about a word, so a word may be in several: "would" has the tense
+# of PRESENT, and is a modal, and makes an infinitive of the verb after it.
+
+# a verb may follow these as its subject
+_SUBJECTS = frozenset(
     "i you he she it we they who there everyone everybody someone nobody people".split()
 )
-NOT_A_VERB_AFTER = frozenset(
+# after these, a form that can also be a noun or an adjective is no verb
+_NOT_A_VERB_AFTER = frozenset(
     "a an the my your his her its our their this that these those no some any every".split()
 )
-PREPOSITIONS = frozenset("of in on at for with from by into about near through around".split())
-AUXILIARIES = frozenset(
+_PREPOSITIONS = frozenset("of in on at for with from by into about near through around".split())
+# these begin the object of a verb
+_DETERMINERS = frozenset("a an the my your his her its our their me us him them".split())
+_CONJUNCTIONS = frozenset("and or but then".split())
+# the verb after these is an infinitive
+_AUXILIARIES = frozenset(
     (
         "do does did don't doesn't didn't can could will would shall should may might must can't"
         " couldn't won't wouldn't shouldn't i'll you'll he'll she'll it'll we'll they'll i'd you'd"
         " he'd she'd we'd they'd let's"
     ).split()
 )
-PRESENT = frozenset(
+# the verb after these is a participle
+_HAVE = frozenset("have has had haven't hasn't hadn't i've you've we've they've".split())
+# forms whose tense is fixed
+_PRESENT = frozenset(
     (
         "am is are isn't aren't i'm he's she's it's that's there's you're we're they're has hasn't"
         " haven't have i've you've we've they've do does don't doesn't can can't cannot will won't"
@@ -34,27 +51,58 @@ PRESENT = frozenset(
         " they'll"
     ).split()
 )
-PAST = frozenset("was were wasn't weren't had hadn't did didn't could couldn't been".split())
-DETERMINERS = frozenset("a an the my your his her its our their me us him them".split())
-JOINS = frozenset("and or but then".split())
+_PAST = frozenset("was were wasn't weren't had hadn't did didn't could couldn't been".split())
+# the released measure of the past tense does not count these as verbs
 MODALS = frozenset(
     (
         "can can't cannot will won't would wouldn't shall should shouldn't may might must could "
         "couldn't"
     ).split()
 )
-HAVE = frozenset("have has had haven't hasn't hadn't i've you've we've they've".split())
-ADVERBS = frozenset(
+_ADVERBS = frozenset(
     "not never always often also just really then usually sometimes only still already even".split()
 )
-UNMARKED_PLURALS = frozenset(
+_UNMARKED_PLURALS = frozenset(
     "people police cattle folk clothes trousers scissors glasses thanks".split()
 )
+_MAX_ADVERBS = 3  # adverbs that may stand between a verb and the word before it
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word of a sentence, with the words around it."""
+
+    words: Sequence[str]  # of the sentence, folded
+    position: int
+
+    @property
+    def word(self) -> str:
+        return self.words[self.position]
+
+    @property
+    def before(self) -> str:
+        """The word before, skipping a few adverbs; "" at the start of the sentence."""
+        start = max(0, self.position - _MAX_ADVERBS - 1)
+        for word in reversed(self.words[start : self.position]):
+            if word not in _ADVERBS and not word.endswith("ly"):
+                return word
+        return ""
+
+    @property
+    def after(self) -> str:
+        """The next word; "" at the end of the sentence."""
+        return "".join(self.words[self.position + 1 : self.position + 2])
+
+
+def tokens_of(sentence: str) -> list[Token]:
+    """Returns the words of a sentence."""
+    words = folded_words(sentence)
+    return [Token(words, position) for position in range(len(words))]
 
 
 @lru_cache(maxsize=20_000)
-def lemmas(word: str) -> dict[str, tuple[str, ...]]:
-    """The lemmas of a word form by part of speech: 'went' gives {'VERB': ('go',)}."""
+def _lemmas(word: str) -> dict[str, tuple[str, ...]]:
+    """Returns the lemmas of a word form by part of speech: 'went' gives {'VERB': ('go',)}."""
     from lemminflect import getAllLemmas
 
     by_part: dict[str, tuple[str, ...]] = getAllLemmas(word)
@@ -62,102 +110,106 @@ def lemmas(word: str) -> dict[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=20_000)
-def past_forms(lemma: str) -> frozenset[str]:
-    """The past tense and past participle of a verb."""
+def _past_forms(lemma: str) -> frozenset[str]:
+    """Returns the past tense and past participle of a verb."""
     from lemminflect import getAllInflections
 
     forms = getAllInflections(lemma, upos="VERB")
     return frozenset((*forms.get("VBD", ()), *forms.get("VBN", ())))
 
 
-def previous(tokens: list[str], i: int) -> str:
-    """The word before, skipping up to three adverbs; '' at the start of the sentence."""
-    for j in range(i - 1, max(-1, i - 5), -1):
-        if tokens[j] not in ADVERBS and not tokens[j].endswith("ly"):
-            return tokens[j]
-    return ""
-
-
-def tense(tokens: list[str], i: int) -> str:
-    """'past', 'present', 'either' (put, read, cut), or '' for a word without tense.
+def tense(token: Token) -> Tense | None:
+    """Returns the tense of a verb; None for any other word, and for a verb without a tense.
 
     Infinitives after "to", "let me" or an auxiliary, forms in -ing, and participles after a form of
     "have" have no tense of their own. A form that can also be a noun or an adjective is a verb only
     after a subject, before an object or, in the base form, at the start.
     """
-    word = tokens[i]
-    before = previous(tokens, i)
-    if word in PAST:
+    word = token.word
+    before = token.before
+    if word in _PAST:
         return "past"
-    if word in PRESENT:
+    if word in _PRESENT:
         return "present"
-    kinds = lemmas(word)
-    if "VERB" not in kinds or word in UNMARKED_PLURALS or is_infinitive(tokens, i):
-        return ""
-    if word.endswith("ing") and word not in kinds["VERB"]:
-        return ""
-    base = word in kinds["VERB"]
-    either = base and word in past_forms(word)
-    if any(word != lemma and word in past_forms(lemma) for lemma in kinds["VERB"]):
-        other = "NOUN" in kinds or "ADJ" in kinds
-        return "" if before in HAVE or (other and before in NOT_A_VERB_AFTER) else "past"
-    if either and before in ("he", "she", "it"):
+    kinds = _lemmas(word)
+    if "VERB" not in kinds or word in _UNMARKED_PLURALS or is_infinitive(token):
+        return None
+    is_base = word in kinds["VERB"]
+    if word.endswith("ing") and not is_base:
+        return None
+    if any(word != lemma and word in _past_forms(lemma) for lemma in kinds["VERB"]):
+        may_be_other = "NOUN" in kinds or "ADJ" in kinds
+        if before in _HAVE or (may_be_other and before in _NOT_A_VERB_AFTER):
+            return None
+        return "past"
+    has_either_tense = is_base and word in _past_forms(word)
+    if has_either_tense and before in ("he", "she", "it"):
         return "past"  # "he put": the present would end in -s
-    if before == "" and either and tokens[i + 1 : i + 2] and tokens[i + 1] in DETERMINERS:
+    if has_either_tense and before == "" and token.after in _DETERMINERS:
         return "present"  # "put the bread on the table": an order
-    if not is_verb_in_context(tokens, i, set(kinds), base):
-        return ""
-    return "either" if either else "present"
+    if not _is_verb_in_context(token, is_base=is_base):
+        return None
+    return "either" if has_either_tense else "present"
 
 
-def is_infinitive(tokens: list[str], i: int) -> bool:
+def is_infinitive(token: Token) -> bool:
     """Whether a verb depends on the one before: "to go", "will go", "let it go"."""
-    if previous(tokens, i) == "to" or previous(tokens, i) in AUXILIARIES:
+    if token.before == "to" or token.before in _AUXILIARIES:
         return True
-    return i > 1 and tokens[i - 2] in ("let", "lets") and tokens[i - 1] in SUBJECTS | DETERMINERS
+    if token.position < 2:
+        return False
+    let, object_ = token.words[token.position - 2 : token.position]
+    return let in ("let", "lets") and object_ in _SUBJECTS | _DETERMINERS
 
 
-def is_verb_in_context(tokens: list[str], i: int, kinds: set[str], base: bool) -> bool:
+def _is_verb_in_context(token: Token, *, is_base: bool) -> bool:
     """Whether a form that may be a verb in the present is one, by the words around it."""
-    before = previous(tokens, i)
-    follows = tokens[i + 1] if i + 1 < len(tokens) else ""
-    if kinds == {"VERB"} or before in SUBJECTS or (is_plural(before) and base):
+    kinds = _lemmas(token.word).keys()
+    before = token.before
+    if kinds == {"VERB"} or before in _SUBJECTS or (_is_plural(before) and is_base):
         return True
     if before == "":
-        return base and "ADJ" not in kinds and follows in NOT_A_VERB_AFTER | PREPOSITIONS | SUBJECTS
-    if before in NOT_A_VERB_AFTER | PREPOSITIONS or follows not in DETERMINERS:
+        can_follow_order = _NOT_A_VERB_AFTER | _PREPOSITIONS | _SUBJECTS
+        return is_base and "ADJ" not in kinds and token.after in can_follow_order
+    if before in _NOT_A_VERB_AFTER | _PREPOSITIONS or token.after not in _DETERMINERS:
         return False
-    return before in JOINS or "NOUN" in lemmas(before) or "PROPN" in lemmas(before)
+    return before in _CONJUNCTIONS or "NOUN" in _lemmas(before) or "PROPN" in _lemmas(before)
 
 
-def is_participle(tokens: list[str], i: int) -> bool:
+def is_participle(token: Token) -> bool:
     """Whether a word is the participle of a perfect tense: "have eaten"."""
-    kinds = lemmas(tokens[i]).get("VERB", ())
-    return previous(tokens, i) in HAVE and any(tokens[i] in past_forms(lemma) for lemma in kinds)
+    verbs = _lemmas(token.word).get("VERB", ())
+    return token.before in _HAVE and any(token.word in _past_forms(verb) for verb in verbs)
 
 
-def is_untensed_verb(tokens: list[str], i: int) -> bool:
+def is_untensed_verb(token: Token) -> bool:
     """Whether a word is a verb without a tense of its own: infinitive, participle, -ing form."""
-    kinds = lemmas(tokens[i])
-    if "VERB" not in kinds or tokens[i] in PRESENT | PAST or tense(tokens, i):
+    word = token.word
+    kinds = _lemmas(word)
+    if "VERB" not in kinds or word in _PRESENT | _PAST or tense(token):
         return False
-    ing = tokens[i].endswith("ing") and tokens[i] not in kinds["VERB"]
-    noun = previous(tokens, i) in NOT_A_VERB_AFTER
-    infinitive = tokens[i] in kinds["VERB"] and is_infinitive(tokens, i)
-    return infinitive or is_participle(tokens, i) or (ing and not noun)
+    is_base = word in kinds["VERB"]
+    if is_base and is_infinitive(token):
+        return True
+    if word.endswith("ing") and not is_base and token.before not in _NOT_A_VERB_AFTER:
+        return True
+    return is_participle(token)
 
 
-def tenses(tokens: list[str]) -> list[str]:
-    """The tenses of a sentence; forms of either tense follow the others; without any, past."""
-    kinds = [tense(tokens, i) for i in range(len(tokens))]
-    main_tense = "present" if "present" in kinds and "past" not in kinds else "past"
-    return [main_tense if kind == "either" else kind for kind in kinds if kind]
+def tenses(tokens: Sequence[Token]) -> list[Tense]:
+    """Returns the tense of each verb of a sentence that has one.
+
+    Forms of either tense follow the other verbs; without any, they are past.
+    """
+    found = [kind for kind in map(tense, tokens) if kind is not None]
+    main_tense: Tense = "present" if "present" in found and "past" not in found else "past"
+    return [main_tense if kind == "either" else kind for kind in found]
 
 
-def is_plural(word: str) -> bool:
+def _is_plural(word: str) -> bool:
     """Whether a word can be a plural noun."""
-    nouns = lemmas(word).get("NOUN", ())
-    if word in UNMARKED_PLURALS:
+    nouns = _lemmas(word).get("NOUN", ())
+    if word in _UNMARKED_PLURALS:
         return True
     if not nouns or word in nouns:
         return False
@@ -166,24 +218,21 @@ def is_plural(word: str) -> bool:
     return any(word in getInflection(noun, "NNS") for noun in nouns)
 
 
-def is_plural_noun(tokens: list[str], i: int) -> bool:
+def _is_plural_noun(token: Token) -> bool:
     """Whether a word is a plural noun here; "visits" after "she" or before "the" is a verb."""
-    if not is_plural(tokens[i]):
+    if not _is_plural(token.word):
         return False
-    if "VERB" not in lemmas(tokens[i]) or tokens[i] in UNMARKED_PLURALS:
+    if "VERB" not in _lemmas(token.word) or token.word in _UNMARKED_PLURALS:
         return True
-    follows = tokens[i + 1] if i + 1 < len(tokens) else ""
-    return (
-        previous(tokens, i) not in {"he", "she", "it", "who", "which"}
-        and follows not in NOT_A_VERB_AFTER
-    )
+    follows_singular = token.before in {"he", "she", "it", "who", "which"}
+    return not follows_singular and token.after not in _NOT_A_VERB_AFTER
 
 
 def plural_noun_marks(text: str) -> list[bool]:
-    """For every word of a text, whether it is a plural noun there."""
+    """Returns for every word of a text whether it is a plural noun there."""
     marks = list[bool]()
-    for tokens in map(folded_words, sentences_of(text)):
-        marks += [is_plural_noun(tokens, i) for i in range(len(tokens))]
+    for sentence in sentences_of(text):
+        marks += map(_is_plural_noun, tokens_of(sentence))
     return marks
 
 
@@ -194,7 +243,7 @@ def past_tense(text: str) -> Score:
 
     "Put", "read" and "cut" follow the other verbs of the sentence, and are past without any.
     """
-    verbs = [kind for sentence in sentences_of(text) for kind in tenses(folded_words(sentence))]
+    verbs = [kind for sentence in sentences_of(text) for kind in tenses(tokens_of(sentence))]
     if not verbs:
         return Score(1.0, "there are no verbs with a tense")
     return share(verbs.count("past"), len(verbs), "verbs are in the past tense")
@@ -208,7 +257,7 @@ def plural_nouns(text: str, full: Share = 1.0) -> Score:
 
 @cache
 def commonest(number: int) -> frozenset[str]:
-    """The commonest English words."""
+    """Returns the commonest English words."""
     from wordfreq import top_n_list
 
     return frozenset(top_n_list("en", number))

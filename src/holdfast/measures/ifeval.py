@@ -1,9 +1,9 @@
 """The verifiable instructions of IFEval (Zhou et al. 2023, arXiv:2311.07911, Table 1): all 25.
 
-Each is a measure of its own that scores 0 or 1. Its name is the published id in our spelling:
+Each is a measure that scores 0 or 1. Its name is the published id in our spelling:
 `keywords:existence` is `ifeval_keywords_existence`, and its arguments have their published names.
-What each accepts follows the published checkers, whose code was read but not copied; if ours
-differs on purpose, the function says so (docs/suites.md has the differences, counted).
+Each accepts the replies that the published checker accepts, whose code was read but not copied;
+where ours differs on purpose, the function says so (docs/suites.md counts the differences).
 """
 
 import json
@@ -13,10 +13,28 @@ from holdfast.measures.arguments import Count, LanguageCode, Number, Relation, S
 from holdfast.measures.ifeval_sentences import count_sentences
 from holdfast.measures.language import is_in
 from holdfast.measures.language_names import NAMES
-from holdfast.measures.reasons import named
+from holdfast.measures.reasons import quote_words
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, WhenCut, exceeds, verdict
 from holdfast.plurals import count_of
+
+_PLACEHOLDER = re.compile(r"\[[^\]\n]*\]")
+_POSTSCRIPTS = {
+    "P.S.": re.compile(r"p\.\s?s\.", re.IGNORECASE),
+    "P.P.S": re.compile(r"p\.\s?p\.\s?s", re.IGNORECASE),
+}
+_ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+_FENCE = re.compile(r"\A```(?:json|Json|JSON)?")
+_EMPHASIS = re.compile(r"\*([^*\n]*)\*")
+_STRONG = re.compile(r"\*\*([^*\n]*)\*\*")
+_RESPONSE_SEPARATOR = "*" * 6
+_PARAGRAPH_DIVIDER = "***"
+_AFTER_FIRST_WORD = re.compile(r"[.,?!'\"]")
+# Hyphens, dots and slashes join words, and so do apostrophes except in English contractions: "I'M"
+# is I and M, "l'AI" is one.
+_TOKEN = re.compile(
+    r"[^\W_]+(?:(?:[-‐‑./&’]|'(?!(?:s|m|d|t|ll|re|ve)(?!\w)))[^\W_]+)*", re.IGNORECASE
+)
 
 
 def compare(count: int, relation: str, target: int, noun: str) -> Score:
@@ -25,13 +43,15 @@ def compare(count: int, relation: str, target: int, noun: str) -> Score:
     return verdict(is_met, f"{count_of(count, noun)}, {relation} {target} asked for")
 
 
-def _counted_when_cut(text: str, **arguments: object) -> WhenCut:
-    """A number that is reached, or exceeded, stays so; counts of a longer text are no smaller."""
+def _count_when_cut(text: str, **arguments: object) -> WhenCut:
+    """Judges a minimum that is reached and a maximum that is exceeded, as more text cannot lower
+    a count.
+    """
     return WhenCut.IF_KEPT if "at least" in arguments.values() else WhenCut.IF_BROKEN
 
 
 def occurrences(text: str, phrase: str) -> int:
-    """How often a phrase occurs, also inside longer words."""
+    """Counts how often a phrase occurs, also inside longer words."""
     return len(re.findall(re.escape(phrase), text, re.IGNORECASE))
 
 
@@ -39,10 +59,10 @@ def occurrences(text: str, phrase: str) -> int:
 def ifeval_keywords_existence(text: str, keywords: Texts) -> Score:
     """1 if every keyword occurs, also inside longer words."""
     missing = [keyword for keyword in keywords if not occurrences(text, keyword)]
-    return verdict(not missing, f"{named(missing)} missing" if missing else "all occur")
+    return verdict(not missing, f"{quote_words(missing)} missing" if missing else "all occur")
 
 
-@measure(when_cut=_counted_when_cut)
+@measure(when_cut=_count_when_cut)
 def ifeval_keywords_frequency(
     text: str, keyword: Text, frequency: Number, relation: Relation
 ) -> Score:
@@ -58,10 +78,11 @@ def ifeval_keywords_forbidden_words(text: str, forbidden_words: Texts) -> Score:
         for word in forbidden_words
         if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)
     ]
-    return verdict(not forbidden, f"{named(forbidden)} occurs" if forbidden else "none occurs")
+    reason = f"{quote_words(forbidden)} occurs" if forbidden else "none occurs"
+    return verdict(not forbidden, reason)
 
 
-@measure(when_cut=_counted_when_cut)
+@measure(when_cut=_count_when_cut)
 def ifeval_keywords_letter_frequency(
     text: str, letter: Sign, let_frequency: Number, let_relation: Relation
 ) -> Score:
@@ -70,18 +91,10 @@ def ifeval_keywords_letter_frequency(
     return compare(count, let_relation, let_frequency, "occurrence")
 
 
-PLACEHOLDER = re.compile(r"\[[^\]\n]*\]")
-POSTSCRIPTS = {
-    "P.S.": re.compile(r"p\.\s?s\.", re.IGNORECASE),
-    "P.P.S": re.compile(r"p\.\s?p\.\s?s", re.IGNORECASE),
-}
-ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
-
-
 @measure(when_cut=WhenCut.IF_KEPT)
 def ifeval_detectable_content_number_placeholders(text: str, num_placeholders: Count) -> Score:
     """1 for at least `num_placeholders` placeholders in square brackets, such as [address]."""
-    count = len(PLACEHOLDER.findall(text))
+    count = len(_PLACEHOLDER.findall(text))
     return compare(count, "at least", num_placeholders, "placeholder")
 
 
@@ -89,7 +102,7 @@ def ifeval_detectable_content_number_placeholders(text: str, num_placeholders: C
 def ifeval_detectable_content_postscript(text: str, postscript_marker: Text) -> Score:
     """1 if the postscript's marker occurs; its position does not matter, as published."""
     marker = postscript_marker.strip()
-    pattern = POSTSCRIPTS.get(marker) or re.compile(re.escape(marker), re.IGNORECASE)
+    pattern = _POSTSCRIPTS.get(marker) or re.compile(re.escape(marker), re.IGNORECASE)
     match = pattern.search(text)
     return verdict(match is not None, f"{marker!r} {'occurs' if match else 'is missing'}")
 
@@ -97,35 +110,29 @@ def ifeval_detectable_content_postscript(text: str, postscript_marker: Text) -> 
 @measure
 def ifeval_detectable_format_constrained_response(text: str) -> Score:
     """1 if the reply holds "My answer is yes.", "My answer is no." or "My answer is maybe."."""
-    answers = [answer for answer in ANSWERS if answer in text]
-    return verdict(answers, f"{answers[0]!r}" if answers else "none of the three answers occurs")
+    answers = [answer for answer in _ANSWERS if answer in text]
+    return verdict(answers, repr(answers[0]) if answers else "none of the three answers occurs")
 
 
 @measure
 def ifeval_detectable_format_title(text: str) -> Score:
     """1 if a line holds a title in <<double angular brackets>>."""
-    titles = [inside_brackets(line) for line in text.split("\n")]
+    titles = [_inside_brackets(line) for line in text.split("\n")]
     title = next(filter(None, titles), "")
     return verdict(title, f"the title is {title[:60]!r}" if title else "no <<title>>")
 
 
-def inside_brackets(line: str) -> str:
-    """The text between the first << and the last >> of a line; '' if there is nothing."""
+def _inside_brackets(line: str) -> str:
+    """Returns the text between the first << and the last >> of a line; "" if there is none."""
     start = line.find("<<")
     end = line.rfind(">>")
     return line[start:end].lstrip("<").rstrip(">").strip() if -1 < start < end - 1 else ""
 
 
-FENCE = re.compile(r"\A```(?:json|Json|JSON)?")
-EMPHASIS = re.compile(r"\*([^*\n]*)\*")
-STRONG = re.compile(r"\*\*([^*\n]*)\*\*")
-SEPARATOR = "*" * 6
-
-
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def ifeval_detectable_format_json_format(text: str) -> Score:
     """1 if the reply is JSON and nothing else; a code fence around it is allowed."""
-    body = FENCE.sub("", text.strip()).removesuffix("```").strip()
+    body = _FENCE.sub("", text.strip()).removesuffix("```").strip()
     try:
         json.loads(body, parse_int=str, parse_float=str)
     except (ValueError, RecursionError) as error:
@@ -133,20 +140,20 @@ def ifeval_detectable_format_json_format(text: str) -> Score:
     return Score(1.0, "the reply is JSON")
 
 
-def is_bullet(line: str) -> bool:
+def _is_bullet(line: str) -> bool:
     """Whether a line begins with a hyphen or with a single star."""
     line = line.lstrip()
     return line.startswith("-") or (line[:1] == "*" and line[1:2] not in ("", "*"))
 
 
-def _bullets(text: str) -> int:
-    return sum(map(is_bullet, text.split("\n")))
+def _count_bullets(text: str) -> int:
+    return sum(map(_is_bullet, text.split("\n")))
 
 
-@measure(when_cut=lambda text, num_bullets: exceeds(_bullets(text), num_bullets))
+@measure(when_cut=lambda text, num_bullets: exceeds(_count_bullets(text), num_bullets))
 def ifeval_detectable_format_number_bullet_lists(text: str, num_bullets: Count) -> Score:
     """1 for exactly `num_bullets` lines that begin with * or -."""
-    bullets = _bullets(text)
+    bullets = _count_bullets(text)
     reason = f"{count_of(bullets, 'bullet')}, {num_bullets} asked for"
     return verdict(bullets == num_bullets, reason)
 
@@ -154,10 +161,9 @@ def ifeval_detectable_format_number_bullet_lists(text: str, num_bullets: Count) 
 @measure(when_cut=WhenCut.IF_KEPT)
 def ifeval_detectable_format_number_highlighted_sections(text: str, num_highlights: Count) -> Score:
     """1 for at least `num_highlights` highlights, *so* or **so**, each within a line."""
-    marked = [*EMPHASIS.findall(text), *STRONG.findall(text)]
-    return compare(
-        sum(bool(part.strip()) for part in marked), "at least", num_highlights, "highlight"
-    )
+    highlights = [*_EMPHASIS.findall(text), *_STRONG.findall(text)]
+    count = sum(bool(highlight.strip()) for highlight in highlights)
+    return compare(count, "at least", num_highlights, "highlight")
 
 
 @measure(when_cut=WhenCut.IF_KEPT)
@@ -172,22 +178,17 @@ def ifeval_detectable_format_multiple_sections(
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def ifeval_combination_two_responses(text: str) -> Score:
     """1 for two different responses with six stars between them."""
-    blocks = [block.strip() for block in text.split(SEPARATOR)]
+    blocks = [block.strip() for block in text.split(_RESPONSE_SEPARATOR)]
     if not all(blocks[1:-1]):
-        return Score(0.0, f"there is nothing between two {SEPARATOR}")
+        return Score(0.0, f"there is nothing between two {_RESPONSE_SEPARATOR}")
     responses = [block for block in blocks if block]
-    return Score(
-        float(len(responses) == 2 and len(set(responses)) == 2),
-        f"{len(set(responses))} different of {count_of(len(responses), 'response')}",
-    )
-
-
-DIVIDER = "***"
-AFTER_FIRST_WORD = re.compile(r"[.,?!'\"]")
+    different = len(set(responses))
+    reason = f"{count_of(len(responses), 'response')}, of which {different} are different"
+    return verdict(len(responses) == 2 and different == 2, reason)
 
 
 def count_words(text: str) -> int:
-    """The number of words in a text: "don't" and "well-known" are two each.
+    """Counts the words of a text: "don't" and "well-known" are two each.
 
     The package `regex` treats vowel signs, as in Hindi, as part of their word.
     """
@@ -196,7 +197,7 @@ def count_words(text: str) -> int:
     return len(regex.findall(r"\w+", text))
 
 
-@measure(when_cut=_counted_when_cut)
+@measure(when_cut=_count_when_cut)
 def ifeval_length_constraints_number_words(
     text: str, num_words: Number, relation: Relation
 ) -> Score:
@@ -204,7 +205,7 @@ def ifeval_length_constraints_number_words(
     return compare(count_words(text), relation, num_words, "word")
 
 
-@measure(when_cut=_counted_when_cut)
+@measure(when_cut=_count_when_cut)
 def ifeval_length_constraints_number_sentences(
     text: str, num_sentences: Number, relation: Relation
 ) -> Score:
@@ -213,15 +214,16 @@ def ifeval_length_constraints_number_sentences(
 
 
 def _paragraphs_when_cut(text: str, num_paragraphs: int) -> WhenCut:
-    return exceeds(sum(bool(block.strip()) for block in text.split(DIVIDER)), num_paragraphs)
+    blocks = text.split(_PARAGRAPH_DIVIDER)
+    return exceeds(sum(bool(block.strip()) for block in blocks), num_paragraphs)
 
 
 @measure(when_cut=_paragraphs_when_cut)
 def ifeval_length_constraints_number_paragraphs(text: str, num_paragraphs: Count) -> Score:
     """1 for exactly `num_paragraphs` paragraphs, none empty, with *** between them."""
-    blocks = [block.strip() for block in text.split(DIVIDER)]
+    blocks = [block.strip() for block in text.split(_PARAGRAPH_DIVIDER)]
     if not all(blocks[1:-1]):
-        return Score(0.0, f"there is nothing between two {DIVIDER}")
+        return Score(0.0, f"there is nothing between two {_PARAGRAPH_DIVIDER}")
     count = sum(map(bool, blocks))
     reason = f"{count_of(count, 'paragraph')}, {num_paragraphs} asked for"
     return verdict(count == num_paragraphs, reason)
@@ -243,15 +245,8 @@ def ifeval_length_constraints_nth_paragraph_first_word(
     if len(blocks) != num_paragraphs or nth_paragraph > len(blocks):
         return Score(0.0, f"{count_of(len(blocks), 'paragraph')}, {num_paragraphs} asked for")
     opening = blocks[nth_paragraph - 1].split()[0].lstrip("'\"")
-    word = AFTER_FIRST_WORD.split(opening)[0].lower()
+    word = _AFTER_FIRST_WORD.split(opening)[0].lower()
     return verdict(word == first_word.lower(), f"paragraph {nth_paragraph} begins {word!r}")
-
-
-# Hyphens, dots and slashes join words, and so do apostrophes except in English contractions: "I'M"
-# is I and M, "l'AI" is one.
-TOKEN = re.compile(
-    r"[^\W_]+(?:(?:[-‐‑./&’]|'(?!(?:s|m|d|t|ll|re|ve)(?!\w)))[^\W_]+)*", re.IGNORECASE
-)
 
 
 @measure(loads=True)
@@ -267,29 +262,30 @@ def ifeval_language_response_language(text: str, language: LanguageCode) -> Scor
 @measure(loads=True)
 def ifeval_change_case_english_capital(text: str) -> Score:
     """1 for an English reply in capital letters only."""
-    return in_case(text, text.isupper(), "capital")
+    return _score_english(text, "capital", has_case=text.isupper())
 
 
 @measure(loads=True)
 def ifeval_change_case_english_lowercase(text: str) -> Score:
     """1 for an English reply without a capital letter."""
-    return in_case(text, text.islower(), "lower-case")
+    return _score_english(text, "lower-case", has_case=text.islower())
 
 
-def in_case(text: str, has_case: bool, case: str) -> Score:
+def _score_english(text: str, case: str, *, has_case: bool) -> Score:
     """1 for a reply in the right case that reads as English."""
     if not has_case:
         return Score(0.0, f"not all letters are {case}")
     is_english = is_in(text.replace("-", " "), "en")
-    return verdict(is_english, f"{case} letters, {'' if is_english else 'not '}English")
+    language = "English" if is_english else "not English"
+    return verdict(is_english, f"{case} letters, {language}")
 
 
-@measure(when_cut=_counted_when_cut)
+@measure(when_cut=_count_when_cut)
 def ifeval_change_case_capital_word_frequency(
     text: str, capital_frequency: Number, capital_relation: Relation
 ) -> Score:
     """1 for at least, or less than, this many words in capital letters, "I" and "A" included."""
-    count = sum(word.isupper() for word in TOKEN.findall(text))
+    count = sum(word.isupper() for word in _TOKEN.findall(text))
     return compare(count, capital_relation, capital_frequency, "capital word")
 
 
@@ -315,12 +311,12 @@ def ifeval_startend_end_checker(text: str, end_phrase: Text) -> Score:
     return verdict(body.endswith(end_phrase.strip().lower()), f"ends with {body[-40:]!r}")
 
 
-def _repeated_when_cut(text: str, prompt_to_repeat: str) -> WhenCut:
+def _repetition_when_cut(text: str, prompt_to_repeat: str) -> WhenCut:
     is_beginning = prompt_to_repeat.strip().lower().startswith(text.strip().lower())
     return WhenCut.NOT_JUDGED if is_beginning else WhenCut.JUDGED
 
 
-@measure(when_cut=_repeated_when_cut)
+@measure(when_cut=_repetition_when_cut)
 def ifeval_combination_repeat_prompt(text: str, prompt_to_repeat: Text) -> Score:
     """1 if the reply begins with the request, word for word; case is ignored."""
     body = text.strip().lower()

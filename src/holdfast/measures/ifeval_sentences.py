@@ -1,14 +1,15 @@
-"""Sentences as IFEval counts them (Zhou et al. 2023): a line break does not end one."""
+"""Counts sentences as IFEval does (Zhou et al. 2023): a line break does not end one."""
 
 import re
+from itertools import pairwise
 
 from holdfast.measures.text import MAY_BE_LAST, NEVER_LAST
 
 _OPENING = "\"'“‘([{*_«"
 _CLOSING = "\"')]}*_:;”’»"
-_BESIDE = frozenset("\"')]}")  # a token of only these belongs to the sentence before
+_CLOSING_ALONE = frozenset("\"')]}")  # a token of only these belongs to the sentence before
 _INITIAL = re.compile(r"[^\W\d_]")
-_CONTRACTED = re.compile(r"['’]")  # "I'm" begins with the word "I"
+_APOSTROPHE = re.compile(r"['’]")
 _NUMBER = re.compile(r"\d[\d.,]*")
 _ABBREVIATIONS = MAY_BE_LAST | frozenset(
     (
@@ -28,10 +29,9 @@ _OPENERS = frozenset(
 
 
 def count_sentences(text: str) -> int:
-    """How many sentences a text has; 0 only if it is blank."""
-    tokens = [token for token in text.split() if not set(token) <= _BESIDE]
-    followers = tokens[1:]
-    ends = sum(map(_ends_sentence, tokens, followers))  # the last token has no follower
+    """Counts the sentences of a text; 0 only if it is blank."""
+    tokens = [token for token in text.split() if not set(token) <= _CLOSING_ALONE]
+    ends = sum(_ends_sentence(token, follower) for token, follower in pairwise(tokens))
     return ends + bool(text.strip())
 
 
@@ -43,7 +43,7 @@ def _ends_sentence(token: str, follower: str) -> bool:
     if not word.endswith("."):
         return False
     stem = word.rstrip(".").lstrip(_OPENING).lower()
-    follower = _CONTRACTED.split(follower.lstrip(_OPENING))[0]
+    follower = _APOSTROPHE.split(follower.lstrip(_OPENING))[0]  # "I" of "I'm"
     if stem in NEVER_LAST:
         return False
     if _NUMBER.fullmatch(stem):

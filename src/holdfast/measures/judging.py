@@ -1,6 +1,6 @@
-"""A measure for when no rule can be written: a model answers a question about the reply.
+"""A measure for rules that no function can decide: a model answers a question about the reply.
 
-It is not a function of the text alone, so it scores nothing by itself: `drift.run` asks the judge
+It is not a function of the text, so it scores nothing by itself: `drift.run` asks the judge
 between a reply and its record (`drift.judges`).
 """
 
@@ -13,17 +13,16 @@ from holdfast.measures.measure_specs import BUILDERS, Measure, check_fields
 from holdfast.measures.registry import JUDGE, Entry
 from holdfast.measures.scores import Score
 
-MIN_LABELS = 4  # of each kind: a judge that tosses a coin then passes less than 1 time in 20
-
+MIN_LABELS = 4  # of each kind; a judge that tosses a coin passes these less than 1 time in 20
 
 _Question = Annotated[str, takes("a question to be answered with yes", "", pattern=r"\S")]
 _Model = Annotated[str, takes("a model or URL", "", pattern=r"\S")]
 
 
 def build_judge(arguments: Mapping[str, Any], allow_code: bool) -> Measure:
-    """A judged measure: a question for a model, answered with yes if a reply follows its rule."""
+    """Builds a measure that is a question for a model: yes means that a reply follows its rule."""
     fields = Entry(_refuse, empty_is_zero=True, check=None).model
-    check_fields(fields, arguments, "A judge", "of a judge")
+    check_fields(fields, arguments, "a judge")
     return Measure(JUDGE, dict(arguments), _refuse)
 
 
@@ -35,7 +34,12 @@ def _refuse(text: str, judge: _Question, model: _Model, endpoint_model: Text = "
 
 
 def check_labels(follows: Sequence[str], breaks: Sequence[str], who: str) -> None:
-    """Refuses a judge with too few labelled replies of a kind; `who` begins the sentence."""
+    """Refuses a judge with too few labelled replies of a kind.
+
+    Args:
+        follows, breaks: the replies that follow the rule, and those that break it.
+        who: what the message calls the judge, such as "the judge of the case 'tea'".
+    """
     for label, replies in (("follows", follows), ("breaks", breaks)):
         if len(set(replies)) < MIN_LABELS:
             raise UsageError(
@@ -45,9 +49,9 @@ def check_labels(follows: Sequence[str], breaks: Sequence[str], who: str) -> Non
 
 
 def verdict_of(answer: str) -> bool | None:
-    """Yes or no, if an answer says one of the two; None if it says both or neither.
+    """Reads a judge's answer: True for yes, False for no, None if it says both or neither.
 
-    If the first word is one of them, it decides.
+    A first word that is yes or no decides.
 
     >>> verdict_of("Yes."), verdict_of("**No**, it does not."), verdict_of("Perhaps.")
     (True, False, None)
@@ -60,7 +64,10 @@ def verdict_of(answer: str) -> bool | None:
 
 
 def cohens_kappa(labels: Sequence[bool], verdicts: Sequence[bool | None]) -> float:
-    """Agreement of verdicts with labels beyond chance (Cohen 1960); None agrees with neither."""
+    """Returns the agreement of verdicts with labels beyond chance (Cohen 1960).
+
+    A verdict that is None agrees with no label.
+    """
     count = len(labels)
     pairs = list(zip(labels, verdicts, strict=True))
     agreed = sum(label is verdict for label, verdict in pairs) / count

@@ -1,9 +1,10 @@
-"""Which language a reply is in.
+"""Tells which language a reply is in.
 
 Two kinds of evidence are multiplied: letter sequences, judged by the identifier in the package
 `py3langid` (139 languages), and words, judged by the frequencies in `wordfreq` (38 of them).
 Letters decide long texts; for one or two words ("Ja.", "Merci.") they say next to nothing, and the
-words decide. Both packages ship their data and have no random state."""
+words decide. Both packages ship their data and have no random state.
+"""
 
 import math
 import re
@@ -17,115 +18,122 @@ from holdfast.measures.scores import Score
 from holdfast.measures.text import folded_words, sentences_of, words_of
 from holdfast.plurals import count_of
 
-# Languages with a word list, and the list's name if it differs. Languages without spaces between
-# words, or written with signs between letters, are left to the identifier.
-LISTS = {
+# The word list of each language that has one; related languages share a list. Languages without
+# spaces between words, or written with signs between letters, are left to the identifier.
+WORD_LISTS = {
     code: code
     for code in """ar bg ca cs da de el en es fa fi fr he hu id is it lt lv mk ms nl
 pl pt ro ru sk sl sv tr uk ur vi""".split()
 } | {"no": "nb", "tl": "fil", "bs": "sh", "hr": "sh", "sr": "sh"}
-FLOOR = math.log(3e-8)  # a word that is not in its language's list
-ANY = math.log(1e-6)  # any word, in a language without a list
-COMMON = ("de", "en", "es", "fr", "it", "nl", "pt")  # rivals of every language
-RIVALS = 8  # at most this many further rivals, the likeliest by their letters
-MIN_PROBABILITY = 0.01  # of such a rival, by its letters
-ENGLISH = 0.5  # weight of English as a rival of the language asked for
-OFTEN = 0.02  # weight of the other common languages, and of any rival of English
-SELDOM = 0.5 / len(NAMES)  # weight of the rest
-PARENTHESISED = re.compile(r"\(([^()]*)\)")
-QUOTED = re.compile(r"""["“”„«][^"“”„«»]*["“”»]|(?<!\w)['‘‚][^'’]*(?:\w['’]\w[^'’]*)*['’](?!\w)""")
-OUTSIDE = 2  # words around a quotation that suffice to decide its sentence's language
-SIGHT = 3_000  # characters of a sentence that are read
+_LOG_UNLISTED = math.log(3e-8)  # log share of a word that is not in its language's list
+_LOG_ANY_WORD = math.log(1e-6)  # log share of any word in a language without a list
+_MAX_CHARACTERS = 3_000  # of a sentence that are read
+
+# The languages that the one asked for is compared with, its rivals.
+_COMMON = ("de", "en", "es", "fr", "it", "nl", "pt")  # rivals of every language
+_MAX_RIVALS = 8  # further rivals, the likeliest by their letters
+_MIN_RIVAL_PROBABILITY = 0.01  # of such a rival, by its letters
+# How much a rival counts against the language asked for, whose weight is 1.
+_ENGLISH_WEIGHT = 0.5  # English, which models fall back to
+_COMMON_WEIGHT = 0.02  # the other common languages, and any rival of English
+_RARE_WEIGHT = 0.5 / len(NAMES)  # any other language
+
+_PARENTHESISED = re.compile(r"\(([^()]*)\)")
+_QUOTATION = re.compile(
+    r"""["“”„«][^"“”„«»]*["“”»]"""
+    r"""|(?<!\w)['‘‚][^'’]*(?:\w['’]\w[^'’]*)*['’](?!\w)"""  # with apostrophes inside words
+)
+_MIN_WORDS_OUTSIDE = 2  # words around a quotation that suffice to tell their language
 
 
 @cache
 def identifier() -> Any:
-    """The identifier of py3langid, its model read once."""
+    """Loads the identifier of py3langid."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 @cache
-def log_frequencies(code: str) -> dict[str, float]:
-    """The log share of each word in running text of a language (read once)."""
+def _log_frequencies(code: str) -> dict[str, float]:
+    """Loads the log share of each word in running text of a language."""
     from wordfreq import get_frequency_list
 
     frequencies = {}
-    for centibels, words in enumerate(get_frequency_list(LISTS[code], wordlist="small")):
+    for centibels, words in enumerate(get_frequency_list(WORD_LISTS[code], wordlist="small")):
         frequencies.update(dict.fromkeys(words, -centibels / 100 * math.log(10)))
     return frequencies
 
 
-def log_words(words: list[str], code: str) -> float:
-    """The log probability of the words in a language."""
-    if code not in LISTS:
-        return ANY * len(words)
+def _log_probability(words: list[str], code: str) -> float:
+    """Returns the log probability of words in a language."""
+    if code not in WORD_LISTS:
+        return _LOG_ANY_WORD * len(words)
     if code == "sr":  # its list is in Latin letters
-        words = latin(" ".join(words)).split()
-    return math.fsum(log_word(word, log_frequencies(code)) for word in words)
+        words = _to_latin(" ".join(words)).split()
+    return math.fsum(_log_share(word, _log_frequencies(code)) for word in words)
 
 
-def latin(text: str) -> str:
-    """Serbian in Latin letters."""
+def _to_latin(text: str) -> str:
+    """Writes Serbian in Latin letters."""
     from wordfreq.transliterate import transliterate
 
-    written: str = transliterate("sr-Latn", text)  # type: ignore[arg-type]  # its hint is wrong
-    return written
+    latin: str = transliterate("sr-Latn", text)  # type: ignore[arg-type]  # its hint is wrong
+    return latin
 
 
-def log_word(word: str, frequencies: dict[str, float]) -> float:
-    """The log share of a word, or of its parts if it is an elision ("j'aime")."""
+def _log_share(word: str, frequencies: dict[str, float]) -> float:
+    """Returns the log share of a word, or of its parts if it is an elision ("j'aime")."""
     if word in frequencies:
         return frequencies[word]
     parts = re.split(r"['‐‑-]", word)
     if len(parts) == 1:
-        return FLOOR
-    return max(FLOOR, math.fsum(frequencies.get(part, FLOOR) for part in parts if part))
+        return _LOG_UNLISTED
+    shares = (frequencies.get(part, _LOG_UNLISTED) for part in parts if part)
+    return max(_LOG_UNLISTED, math.fsum(shares))
 
 
-def likelihoods(words: list[str], code: str) -> dict[str, float]:
-    """How likely the words are in the language asked for and in its rivals; the likeliest is 1."""
+def _likelihoods(words: list[str], code: str) -> dict[str, float]:
+    """Returns how likely words are in a language and in its rivals, relative to the likeliest."""
     letters = dict(identifier().rank(" ".join(words)))
-    near = [name for name in list(letters)[:RIVALS] if letters[name] >= MIN_PROBABILITY]
+    near = [name for name in list(letters)[:_MAX_RIVALS] if letters[name] >= _MIN_RIVAL_PROBABILITY]
     logs = {
-        name: round(math.log(max(letters[name], 1e-9)), 3) + log_words(words, name)
-        for name in sorted({code, *COMMON, *near})
+        name: round(math.log(max(letters[name], 1e-9)), 3) + _log_probability(words, name)
+        for name in sorted({code, *_COMMON, *near})
     }
     top = max(logs.values())
     return {name: math.exp(value - top) for name, value in logs.items()}
 
 
 def probability(text: str, code: str) -> float | None:
-    """The probability that a sentence is in the language asked for, and not in another.
+    """Returns the probability that a sentence is in a language; None if it has no word.
 
-    The language asked for has weight 1 and its rivals have less, English the most among them, since
-    models fall back to it. So a word of several languages counts for the one that was asked for.
-    None if there is no word.
+    Other languages weigh less than the one asked for, so a word that several languages share counts
+    for that one.
     """
-    words = evidence(text[:SIGHT])
+    words = _telling_words(text[:_MAX_CHARACTERS])
     if not words:
         return None
-    likely = likelihoods(words, code)
-    wanted = likely.pop(code)
-    rivals = math.fsum(value * weight(name, code) for name, value in likely.items())
-    return wanted / (wanted + rivals)
+    likelihoods = _likelihoods(words, code)
+    asked_for = likelihoods.pop(code)
+    rivals = math.fsum(value * _weight(name, code) for name, value in likelihoods.items())
+    return asked_for / (asked_for + rivals)
 
 
-def evidence(text: str) -> list[str]:
-    """The words that decide a sentence's language: those around its quotations, if enough."""
-    for part in (QUOTED.sub(" ", text), text):
+def _telling_words(text: str) -> list[str]:
+    """Returns the words that tell a sentence's language: around its quotations, if enough."""
+    for part in (_QUOTATION.sub(" ", text), text):
         words = [word for word in folded_words(part) if not any(map(str.isdigit, word))]
-        if len(words) >= OUTSIDE:
+        if len(words) >= _MIN_WORDS_OUTSIDE:
             break
     return words
 
 
-def weight(rival: str, code: str) -> float:
-    """How much a rival counts against the language asked for."""
+def _weight(rival: str, code: str) -> float:
+    """Returns how much a rival counts against the language asked for."""
     if rival == "en":
-        return ENGLISH
-    return OFTEN if code == "en" or rival in COMMON else SELDOM
+        return _ENGLISH_WEIGHT
+    return _COMMON_WEIGHT if code == "en" or rival in _COMMON else _RARE_WEIGHT
 
 
 @measure(loads=True)
@@ -136,22 +144,25 @@ def language(text: str, code: LanguageCode) -> Score:
     A sentence that quotes another language is in the language of the words around the quotation.
     A word that several languages share, such as "No." or "Ja.", counts for the one asked for.
     """
-    total = weight = 0.0
-    read = []
+    weighted_sum = 0.0
+    total_words = 0
+    verdicts: list[bool] = []  # of each sentence that has a word
     for sentence in sentences_of(text):
-        chance = probability(sentence, code)
-        if chance is not None:
+        sentence_probability = probability(sentence, code)
+        if sentence_probability is not None:
             words = len(words_of(sentence))
-            total = total + words * chance
-            weight = weight + words
-            read.append(chance > 0.5)
-    if not read:
+            weighted_sum += words * sentence_probability
+            total_words += words
+            verdicts.append(sentence_probability > 0.5)
+    if not verdicts:
         return Score(0.0, "there is no word to tell a language by")
-    score = min(1.0, round(total / weight, 4))
+    score = min(1.0, round(weighted_sum / total_words, 4))
     reason = f"probability of {NAMES[code]}: {score:.2f}"
-    if len(read) > 1:
-        over = f"over {len(read)} sentences, weighted by words"
-        reason = f"mean {reason} {over}; {sum(read)} of them above 0.5"
+    if len(verdicts) > 1:
+        reason = (
+            f"mean {reason} over {len(verdicts)} sentences, weighted by words; {sum(verdicts)} of"
+            " them above 0.5"
+        )
     return Score(score, reason)
 
 
@@ -162,8 +173,8 @@ def is_in(text: str, code: str) -> bool:
 
 @measure(loads=True)
 def bilingual(text: str, first: LanguageCode, second: LanguageCode) -> Score:
-    """Over pairs "sentence (translation)": 0.5 for each side in its language; mean."""
-    pieces = [piece.strip() for piece in PARENTHESISED.split(text)]
+    """Mean over pairs "sentence (translation)": 0.5 for each side that is in its language."""
+    pieces = [piece.strip() for piece in _PARENTHESISED.split(text)]
     pairs = list(zip(pieces[::2], [*pieces[1::2], ""], strict=True))
     pairs = [(outer, inner) for outer, inner in pairs if words_of(outer) or words_of(inner)]
     if not pairs or len(pieces) == 1:

@@ -1,12 +1,12 @@
-"""The languages that a reply can be asked to be in: their codes and names."""
+"""The codes and names of the languages that a rule can ask for."""
 
 import re
 
 from holdfast.files import asset
 
-# codes of the package `py3langid`, and the English names
+# the English name by the code that the package `py3langid` uses
 NAMES = dict(line.split(" ", 1) for line in asset("languages.txt").splitlines())
-# names in the languages themselves, and a second English one
+# names in the languages themselves, and other English names
 _OTHER_NAMES = {
     "de": ("deutsch",),
     "es": ("español", "castellano"),
@@ -22,7 +22,7 @@ _OTHER_NAMES = {
 
 
 def names_of(code: str) -> tuple[str, ...]:
-    """The names of a language in lower case."""
+    """Returns the names of a language in lower case."""
     return NAMES[code].lower(), *_OTHER_NAMES.get(code, ())
 
 

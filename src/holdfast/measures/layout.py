@@ -1,46 +1,49 @@
 """Layout: lists, brackets, JSON, hyphens, openings and endings."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.measures.arguments import Flag, Flags, MaybeCount, MaybeTexts, Text
-from holdfast.measures.patterns import compiled, find, looks_at_end
-from holdfast.measures.reasons import mismatch
+from holdfast.measures.patterns import compile_regex, find, looks_at_end
+from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, WhenCut, exceeds, share_true, verdict
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
-BULLET = re.compile(r"[-*•–]\s+\S")
-NUMBERED = re.compile(r"(\d{1,3})[.)]\s+\S")
-PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-FENCED = re.compile(r"\A```\w*[ \t]*\n?(.*?)\s*```\Z", re.DOTALL)
-OBJECTS_TRIED = 50  # starts tried for a JSON object, at most, so that no text takes long
+_BULLET = re.compile(r"[-*•–]\s+\S")
+_NUMBERED = re.compile(r"(?P<number>\d{1,3})[.)]\s+\S")
+_PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_CLOSED_BRACKETS = re.compile(r"\[(?P<inside>[^\[\]]*)\]")
+_OPENING_FENCE = re.compile(r"\A```\w*[ \t]*\n?")
+_FENCED = re.compile(rf"{_OPENING_FENCE.pattern}(?P<inside>.*?)\s*```\Z", re.DOTALL)
+_MAX_OBJECT_STARTS = 50  # braces tried as the start of a JSON object, so that no text takes long
 
 
 @measure
 def starts_with(text: str, word: Text, case: Flag = False) -> Score:
     """1 if the reply starts with this word or phrase; punctuation is ignored."""
-    phrase = _words(word, case)
+    phrase = _words(word, case=case)
     if not phrase:  # a sign or an emoji
         starts = text.strip().startswith(word)
         return verdict(starts, f"the reply starts {'' if starts else 'not '}with {word!r}")
-    start = _words(text, case)[: len(phrase)]
+    start = _words(text, case=case)[: len(phrase)]
     return verdict(start == phrase, f"the reply starts with {' '.join(start)!r}")
 
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def ends_with(text: str, word: Text, case: Flag = False) -> Score:
     """1 if the reply ends with this word or phrase; punctuation is ignored."""
-    phrase = _words(word, case)
+    phrase = _words(word, case=case)
     if not phrase:
         ends = text.strip().endswith(word)
         return verdict(ends, f"the reply ends {'' if ends else 'not '}with {word!r}")
-    end = _words(text, case)[-len(phrase) :]
+    end = _words(text, case=case)[-len(phrase) :]
     return verdict(end == phrase, f"the reply ends with {' '.join(end)!r}")
 
 
-def _words(text: str, case: bool) -> list[str]:
+def _words(text: str, *, case: bool) -> list[str]:
     return words_of(text) if case else folded_words(text)
 
 
@@ -56,17 +59,17 @@ def wrapped_in(text: str, open: Text, close: Text) -> Score:
 
 
 def _bullets(text: str) -> list[bool]:
-    """Whether each line is a bullet."""
-    return [bool(BULLET.match(line)) for line in lines_of(text)]
+    """Returns for each line whether it is a bullet."""
+    return [bool(_BULLET.match(line)) for line in lines_of(text)]
 
 
 def _numbered(text: str) -> list[bool]:
-    """Whether each line has the next number, from 1."""
+    """Returns for each line whether it has the next number, from 1."""
     marks: list[bool] = []
     number = 1
     for line in lines_of(text):
-        match = NUMBERED.match(line)
-        has_number = match is not None and int(match[1]) == number
+        match = _NUMBERED.match(line)
+        has_number = match is not None and int(match["number"]) == number
         marks.append(has_number)
         if has_number:
             number += 1
@@ -76,19 +79,25 @@ def _numbered(text: str) -> list[bool]:
 @measure(when_cut=lambda text, count: exceeds(sum(_bullets(text)), count))
 def bullet_list(text: str, count: MaybeCount = None) -> Score:
     """Share of lines that are bullets; `count` of them if given."""
-    return listing(_bullets(text), count, "bullets")
+    return _score_list(_bullets(text), count, "bullets")
 
 
 @measure(when_cut=lambda text, count: exceeds(sum(_numbered(text)), count))
 def numbered_list(text: str, count: MaybeCount = None) -> Score:
     """Share of lines that are numbered in order from 1; `count` of them if given."""
-    return listing(_numbered(text), count, "numbered in order")
+    return _score_list(_numbered(text), count, "numbered in order")
 
 
-def listing(marks: list[bool], target: int | None, what: str) -> Score:
-    """Share of list lines, times how close their number comes to the target."""
+def _score_list(marks: list[bool], target: int | None, kind: str) -> Score:
+    """Share of lines that belong to a list, times how close their number is to the target.
+
+    Args:
+        marks: for each line, whether it belongs to the list.
+        target: None for any number.
+        kind: what such lines are, for the reason: "bullets".
+    """
     good = sum(marks)
-    result = share_true(marks, f"lines are {what}")
+    result = share_true(marks, f"lines are {kind}")
     if target is None:
         return result
     closeness = 1 - min(abs(good - target) / target, 1)
@@ -96,7 +105,7 @@ def listing(marks: list[bool], target: int | None, what: str) -> Score:
 
 
 def _brackets_when_cut(text: str, brackets: bool) -> WhenCut:
-    is_closed = re.search(r"\[[^\[\]]*\]", text) is not None
+    is_closed = _CLOSED_BRACKETS.search(text) is not None
     return WhenCut.JUDGED if is_closed or not brackets else WhenCut.NOT_JUDGED
 
 
@@ -104,10 +113,10 @@ def _brackets_when_cut(text: str, brackets: bool) -> WhenCut:
 def comma_list(text: str, brackets: Flag = False) -> Score:
     """Share of comma-separated items that are one word; with `brackets`, of the first [...]."""
     if brackets:
-        inside = re.search(r"\[([^\[\]]*)\]", text)
-        if inside is None:
+        match = _CLOSED_BRACKETS.search(text)
+        if match is None:
             return Score(0.0, "there are no [brackets]")
-        text = inside.group(1)
+        text = match["inside"]
     items = text.split(",")
     if len(items) < 2:
         return Score(0.0, "there are no commas")
@@ -115,8 +124,8 @@ def comma_list(text: str, brackets: Flag = False) -> Score:
 
 
 def _json_when_cut(text: str, keys: Sequence[str] | None) -> WhenCut:
-    """Text around an object cannot be undone; an object that is unfinished may still be closed."""
-    body = re.sub(r"\A```\w*[ \t]*\n?", "", text.strip())
+    """Judges a cut reply that has text around the object; an unfinished object may be completed."""
+    body = _OPENING_FENCE.sub("", text.strip())
     if body.startswith("`") or not body:
         return WhenCut.NOT_JUDGED
     try:
@@ -133,7 +142,7 @@ def json_object(text: str, keys: MaybeTexts = None) -> Score:
 
     A code fence around the object is allowed; text before or after it, and other keys, are not.
     """
-    body = FENCED.sub(r"\1", text.strip())
+    body = _FENCED.sub(r"\g<inside>", text.strip())
     try:
         item = json.loads(body, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
@@ -142,11 +151,11 @@ def json_object(text: str, keys: MaybeTexts = None) -> Score:
         if next(objects_in(text), None) is None:
             return Score(0.0, "there is no JSON object")
         return Score(0.0, "the reply is more than a JSON object")
-    return has_keys(item, keys, keys is None or list(item) == list(keys))
+    return score_keys(item, keys, are_right=keys is None or list(item) == list(keys))
 
 
-def has_keys(item: dict[str, object], keys: Sequence[str] | None, are_right: bool) -> Score:
-    """The score of an object with the right keys or wrong ones."""
+def score_keys(item: dict[str, object], keys: Sequence[str] | None, *, are_right: bool) -> Score:
+    """1 for an object whose keys are right, else 0; `keys` are asked for, None for any."""
     reason = f"a JSON object with the keys {', '.join(item)[:80] or 'none'}"
     if keys and not are_right:
         reason += f", asked for {', '.join(keys)[:80]}"
@@ -154,11 +163,11 @@ def has_keys(item: dict[str, object], keys: Sequence[str] | None, are_right: boo
 
 
 def objects_in(text: str) -> Iterator[dict[str, object]]:
-    """The JSON objects in a text, outermost first; numbers stay strings, however long."""
+    """Yields the JSON objects in a text, outermost first; numbers stay strings."""
     decoder = json.JSONDecoder(parse_int=str, parse_float=str)
-    for start in [match.start() for match in re.finditer(r"\{", text)][:OBJECTS_TRIED]:
+    for brace in itertools.islice(re.finditer(r"\{", text), _MAX_OBJECT_STARTS):
         try:
-            value, _ = decoder.raw_decode(text, start)
+            value, _ = decoder.raw_decode(text, brace.start())
         except (ValueError, RecursionError):
             continue
         yield value
@@ -167,7 +176,7 @@ def objects_in(text: str) -> Iterator[dict[str, object]]:
 @measure
 def hyphenated(text: str) -> Score:
     """Share of gaps between words that are a single hyphen."""
-    gaps = PLAIN_WORD.split(text)[1:-1]
+    gaps = _PLAIN_WORD.split(text)[1:-1]
     if not gaps:
         return Score(0.0, "there are no two words to join")
     return share_true((gap in ("-", "‐", "‑") for gap in gaps), "gaps are hyphens")
@@ -181,7 +190,7 @@ def dashed_characters(text: str) -> Score:
 
 
 def _phrase_when_cut(text: str, phrase: str) -> WhenCut:
-    """More text helps only as long as the reply so far is the beginning of the phrase."""
+    """Judges a cut reply unless it is the beginning of the phrase, which more text may complete."""
     so_far = fold(text).strip()
     whole = fold(phrase).strip()
     if words_of(phrase):
@@ -205,10 +214,10 @@ def _regex_when_cut(text: str, regex: str, flags: str) -> WhenCut:
     return WhenCut.NOT_JUDGED if looks_at_end(regex) else WhenCut.JUDGED
 
 
-@measure(empty_is_zero=False, check=compiled, when_cut=_regex_when_cut)
+@measure(empty_is_zero=False, check=compile_regex, when_cut=_regex_when_cut)
 def regex(text: str, regex: Text, flags: Flags = "") -> Score:
     """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
     match = find(regex, text, flags)
     if match is None:
-        return Score(0.0, mismatch("the reply", text, regex, flags))
+        return Score(0.0, explain_mismatch("the reply", text, regex, flags))
     return Score(1.0, f"found {match[0][:60]!r}")

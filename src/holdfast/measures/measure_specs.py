@@ -22,7 +22,13 @@ _DIGITS = 6  # decimal places of a score; beyond these, machines may differ
 
 @dataclass(frozen=True)
 class Measure:
-    """A scoring function with its arguments filled in; equal if name and arguments are."""
+    """A scoring function with its arguments filled in; equal if name and arguments are.
+
+    Args:
+        empty_is_zero: whether a reply without a visible character scores 0.
+        of_turn: whether it scores a turn of a log rather than a text.
+        when_cut: whether it judges a reply that was cut off.
+    """
 
     name: str
     arguments: Mapping[str, Any] = field(hash=False)
@@ -33,17 +39,19 @@ class Measure:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The measure as JSON-able data; `build(measure.spec)` gives it back."""
+        """The measure as data for JSON; `build(measure.spec)` returns the measure again."""
         return {"name": self.name, **self.arguments}
 
     @property
     def judged(self) -> bool:
-        """Whether a model has to be asked, so that `score` cannot answer."""
+        """Whether a model has to judge, so that `score` raises."""
         return self.name == JUDGE
 
     def score(self, text: str) -> Score:
-        """Scores one reply, deterministically. A user's function that fails, or does not return a
-        number from 0 to 1, is a `UsageError`.
+        """Scores one reply, deterministically.
+
+        Raises:
+            UsageError: a user's function failed, or did not return a number from 0 to 1.
         """
         text = _readable(text)
         if self.empty_is_zero and not text.strip():
@@ -52,7 +60,7 @@ class Measure:
         return Score(round(float(score.value), _DIGITS), score.reason)
 
     def score_cut(self, text: str) -> Score | None:
-        """Scores a reply that was cut off; None if the text that is missing could decide."""
+        """Scores a reply that was cut off; None if the missing text could change the score."""
         when_cut = self.when_cut
         score = self.score(text)
         if not isinstance(when_cut, WhenCut):
@@ -60,14 +68,17 @@ class Measure:
         return score if when_cut.lets_stand(score) else None
 
     def score_turn(self, turn: AssistantTurn) -> Score | None:
-        """Scores an assistant's turn in a log; None if the rule does not apply to it, if it was cut
-        and the text that is missing could decide, or if the log shows too little of it.
+        """Scores an assistant's turn in a log.
+
+        Returns:
+            None if the rule does not apply to the turn, if it was cut and the missing text could
+            change the score, or if the log shows too little of it.
         """
         judged = self.judge_turn(turn)
         return None if isinstance(judged, Undecided) else judged
 
     def judge_turn(self, turn: AssistantTurn) -> Score | Undecided | None:
-        """Scores a turn as `score_turn` does, and says what the log does not show."""
+        """Scores a turn like `score_turn`; an `Undecided` says what the log does not show."""
         if self.of_turn:
             judged: Score | Undecided | None = self.function(turn, **self.arguments)
             return judged
@@ -76,8 +87,11 @@ class Measure:
         return self.score_cut(turn.text) if turn.is_cut else self.score(turn.text)
 
     def score_so_far(self, turn: AssistantTurn) -> Score | None:
-        """Scores what an assistant did in a turn that goes on; None if the rest of the turn could
-        decide, as it always can for a measure of the text.
+        """Scores the actions of a turn that is not over.
+
+        Returns:
+            None if the rest of the turn could change the score, as it always can for a measure of
+            the text.
         """
         score = self.score_turn(turn) if self.of_turn else None
         if score is None or not isinstance(self.when_cut, WhenCut):
@@ -86,19 +100,19 @@ class Measure:
 
     @property
     def reads_earlier(self) -> bool:
-        """Whether the tool calls of earlier turns matter to it."""
+        """Whether the tool calls of earlier turns can change its score."""
         return self.name in REGISTRY and REGISTRY[self.name].reads_earlier
 
     @property
     def loads(self) -> bool:
-        """Whether it, or one that it combines, loads a lexicon or a model when it first scores."""
+        """Whether it, or a measure inside it, loads a lexicon or a model when it first scores."""
         inner = (build(spec) for spec in inner_specs(self.arguments))
         entry = REGISTRY.get(self.name)
         return (entry is not None and entry.loads) or any(measure.loads for measure in inner)
 
 
 def _readable(text: str) -> str:
-    """The text as measures read it: composed characters, and no lone surrogates."""
+    """Normalises a text for measures: composed characters, and no lone surrogates."""
     if not isinstance(text, str):
         raise UsageError(f"A measure scores a text, not {shortened(text)}.")
     if text.isascii():
@@ -106,7 +120,7 @@ def _readable(text: str) -> str:
     return unicodedata.normalize("NFC", _SURROGATE.sub("\ufffd", text))
 
 
-# for specs that name no registered function, by the field that replaces their name
+# builders of the measures that are not registered functions, by the field in place of "name"
 BUILDERS: dict[str, Callable[[dict[str, Any], bool], Measure]] = {}
 
 
@@ -129,32 +143,39 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
     if name not in REGISTRY:
         raise UnknownName("measure", name, [*REGISTRY, *BUILDERS])
     entry = REGISTRY[name]
-    check_fields(entry.model, arguments, f"The measure {name!r}", f"of the measure {name!r}")
-    filled = {key: arguments.get(key, field.default) for key, field in entry.arguments.items()}
-    arguments = {k: list(v) if isinstance(v, tuple) else v for k, v in filled.items()}
+    check_fields(entry.model, arguments, f"the measure {name!r}")
+    values = {key: arguments.get(key, field.default) for key, field in entry.arguments.items()}
+    arguments = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
     if entry.check is not None:
         entry.check(**arguments)
-    return registered(name, arguments)
+    return build_checked(name, arguments)
 
 
-def registered(name: str, arguments: Mapping[str, Any]) -> Measure:
-    """A registered measure with arguments that were checked before; a `KeyError` if there is none
-    of this name.
+def build_checked(name: str, arguments: Mapping[str, Any]) -> Measure:
+    """Builds a registered measure with arguments that were checked before.
+
+    Raises:
+        KeyError: no measure has this name.
     """
     entry = REGISTRY[name]
     return Measure(
-        name, arguments, entry.function, entry.empty_is_zero, entry.of_turn, entry.when_cut
+        name=name,
+        arguments=arguments,
+        function=entry.function,
+        empty_is_zero=entry.empty_is_zero,
+        of_turn=entry.of_turn,
+        when_cut=entry.when_cut,
     )
 
 
 def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The name and the arguments that a spec gives, not yet checked."""
+    """Returns the name and the arguments in a spec, not yet checked."""
     if isinstance(spec, str):
         return spec, {}
     if not isinstance(spec, Mapping):
         raise UsageError(
-            f"A measure is a name or a mapping, not {spec!r}; write for example {{name:"
-            " one_sentence}."
+            f"A measure is a name or a mapping, not {spec!r}; write for example"
+            " {name: one_sentence}."
         )
     arguments = dict(spec)
     unnamed = next((key for key in ("regex", *BUILDERS) if key in arguments), None)
@@ -168,32 +189,34 @@ def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def inner_specs(arguments: Mapping[str, Any]) -> list[Any]:
-    """The specs of the measures that a measure with these arguments combines."""
+    """Returns the specs of the measures that a measure with these arguments combines."""
     several = arguments.get("measures")
     single = arguments.get("measure")
     return [*(several or ()), *([single] if single is not None else [])]
 
 
-def check_fields(
-    model: type[StrictModel], fields: Mapping[str, Any], whole: str, belonging: str
-) -> None:
-    """Checks the fields of a spec against a Pydantic model; a `UsageError` names the first that is
-    wrong. Messages call all fields `whole`, and put `belonging` after the name of one.
-    """
+def check_fields(model: type[StrictModel], fields: Mapping[str, Any], owner: str) -> None:
+    """Checks the fields of a spec against a Pydantic model.
 
+    Args:
+        owner: has the fields, for messages, such as "the measure 'emoji'".
+
+    Raises:
+        UsageError: a field is wrong; names the first one.
+    """
     from pydantic import ValidationError
 
     from holdfast.validation.pydantic_errors import problem_of
 
-    def called(path: Path) -> str:
-        if not path:
-            return whole
-        entry = "".join(f"entry {part + 1} of " for part in path[1:] if isinstance(part, int))
-        sentence = f"{entry}the argument {path[0]!r} {belonging}"
-        return sentence[0].upper() + sentence[1:]
+    def name(path: Path) -> str:
+        field = owner
+        if path:
+            entry = "".join(f"entry {part + 1} of " for part in path[1:] if isinstance(part, int))
+            field = f"{entry}the argument {path[0]!r} of {owner}"
+        return field[0].upper() + field[1:]
 
     fields = {str(key): value for key, value in fields.items()}
     try:
         model.model_validate(fields)
     except ValidationError as error:
-        raise UsageError(problem_of(error, model, fields, called, shortened).sentence) from None
+        raise UsageError(problem_of(error, model, fields, name, shortened).sentence) from None

@@ -1,8 +1,9 @@
-"""The words for what measures decide: one row per measure that people speak of.
+"""The words in which people state the rules that measures decide, and order against them.
 
-A row has the wordings of a rule that the measure decides ("40 words is the most that an answer may
-have" is one of `at_most_words: 40`), the words of orders against it ("explain it in detail"), and
-whether a model may propose it for a line of a rules file. docs/causes.md has the same in prose.
+Each measure that people put in words has a row: the wordings of its rule ("40 words is the most
+that an answer may have" is one of `at_most_words: 40`), the words of orders against it ("explain it
+in detail"), and whether a model may propose it for a line of a rules file. docs/causes.md has the
+same in prose.
 
 Patterns read sentences as `clause_words.plain_sentence` writes them.
 """
@@ -24,14 +25,14 @@ Example = str | dict[str, Any]
 
 @dataclass(frozen=True)
 class Wording:
-    """A wording of the rule that a measure decides.
+    """A way to word the rule that a measure decides.
 
     Args:
-        patterns: a sentence with this wording matches all of these.
-        forbidden: patterns that one of its clauses matches which forbids something.
-        asks: whether it may have no negation.
-        named: a pattern that may be in the sentence before instead, as in "There is a shop called
-            Velox. Never mention that name."
+        patterns: a sentence with this wording matches all of them.
+        forbidden: a clause of the sentence that forbids something matches all of them.
+        asks: whether the sentence asks for something, and so may have no negation.
+        named: a pattern that the sentence matches, or else refers to with a word such as "that":
+            "There is a shop called Velox. Never mention that name." "" for none.
     """
 
     patterns: tuple[str, ...] = ()
@@ -45,11 +46,12 @@ class Cues:
     """The words of orders against a measure.
 
     Args:
-        forbidden: patterns; a request that matches all of one tuple, and negates nothing, asks for
-            what the measure forbids.
-        demanded: a pattern of what the measure demands; a request to leave it out breaks it too.
-        forbidden_lasts: whether a request for what is forbidden holds beyond the next turn.
-        demanded_lasts: whether a request to leave out what is demanded does.
+        forbidden: tuples of patterns; a request that matches all patterns of one tuple, and negates
+            nothing, asks for a thing that the measure forbids.
+        demanded: a pattern of the thing that the measure demands, as a request to leave it out
+            breaks the rule too; "" for none.
+        forbidden_lasts: whether a request for a forbidden thing holds beyond the next turn.
+        demanded_lasts: whether a request to leave out a demanded thing does.
     """
 
     forbidden: tuple[tuple[str, ...], ...] = ()
@@ -60,7 +62,12 @@ class Cues:
 
 @dataclass(frozen=True)
 class KindOfExample:
-    """A kind of text that a model writes as an example, and how a suite has it."""
+    """A kind of example that a model writes for a rule.
+
+    Args:
+        name: for the model, such as "shell commands".
+        entry: makes an entry for a suite from the model's text and the measure's arguments.
+    """
 
     name: str
     entry: Callable[[str, Arguments], Example]
@@ -71,9 +78,9 @@ class Proposal:
     """How a model proposes a rule with a measure.
 
     Args:
-        meaning: of the measure, for the model.
-        arguments: the names of those that the model chooses.
-        examples: what it writes as examples of what follows and breaks the rule.
+        meaning: explains the measure to the model.
+        arguments: the names of the arguments that the model chooses.
+        examples: the kind of examples that it writes, which follow or break the rule.
     """
 
     kind: RuleKind
@@ -88,9 +95,10 @@ class MeasureWords:
     """The words for what a measure decides; each function takes the measure's arguments.
 
     Args:
-        wordings: of the rule.
-        orders_against: it.
-        orders_for: what it demands, which break the rule of `never` with this measure.
+        wordings: returns the wordings of its rule.
+        orders_against: returns the cues of orders to break the rule.
+        orders_for: returns the cues of orders for what the measure looks for; these break the rule
+            of `never` with this measure.
         proposal: how a model may propose the rule; None if it may not.
     """
 
@@ -105,30 +113,32 @@ _COMMANDS = KindOfExample("shell commands", lambda text, arguments: {"run": text
 _MESSAGES = KindOfExample(
     "messages", lambda text, arguments: {"run": f"git commit -m {shlex.quote(text)}"}
 )
-_PATHS = KindOfExample("paths", lambda text, arguments: _written(text, "x"))
+_PATHS = KindOfExample("paths", lambda text, arguments: _write_file(text, "x"))
 _CODE = KindOfExample(
-    "code", lambda text, arguments: _written(_path_like(str(arguments["files"])), text)
+    "code", lambda text, arguments: _write_file(_path_like(str(arguments["files"])), text)
 )
 
 
-def _written(path: str, content: str) -> Example:
-    """A turn that writes a file."""
+def _write_file(path: str, content: str) -> Example:
+    """Returns a turn of a suite that writes a file."""
     return {"calls": [{"tool": "Write", "arguments": {"file_path": path, "content": content}}]}
 
 
 def _path_like(glob: str) -> str:
-    """A path that matches a glob: a.py of **/*.py."""
+    """Returns a path that matches a glob: a.py for **/*.py."""
     return glob.replace("**/", "").replace("*", "a")
 
 
-def _asked(*patterns: str) -> Sequence[Wording]:
-    """The wordings of what is asked for."""
+def _asking(*patterns: str) -> Sequence[Wording]:
+    """Returns the wordings of a rule that asks for something."""
     return (Wording(patterns, asks=True),)
 
 
+# says that a rule is about replies
 _IN_REPLIES = (
     r"\b(?:repl(?:y|ies)|answers?|respon(?:ds?|ses?)|messages?|output|return|write|speak)\b"
 )
+# a word that makes a sentence a rule
 _ORDERED = (
     r"\b(?:must|have to|has to|should|needs? to|always|every|each|any|anything|never|no|nothing|not"
     r"|first|only|requires?|required|run|runs)\b"
@@ -136,10 +146,12 @@ _ORDERED = (
 
 # --- Length
 
+# says that a number is a maximum
 _MOST = (
     r"\b(?:most|maximum|max|limit(?:ed)?|enough|within|or (?:fewer|less)|keep|stay|short|long"
     r"|below|under|cap(?:ped)?|exceed|beyond|above|(?:more|longer) than)\b|[≤<]"
 )
+# asks for a long reply
 _LONG = (
     r"\b(?:in (?:\w+ )?(?:detail|depth|full)|at length|(?:more|every|all the) details?|detailed"
     r"|in-depth|full(?:er)? (?:\w+ )?(?:story|explanation|answer|account|version|text|report)"
@@ -149,6 +161,7 @@ _LONG = (
     r"|long (?:\w+ )?(?:answer|reply|explanation|version|text|story|message|one|list|form)"
     r"|(?:\d+|several|a few|a couple of|two|three|four|five) (?:paragraphs|pages))\b"
 )
+# asks for a short reply
 _SHORT = (
     r"\b(?:brief(?:ly)?|short(?:er)?|concise(?:ly)?|in (?:a|one) (?:single )?(?:word|sentence|line"
     r"|nutshell)|(?:one|single) (?:word|line|sentence)|yes or no|to the point|sum it up|tl;?dr)\b"
@@ -156,20 +169,22 @@ _SHORT = (
 
 
 def _at_most(arguments: Arguments, unit: str) -> Sequence[Wording]:
+    """Returns the wordings of a maximum: "at most 40 words", "below 41 words"."""
     count = int(arguments["count"])
-    counted = rf"\b(?:{_number(count)})[ -](?:\w+ )?{unit}s?\b"
+    limit = rf"\b(?:{_number(count)})[ -](?:\w+ )?{unit}s?\b"
     below = rf"\b(?:below|under|fewer than|less than|at most) (?:{_number(count + 1)}) {unit}s?\b"
-    not_least = r"^(?!.*\b(?:at least|minimum|not at most)\b)"
-    return Wording((counted, _MOST, not_least)), Wording((below, not_least))
+    no_minimum = r"^(?!.*\b(?:at least|minimum|not at most)\b)"
+    return Wording((limit, _MOST, no_minimum)), Wording((below, no_minimum))
 
 
 def _number(number: int) -> str:
+    """Returns a pattern for a number in digits or in words."""
     words = [word for word, value in NUMBER_WORDS.items() if value == number]
     return "|".join([str(number), *map(re.escape, words)])
 
 
 def _longer(arguments: Arguments, unit: str) -> Cues:
-    """Orders for more words or sentences than may be: in words, or as a number."""
+    """Returns the cues of orders for more words or sentences than the rule allows."""
     count = int(arguments.get("count", 1))
     digits = rf"(?:not at most |at least )?(?:{'|'.join(_digits_above(count))})"
     in_words = "|".join(re.escape(word) for word, number in NUMBER_WORDS.items() if number > count)
@@ -179,7 +194,7 @@ def _longer(arguments: Arguments, unit: str) -> Cues:
 
 
 def _digits_above(count: int) -> Iterator[str]:
-    """Patterns that together match the whole numbers above one."""
+    """Yields patterns that together match the whole numbers above `count`, in digits."""
     digits = str(count)
     yield rf"[1-9]\d{{{len(digits)},}}"
     for place, digit in enumerate(digits):
@@ -203,7 +218,7 @@ _OF_LENGTH = {
         ),
     ),
     "one_sentence": MeasureWords(
-        lambda _: _asked(r"\b(?:1|a single) sentence\b", rf"{_IN_REPLIES}|\bonly\b"),
+        lambda _: _asking(r"\b(?:1|a single) sentence\b", rf"{_IN_REPLIES}|\bonly\b"),
         lambda arguments: _longer(arguments, "sentence"),
     ),
     "one_word": MeasureWords(orders_against=lambda arguments: _longer(arguments, "word")),
@@ -212,20 +227,27 @@ _OF_LENGTH = {
 
 # --- Words and their places
 
+# verbs and nouns for what a reply says, in prohibitions of words
 _SAYS = (
     r"\b(?:say|saying|said|mention\w*|name|use|using|used|call|called|talk|discuss|write|refer|tell"
     r"|reveal|disclose|give|word|words|phrase|include|contain)\b"
 )
+# verbs for what a reply says, in requirements of words
 _CALLS = r"\b(?:call|address|say|use|include|mention|name|refer|add|put|have)\b"
+# says that words are at the start of a reply
 _BEGINS = r"\b(?:start\w*|beg[iu]n\w*|open\w*|first|greet\w*|prefix\w*|preface\w*|lead)\b"
+# says that words are at the end of a reply
 _ENDS = r"\b(?:end\w*|clos\w+|finish\w*|last|final\w*|conclud\w*|sign\w*|bottom)\b"
+# says that every reply ends in a certain way
 _ENDS_ALWAYS = (
     r"\b(?:end|ends|close|closes|finish|finishes|last|conclude|ask back|always ask|every)\b"
 )
+# names the start of a reply
 _OPENING = (
     r"greeting|opening(?: \w+)?|opener|intro(?:duction)?|first (?:line|sentence|words?|bit|part)"
     r"|salutation|hello|preamble|catch ?phrase|prefix|(?:open|start|begin)(?:ing)? with"
 )
+# names the end of a reply
 _CLOSING = (
     r"clos(?:ing|er)(?: \w+)?|sign[ -]?off|ending|last (?:line|sentence|words?|bit|part)|farewell"
     r"|goodbye|signature|tagline|slogan|catch ?phrase|motto|at the end"
@@ -233,9 +255,9 @@ _CLOSING = (
 
 
 def _any_of(words: Sequence[str] | str) -> str:
-    """A pattern for any of some words or phrases, as rules quote them."""
-    listed = [words] if isinstance(words, str) else words
-    return "|".join(re.escape(word.casefold().strip(" .!?")) for word in listed)
+    """Returns a pattern for any of some words or phrases, as rules quote them."""
+    all_words = [words] if isinstance(words, str) else words
+    return "|".join(re.escape(word.casefold().strip(" .!?")) for word in all_words)
 
 
 def _forbidden_words(arguments: Arguments) -> Sequence[Wording]:
@@ -249,8 +271,8 @@ def _orders_for_words(arguments: Arguments) -> Cues:
 
 def _demanded_words(arguments: Arguments) -> Sequence[Wording]:
     words = arguments["words"]
-    listed = [words] if isinstance(words, str) else words
-    return _asked(*map(_any_of, listed), _CALLS)
+    all_words = [words] if isinstance(words, str) else words
+    return _asking(*map(_any_of, all_words), _CALLS)
 
 
 def _orders_against_words(arguments: Arguments) -> Cues:
@@ -278,40 +300,42 @@ _OF_WORDS = {
         ),
     ),
     "starts_with": MeasureWords(
-        lambda arguments: _asked(_any_of(arguments["word"]), _BEGINS),
+        lambda arguments: _asking(_any_of(arguments["word"]), _BEGINS),
         lambda arguments: Cues(demanded=f"{_any_of(arguments['word'])}|{_OPENING}"),
         proposal=Proposal(
             "opening", "requirement", "a reply begins with `word`", ("word",), _REPLIES
         ),
     ),
     "ends_with": MeasureWords(
-        lambda arguments: _asked(_any_of(arguments["word"]), _ENDS),
+        lambda arguments: _asking(_any_of(arguments["word"]), _ENDS),
         lambda arguments: Cues(demanded=f"{_any_of(arguments['word'])}|{_CLOSING}"),
         proposal=Proposal(
             "closing", "requirement", "a reply ends with `word`", ("word",), _REPLIES
         ),
     ),
     "asks_back": MeasureWords(
-        lambda _: _asked(r"\bquestions?\b", _ENDS_ALWAYS),
+        lambda _: _asking(r"\bquestions?\b", _ENDS_ALWAYS),
         lambda _: Cues(demanded=r"questions?|asking|ask"),
     ),
     "emoji": MeasureWords(
-        lambda _: _asked(r"\bemojis?\b", rf"{_ORDERED}|\buse\b|\badd\b|\bput\b"),
+        lambda _: _asking(r"\bemojis?\b", rf"{_ORDERED}|\buse\b|\badd\b|\bput\b"),
         lambda _: Cues(demanded=r"emojis?|emoticons?|smil(?:ey|ie)s?"),
     ),
 }
 
 # --- Languages and layouts
 
+# says that a language is that of replies
 _LANGUAGE_NAMED = rf"{_IN_REPLIES}|\bonly\b|\balways\b|\blanguage\b|\btalk\b|\bstick\b"
-_HARDLY_MEANT = frozenset({"gun"})  # the name of a language, and an English word
+_AMBIGUOUS_NAMES = frozenset({"gun"})  # the name of a language, and an English word
+# orders a reply in a language
 _SPEAKS = r"\b(?:reply|answer|respond|write|speak|translate|talk|continue|switch|say|chat)\b"
-# what such a verb is said of, before "in English"
-_IT = (
+# the object of such a verb, before "in English"
+_OBJECTS = (
     r"(?:\s(?:it|that|this|them|me|us|you|to|with|the|your|my|next|reply|replies|answers?|response"
     r"|text|message|everything|all|only|just|back|now|always|again|please|whole|rest|over))*"
 )
-# behind a language: the end of the clause, or what is said of the whole order
+# after the name of a language: the end of the clause, or a word that concerns the whole order
 _ENDS_ORDER = (
     r"(?=\W*$|\s(?:please|now|today|tonight|from|instead|only|again|this|next|for|too|thanks|then"
     r"|anyway|if|because|since|as|rather|not|never|once|always)\b)"
@@ -319,27 +343,28 @@ _ENDS_ORDER = (
 
 
 def _in_a_language(codes: Sequence[str], demanded: str = "") -> Cues:
-    """Orders for one of some languages.
+    """Returns the cues of orders for one of some languages.
 
     Args:
-        demanded: the code of another, whose name may have theirs in it: "Egyptian Arabic".
+        demanded: the code of another language, whose name may have one of theirs in it: "Egyptian
+            Arabic"; "" for none.
     """
-    names = [name for name in CODES if CODES[name] in codes and name not in _HARDLY_MEANT]
+    names = [name for name in CODES if CODES[name] in codes and name not in _AMBIGUOUS_NAMES]
     own_names = names_of(demanded) if demanded else ()
-    other = "".join(rf"(?<!\b{re.escape(name)})" for name in own_names)
-    named = rf"(?:{'|'.join(map(re.escape, names))})\b{other}"
-    described = rf"(?:\w+ )?{named}"  # "simple English"
+    not_demanded = "".join(rf"(?<!\b{re.escape(name)})" for name in own_names)
+    language = rf"(?:{'|'.join(map(re.escape, names))})\b{not_demanded}"
+    described = rf"(?:\w+ )?{language}"  # "simple English"
     order = (
-        rf"{_SPEAKS}{_IT}\s(?:in|into|to|auf|en)\s{described}"
+        rf"{_SPEAKS}{_OBJECTS}\s(?:in|into|to|auf|en)\s{described}"
         rf"|\b(?:in|into|to|auf|en|speak|use|using|with|try)\s{described}{_ENDS_ORDER}"
-        rf"|^{named} please|\b{named} (?:version|translation|only)\b"
+        rf"|^{language} please|\b{language} (?:version|translation|only)\b"
     )
     return Cues(((order,),))
 
 
 def _language(arguments: Arguments) -> Sequence[Wording]:
     names = "|".join(map(re.escape, names_of(arguments["code"])))
-    return _asked(rf"\b(?:{names})\b", _LANGUAGE_NAMED)
+    return _asking(rf"\b(?:{names})\b", _LANGUAGE_NAMED)
 
 
 def _orders_for_another_language(arguments: Arguments) -> Cues:
@@ -347,14 +372,18 @@ def _orders_for_another_language(arguments: Arguments) -> Cues:
     return _in_a_language([code for code in NAMES if code != demanded], demanded)
 
 
+# orders another layout than a list
 _OTHER_FORM = (
     r"\b(?:in|as|to|into|of)\b.*\b(?:prose|plain (?:text|english|words|language)|running text"
     r"|paragraphs?|(?:normal|full|plain|proper) sentences?|an? (?:\w+ )?table)\b"
 )
+# orders another layout than JSON
 _OTHER_THAN_JSON = (
     _OTHER_FORM + r"|\b(?:in|as)\b.*\b(?:yaml|xml|csv|markdown|bullets?|bullet points|list|text)\b"
 )
+# orders capital letters
 _CAPITALS = r"\b(?:capital(?:s|i[sz]e\w*| letters)?|upper ?case|all caps|shout)\b"
+# orders small letters
 _SMALL_LETTERS = r"\b(?:lower ?case|small letters|without caps|normal case)\b"
 
 _OF_LAYOUT = {
@@ -364,7 +393,7 @@ _OF_LAYOUT = {
         lambda arguments: _in_a_language([arguments["code"]]),
     ),
     "json_object": MeasureWords(
-        lambda _: _asked(r"\bjson\b", rf"{_IN_REPLIES}|\bobject\b|\bexpects?\b"),
+        lambda _: _asking(r"\bjson\b", rf"{_IN_REPLIES}|\bobject\b|\bexpects?\b"),
         lambda _: Cues(((_OTHER_THAN_JSON,),), r"json"),
     ),
     "bullet_list": MeasureWords(
@@ -374,18 +403,20 @@ _OF_LAYOUT = {
         orders_against=lambda _: Cues(((_OTHER_FORM,),), r"numbers?|numbering|lists?")
     ),
     "lower_case": MeasureWords(
-        lambda _: _asked(r"\b(?:lower ?case|small letters)\b"),
+        lambda _: _asking(r"\b(?:lower ?case|small letters)\b"),
         lambda _: Cues(((_CAPITALS,),)),
     ),
     "upper_case": MeasureWords(
-        lambda _: _asked(r"\b(?:upper ?case|capital letters|all caps)\b"),
+        lambda _: _asking(r"\b(?:upper ?case|capital letters|all caps)\b"),
         lambda _: Cues(((_SMALL_LETTERS,),), r"shouting|yelling|caps|capitals"),
     ),
 }
 
 # --- Commands, commits and files
 
+# orders a step without the one that should come before it
 _AT_ONCE = r"\b(?:just|simply|straight|directly|immediately|right away|anyway|as (?:it )?is)\b"
+# says that one step comes before another
 _BEFORE = r"\b(?:before|first|precedes?|pass(?:es|ed)?|green|then)\b"
 
 
@@ -394,6 +425,7 @@ def _forbidden_command(arguments: Arguments) -> Sequence[Wording]:
 
 
 def _order_of_commands(arguments: Arguments) -> Sequence[Wording]:
+    """Returns the wordings of "run X before Y"."""
     first = runner_words(arguments["first"])
     if not first:
         return ()
@@ -407,23 +439,29 @@ def _order_of_commands(arguments: Arguments) -> Sequence[Wording]:
 
 
 def _orders_to_skip(first: str, then: str | None) -> Cues:
-    """Orders against "X before Y" or "X after Y": "just Y", or "no X this time"."""
+    """Returns the cues of orders against "X before Y", such as "just Y" or "no X this time"."""
     at_once = tuple((*cue, _AT_ONCE) for cue in command_cues(then)) if then else ()
     return Cues(at_once, runner_words(first), demanded_lasts=False)
 
 
+# orders a change of a file
 _CHANGES = (
     r"\b(?:add|adjust|bump|change|correct|create|delete|edit|extend|fix|insert|modify|move|patch"
     r"|put|remove|rename|replace|rewrite|set|tweak|update|write)\b"
 )
+# speaks of a change of a file, in prohibitions
 _TOUCHES = (
     rf"{_CHANGES}|\b(?:avoid|touch\w*|edit\w*|chang\w+|alone|limits|hands|modif\w+|untouched)\b"
 )
+# names of folders that do not tell files apart
 _COMMON_FOLDERS = frozenset("src lib app docs doc test tests packages".split())
 
 
 def _file(path: str) -> str:
-    """Names of a file or its folder: migrations/* is "the migration" too; "" if nothing does."""
+    """Returns a pattern for the names of a file and its folder; "" if it has none.
+
+    People call migrations/* "the migration" too.
+    """
     segments = [part for part in re.split(r"[/*?]+", path.casefold()) if part]
     telling = [part for part in segments if part not in _COMMON_FOLDERS] or segments
     names = [re.escape(part) for part in dict.fromkeys([*segments[-1:], *telling])]
@@ -441,7 +479,7 @@ def _untouched_file(arguments: Arguments) -> Sequence[Wording]:
 
 
 def _orders_to_change(arguments: Arguments) -> Cues:
-    """Orders for a change of a file that is named, or of what its folder is called."""
+    """Returns the cues of orders to change a file, which they may name by its folder."""
     file = _file(arguments["path"])
     return Cues(((_CHANGES, file),)) if file else Cues()
 

@@ -4,13 +4,14 @@ import re
 
 from holdfast.measures.arguments import Number
 from holdfast.measures.number_words import NUMBER_WORDS, words_for
-from holdfast.measures.reasons import named
+from holdfast.measures.reasons import quote_words
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, verdict
 from holdfast.measures.text import fold, folded_words, words_of
 
 _NUMERAL = re.compile(
-    r"(?<![\w.,])[0-9]{1,3}(?:[, \u00a0\u202f][0-9]{3})+(?![\w])|[0-9]+(?:\.[0-9]+)?"
+    r"(?<![\w.,])[0-9]{1,3}(?:[, \u00a0\u202f][0-9]{3})+(?![\w])"  # with separators: 1,234,567
+    r"|[0-9]+(?:\.[0-9]+)?"
 )
 _ORDINALS = {
     "first": "one",
@@ -24,7 +25,7 @@ _ORDINALS = {
 
 
 def _numerals(text: str) -> list[str]:
-    """The numbers written in digits, without separators and redundant zeros."""
+    """Returns the numbers written in digits, without separators and redundant zeros."""
     plain = [re.sub("[, \u00a0\u202f]", "", match.group()) for match in _NUMERAL.finditer(text)]
     plain = [number.rstrip("0").rstrip(".") if "." in number else number for number in plain]
     return [number.lstrip("0") or "0" for number in plain]
@@ -50,8 +51,9 @@ def mentions_number(text: str, number: Number) -> Score:
     numerals = _numerals(text)
     if str(number) in numerals or _occurs_in_words(number, text):
         return Score(1.0, f"{number} occurs")
-    others = f", but {named(numerals)}" if numerals else ""
-    return Score(0.0, f"{number} does not occur{others}")
+    if numerals:
+        return Score(0.0, f"{number} does not occur, but {quote_words(numerals)}")
+    return Score(0.0, f"{number} does not occur")
 
 
 @measure
@@ -62,7 +64,7 @@ def never_mentions_number(text: str, number: Number) -> Score:
 
 
 def _cardinal(part: str) -> str:
-    """The number word of an ordinal: 'first' is one, 'sixth' is six."""
+    """Returns the number word of an ordinal: "first" is one, "sixth" is six."""
     return _ORDINALS.get(part) or re.sub(r"ie$", "y", part.removesuffix("th"))
 
 
@@ -78,7 +80,7 @@ def _is_number_word(word: str) -> bool:
 def mentions_any_number(text: str) -> Score:
     """1 if any number occurs, in digits or in English words ("two", "twenty-first")."""
     numbers = _numerals(text) + [word for word in folded_words(text) if _is_number_word(word)]
-    return verdict(numbers, f"{named(numbers)} occurs" if numbers else "no number occurs")
+    return verdict(numbers, f"{quote_words(numbers)} occurs" if numbers else "no number occurs")
 
 
 @measure

@@ -28,10 +28,10 @@ NUMBER_WORDS |= {word: value for value, word in (_TENS | _SCALES).items()}
 
 
 def words_for(number: int) -> list[str]:
-    """The words of a whole number, without hyphens and 'and': 97 is ['ninety', 'seven'].
+    """Returns the words of a whole number, without hyphens and "and": 97 is ["ninety", "seven"].
 
     Raises:
-        ValueError: if the number is below 0.
+        ValueError: the number is below 0.
     """
     if number < 0:
         raise ValueError(f"number must be at least 0, not {number}")

@@ -1,4 +1,4 @@
-"""The sentences of a text, and which of their clauses are orders.
+"""Splits a text into sentences and clauses, and tells which clauses are orders.
 
 An order is an imperative, a request or a permission; a request may be less than a sentence ("in
 English, please").
@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 from holdfast.errors import cut
 from holdfast.measures.clause_words import (
     WORD,
-    Signed,
     SignedWord,
+    SignedWords,
     is_negated,
     plain_sentence,
     signed_words,
@@ -41,16 +41,17 @@ from holdfast.measures.order_patterns import (
 )
 from holdfast.measures.text import sentences_of
 
-QUOTED = 160  # characters of a text that are quoted
+MAX_QUOTE_CHARACTERS = 160
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A sentence of a text that says a rule, or orders otherwise.
+    """A sentence of a text that states a rule, or orders something against it.
 
     Args:
-        index: of the sentence in its text.
-        lasts: of an order: whether it lifts the rule for good, and not for one turn.
+        quote: the sentence, cut if it is long.
+        index: the number of the sentence in its text.
+        lasts: whether an order lifts the rule for good, and not for one turn only.
     """
 
     quote: str
@@ -72,9 +73,9 @@ class Sentence:
 
     @cached_property
     def parts(self) -> list[str]:
-        """Its clauses; one without a subject ("must never be used") joins those before it."""
+        """Its clauses; one without a subject ("must never be used") is joined to those before."""
         parts: list[str] = []
-        ends = ""  # what ends the clause before
+        ends = ""  # the marks and words between the clause before and this one
         joins_from = 0
         for number, piece in enumerate(CLAUSE_END.split(self.plain)):
             if number % 2:
@@ -90,26 +91,26 @@ class Sentence:
         return parts
 
     @cached_property
-    def clauses(self) -> list[Signed]:
+    def clauses(self) -> list[SignedWords]:
         """The signed words of each clause."""
         return [signed_words(part) for part in self.parts]
 
     @cached_property
-    def signed(self) -> Signed:
+    def signed(self) -> SignedWords:
         """The signed words of all clauses."""
-        return Signed().union(*self.clauses)
+        return SignedWords().union(*self.clauses)
 
     @cached_property
-    def decided(self) -> Signed:
-        """The signed words without those that are asked for in one clause, and not in another."""
+    def decided(self) -> SignedWords:
+        """The signed words, but a word that is both asked for and forbidden is only forbidden."""
         taken_back = {SignedWord(word, True) for word, is_wanted in self.signed if not is_wanted}
         return self.signed - taken_back
 
     @cached_property
-    def ordered(self) -> Signed:
+    def ordered(self) -> SignedWords:
         """The signed words of its clauses that are orders."""
         orders = (signed_words(part) for part in self.parts if _is_order(part))
-        return Signed().union(*orders)
+        return SignedWords().union(*orders)
 
     @property
     def is_order(self) -> bool:
@@ -119,12 +120,13 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Request:
-    """A clause of a message that asks for something, an order or not quite one ("in English").
+    """A clause of a message that asks for something: an order, or a fragment ("in English").
 
     Args:
-        clause: without case and contractions.
-        around: its sentence and the one before, likewise; what "leave it out" refers to is there.
-        passage: its sentence; it lasts if the request is for more than a turn.
+        clause: the clause without case and contractions.
+        around: its sentence and the one before, which name the thing in "leave it out".
+        is_once: whether it is said to be for one turn only.
+        passage: its sentence, which lasts if the request is said to be for more than a turn.
     """
 
     clause: str
@@ -134,25 +136,25 @@ class Request:
 
 
 def requests_in(text: str) -> Iterator[Request]:
-    """The requests of a message, clause by clause."""
+    """Yields the requests of a message, clause by clause."""
     before = ""
     for sentence in read_sentences(text):
         plain = sentence.plain
         lasts = bool(ONWARD.search(plain) or PERMITS.search(plain))
         passage = passage_of(sentence, lasts)
+        is_once = bool(ONCE.search(plain))
         asks = bool(ASKING.search(plain) or QUESTION.search(plain)) or sentence.is_order
         for number, clause in enumerate(sentence.parts):
-            is_part = (asks or not number) and bool(FRAGMENT.match(clause))
-            if not REPORTS.match(clause) and (
-                is_part or _is_order(clause) or ASKING.search(clause)
-            ):
-                once = bool(ONCE.search(plain))
-                yield Request(clause, f"{before} {plain}", once, passage)
+            if REPORTS.match(clause):
+                continue
+            is_fragment = bool(FRAGMENT.match(clause)) and (asks or number == 0)
+            if is_fragment or _is_order(clause) or ASKING.search(clause):
+                yield Request(clause, f"{before} {plain}", is_once, passage)
         before = plain
 
 
 def orders_in(text: str) -> list[str]:
-    """The clauses of a text that are orders and forbid nothing, as they are written."""
+    """Returns the clauses of a text that are orders and forbid nothing, as they are written."""
     return [
         part.strip()
         for sentence in read_sentences(text)
@@ -163,19 +165,19 @@ def orders_in(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def read_sentences(text: str) -> tuple[Sentence, ...]:
-    """The sentences of a text; several rules are looked for in the same ones."""
+    """Splits a text into sentences; cached, as several rules are looked for in the same text."""
     sentences = sentences_of(without_markup(text))
     return tuple(Sentence(sentence, index) for index, sentence in enumerate(sentences))
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The content words of a text, without their endings."""
+    """Returns the content words of a text, without their endings."""
     return frozenset(word for sentence in read_sentences(text) for word, _ in sentence.signed)
 
 
 def passage_of(sentence: Sentence, lasts: bool = True) -> Passage:
-    """A sentence as evidence, cut if it is long."""
-    return Passage(cut(sentence.text, QUOTED), sentence.index, lasts)
+    """Quotes a sentence, cut if it is long."""
+    return Passage(cut(sentence.text, MAX_QUOTE_CHARACTERS), sentence.index, lasts)
 
 
 def is_no_rule(plain: str) -> bool:
@@ -196,7 +198,7 @@ def _is_order(clause: str) -> bool:
 
 
 def words_before_paths(clause: str) -> Iterator[tuple[str, str]]:
-    """The first verb of an order, with each path in it."""
+    """Yields the first word of an order with each path in it; "" if it has no word."""
     text = LEADING.sub("", plain_sentence(clause).strip())
     text = ASKS.sub("", text).strip()
     first = WORD.match(text)

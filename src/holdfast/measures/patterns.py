@@ -1,4 +1,4 @@
-"""The user's regular expressions, which the package `regex` runs within a time limit."""
+"""Runs users' regular expressions within a time limit, by the package `regex`."""
 
 import re
 import time
@@ -11,89 +11,91 @@ from typing import Any
 
 from holdfast.errors import UsageError
 
-_PATIENCE = 5.0  # seconds of computing that one search may take
-# what is no anchor: a character after a backslash, and a character class
+_MAX_SEARCH_SECONDS = 5.0  # of processor time
+# parts of a pattern in which $ is no anchor: an escaped character, and a character class
 _LITERAL = re.compile(r"\\[^zZ]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-_END = re.compile(r"\$|\\[zZ]")
+_END_ANCHOR = re.compile(r"\$|\\[zZ]")
 
 
-def shown(pattern: str) -> str:
-    """A regular expression in quotes, with its backslashes as they were written."""
+def _quote_pattern(pattern: str) -> str:
+    """Quotes a regular expression, without doubling its backslashes."""
     return repr(pattern).replace("\\\\", "\\")
 
 
 @cache
-def compiled(regex: str, flags: str) -> Any:
-    """A user's regular expression, compiled; a `UsageError` if it is invalid."""
+def compile_regex(regex: str, flags: str) -> Any:
+    """Compiles a user's regular expression; a `UsageError` if it is invalid."""
     import regex as engine
 
     try:
         return engine.compile(regex, sum(getattr(engine, flag.upper()) for flag in set(flags)))
     except (engine.error, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(
-            f"The regular expression {shown(regex)} is not valid: {error}; correct it."
+            f"The regular expression {_quote_pattern(regex)} is not valid: {error}; correct it."
         ) from error
 
 
 @dataclass
 class SearchTime:
-    """The seconds of computing that searches may still take together."""
+    """The seconds of processor time that several searches may still take together."""
 
     left: float
 
 
-_search_time: ContextVar[SearchTime | None] = ContextVar("search_time", default=None)
+_SHARED_TIME: ContextVar[SearchTime | None] = ContextVar("search_time", default=None)
 
 
 @contextmanager
-def searches_end_within(seconds: float) -> Iterator[SearchTime]:
-    """Within this context, all searches together may compute this long, where each may for 5 s."""
-    allowed = SearchTime(seconds)
-    token = _search_time.set(allowed)
+def limit_search_time(seconds: float) -> Iterator[SearchTime]:
+    """Limits the processor time of all searches in a block together, instead of each one's."""
+    time_left = SearchTime(seconds)
+    token = _SHARED_TIME.set(time_left)
     try:
-        yield allowed
+        yield time_left
     finally:
-        _search_time.reset(token)
+        _SHARED_TIME.reset(token)
 
 
 def find(pattern: str, text: str, flags: str = "") -> Any:
-    """The first match of a user's regular expression, or None; a `UsageError` if it takes too
-    long.
+    """Returns the first match of a user's regular expression, or None.
+
+    Raises:
+        UsageError: the search takes too long, or the expression is invalid.
     """
-    return _timed(compiled(pattern, flags).search, pattern, text)
+    return _run_search(compile_regex(pattern, flags).search, pattern, text)
 
 
 def matches(pattern: str, text: str, flags: str = "") -> bool:
-    """Whether a user's regular expression occurs, as `find` finds it."""
+    """Whether `find` finds a match."""
     return find(pattern, text, flags) is not None
 
 
 def count(pattern: str, text: str, flags: str = "") -> int:
-    """How often a user's regular expression occurs; a `UsageError` if it takes too long."""
-    return len(_timed(compiled(pattern, flags).findall, pattern, text))
+    """Counts the matches of a user's regular expression; raises as `find` does."""
+    return len(_run_search(compile_regex(pattern, flags).findall, pattern, text))
 
 
-def _timed(search: Callable[..., Any], pattern: str, text: str) -> Any:
-    """The result of a search, within its own time limit or one shared with other searches."""
-    allowed = _search_time.get()
-    patience = _PATIENCE if allowed is None else allowed.left
+def _run_search(search: Callable[..., Any], pattern: str, text: str) -> Any:
+    """Runs a search within its own time limit, or within one shared with other searches."""
+    shared = _SHARED_TIME.get()
+    limit = _MAX_SEARCH_SECONDS if shared is None else shared.left
     started = time.process_time()
     try:
-        if patience <= 0:
+        if limit <= 0:
             raise TimeoutError
-        return search(text, timeout=patience)
+        return search(text, timeout=limit)
     except TimeoutError as error:
         raise UsageError(
-            f"The regular expression {shown(pattern)} took more than {max(patience, 0):.3g} s on a"
-            f" text of {len(text)} characters; write it without repetitions inside repetitions, as"
-            " (a+)+.",
+            f"The regular expression {_quote_pattern(pattern)} took more than"
+            f" {max(limit, 0):.3g} s on a text of {len(text)} characters; write it without"
+            " repetitions inside repetitions, such as (a+)+.",
             value=pattern,
         ) from error
     finally:
-        if allowed is not None:
-            allowed.left -= time.process_time() - started
+        if shared is not None:
+            shared.left -= time.process_time() - started
 
 
 def looks_at_end(pattern: str) -> bool:
     """Whether a regular expression has an anchor for the end of the text, or of a line."""
-    return _END.search(_LITERAL.sub("", pattern)) is not None
+    return _END_ANCHOR.search(_LITERAL.sub("", pattern)) is not None

@@ -1,8 +1,8 @@
-"""The phrases that a speaker is asked to say, by its system prompt and by the rules of the prompt.
+"""Finds the phrases that a system prompt and its rules ask a speaker to say.
 
-A prompt's phrases are what it puts in quotation marks, after a colon, or after a word such as
-"answer" or "with". A rule's are the texts that its measure asks for, or finds with a regular
-expression; a phrase that makes up half of a sentence stands for all of it.
+The phrases of a prompt are the texts in quotation marks, after a colon, or after a word such as
+"answer" or "with". The phrases of a rule are the texts that its measure asks for, or finds with a
+regular expression. If such a phrase is half of a sentence or more, the whole sentence is a phrase.
 """
 
 import re
@@ -13,6 +13,7 @@ from holdfast.measures.patterns import find
 from holdfast.measures.repeated_turns import units_of
 from holdfast.measures.text import fold, sentences_of
 
+# texts in quotation marks of several languages
 _QUOTED = re.compile(
     r"""
     "([^"\n]+)" | “([^”\n]+)” | „([^“”\n]+)[“”] | «([^»\n]+)» | 「([^」\n]+)」 | 『([^』\n]+)』
@@ -25,18 +26,31 @@ _AFTER_WORD = re.compile(
     r"\b(?:say|saying|answer|reply|respond|write|sign|add|with|words|phrase)\s+([^\n.!?。！？]+[.!?。！？]?)",
     re.IGNORECASE,
 )
-# the arguments of measures whose values are phrases that a reply must have
+# arguments of measures whose values are phrases that a reply must have
 _PHRASE_ARGUMENTS = (
-    *("phrase", "word", "words", "open", "close", "keys", "keyword", "keywords", "end_phrase"),
-    *("prompt_to_repeat", "postscript_marker"),
+    "phrase",
+    "word",
+    "words",
+    "open",
+    "close",
+    "keys",
+    "keyword",
+    "keywords",
+    "end_phrase",
+    "prompt_to_repeat",
+    "postscript_marker",
 )
+# measures whose phrases a reply must not have
 _FORBIDDING = (
-    *("never", "never_contains", "released_never_contains", "ifeval_keywords_forbidden_words"),
+    "never",
+    "never_contains",
+    "released_never_contains",
+    "ifeval_keywords_forbidden_words",
 )
 
 
 def phrases_in_prompt(prompt: str) -> list[str]:
-    """The phrases that a system prompt tells its speaker to say."""
+    """Returns the phrases that a system prompt tells its speaker to say."""
     phrases = []
     for pattern in (_QUOTED, _AFTER_COLON, _AFTER_WORD):
         for match in pattern.finditer(prompt):
@@ -45,16 +59,16 @@ def phrases_in_prompt(prompt: str) -> list[str]:
 
 
 def phrases_of_measure(measure: Measure, text: str) -> list[str]:
-    """The phrases in a text that a measure asks for."""
-    phrases = list(dict.fromkeys(_required(measure, text)))
+    """Returns the phrases in a text that a measure asks for."""
+    phrases = list(dict.fromkeys(_required_phrases(measure, text)))
     return [*phrases, *_sentences_around(phrases, text)]
 
 
-def _required(measure: Measure, text: str) -> Iterator[str]:
+def _required_phrases(measure: Measure, text: str) -> Iterator[str]:
     if measure.name in _FORBIDDING:
         return
     for spec in inner_specs(measure.arguments):
-        yield from _required(build(spec), text)
+        yield from _required_phrases(build(spec), text)
     if measure.name == "regex":
         match = find(measure.arguments["regex"], text, measure.arguments["flags"])
         if match:
@@ -62,14 +76,14 @@ def _required(measure: Measure, text: str) -> Iterator[str]:
         return
     for name in _PHRASE_ARGUMENTS:
         value = measure.arguments.get(name)
-        # a string under `words` names a list of the package
+        # a string under `words` is the name of a shipped list
         values = [value] if isinstance(value, str) and name != "words" else value
         if isinstance(values, list | tuple):
             yield from (item for item in values if isinstance(item, str))
 
 
 def _sentences_around(phrases: Sequence[str], text: str) -> Iterator[str]:
-    """The sentences of which half or more is one of the phrases."""
+    """Yields the sentences of which a phrase makes up half or more."""
     for sentence in sentences_of(text):
         length = len(units_of(sentence))
         for phrase in phrases:

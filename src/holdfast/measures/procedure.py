@@ -1,4 +1,4 @@
-"""Measures of how an agent goes about its work: in which order, whether it asks first, and by
+"""Measures of how an agent goes about its work: in which order, whether it asks first, and with
 which of several tools.
 """
 
@@ -18,8 +18,23 @@ from holdfast.measures.agent_tools import ASKS_USER
 from holdfast.measures.command_words import in_words
 from holdfast.measures.patterns import matches
 from holdfast.measures.registry import measure
-from holdfast.measures.scores import Score, Undecided, WhenCut, verdict
+from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
+
+_UNKNOWN_FILES = Undecided("the log does not show which files a patch changed")
+# a message that does not begin by saying no
+_AGREED = r"(?i)\A(?!\W*(?:no|nope|not|don['\u2019]?t|do not|never|stop|wait|cancel)\b)"
+_CLAUSE_END = re.compile(
+    r"[.;:!?,\n\u3002\uff01\uff1f\uff0c]+|\b(?:but|then|instead|aber|mais|pero)\b", re.IGNORECASE
+)
+_NEGATION = re.compile(
+    r"\b(?:don['\u2019]?t|do not|never|not|without|no need to|nicht|kein\w*|ohne|ne|pas|sans|sin)\b"
+    r"(?! (?:forget|hesitate|only)\b)",
+    re.IGNORECASE,
+)
+# what may follow a question on its line, and a line below it: an option in a list
+_AFTER_QUESTION = re.compile(r"[\s*_\"'`)]*(?:\([^()]*\)[\s*_.]*)?")
+_OPTION = re.compile(r"\s*(?:(?:[-*\u2022]|\w{1,2}[.)])\s.*)?")
 
 
 @measure(
@@ -35,31 +50,28 @@ def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | N
     if not any(action.matches(then) for action in actions):
         return None
     required = in_words(first) or "the command that has to come first"
-    is_ready = _came_last(turn.earlier, first, then)
+    is_ready = _is_ready(turn.earlier, first, then)
     command = ""
     for action in actions:
         if action.matches(first):
             is_ready = True
         if action.matches(then):
-            command = action.shown
+            command = action.label
             if not is_ready:
                 return Score(0.0, f"{command} ran without {required} before it")
             is_ready = False
     return Score(1.0, f"{required} came before {command}")
 
 
-def _came_last(calls: Sequence[ToolCall], first: str, then: str) -> bool:
-    """Whether a command that matches `first` came after the last that matches `then`."""
-    for call in reversed(calls):  # of a long session, only its end has to be parsed
+def _is_ready(calls: Sequence[ToolCall], first: str, then: str) -> bool:
+    """Whether a command that matches `first` came after the last one that matches `then`."""
+    for call in reversed(calls):  # parses only the end of a long session
         for action in reversed(list(actions_of([call]))):
             if action.matches(then):
                 return False
             if action.matches(first):
                 return True
     return False
-
-
-_UNKNOWN_FILES = Undecided("the log does not show which files a patch changed")
 
 
 def _check_after(run: str, after: str | None, changed: Globs | None) -> None:
@@ -88,10 +100,12 @@ def runs_after(
     these do not count. Calls of other tools are matched as in `runs_before`.
     """
     cause = ""
-    is_due = is_hidden = False
+    is_due = False  # whether `run` has to follow
+    is_hidden = False  # whether a file was changed since `run`, and it is not known which
     for action in actions_of(turn.calls):
         if action.matches(run):
-            is_due = is_hidden = False
+            is_due = False
+            is_hidden = False
             continue
         if event := _event(action, after, changed):
             cause = event
@@ -103,22 +117,22 @@ def runs_after(
     if not cause:
         return None
     required = in_words(run) or "the command that has to follow"
-    return verdict(not is_due, f"{required} {'did not run' if is_due else 'ran'} after {cause}")
+    if is_due:
+        return Score(0.0, f"{required} did not run after {cause}")
+    return Score(1.0, f"{required} ran after {cause}")
 
 
 def _event(action: Action, command: str | None, changed: Globs | None) -> str:
-    """The part of this action that a rule is about, such as "`git push`" or "a change of src/a.ts";
-    "" if there is none.
+    """Returns the part of an action that a rule is about, such as "a change of src/a.ts".
+
+    Returns "" if the action neither runs the command nor changes one of the files.
     """
     if command is not None:
-        return action.shown if action.matches(command) else ""
-    edits = action.edits if changed is not None else ()
-    path = next((edit.path for edit in edits if touches(edit, changed or "*")), "")
+        return action.label if action.matches(command) else ""
+    if changed is None:
+        return ""
+    path = next((edit.path for edit in action.edits if touches(edit, changed)), "")
     return f"a change of {path}" if path else ""
-
-
-# a message that does not begin by saying no
-_AGREED = r"(?i)\A(?!\W*(?:no|nope|not|don['\u2019]?t|do not|never|stop|wait|cancel)\b)"
 
 
 def _check_asks(
@@ -139,8 +153,8 @@ def asks_before(
 ) -> Score | Undecided | None:
     """1 if the assistant asked before it ran a command that begins with a match of `command`, or
     changed a file with a path of `changed`: its last message ended with a question that `asking`
-    matches, and `agreed` matches the user's answer. What the user ordered needs no question:
-    `ordered` matches the user's message. Turns without such a command or change do not count.
+    matches, and `agreed` matches the user's answer. A user's order, a message that `ordered`
+    matches, needs no question. Turns without such a command or change do not count.
     """
     asking_tool = ""
     is_hidden = False
@@ -148,9 +162,9 @@ def asks_before(
         if event := _event(action, command, changed):
             break
         is_hidden = is_hidden or any(not edit.path for edit in action.edits)
-        arguments = " ".join(action.command.words[1:])
-        if ASKS_USER.search(action.command.words[0]) and matches(asking, arguments, "i"):
-            asking_tool = action.command.words[0]
+        program, *arguments = action.command.words
+        if ASKS_USER.search(program) and matches(asking, " ".join(arguments), "i"):
+            asking_tool = program
     else:
         return _UNKNOWN_FILES if is_hidden and changed is not None else None
     if ordered is not None and _is_ordered(ordered, turn.user):
@@ -166,42 +180,31 @@ def asks_before(
     return Score(0.0, f"{event} came although the user had not agreed")
 
 
-_CLAUSES = re.compile(
-    r"[.;:!?,\n\u3002\uff01\uff1f\uff0c]+|\b(?:but|then|instead|aber|mais|pero)\b", re.I
-)
-_NEGATED = re.compile(
-    r"\b(?:don['\u2019]?t|do not|never|not|without|no need to|nicht|kein\w*|ohne|ne|pas|sans|sin)\b"
-    r"(?! (?:forget|hesitate|only)\b)",
-    re.I,
-)
-
-
 def _is_ordered(ordered: str, text: str) -> bool:
-    """Whether the user's message has a match that no negation stands before in its clause."""
+    """Whether the user's message has a match without a negation before it in its clause."""
     if not matches(ordered, text, "i"):
         return False
-    clauses = [clause for clause in _CLAUSES.split(text) if matches(ordered, clause, "i")]
-    if not clauses:  # the match goes over several
-        return not _NEGATED.search(text)
+    clauses = [clause for clause in _CLAUSE_END.split(text) if matches(ordered, clause, "i")]
+    if not clauses:  # the match extends over several clauses
+        return not _NEGATION.search(text)
     return any(_is_asked_for(ordered, clause) for clause in clauses)
 
 
 def _is_asked_for(ordered: str, clause: str) -> bool:
-    """Whether a clause with a match has it before a negation, or has none."""
-    negated = _NEGATED.search(clause)
-    return negated is None or matches(ordered, clause[: negated.start()], "i")
-
-
-# what may follow a question on its line, and a line below it: an option in a list
-_ENDS = re.compile(r"[\s*_\"'`)]*(?:\([^()]*\)[\s*_.]*)?")
-_OPTION = re.compile(r"\s*(?:(?:[-*\u2022]|\w{1,2}[.)])\s.*)?")
+    """Whether a clause has no negation, or has the match before it."""
+    negation = _NEGATION.search(clause)
+    return negation is None or matches(ordered, clause[: negation.start()], "i")
 
 
 def _last_question(text: str) -> str:
-    """The paragraph with the question that a text ends with; "" if it ends otherwise."""
+    """Returns the paragraph with the question that a text ends with; "" if it ends otherwise.
+
+    A list of options may follow the question.
+    """
     position = max(text.rfind("?"), text.rfind("\uff1f"))
     same_line, *below = text[position + 1 :].split("\n")
-    if position < 0 or not _ENDS.fullmatch(same_line) or not all(map(_OPTION.fullmatch, below)):
+    is_at_end = _AFTER_QUESTION.fullmatch(same_line) and all(map(_OPTION.fullmatch, below))
+    if position < 0 or not is_at_end:
         return ""
     return re.split(r"\n\s*\n", text[: position + 1])[-1]
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.measures.actions import Action, Pattern, actions_of, check_patterns
@@ -19,16 +18,50 @@ from holdfast.measures.agent_tools import (
 from holdfast.measures.arguments import Flag, Texts
 from holdfast.measures.command_options import options_of
 from holdfast.measures.patterns import matches
-from holdfast.measures.reasons import mismatch
+from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
-from holdfast.measures.written_texts import WrittenTexts, shown_text, text_of_file
+from holdfast.measures.written_texts import WrittenTexts, text_of_argument, text_of_file
+
+# options with a value, and the letter of each
+_GH_OPTIONS = {
+    "--title": "t",
+    "--body": "b",
+    "--body-file": "F",
+    "--base": "B",
+    "--head": "H",
+    "--assignee": "a",
+    "--label": "l",
+    "--milestone": "m",
+    "--project": "p",
+    "--reviewer": "r",
+    "--template": "T",
+    "--repo": "R",
+    "--recover": "",
+}
+_GH_FLAGS = {"--draft": "d", "--fill": "f", "--web": "w"}
+_GLAB_OPTIONS = {
+    "--title": "t",
+    "--description": "d",
+    "--target-branch": "b",
+    "--source-branch": "s",
+    "--assignee": "a",
+    "--label": "l",
+    "--milestone": "m",
+    "--reviewer": "",
+    "--repo": "R",
+    "--head": "H",
+    "--related-issue": "i",
+}
+_GLAB_FLAGS = {"--fill": "f", "--yes": "y", "--web": "w"}
+_API_OPTIONS = {"--raw-field": "f", "--field": "F", "--method": "X", "--header": "H"}
+_HEADING_MARKS = re.compile(r"^[#\s*_]+|[\s*_:]+$")
 
 
 @dataclass(frozen=True)
 class PullRequest:
-    """A pull request as an agent opens it; None for a part that the log does not show."""
+    """A pull request that an agent opens; None for a part that the log does not show."""
 
     title: str | None
     body: str | None
@@ -47,8 +80,14 @@ class _Form:
     base: str | None
 
 
-def _check(**arguments: Any) -> None:
-    form = _Form(**arguments)
+def _check(
+    title: str | None,
+    body: str | None,
+    sections: Sequence[str] | None,
+    draft: bool | None,
+    base: str | None,
+) -> None:
+    form = _Form(title, body, sections, draft, base)
     check_patterns(form.title, form.body, form.base)
     if form == _Form(None, None, None, None, None):
         raise UsageError(
@@ -88,23 +127,32 @@ def pull_request(
 
 @dataclass(frozen=True)
 class _Condition:
-    """Whether a condition is met, None if the log does not show it; and what is wrong if not."""
+    """A condition of a rule on a pull request.
+
+    Args:
+        is_met: whether it is met; None if the log does not show that.
+        problem: the reason if it is not met, or is not shown.
+    """
 
     is_met: bool | None
     problem: str
 
 
 def _conditions(request: PullRequest, form: _Form) -> Iterator[_Condition]:
+    """Yields the conditions that a form sets, each with whether a pull request meets it."""
     parts = (
         ("title", form.title, request.title),
         ("body", form.body, request.body),
         ("base", form.base, request.base),
     )
     for name, pattern, text in parts:
-        if pattern is not None and text is None:
+        if pattern is None:
+            continue
+        if text is None:
             yield _Condition(None, f"the log does not show the {name} of the pull request")
-        elif pattern is not None and text is not None:
-            yield _Condition(matches(pattern, text), mismatch(f"the {name}", text, pattern))
+        else:
+            problem = explain_mismatch(f"the {name}", text, pattern)
+            yield _Condition(matches(pattern, text), problem)
     for section in form.sections or ():
         if request.body is None:
             yield _Condition(None, "the log does not show the body of the pull request")
@@ -122,77 +170,90 @@ def _has_heading(heading: str, body: str) -> bool:
     return plain in lines
 
 
-_HEADING_MARKS = re.compile(r"^[#\s*_]+|[\s*_:]+$")
-
-
 def _requests_in(turn: AssistantTurn) -> Iterator[PullRequest]:
-    """The pull requests that a turn opens."""
+    """Yields the pull requests that a turn opens."""
     texts = WrittenTexts(turn.earlier)
     for action in actions_of(turn.calls):
-        if action.is_shell:
-            request = _by_command(action, texts)
+        if action.tool_call is None:
+            request = _read_command(action, texts)
         else:
-            request = _by_tool(turn.calls[action.position])
+            request = _read_tool_call(action.tool_call)
         if request is not None:
             yield request
         texts.note(action.edits)
 
 
-_GH = {
-    **{"--title": "t", "--body": "b", "--body-file": "F", "--base": "B", "--head": "H"},
-    **{"--assignee": "a", "--label": "l", "--milestone": "m", "--project": "p", "--reviewer": "r"},
-    **{"--template": "T", "--repo": "R", "--recover": ""},
-}
-_GLAB = {
-    **{"--title": "t", "--description": "d", "--target-branch": "b", "--source-branch": "s"},
-    **{"--assignee": "a", "--label": "l", "--milestone": "m", "--reviewer": "", "--repo": "R"},
-    **{"--head": "H", "--related-issue": "i"},
-}
-_API_FIELDS = {"--raw-field": "f", "--field": "F", "--method": "X", "--header": "H"}
-
-
-def _by_command(action: Action, texts: WrittenTexts) -> PullRequest | None:
+def _read_command(action: Action, texts: WrittenTexts) -> PullRequest | None:
+    """Returns the pull request that a command opens; None if it opens none."""
     words = action.command.arguments
-    if words[:3] == ("gh", "pr", "create") or words[:3] == ("gh", "pr", "new"):
-        options = options_of(words[3:], _GH, {"--draft": "d", "--fill": "f", "--web": "w"})
-        title = shown_text(options.last("--title"), texts)
-        body = shown_text(options.last("--body"), texts)
-        if (file := options.last("--body-file")) is not None:
-            body = text_of_file(file, action, texts)
-        return PullRequest(title, body, "--draft" in options.flags, options.last("--base"))
-    if words[:1] == ("glab",) and words[1:3] in (("mr", "create"), ("mr", "new")):
-        options = options_of(words[3:], _GLAB, {"--fill": "f", "--yes": "y", "--web": "w"})
-        title = shown_text(options.last("--title"), texts)
-        body = shown_text(options.last("--description"), texts)
-        if body == "-":  # from an editor
-            body = None
-        is_draft = bool(options.flags & {"--draft", "--wip"}) or _is_draft_title(title)
-        return PullRequest(title, body, is_draft, options.last("--target-branch"))
+    if words[:3] in (("gh", "pr", "create"), ("gh", "pr", "new")):
+        return _read_gh(action, texts)
+    if words[:3] in (("glab", "mr", "create"), ("glab", "mr", "new")):
+        return _read_glab(action, texts)
     if words[:2] == ("gh", "api"):
-        return _by_api(words)
+        return _read_gh_api(words)
     return None
 
 
-def _by_api(words: Sequence[str]) -> PullRequest | None:
-    options = options_of(words[2:], _API_FIELDS)
+def _read_gh(action: Action, texts: WrittenTexts) -> PullRequest:
+    options = options_of(action.command.arguments[3:], _GH_OPTIONS, _GH_FLAGS)
+    body = text_of_argument(options.last("--body"), texts)
+    if (file := options.last("--body-file")) is not None:
+        body = text_of_file(file, action, texts)
+    return PullRequest(
+        title=text_of_argument(options.last("--title"), texts),
+        body=body,
+        draft="--draft" in options.flags,
+        base=options.last("--base"),
+    )
+
+
+def _read_glab(action: Action, texts: WrittenTexts) -> PullRequest:
+    options = options_of(action.command.arguments[3:], _GLAB_OPTIONS, _GLAB_FLAGS)
+    title = text_of_argument(options.last("--title"), texts)
+    body = text_of_argument(options.last("--description"), texts)
+    if body == "-":  # glab opens an editor
+        body = None
+    return PullRequest(
+        title=title,
+        body=body,
+        draft=bool(options.flags & {"--draft", "--wip"}) or _is_draft_title(title),
+        base=options.last("--target-branch"),
+    )
+
+
+def _read_gh_api(words: Sequence[str]) -> PullRequest | None:
+    """Returns the pull request that `gh api` opens; None for any other call of the API."""
+    options = options_of(words[2:], _API_OPTIONS)
     fields = options.values.get("--raw-field", []) + options.values.get("--field", [])
-    parts = (field.partition("=") for field in fields)
-    values = {name: value for name, _, value in parts}
+    values: dict[str, str] = {}
+    for field in fields:
+        name, _, value = field.partition("=")
+        values[name] = value
     path = next(iter(options.rest), "")
     if not re.search(r"repos/[^/]+/[^/]+/pulls\Z", path) or "head" not in values:
         return None
-    text = values.get("body", "")
-    body = None if text.startswith("@") else text  # from a file
-    return PullRequest(values.get("title"), body, values.get("draft") == "true", values.get("base"))
+    body = values.get("body", "")
+    return PullRequest(
+        title=values.get("title"),
+        body=None if body.startswith("@") else body,  # @ names a file
+        draft=values.get("draft") == "true",
+        base=values.get("base"),
+    )
 
 
-def _by_tool(call: ToolCall) -> PullRequest | None:
+def _read_tool_call(call: ToolCall) -> PullRequest | None:
+    """Returns the pull request that a tool opens; None for any other tool."""
     if not OPENS_PULL_REQUEST.search(call.name):
         return None
     fields = fields_of(call.arguments)
     title = first_text(fields, TITLES)
-    is_draft = any(fields.get(name) is True for name in DRAFTS) or _is_draft_title(title)
-    return PullRequest(title, first_text(fields, BODIES) or "", is_draft, first_text(fields, BASES))
+    return PullRequest(
+        title=title,
+        body=first_text(fields, BODIES) or "",
+        draft=any(fields.get(name) is True for name in DRAFTS) or _is_draft_title(title),
+        base=first_text(fields, BASES),
+    )
 
 
 def _is_draft_title(title: str | None) -> bool:

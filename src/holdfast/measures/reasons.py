@@ -1,7 +1,7 @@
-"""The reasons of scores: what was looked for in a text, and what was found.
+"""Words the reasons of scores: the text that was found, and why it does not match.
 
 A regular expression is put in words where its form is simple: a literal text, perhaps with an
-anchor; what may not occur; the characters or the length that are allowed.
+anchor; a text that may not occur; the characters or the length that are allowed.
 """
 
 import re
@@ -14,81 +14,41 @@ from holdfast.errors import UsageError, cut
 from holdfast.measures.patterns import find
 from holdfast.plurals import count_of
 
-_SHOWN = 60  # characters of a text
-_LISTED = 4  # words of a list
+_MAX_CHARACTERS = 60  # of a text that is quoted
+_MAX_WORDS = 4  # of a list that are quoted
 
+# --- The forms of patterns that are put in words
 
-def quoted(text: str) -> str:
-    """A text on one line, in quotes; only its beginning if it is long."""
-    return repr(cut(" ".join(text.split()), _SHOWN))
-
-
-def named(words: Sequence[str]) -> str:
-    """The first words of a list, in quotes."""
-    others = len(words) - _LISTED
-    return ", ".join(map(repr, words[:_LISTED])) + (f" and {others} more" if others > 0 else "")
-
-
-def mismatch(what: str, text: str, pattern: str, flags: str = "") -> str:
-    r"""A sentence on a text that a regular expression does not match.
-
-    Args:
-        what: the text is, such as "the reply".
-
-    >>> mismatch("the reply", "Bye now!", r"Best, Pip\W*\Z")
-    "the reply 'Bye now!' does not end with 'Best, Pip'"
-    >>> mismatch("the reply", "Bye now!", r"(?s)\A(?!.*!).*\S")
-    "'!' occurs in the reply"
-    """
-    inline = _INLINE_FLAGS.match(pattern)
-    if inline:
-        pattern = pattern[inline.end() :]
-        flags = flags + inline[1]
-    for reason_of in (_literal, _forbidden, _strange_character, _too_long):
-        reason = reason_of(what, text, pattern, flags)
-        if reason is not None:
-            return reason
-    return f"{what} {quoted(text)} does not match the rule's pattern"
-
-
-_INLINE_FLAGS = re.compile(r"\(\?([aimsux]+)\)")
+_INLINE_FLAGS = re.compile(r"\(\?(?P<flags>[aimsux]+)\)")
+# a literal that has to occur, perhaps at an end: `STOCK\(`, `\AOnce`, `the end\W*\Z`
 _LITERAL = re.compile(
-    r"(?P<start>\\A|\^)?(?:\\W\*\??)?"
-    r"(?P<literal>(?:[^\\.^$*+?{}\[\]|()]|\\[^A-Za-z0-9]|\\s[*+]?)+)"  # escaped signs, spaces
-    r"(?:\\W\*)?(?P<end>\\Z|\$)?"
+    r"""
+    (?P<start> \\A | \^ )?
+    (?: \\W\*\?? )?
+    (?P<literal> (?:
+        [^\\.^$*+?{}\[\]|()]  # any character without a meaning of its own
+        | \\[^A-Za-z0-9]  # an escaped sign
+        | \\s[*+]?  # spaces
+    )+ )
+    (?: \\W\* )?
+    (?P<end> \\Z | \$ )?
+    """,
+    re.VERBOSE,
 )
-_STRANGE = re.compile(r"\\A(?P<allowed>\\P\{\w+\}|\[\^(?:\\.|[^\]\\])+\])[*+]\\Z")
+# the only characters that may occur: `\A[^!]*\Z`, `\A\P{Lu}*\Z`
+_ALLOWED_CHARACTERS = re.compile(
+    r"\\A(?P<allowed>\\P\{\w+\}|\[\^(?:\\.|[^\]\\])+\])[*+]\\Z",
+)
+# the most characters: `\A.{1,72}\Z`, or of the first line `\A.{1,72}(?:\n|\Z)`
 _LENGTH = re.compile(r"\\A\.\{1,(?P<most>\d+)\}(?:\\Z|(?P<of_line>\(\?:\\n\|\\Z\)))")
 
 
-def _literal(what: str, text: str, pattern: str, flags: str) -> str | None:
-    r"""Of a literal that has to occur, perhaps at an end: `STOCK\(`, `\AOnce`, `the end\W*\Z`."""
-    parts = _LITERAL.fullmatch(pattern)
-    if parts is None:
-        return None
-    literal = re.sub(r"\\(\W)", r"\1", re.sub(r"\\s[*+]?", " ", parts["literal"])).strip()
-    if parts["start"] and parts["end"]:
-        return f"{what} {quoted(text)} is not {literal!r}"
-    if parts["start"]:
-        return f"{what} {quoted(text)} does not begin with {literal!r}"
-    if parts["end"]:
-        line = " ".join(text.split())
-        end = line if len(line) <= _SHOWN else f"…{line[1 - _SHOWN :]}"
-        return f"{what} {end!r} does not end with {literal!r}"
-    return f"{literal!r} does not occur in {what}"
-
-
-def _first_match(pattern: str, text: str, flags: str) -> str:
-    """The first match of a part of a pattern; "" if there is none, or no time to find it."""
-    with suppress(UsageError):
-        match = find(pattern, text, flags)
-        return match[0] if match else ""
-    return ""
-
-
 @cache
-def _lookahead() -> Any:
-    """A pattern that forbids another one, in which brackets are balanced."""
+def _forbidding_form() -> Any:
+    r"""The form of a pattern for what may not occur: `\A(?!.*TODO)`, or at the start `\A(?!fix:)`.
+
+    Brackets inside the forbidden pattern are balanced, which only the package `regex` can match.
+    """
     import regex
 
     return regex.compile(
@@ -97,36 +57,97 @@ def _lookahead() -> Any:
     )
 
 
-def _forbidden(what: str, text: str, pattern: str, flags: str) -> str | None:
-    r"""Of what may not occur, anywhere or at the start: `\A(?!.*TODO)`, `\A(?!fix:)`."""
-    parts = _lookahead().fullmatch(pattern)
-    if parts is None:
-        return None
-    if parts["anywhere"]:
-        passage = _first_match(parts["forbidden"], text, flags)
-        return f"{quoted(passage)} occurs in {what}" if passage.strip() else None
-    start = _first_match(rf"\A(?:{parts['forbidden']})", text, flags)
-    return f"{what} begins with {quoted(start)}" if start.strip() else None
+def quote(text: str) -> str:
+    """Quotes a text on one line; only its beginning if it is long."""
+    return repr(cut(" ".join(text.split()), _MAX_CHARACTERS))
 
 
-def _strange_character(what: str, text: str, pattern: str, flags: str) -> str | None:
-    r"""For patterns that forbid characters: `\A[^!]*\Z`, `\A\P{Lu}*\Z`."""
-    parts = _STRANGE.fullmatch(pattern)
-    if parts is None:
-        return None
-    strange = parts["allowed"].replace(r"\P", r"\p", 1).replace("[^", "[", 1)
-    character = _first_match(strange, text, flags)
-    return f"{character!r} occurs in {what}" if character else None
+def quote_words(words: Sequence[str]) -> str:
+    """Quotes the first words of a list, and says how many more there are."""
+    quoted = ", ".join(map(repr, words[:_MAX_WORDS]))
+    others = len(words) - _MAX_WORDS
+    return f"{quoted} and {others} more" if others > 0 else quoted
 
 
-def _too_long(what: str, text: str, pattern: str, flags: str) -> str | None:
-    r"""Of a number of characters: `\A.{1,72}\Z`, or of the first line `\A.{1,72}(?:\n|\Z)`."""
-    parts = _LENGTH.fullmatch(pattern)
-    if parts is None:
-        return None
-    if parts["of_line"]:
-        what = f"the first line of {what}"
+def explain_mismatch(subject: str, text: str, pattern: str, flags: str = "") -> str:
+    r"""Says why a regular expression does not match a text.
+
+    Args:
+        subject: what to call the text, such as "the reply".
+
+    >>> explain_mismatch("the reply", "Bye now!", r"Best, Pip\W*\Z")
+    "the reply 'Bye now!' does not end with 'Best, Pip'"
+    >>> explain_mismatch("the reply", "Bye now!", r"(?s)\A(?!.*!).*\S")
+    "'!' occurs in the reply"
+    """
+    inline = _INLINE_FLAGS.match(pattern)
+    if inline:
+        pattern = pattern[inline.end() :]
+        flags = flags + inline["flags"]
+    reason = (
+        _missing_literal(subject, text, pattern)
+        or _forbidden_text(subject, text, pattern, flags)
+        or _forbidden_character(subject, text, pattern, flags)
+        or _too_long(subject, text, pattern)
+    )
+    return reason or f"{subject} {quote(text)} does not match the rule's pattern"
+
+
+def _missing_literal(subject: str, text: str, pattern: str) -> str:
+    """Says that a literal is missing; "" for a pattern of another form."""
+    form = _LITERAL.fullmatch(pattern)
+    if form is None:
+        return ""
+    literal = re.sub(r"\\(\W)", r"\1", re.sub(r"\\s[*+]?", " ", form["literal"])).strip()
+    if form["start"] and form["end"]:
+        return f"{subject} {quote(text)} is not {literal!r}"
+    if form["start"]:
+        return f"{subject} {quote(text)} does not begin with {literal!r}"
+    if form["end"]:
+        line = " ".join(text.split())
+        end = line if len(line) <= _MAX_CHARACTERS else f"…{line[1 - _MAX_CHARACTERS :]}"
+        return f"{subject} {end!r} does not end with {literal!r}"
+    return f"{literal!r} does not occur in {subject}"
+
+
+def _forbidden_text(subject: str, text: str, pattern: str, flags: str) -> str:
+    """Quotes a text that may not occur, or not at the start; "" for a pattern of another form."""
+    form = _forbidding_form().fullmatch(pattern)
+    if form is None:
+        return ""
+    if form["anywhere"]:
+        passage = _first_match(form["forbidden"], text, flags)
+        return f"{quote(passage)} occurs in {subject}" if passage.strip() else ""
+    start = _first_match(rf"\A(?:{form['forbidden']})", text, flags)
+    return f"{subject} begins with {quote(start)}" if start.strip() else ""
+
+
+def _forbidden_character(subject: str, text: str, pattern: str, flags: str) -> str:
+    """Quotes a character that may not occur; "" for a pattern of another form."""
+    form = _ALLOWED_CHARACTERS.fullmatch(pattern)
+    if form is None:
+        return ""
+    forbidden = form["allowed"].replace(r"\P", r"\p", 1).replace("[^", "[", 1)
+    character = _first_match(forbidden, text, flags)
+    return f"{character!r} occurs in {subject}" if character else ""
+
+
+def _too_long(subject: str, text: str, pattern: str) -> str:
+    """Says that a text is too long; "" for a pattern of another form, or a shorter text."""
+    form = _LENGTH.fullmatch(pattern)
+    if form is None:
+        return ""
+    if form["of_line"]:
+        subject = f"the first line of {subject}"
         text = text.partition("\n")[0]
-    if len(text) <= int(parts["most"]):
-        return None
-    return f"{what} has {count_of(len(text), 'character')}, at most {parts['most']} asked for"
+    if len(text) <= int(form["most"]):
+        return ""
+    return f"{subject} has {count_of(len(text), 'character')}, at most {form['most']} asked for"
+
+
+def _first_match(pattern: str, text: str, flags: str) -> str:
+    """Returns the first match of a part of a pattern; "" if there is none, or no time left."""
+    with suppress(UsageError):
+        match = find(pattern, text, flags)
+        return match[0] if match else ""
+    return ""

@@ -1,4 +1,4 @@
-"""The registry of measures: functions `(text, **arguments) -> Score` under their own names.
+"""The registry of measures, which are functions `(text, **arguments) -> Score`, by their names.
 
 Pydantic checks the arguments of a spec against the function's annotations (`measures.arguments`).
 """
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from holdfast.validation.pydantic_errors import StrictModel
 
-CODE = "python"  # the one spec that runs a user's own function
-JUDGE = "judge"  # the one spec that asks a model
-# such specs, as written in a suite
+CODE = "python"  # the spec that runs a user's function
+JUDGE = "judge"  # the spec that asks a model
+# examples of these specs in a suite
 SPEC_EXAMPLES = {
     CODE: "{python: my_measures.rhymes}",
     JUDGE: '{judge: "Is the reply polite?", model: "http://localhost:8000/v1"}',
@@ -41,7 +41,7 @@ SPEC_EXAMPLES = {
 
 @dataclass
 class Entry:
-    """One registered measure."""
+    """One registered measure; `measure` explains the fields."""
 
     function: Callable[..., Score | Undecided | None]
     empty_is_zero: bool
@@ -76,18 +76,18 @@ class Entry:
 
     @property
     def arguments(self) -> dict[str, FieldInfo]:
-        """The arguments by name; `expected_of` has their values in words."""
+        """The arguments by name; `describe_values` says what values one takes."""
         return self.model.model_fields
 
 
-def expected_of(argument: FieldInfo) -> str:
-    """The values of an argument, in words."""
+def describe_values(argument: FieldInfo) -> str:
+    """Describes the values that an argument takes, such as "a list of texts"."""
     extra: Any = argument.json_schema_extra
     return str(extra["expected"])
 
 
-def _written(name: str, argument: FieldInfo) -> str:
-    """An argument in the catalogue: `name`, `name: this|that` or `name=default`."""
+def _signature_of(name: str, argument: FieldInfo) -> str:
+    """Writes an argument for the catalogue: `name`, `name: this|that` or `name=default`."""
     if not argument.is_required():
         return f"{name}={json.dumps(argument.default)}"
     if get_origin(argument.annotation) is Literal:
@@ -122,13 +122,16 @@ def measure(
     """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
 
     A function whose first argument is called `turn` scores an `AssistantTurn`. It returns None if
-    there is nothing to score, and `Undecided` if the log does not show what decides. Each argument
-    is annotated with one of the types of `measures.arguments`. With `empty_is_zero` a reply without
-    a visible character scores 0. `check` raises a `UsageError` if the arguments of a spec do not go
-    together. `when_cut` says whether a reply that was cut off at the token limit, or a turn that
-    goes on, is judged: a value of `WhenCut`, or a function `(text, **arguments)` that returns one.
-    A measure `loads` if its first score reads a lexicon or a model, which takes up to a second; it
-    `reads_earlier` if the tool calls of earlier turns, or the text before, matter.
+    there is nothing to score, and `Undecided` if the log does not show enough to decide. Each
+    argument is annotated with one of the types of `measures.arguments`.
+
+    Args:
+        empty_is_zero: whether a reply without a visible character scores 0, without a call.
+        check: takes the arguments of a spec; raises a `UsageError` if they do not go together.
+        when_cut: whether a reply that was cut off at the token limit, or a turn that is not over,
+            is judged: a value of `WhenCut`, or a function `(text, **arguments)` that returns one.
+        loads: whether the first score reads a lexicon or a model, which takes up to a second.
+        reads_earlier: whether the tool calls of earlier turns, or the text before, matter.
     """
 
     def register(wrapped: F) -> F:
@@ -141,10 +144,12 @@ def measure(
 
 
 def catalogue() -> list[CatalogueEntry]:
-    """Every built-in measure with its arguments and a summary, in alphabetical order."""
+    """Lists every built-in measure with its arguments and a summary, in alphabetical order."""
     registered = [
         CatalogueEntry(
-            name, tuple(_written(*item) for item in entry.arguments.items()), entry.summary
+            name,
+            tuple(_signature_of(*item) for item in entry.arguments.items()),
+            entry.summary,
         )
         for name, entry in REGISTRY.items()
     ]

@@ -1,8 +1,9 @@
 """The published measures of Li et al. 2024 where they differ from ours, defects included.
 
-Written from a description of what the released code computes, so that a run can be compared with
-the published numbers. Each docstring says what is wrong; the mended measure is in the file of its
-theme. If the released code raises on an empty reply, these return 0."""
+They were written from a description of what the released code computes, so that a run can be
+compared with the published numbers. Each docstring says what is wrong; the corrected measure is in
+the file of its theme. Where the released code raises on an empty reply, these return 0.
+"""
 
 import re
 from collections import Counter
@@ -22,20 +23,20 @@ from holdfast.measures.arguments import (
 )
 from holdfast.measures.content import never_contains
 from holdfast.measures.counting import alternation
-from holdfast.measures.layout import has_keys, objects_in
+from holdfast.measures.layout import objects_in, score_keys
 from holdfast.measures.mentioned_numbers import number_near
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, share, share_true, verdict
 from holdfast.measures.sentiment import sentiment, vader
-from holdfast.measures.text import WORD, folded_words, sentences_of, words_of
+from holdfast.measures.text import WORD, sentences_of, words_of
 from holdfast.plurals import count_of
 
-STRIPPED = re.compile(r"[^\w\s]")
+_PUNCTUATION = re.compile(r"[^\w\s]")
 
 
-def plain_words(text: str) -> list[str]:
-    """Lower-cased words as in the released code: punctuation dropped, then split at spaces."""
-    return STRIPPED.sub("", text.lower()).split()
+def _plain_words(text: str) -> list[str]:
+    """Returns the lower-cased words as the released code finds them: split at spaces."""
+    return _PUNCTUATION.sub("", text.lower()).split()
 
 
 @measure(empty_is_zero=False)
@@ -47,17 +48,15 @@ def released_letter_absent(text: str, letter: Letter) -> Score:
 
 @measure(empty_is_zero=False)
 def released_repeated_words(text: str) -> Score:
-    """Different words that occur twice or more / all words; at most 0.5."""
-    times = Counter(plain_words(text))
-    return share(
-        sum(n > 1 for n in times.values()), times.total(), "words are different ones that recur"
-    )
+    """Number of distinct words that occur twice or more, divided by all words; at most 0.5."""
+    times = Counter(_plain_words(text))
+    return share(sum(n > 1 for n in times.values()), times.total(), "words are distinct and recur")
 
 
 @measure(empty_is_zero=False)
 def released_doubled_words(text: str) -> Score:
-    """Share of words that are the next word written twice; 0 for a reply that does as asked."""
-    words = plain_words(text)
+    """Share of words that consist of the next word twice ("byebye bye"); misses "bye bye"."""
+    words = _plain_words(text)
     good = sum(a == b + b for a, b in pairwise(words))
     return share(good, len(words), "words are the next one twice")
 
@@ -94,14 +93,14 @@ def released_long_reply(text: str) -> Score:
 @measure(empty_is_zero=False)
 def released_words_present(text: str, words: Texts) -> Score:
     """Share of `words` among the lower-cased single words; phrases and capitals never match."""
-    spoken = set(plain_words(text))
+    spoken = set(_plain_words(text))
     return share_true((word in spoken for word in words), "words occur")
 
 
 @measure(empty_is_zero=False)
 def released_words_absent(text: str, words: Texts) -> Score:
     """1 - the share of `words` among the lower-cased single words; a listed 'I' never counts."""
-    spoken = set(plain_words(text))
+    spoken = set(_plain_words(text))
     return share_true((word not in spoken for word in words), "words do not occur")
 
 
@@ -122,52 +121,54 @@ def released_sentiment(text: str, direction: Direction) -> Score:
 @measure(empty_is_zero=False, loads=True)
 def released_past_tense(text: str) -> Score:
     """Share of verbs that are past, including infinitives and -ing forms; 1 without verbs."""
-    past = verbs = 0
-    for tokens in map(folded_words, sentences_of(text)):
+    past = 0
+    verbs = 0
+    for tokens in map(grammar.tokens_of, sentences_of(text)):
         tenses = grammar.tenses(tokens)
-        past += tenses.count("past")
-        verbs += len(tenses) - sum(word in grammar.MODALS for word in tokens)
-        verbs += sum(grammar.is_untensed_verb(tokens, i) for i in range(len(tokens)))
-        past += sum(grammar.is_participle(tokens, i) for i in range(len(tokens)))
+        past += tenses.count("past") + sum(map(grammar.is_participle, tokens))
+        verbs += len(tenses) - sum(token.word in grammar.MODALS for token in tokens)
+        verbs += sum(map(grammar.is_untensed_verb, tokens))
     return share(past, verbs, "verbs are past") if verbs > 0 else Score(1.0, "there are no verbs")
 
 
 @measure(empty_is_zero=False)
 def released_alternating_case(text: str) -> Score:
     """Share of words that differ from the word before in being all upper case; 'The' is not."""
-    words = STRIPPED.sub("", text).split()
+    words = _PUNCTUATION.sub("", text).split()
     return alternation([1 if word.isupper() else -1 for word in words], "upper case and not")
 
 
 @measure(empty_is_zero=False)
 def released_alternating_length(text: str, limit: Count = 4) -> Score:
     """Share of words that differ from the word before in being short; "don't" has four letters."""
-    words = plain_words(text)
+    words = _plain_words(text)
     return alternation([1 if len(word) <= limit else -1 for word in words], "short and long")
 
 
 @measure(empty_is_zero=False)
 def released_no_letters(text: str) -> Score:
     """Share of characters that are not letters, spaces included; a reply of spaces scores 1."""
-    return share_true((not c.isalpha() for c in text), "characters are no letters")
+    return share_true((not c.isalpha() for c in text), "characters are not letters")
 
 
 @measure(empty_is_zero=False, loads=True)
 def released_plural_nouns(text: str) -> Score:
     """Share of tokens that are plural nouns; punctuation marks are tokens."""
     marks = grammar.plural_noun_marks(text)
-    signs = sum(len(word) for word in STRIPPED.findall(WORD.sub(" ", text)))
+    signs = len(_PUNCTUATION.findall(WORD.sub(" ", text)))
     return share(sum(marks), len(marks) + signs, "tokens are plural nouns")
 
 
 @measure(empty_is_zero=False)
 def released_json_object(text: str, keys: Texts) -> Score:
     """1 if the reply holds a JSON object with these keys in this order, whatever else it holds."""
-    item = None
-    for item in objects_in(text):
+    items = list(objects_in(text))
+    for item in items:
         if [key for key in item if key in keys] == list(keys):
-            return has_keys(item, keys, True)
-    return Score(0.0, "there is no JSON object") if item is None else has_keys(item, keys, False)
+            return score_keys(item, keys, are_right=True)
+    if not items:
+        return Score(0.0, "there is no JSON object")
+    return score_keys(items[-1], keys, are_right=False)
 
 
 @measure(empty_is_zero=False)
@@ -198,14 +199,16 @@ def released_number_near(text: str, number: Number) -> Score:
 def released_rare_words(text: str, common: Count = 10_000) -> Score:
     """1 - share of words among the `common` commonest of English; a number is not among them."""
     usual = grammar.commonest(common)
-    return share_true((word not in usual for word in plain_words(text)), "words are rare")
+    return share_true((word not in usual for word in _plain_words(text)), "words are rare")
 
 
 @measure(empty_is_zero=False)
 def released_contains(text: str, words: Texts, all: Flag = True, case: Flag = True) -> Score:
     """Like contains, but matches anywhere, even inside words: "13" contains "3"."""
-    searched = text if case else text.lower()
-    marks = [(word if case else word.lower()) in searched for word in words]
+    if not case:
+        text = text.lower()
+        words = [word.lower() for word in words]
+    marks = [word in text for word in words]
     if all:
         return share_true(marks, "texts occur")
     return verdict(any(marks), f"{sum(marks)} of {len(marks)} texts occur")

@@ -1,8 +1,8 @@
-"""Whether the turns of a dialog repeat one another or themselves.
+"""Measures how much the turns of a dialog repeat one another or themselves.
 
 Texts are compared as sequences of units. A unit is a word (a run of letters and digits, case
 folded), an emoji, or, in a script that puts no spaces between words, a character. Anything between
-units is ignored; but a text of which they make up less than a third is compared by its characters.
+units is ignored. If they make up less than a third of a text, its characters are the units instead.
 
 Two texts share a *run* if `RUN` consecutive units of one (`RUN_OF_CHARACTERS` if most of its units
 are single characters) occur consecutively in the other. A text of fewer units has no runs, so a
@@ -13,11 +13,12 @@ second "Yes." or "Thank you!" is not a repetition.
 - A turn *loops* by the share of its units that lie in runs that occurred earlier in the turn: a
   turn that says one sentence k times gives (k - 1) / k.
 
-Either counts from `records.conversation.NO_NEWS_FROM` on, that is, if half of the turn is not new.
+Either counts as a repetition from `records.conversation.NO_NEWS_FROM` on: half of the turn is then
+not new.
 
-What the speaker's prompt tells it to say is left out of the count, each phrase once: "I can only
-help with bicycles." in every turn is obedience, and three times in one turn is a loop. A turn of
-fewer than `RUN` units besides such phrases repeats nothing.
+Phrases that the prompt tells the speaker to say are left out of the count, each once per turn: "I
+can only help with bicycles." in every turn is obedience, and three times in one turn is a loop. A
+turn of fewer than `RUN` units besides such phrases repeats nothing.
 """
 
 import re
@@ -26,10 +27,11 @@ from collections.abc import Sequence
 from holdfast.measures.text import fold
 from holdfast.records import Repeated
 
-RUN = 4
-RUN_OF_CHARACTERS = 8
+RUN = 4  # units
+RUN_OF_CHARACTERS = 8  # units, in a text whose units are mostly single characters
 _DIGITS = 3
-_UNSPACED = (  # Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han (with its extensions), and emoji
+# characters that are units: Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han and its extensions, emoji
+_UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff\u2600-\u27bf\U0001f000-\U0001faff"
 )
@@ -40,70 +42,77 @@ _UNIT = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|(?<=\w)'(?=\w))+")
 def repetitions(
     turns: Sequence[tuple[str, str]], phrases: Sequence[Sequence[str]] | None = None
 ) -> list[Repeated]:
-    """The repetition of every turn of a dialog, given as (speaker, text); `phrases` has for each
-    turn those that its speaker is asked to say (`measures.phrases`), which are left out.
+    """Returns the repetition of every turn of a dialog.
 
     Time is linear in the length of a dialog whose turns differ; each further copy of a turn is
     compared with all the copies before it.
+
+    Args:
+        turns: the turns as (speaker, text).
+        phrases: for each turn, the phrases that its speaker is asked to say (`measures.phrases`),
+            which are left out; None for none.
     """
     units_by_turn = [units_of(text) for _, text in turns]
     lengths = {_run_length(units) for units in units_by_turn}
-    measured: list[Repeated] = []
-    turns_with: dict[tuple[str, ...], list[int]] = {}  # a run -> the earlier turns that have it
+    results: list[Repeated] = []
+    turns_by_run: dict[tuple[str, ...], list[int]] = {}  # the earlier turns that have a run
     for number, ((speaker, _), units) in enumerate(zip(turns, units_by_turn, strict=True)):
         left_out = _positions(units, phrases[number]) if phrases else frozenset[int]()
-        run_starts: dict[int, list[int]] = {}  # an earlier turn -> where its runs begin in this one
+        run_starts: dict[int, list[int]] = {}  # by earlier turn, where its runs begin in this one
         for position, run in enumerate(_runs(units)):
-            for earlier in turns_with.get(run, ()):
+            for earlier in turns_by_run.get(run, ()):
                 run_starts.setdefault(earlier, []).append(position)
-        shares = {"own": 0.0, "other": 0.0}
-        for earlier, begins in run_starts.items():
-            whose = "own" if turns[earlier][0] == speaker else "other"
-            shares[whose] = max(shares[whose], _share(units, begins, left_out))
-        again = _share(units, _again(units), left_out)
-        measured.append(Repeated(**shares, loops=again))
+        own = 0.0
+        other = 0.0
+        for earlier, starts in run_starts.items():
+            share = _share(units, starts, left_out)
+            if turns[earlier][0] == speaker:
+                own = max(own, share)
+            else:
+                other = max(other, share)
+        results.append(
+            Repeated(own=own, other=other, loops=_share(units, _repeated_runs(units), left_out))
+        )
         for run in {run for length in lengths for run in _runs(units, length)}:
-            turns_with.setdefault(run, []).append(number)
-    return measured
+            turns_by_run.setdefault(run, []).append(number)
+    return results
 
 
 def loops(text: str) -> float:
-    """The share of a text's units that lie in runs that occurred earlier in it."""
+    """Returns the share of a text's units that lie in runs that occurred earlier in it."""
     units = units_of(text)
-    return _share(units, _again(units))
+    return _share(units, _repeated_runs(units))
 
 
-def _again(units: Sequence[str]) -> list[int]:
-    """Where runs begin that occurred earlier in the same text."""
-    written: set[tuple[str, ...]] = set()
-    again = []
+def _repeated_runs(units: Sequence[str]) -> list[int]:
+    """Returns the positions at which runs begin that occurred earlier in the same text."""
+    seen: set[tuple[str, ...]] = set()
+    positions = []
     for position, run in enumerate(_runs(units)):
-        if run in written:
-            again.append(position)
-        written.add(run)
-    return again
+        if run in seen:
+            positions.append(position)
+        seen.add(run)
+    return positions
 
 
 def _positions(units: Sequence[str], phrases: Sequence[str]) -> frozenset[int]:
-    """The positions of the units that belong to a phrase: the first time that it, or a run of it,
-    occurs.
-    """
+    """Returns the positions of the units in the first occurrence of each phrase, or of its runs."""
     length = _run_length(units)
-    wanted: set[tuple[str, ...]] = set()
+    missing: set[tuple[str, ...]] = set()  # runs of phrases that did not occur yet
     for phrase in phrases:
         parts = units_of(phrase)
-        wanted |= {*_runs(parts, length)} if len(parts) > length else {tuple(parts)}
+        missing |= {*_runs(parts, length)} if len(parts) > length else {tuple(parts)}
     positions: set[int] = set()
-    for size in {len(run) for run in wanted} - {0}:
+    for size in {len(run) for run in missing} - {0}:
         for position, run in enumerate(_runs(units, size)):
-            if run in wanted:
-                wanted.discard(run)
+            if run in missing:
+                missing.discard(run)
                 positions |= {*range(position, position + size)}
     return frozenset(positions)
 
 
 def units_of(text: str) -> list[str]:
-    """The units in which texts are compared, in order."""
+    """Splits a text into the units in which texts are compared."""
     folded = fold(text)
     units: list[str] = _UNIT.findall(folded)
     signs = "".join(folded.split())
@@ -116,20 +125,24 @@ def _run_length(units: Sequence[str]) -> int:
 
 
 def _runs(units: Sequence[str], length: int | None = None) -> list[tuple[str, ...]]:
-    """The runs of a text, indexed by the unit at which they begin."""
+    """Returns the runs of a text, indexed by the unit at which they begin."""
     length = length or _run_length(units)
-    return list(zip(*(units[at:] for at in range(length)), strict=False))
+    return list(zip(*(units[offset:] for offset in range(length)), strict=False))
 
 
 def _share(
-    units: Sequence[str], begins: Sequence[int], left_out: frozenset[int] = frozenset()
+    units: Sequence[str], starts: Sequence[int], left_out: frozenset[int] = frozenset()
 ) -> float:
-    """The share of the units that lie in the runs that begin at these positions, without the units
-    at positions that are left out; 0 if too few are left for a run.
+    """Returns the share of the units that lie in the runs that begin at these positions.
+
+    Units at the positions in `left_out` do not count; if too few others are left for a run, the
+    share is 0.
     """
     length = _run_length(units)
     counted = len(units) - len(left_out)
     if not counted or (left_out and counted < length):
         return 0.0
-    covered = {at for begin in begins for at in range(begin, begin + length)} - left_out
-    return round(len(covered) / counted, _DIGITS)
+    covered: set[int] = set()
+    for start in starts:
+        covered |= {*range(start, start + length)}
+    return round(len(covered - left_out) / counted, _DIGITS)

@@ -1,6 +1,7 @@
-"""The kinds and polarities of rules: the groups that results are split by.
+"""The kinds and polarities of rules, by which results are grouped.
 
-Models lose some kinds of rules sooner than others: formats hold, prohibitions and gates decay.
+Models let go of some kinds of rules sooner than of others: formats hold, prohibitions and gates
+decay.
 """
 
 from typing import Literal

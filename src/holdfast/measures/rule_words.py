@@ -1,7 +1,8 @@
-"""The words of rules: stems, and the few synonyms that rules, summaries and orders interchange.
+"""The stems of words, and the few synonyms that rules, summaries and orders use for each other.
 
-Each line of `SYNONYMS` is a group of words that mean the same in a rule; `PHRASES` are longer ones.
-Both hold only what changes no rule: "discuss" is not "mention", nor "try to" an order.
+Each line of `SYNONYMS` is a group of words that mean the same in a rule; `PHRASES` has synonyms of
+several words. Both have only synonyms that keep the meaning of any rule: "discuss" is not
+"mention", and "try to" is no order.
 """
 
 import re
@@ -41,7 +42,7 @@ lint linter linting
 secret confidential
 """.split("\n")
 
-# as `rule_text._plain` reads them: a pattern, and what stands for it
+# patterns for texts without case and contractions, and the words that stand for their matches
 PHRASES = (
     (r"\brewr(?:ite|iting|ote) (?:the )?(?:\w+ )?history\b", "force push"),
     (r"\bhistory (?:(?:is|are|must|may|should|can) (?:not|never) (?:to )?(?:be )?)rewritten\b",
@@ -67,8 +68,9 @@ PHRASES = (
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """A word's form: a number word as digits, an irregular form as its lemma without the
-    commonest English endings, and of synonyms the first.
+    """Returns a word without the commonest English endings.
+
+    A number word becomes digits, an irregular form its verb, and a synonym the first of its group.
     """
     if word in NUMBER_WORDS:
         return str(NUMBER_WORDS[word])
@@ -78,11 +80,11 @@ def stem(word: str) -> str:
 
 @cache
 def irregular_verbs() -> dict[str, str]:
-    """The verb of each irregular form, such as "written". Forms that end in "s", "ed" or "ing", or
-    that are another word too ("left"), are left out.
+    """Returns the verb of each irregular form, such as "write" of "written".
 
-    The file has a verb and its forms on each line. It is drawn from the lexicon of `lemminflect`,
-    which takes half a second to load.
+    Forms that end in "s", "ed" or "ing" are left out, and forms that are another word too ("left").
+    The file has a verb and its forms on each line. It is made from the lexicon of `lemminflect`,
+    which would take half a second to load.
     """
     verbs: dict[str, str] = {}
     for line in asset("irregular_verbs.txt").splitlines():
@@ -106,8 +108,8 @@ def _without_ending(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
-def _groups() -> dict[str, str]:
-    """The stem of each synonym, and that of the first of its group."""
+def _first_synonyms() -> dict[str, str]:
+    """Returns, by the stem of each synonym, the stem of the first word in its group."""
     groups: dict[str, str] = {}
     for line in SYNONYMS:
         stems = [_without_ending(word) for word in line.split()]
@@ -115,4 +117,4 @@ def _groups() -> dict[str, str]:
     return groups
 
 
-_GROUPS = _groups()
+_GROUPS = _first_synonyms()

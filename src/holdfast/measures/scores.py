@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-FOLLOWED = 0.5  # the least score of a reply that follows its prompt
+FOLLOWED = 0.5  # a reply with at least this score follows its prompt
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Undecided:
-    """The answer of a measure on a turn that cannot be scored, as the log shows too little of it.
+    """The result for a turn that cannot be scored, because the log shows too little of it.
 
     Attributes:
         reason: the part that the log does not show, in English.
@@ -37,7 +37,11 @@ class Undecided:
 
 
 def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
-    """`part` of `whole` as a score; a share of `full` scores 1, and 0 of 0 scores 0."""
+    """Scores `part` of `whole`: a share of `full` scores 1, and 0 of 0 scores 0.
+
+    Args:
+        what: completes "3 of 4 ..." in the reason, such as "words are rare"; begins with the noun.
+    """
     if not whole:
         return Score(0.0, f"there are no {what.split()[0]}")
     reason = f"{part} of {whole} {what}" + (f", {full:g} is full marks" if full < 1 else "")
@@ -45,23 +49,23 @@ def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
 
 
 def share_true(marks: Iterable[bool], what: str, full: float = 1.0) -> Score:
-    """The share of the marks that are true, as `share` scores it."""
-    listed = list(marks)
-    return share(sum(listed), len(listed), what, full)
+    """Scores the share of the marks that are true; the other arguments are those of `share`."""
+    all_marks = list(marks)
+    return share(sum(all_marks), len(all_marks), what, full)
 
 
-def verdict(kept: object, reason: str) -> Score:
-    """1 if an instruction is followed, else 0."""
-    return Score(float(bool(kept)), reason)
+def verdict(is_followed: object, reason: str) -> Score:
+    """Scores 1 if an instruction is followed, which any true value says, else 0."""
+    return Score(float(bool(is_followed)), reason)
 
 
 class WhenCut(Enum):
-    """Whether a reply that was cut off at the token limit is evidence for a measure."""
+    """Whether a measure judges a reply that was cut off at the token limit."""
 
-    JUDGED = "judged"  # the text so far is: what it says, how it begins, its language and style
-    NOT_JUDGED = "not judged"  # the ending or the whole counts
-    IF_BROKEN = "judged if broken"  # more text cannot mend it: a maximum that is exceeded
-    IF_KEPT = "judged if kept"  # more text cannot break it: a minimum that is reached
+    JUDGED = "judged"  # for a rule on the text so far: its words, its start, its language or style
+    NOT_JUDGED = "not judged"  # for a rule on the ending or on the whole reply
+    IF_BROKEN = "judged if broken"  # for a maximum: more text cannot undo that it is exceeded
+    IF_KEPT = "judged if kept"  # for a minimum: more text cannot undo that it is reached
 
     def lets_stand(self, score: Score) -> bool:
         """Whether a score of the text so far stands, whatever follows."""
@@ -73,12 +77,14 @@ class WhenCut(Enum):
         }[self]
 
 
-# or a function of the text and the arguments, where it depends on them
+# a function takes the text and the arguments, where the answer depends on them
 CutRule = WhenCut | Callable[..., WhenCut]
 
 
 def exceeds(count: int, target: int | None) -> WhenCut:
-    """For an exact number: more text can reach it, and cannot take back what is too much."""
+    """Returns when a measure of an exact number judges: more text may reach the number, but cannot
+    undo that it is exceeded. None stands for any number.
+    """
     if target is None:
         return WhenCut.JUDGED
     return WhenCut.JUDGED if count > target else WhenCut.NOT_JUDGED

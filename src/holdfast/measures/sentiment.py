@@ -13,27 +13,27 @@ from holdfast.measures.text import sentences_of
 from holdfast.plurals import count_of
 
 _FULL = 0.5  # the compound of one clear word ("I love London": 0.64) is full marks for a sentence
-_MAX_CHARACTERS = 5_000  # characters that are read
+_MAX_CHARACTERS = 5_000  # that are read
 # symbols that are read, such as emojis: VADER spells each out, in time quadratic in the words
-_SYMBOLS = 100
+_MAX_SYMBOLS = 100
 
 
 @cache
 def _analyzer() -> Any:
-    """VADER, its lexicon read once."""
+    """Loads VADER with its lexicon."""
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     return SentimentIntensityAnalyzer()
 
 
 def vader(text: str) -> dict[str, float]:
-    """VADER's shares `pos`, `neg`, `neu` and its `compound` from -1 to 1."""
+    """Returns VADER's shares `pos`, `neg`, `neu` and its `compound` from -1 to 1."""
     characters: list[str] = []
     symbols = 0
     for character in text[:_MAX_CHARACTERS]:
         if ord(character) > 0x2100 and not character.isalnum():
             symbols += 1
-        if symbols <= _SYMBOLS or character.isalnum() or character.isspace():
+        if symbols <= _MAX_SYMBOLS or character.isalnum() or character.isspace():
             characters.append(character)
     scores: dict[str, float] = _analyzer().polarity_scores("".join(characters))
     return scores
@@ -60,7 +60,12 @@ def sad(text: str) -> Score:
 
 
 def _feeling(text: str, sign: int, feeling: str) -> Score:
-    """Mean over sentences of the strength of one sentiment; unlike VADER's shares it reaches 1."""
+    """Mean over sentences of the strength of one sentiment; unlike VADER's shares it reaches 1.
+
+    Args:
+        sign: +1 or -1, the sign of the sentiment's compound.
+        feeling: names it in the reason.
+    """
     strengths = [
         min(1.0, max(0.0, sign * vader(sentence)["compound"]) / _FULL)
         for sentence in sentences_of(text)

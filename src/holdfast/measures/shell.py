@@ -1,7 +1,7 @@
-"""The commands that a shell script runs, also inside other commands, loops and substitutions.
+"""Finds the commands that a shell script runs, also in other commands, loops and substitutions.
 
-The script is parsed as Bash, not run: variables have the values that the script gives them, if it
-gives any, and a command is read although its `if` may never hold.
+The script is parsed as Bash, not run. Variables have the values that the script gives them, if it
+gives any, and a command counts even if the condition of its `if` may never hold.
 """
 
 import re
@@ -17,26 +17,29 @@ from holdfast.measures.shell_words import ShellState, assign, document_text, wor
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-_DEEPEST = 8  # scripts within scripts, as in bash -c "bash -c ..."
-# more are no script; the parser goes over all of them again for each, if the last has no command
+_MAX_DEPTH = 8  # of scripts within scripts, as in bash -c "bash -c ..."
+# A text with more is no script; parsing is quadratic if no command follows the last pipe.
 _MAX_PIPES = 10_000
 _COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
 _GROUPS = ("compound_statement", "subshell", "for_statement", "while_statement", "if_statement")
 # options whose argument is a file with a text, such as a commit's message or a pull request's body
 _TEXT_FILES = ("-F", "--file", "--body-file", "--notes-file", "--template")
 _OUTPUT = (">", ">>", "&>", "&>>", ">|")
+# arguments of `echo` whose text is not known: substitutions, and a variable at the end
+_UNKNOWN_TEXT = re.compile(r"\$\(|`|\$\{?\w+\}?\Z")
 
 
 def read_script(script: str) -> list[Command]:
-    """The commands of a script, in the order in which they end."""
+    """Returns the commands of a script, in the order in which they end."""
     return _read(script, 0)
 
 
 def _read(script: str, depth: int) -> list[Command]:
+    """Returns the commands of a script that is inside `depth` others."""
     script = script.replace("\0", "")  # as Bash does
     source = script.encode("utf-8", "replace")
     if source.count(b"|") > _MAX_PIPES:
-        return list(_roughly(script))
+        return list(_read_without_parser(script))
     root = _parser().parse(source).root_node
     shell = ShellState(source, depth)
     commands: list[Command] = []
@@ -48,9 +51,10 @@ def _read(script: str, depth: int) -> list[Command]:
             for command in _commands_at(node, redirects.get(node.id, []), shell):
                 is_in_group = command.is_in_group or node.id in last_of_groups
                 commands.append(replace(command, is_in_group=is_in_group))
-    if root.has_error:  # an unclosed quote, or no Bash: what the parser passed over counts too
+    if root.has_error:  # an unclosed quote, or no Bash: adds the commands that the parser skipped
         parsed = {command.words for command in commands}
-        commands += [command for command in _roughly(script) if command.words not in parsed]
+        others = _read_without_parser(script)
+        commands += [command for command in others if command.words not in parsed]
     return commands
 
 
@@ -63,12 +67,12 @@ def _parser() -> "Parser":
 
 
 def _statements(root: "Node") -> Iterator["Node"]:
-    """All commands, and the assignments that stand alone."""
+    """Yields all commands, and the assignments that are not part of a command."""
     nodes: list[tuple[Node, str | None]] = [(root, None)]
     while nodes:
-        node, parent = nodes.pop()  # `node.parent` searches the tree from its root
-        alone = parent not in (None, "command")
-        if node.type in _COMMANDS or (node.type == "variable_assignment" and alone):
+        node, parent_type = nodes.pop()  # `node.parent` would search the tree from its root
+        is_alone = parent_type not in (None, "command")
+        if node.type in _COMMANDS or (node.type == "variable_assignment" and is_alone):
             yield node
         nodes += [(child, node.type) for child in node.children]
 
@@ -82,8 +86,8 @@ def _descendants(root: "Node") -> Iterator["Node"]:
 
 
 def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[int]]:
-    """The redirections of each command, by its node's id; of several, they are the last one's,
-    whose ids come second.
+    """Returns the redirections of each command by its node's id, and the ids of the commands that
+    are the last of a group, to which the redirections of the group are given.
     """
     redirects: dict[int, list[Node]] = {}
     last_of_groups: set[int] = set()
@@ -106,6 +110,11 @@ def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[in
 
 
 def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> list[Command]:
+    """Returns the command at a node, or the commands of the script that it runs; [] for none.
+
+    Args:
+        outer: the redirections that the grammar puts around the node.
+    """
     words: list[str] = []
     redirects = list(outer)
     if node.type == "test_command":
@@ -120,11 +129,11 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     if not words:
         return []
     if outer and shell.source[node.end_byte : outer[0].start_byte].strip() == b"-":
-        words.append("-")  # which the grammar drops in front of a here-document
+        words.append("-")  # the grammar drops it in front of a here-document
     document = _first_document(redirects, shell)
     if document is None and "tee" in words:
         document = _piped_into(node, shell)
-    redirections, writes = _redirected(redirects, shell)
+    redirections, writes = _read_redirects(redirects, shell)
     if document is not None and writes:
         shell.documents.update(dict.fromkeys(writes, document))
     elif document is not None and words[0] == "tee":
@@ -132,11 +141,11 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     words = list(_with_documents(words, document, shell.documents))
     reading = Reading((*words, *redirections))
     command = Command((reading,), writes, input=document, redirects=redirections)
-    return _unwrapped(command, words, shell.depth)
+    return _unwrap(command, words, shell.depth)
 
 
 def _first_document(redirects: Sequence["Node"], shell: ShellState) -> str | None:
-    """The first here-document or here-string among redirections, or None."""
+    """Returns the first here-document or here-string among redirections, or None."""
     texts = (document_text(redirect, shell) for redirect in redirects)
     return next((text for text in texts if text is not None), None)
 
@@ -144,11 +153,17 @@ def _first_document(redirects: Sequence["Node"], shell: ShellState) -> str | Non
 def _with_documents(
     words: Sequence[str], from_input: str | None, documents: Mapping[str, str]
 ) -> Iterator[str]:
-    """The words, with the texts of here-documents in place of the files that are read."""
+    """Yields the words, with the texts of here-documents in place of the files that are read.
+
+    Args:
+        from_input: the text of the command's input.
+        documents: the texts that were written to files, by the name of the file.
+    """
     before = ""
     for word in words:
         option, equals, value = word.partition("=")
-        name = start = ""
+        name = ""
+        start = ""
         if equals and option in _TEXT_FILES:
             name = value
             start = f"{option}="
@@ -159,10 +174,10 @@ def _with_documents(
         before = word
 
 
-def _redirected(
+def _read_redirects(
     redirects: Sequence["Node"], shell: ShellState
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words of redirections, and the files that are written."""
+    """Returns the words of redirections, and the files that output is written to."""
     words: list[str] = []
     writes: list[str] = []
     for redirect in redirects:
@@ -179,9 +194,7 @@ def _redirected(
 
 
 def _piped_into(node: "Node", shell: ShellState) -> str | None:
-    """The text that `echo`, `printf` or `cat` with a here-document pipes into a command, if the
-    script shows it.
-    """
+    """Returns the text that the command before pipes into this one; None if it is not known."""
     if node.parent is not None and node.parent.type == "redirected_statement":
         node = node.parent
     if node.parent is None or node.parent.type != "pipeline":
@@ -205,14 +218,16 @@ def _piped_into(node: "Node", shell: ShellState) -> str | None:
     if source.type != "command":
         return None
     words = [word for child in source.children for word in words_of(child, shell)]
-    return shown_output(words, document)
+    return known_output(words, document)
 
 
-_UNKNOWN_TEXT = re.compile(r"\$\(|`|\$\{?\w+\}?\Z")
+def known_output(words: Sequence[str], text: str | None) -> str | None:
+    """Returns the output of `echo`, `printf`, `cat` or `tee`; None if the script does not show it.
 
-
-def shown_output(words: Sequence[str], text: str | None) -> str | None:
-    """The output of a command whose input is `text`, if the script shows it; else None."""
+    Args:
+        words: the command.
+        text: its input; None if that is not known.
+    """
     program = words[0] if words else ""
     if program in ("cat", "tee") and (program == "tee" or set(words[1:]) <= {"-"}):
         return text
@@ -224,8 +239,8 @@ def shown_output(words: Sequence[str], text: str | None) -> str | None:
     return None
 
 
-def _roughly(script: str) -> Iterator[Command]:
-    """The commands of a script that is no Bash, by its operators and lines."""
+def _read_without_parser(script: str) -> Iterator[Command]:
+    """Yields the commands of a script that is no valid Bash, split at operators and lines."""
     for part in re.split(r"[;&|\n()]+", script):
         try:
             words = shlex.split(part)
@@ -238,11 +253,11 @@ def _roughly(script: str) -> Iterator[Command]:
             yield Command(readings_of(Reading(tuple(words))))
 
 
-def _unwrapped(command: Command, words: Sequence[str], depth: int) -> list[Command]:
-    """A command with its readings, or those of the script that it runs."""
+def _unwrap(command: Command, words: Sequence[str], depth: int) -> list[Command]:
+    """Returns a command with all its readings, or the commands of the script that it runs."""
     command = replace(command, readings=readings_of(command.readings[0]))
     script = script_in(command.innermost if len(command.readings) > 1 else words, command.input)
-    inner = _read(script, depth + 1) if script and depth < _DEEPEST else []
+    inner = _read(script, depth + 1) if script and depth < _MAX_DEPTH else []
     if not inner:
         return [command]
     first, *others = inner

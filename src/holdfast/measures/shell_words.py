@@ -1,4 +1,4 @@
-"""The words of a shell script as Bash reads them: quotes, variables and here-documents."""
+"""Reads the words of a shell script as Bash does, with quotes, variables and here-documents."""
 
 import re
 from collections.abc import Callable
@@ -11,23 +11,24 @@ if TYPE_CHECKING:
 
 @dataclass
 class ShellState:
-    """The state of the shell while a script is read."""
+    """The state of the shell at a point of a script."""
 
     source: bytes
-    depth: int  # how many scripts this one is inside of
+    depth: int  # how many other scripts the script is inside
     variables: dict[str, str] = field(default_factory=dict)
-    documents: dict[str, str] = field(default_factory=dict)  # here-documents by their file
+    # the texts of here-documents, by the file that they were written to
+    documents: dict[str, str] = field(default_factory=dict)
 
     def text(self, node: "Node") -> str:
-        """The text of a node, as it stands in the script."""
+        """Returns the text of a node as it is in the script."""
         return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
-_MAX_VALUE_CHARACTERS = 100_000  # characters: A=$A$A, again and again, doubles it
+_MAX_VALUE_CHARACTERS = 100_000  # of a variable: A=$A$A, again and again, doubles it
 
 
 def assign(node: "Node", shell: ShellState) -> None:
-    """Gives a variable the value of an assignment."""
+    """Gives a variable the value of an assignment; a value that is too long is not kept."""
     name = node.child_by_field_name("name")
     value = node.child_by_field_name("value")
     if name is not None and value is not None:
@@ -38,7 +39,7 @@ def assign(node: "Node", shell: ShellState) -> None:
 
 
 def words_of(node: "Node", shell: ShellState) -> list[str]:
-    """The words that a node becomes: several for a variable without quotes."""
+    """Returns the words that a node becomes, which are several for a variable without quotes."""
     if node.type == "command_name" and node.named_children:
         node = node.named_children[0]
     value = value_of(node, shell)
@@ -48,7 +49,7 @@ def words_of(node: "Node", shell: ShellState) -> list[str]:
 
 
 def value_of(node: "Node", shell: ShellState) -> str:
-    """The text that Bash makes of a node: without quotes, with the values of known variables."""
+    """Returns the text of a node without quotes, with the values of the variables known."""
     text = shell.text(node)
     match node.type:
         case "raw_string":
@@ -56,11 +57,11 @@ def value_of(node: "Node", shell: ShellState) -> str:
         case "ansi_c_string":
             return text[2:-1].replace("\\n", "\n").replace("\\'", "'")
         case "string":
-            return _joined(node, shell, 1, lambda t: re.sub(r'\\(["\\$`\n])', _unescaped, t))
+            return _join_parts(node, shell, 1, lambda t: re.sub(r'\\(["\\$`\n])', _unescape, t))
         case "concatenation":
-            return _joined(node, shell, 0, lambda t: re.sub(r"(?s)\\(.)", _unescaped, t))
+            return _join_parts(node, shell, 0, lambda t: re.sub(r"(?s)\\(.)", _unescape, t))
         case "word":
-            return re.sub(r"(?s)\\(.)", _unescaped, text)
+            return re.sub(r"(?s)\\(.)", _unescape, text)
         case "simple_expansion" | "expansion":
             name = re.fullmatch(r"\$\{?(\w+)\}?", text)
             return shell.variables.get(name[1], text) if name else text
@@ -70,27 +71,35 @@ def value_of(node: "Node", shell: ShellState) -> str:
     return text
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     return "" if match[1] == "\n" else match[1]
 
 
-def _joined(node: "Node", shell: ShellState, quotes: int, plain: Callable[[str], str]) -> str:
-    """The values of a node's parts, with the text between them; `quotes` at its ends are cut."""
+def _join_parts(
+    node: "Node", shell: ShellState, quotes: int, unescape: Callable[[str], str]
+) -> str:
+    """Joins the values of a node's parts, and the text between them.
+
+    Args:
+        quotes: how many characters at either end are quotation marks.
+        unescape: is applied to the text between the parts.
+    """
     parts = []
     position = node.start_byte + quotes
     for child in node.named_children:
         if child.type == "string_content":
             continue
-        parts.append(plain(shell.source[position : child.start_byte].decode("utf-8", "replace")))
+        between = shell.source[position : child.start_byte].decode("utf-8", "replace")
+        parts.append(unescape(between))
         parts.append(value_of(child, shell))
         position = child.end_byte
     end = max(position, node.end_byte - quotes)
-    parts.append(plain(shell.source[position:end].decode("utf-8", "replace")))
+    parts.append(unescape(shell.source[position:end].decode("utf-8", "replace")))
     return "".join(parts)
 
 
 def _document_in(node: "Node", shell: ShellState) -> str | None:
-    """The text of `$(cat <<EOF ...)`; None for another substitution."""
+    """Returns the text of `$(cat <<EOF ...)`; None for any other substitution."""
     inner = node.named_children[0] if len(node.named_children) == 1 else None
     body = inner.child_by_field_name("body") if inner is not None else None
     if inner is None or body is None or shell.text(body).split() not in (["cat"], ["cat", "-"]):
@@ -100,7 +109,7 @@ def _document_in(node: "Node", shell: ShellState) -> str | None:
 
 
 def document_text(redirect: "Node", shell: ShellState) -> str | None:
-    """The text of a here-document or a here-string."""
+    """Returns the text of a here-document or a here-string; None for any other redirection."""
     if redirect.type == "herestring_redirect":
         return "".join(value_of(child, shell) for child in redirect.named_children)
     if redirect.type != "heredoc_redirect":

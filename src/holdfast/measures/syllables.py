@@ -1,4 +1,4 @@
-"""Syllables of English words."""
+"""Counts the syllables of English words."""
 
 import re
 from functools import cache, lru_cache
@@ -10,9 +10,14 @@ from holdfast.measures.scores import Score, share
 from holdfast.measures.text import folded_words
 
 _VOWELS = re.compile(r"[aeiouy]+")
-_SILENT_END = re.compile(r"(?<=[^l])e$|(?<=[aeiouyrw]l)e$|(?<=[^aeiouy])es$|(?<=[^aeiouytd])ed$")
-_SOUNDED_ES = re.compile(r"(?:[sxzcg]|ch|sh|[^aeiouy]l)es$")
-_HIATUS = re.compile(  # neighbouring vowels that are two syllables
+# endings whose vowel is silent
+_SILENT_END = re.compile(
+    r"(?<=[^l])e$|(?<=[aeiouyrw]l)e$"  # time, whole; not table
+    r"|(?<=[^aeiouy])es$|(?<=[^aeiouytd])ed$"  # times, walked; not wanted
+)
+_SOUNDED_ES = re.compile(r"(?:[sxzcg]|ch|sh|[^aeiouy]l)es$")  # boxes, tables
+# neighbouring vowels that are two syllables
+_HIATUS = re.compile(
     r"(?<![cstgx])i[ao](?!u?r?$)"  # piano, violet; not nation, special
     r"|(?<!q)u[ai](?=n$|l$|te|ti|d$)"  # casual, ruin; not quite
     r"|eo(?!p)|aos|ious?m|oe[mt]"  # video, chaos, medium, poem
@@ -23,7 +28,7 @@ _HIATUS = re.compile(  # neighbouring vowels that are two syllables
 
 @cache
 def _exceptions() -> dict[str, int]:
-    """The syllable counts of words that the rules get wrong; the file lists words by count."""
+    """Reads the syllable counts of words that the rules get wrong; the file has words by count."""
     by_word = {}
     for line in asset("syllables.txt").splitlines():
         number, *words = line.split()
@@ -33,10 +38,10 @@ def _exceptions() -> dict[str, int]:
 
 @lru_cache(maxsize=20_000)
 def syllables_in(word: str) -> int:
-    """The number of syllables of a folded word; for a number, that of its English words.
+    """Counts the syllables of a folded word; for a number in digits, those of its English words.
 
-    Developed on about 200 common words; for words outside the list of exceptions it may be off by
-    one, mostly at two vowels in a row.
+    The rules were developed on about 200 common words. For words outside the list of exceptions
+    they may be off by one, mostly at two vowels in a row.
     """
     if word in _exceptions():
         return _exceptions()[word]
@@ -59,6 +64,8 @@ def syllables_in(word: str) -> int:
 def one_syllable(text: str) -> Score:
     """Share of words that have one syllable."""
     words = folded_words(text)
-    long = [word for word in words if syllables_in(word) != 1]
-    result = share(len(words) - len(long), len(words), "words have one syllable")
-    return Score(result.value, result.reason + (f", not {long[0]!r}" if long else ""))
+    longer = [word for word in words if syllables_in(word) != 1]
+    result = share(len(words) - len(longer), len(words), "words have one syllable")
+    if not longer:
+        return result
+    return Score(result.value, f"{result.reason}, not {longer[0]!r}")

@@ -1,4 +1,4 @@
-"""Words and sentences, as every measure counts them.
+"""Splits texts into words and sentences, as every measure counts them.
 
 A word is a run of letters or digits, joined by apostrophes or hyphens ("don't" and "well-known" are
 one word each); a number with commas or a decimal point ("15,000", "3.14") is one word. A sentence
@@ -20,37 +20,37 @@ _DOTS = re.compile(r"[.…]{2,}|…")
 _QUOTED_STOP = re.compile(r"[.!?…]+[\"'”’)\]»]+")
 _PRONOUN_I = re.compile(r"I(?![^\W_])")
 _WORD_BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
-_OPENING_MARKS = " \t\"'“‘(*_"  # what may stand before the first word of a sentence
-# Abbreviations without the last dot: those that text always follows ("Dr. Lee", "e.g. this"), and
-# those that may end a sentence.
+_OPENING_MARKS = " \t\"'“‘(*_"  # may precede the first word of a sentence
+# Abbreviations without the last dot: more text always follows the first ("Dr. Lee", "e.g. this"),
+# and the second may end a sentence.
 NEVER_LAST = frozenset("mr mrs ms dr prof st vs e.g i.e approx mme sra".split())
 MAY_BE_LAST = frozenset("etc a.m p.m u.s u.k inc jr".split())
-_LOOKBEHIND = 12  # characters in which the word before a dot is sought
-_LOOKAHEAD = 40  # characters in which the next word is sought
+_LOOKBEHIND = 12  # characters before a dot that are searched for a word
+_LOOKAHEAD = 40  # characters after a stop that are searched for a word
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, as they are written."""
+    """Returns the words of a text as they are written."""
     return WORD.findall(text)
 
 
 def fold(text: str) -> str:
-    """The text without case and typographic apostrophes, for comparing."""
+    """Removes case and typographic apostrophes from a text, to compare it with others."""
     return text.casefold().replace("’", "'").replace("‘", "'")
 
 
 def folded_words(text: str) -> list[str]:
-    """The words of a text without case and typographic apostrophes."""
+    """Returns the words of a text without case and typographic apostrophes."""
     return WORD.findall(fold(text))
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines that are not blank, stripped."""
+    """Returns the lines that are not blank, stripped."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text; pieces without a word ("!!", an emoji) belong to the one before."""
+    """Splits a text into sentences; a piece without a word ("!!") joins the sentence before."""
     sentences: list[str] = []
     for piece in _pieces_of(text):
         if WORD.search(piece):
@@ -61,8 +61,8 @@ def sentences_of(text: str) -> list[str]:
 
 
 def _pieces_of(text: str) -> Iterator[str]:
-    """The text up to each end of a sentence, and the rest of each block of lines."""
-    for block in _joined_lines(text):
+    """Yields the text up to each end of a sentence, and the rest of each block of lines."""
+    for block in _join_lines(text):
         start = 0
         for stop in _STOP.finditer(block):
             if _is_sentence_end(block, stop):
@@ -71,8 +71,8 @@ def _pieces_of(text: str) -> Iterator[str]:
         yield block[start:].strip()
 
 
-def _joined_lines(text: str) -> list[str]:
-    """The lines without list markers; one that continues in lower case joins the one before."""
+def _join_lines(text: str) -> list[str]:
+    """Removes list markers, and joins a line that begins in lower case to the one before."""
     blocks: list[str] = []
     after_blank = True
     for raw in text.splitlines():
@@ -120,7 +120,10 @@ def _ends_after_word(word: str, after: str) -> bool:
 
 
 def closing_mark(sentence: str) -> str:
-    """The mark a sentence ends with ('?', '!', '.'), quotes and emojis aside; '' if none."""
+    """Returns the mark at the end of a sentence, as "?", "!" or "."; "" if there is none.
+
+    Quotation marks and emojis after it are ignored.
+    """
     for character in reversed(sentence):
         if character in ".!?…。！？":
             return {"。": ".", "！": "!", "？": "?", "…": "."}.get(character, character)

@@ -1,4 +1,4 @@
-"""Turns of a log, and the turns that a rule applies to."""
+"""The turns of a log, and the conditions under which a rule applies to one."""
 
 import fnmatch
 import json
@@ -11,27 +11,27 @@ from holdfast.measures.patterns import matches
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool call."""
+    """A call of a tool by an assistant."""
 
     name: str  # of the tool
-    # by name; {} if they were not an object
+    # the arguments by name; {} if the log has no object
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    id: str = field(default="", compare=False)  # its id in the log, which a result refers to
+    id: str = field(default="", compare=False)  # its id in the log, which its result refers to
 
 
 @dataclass(frozen=True)
 class AssistantTurn:
     """A turn of an assistant: everything it said and did between two messages of the user."""
 
-    text: str  # everything it said, "" for tool calls alone
+    text: str  # all that it said; "" if it only called tools
     calls: tuple[ToolCall, ...] = ()  # in order
     earlier: tuple[ToolCall, ...] = ()  # the calls of the dialog's earlier turns, in order
     is_cut: bool = False  # whether its last message ended at the token limit
-    user: str = ""  # the user's message before it, "" if the log has none
-    previous: str = ""  # the assistant's text that this message answers
+    user: str = ""  # the user's message before it; "" if the log has none
+    previous: str = ""  # the assistant's text that the user's message answers
 
     def text_with_calls(self) -> str:
-        """Everything it said, followed by its tool calls in order, for a judge to read."""
+        """Returns all that it said, and then its tool calls in order, for a judge to read."""
         if not self.calls:
             return self.text
         calls = (
@@ -43,15 +43,20 @@ class AssistantTurn:
 
 @dataclass(frozen=True)
 class When:
-    """The turns that a rule applies to: those that meet every given condition."""
+    """The conditions under which a rule applies to a turn; "" is no condition."""
 
     user: str = ""  # a regular expression that the user's message matches, in either case
-    reply: str = ""  # the same for what the assistant says
+    reply: str = ""  # a regular expression that the assistant's text matches, in either case
     tool: str = ""  # the name, with * and ?, of a tool that the turn calls
-    role: str = ""  # of the message that the turn's last text answers: user or tool
+    role: str = ""  # "user" or "tool": of the message that the turn's last text answers
 
     def applies(self, turn: AssistantTurn, user: str, role: str) -> bool:
-        """Whether a rule applies to a turn after this message of the user, answering this role."""
+        """Whether a turn meets the conditions.
+
+        Args:
+            user: the user's message before it.
+            role: of the message that the turn's last text answers.
+        """
         if self.user and not matches(self.user, user, "i"):
             return False
         if self.reply and not matches(self.reply, turn.text, "i"):
@@ -66,9 +71,10 @@ EVERY_TURN = When()
 
 @dataclass(frozen=True)
 class Unless:
-    """Words of the user that lift a rule for the turn that follows."""
+    """The words of a user that lift a rule for the next turn."""
 
-    user: str = ""  # a regular expression that the user's message matches, in either case
+    # a regular expression that the user's message matches, in either case; "" for none
+    user: str = ""
 
 
 NEVER_LIFTED = Unless()

@@ -1,4 +1,4 @@
-"""Measures that are functions of the user's own, named in a suite or given from Python."""
+"""Measures that are users' functions, which a suite names or Python code passes."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from holdfast.measures.scores import Score
 
 
 def as_measure(value: Any) -> Measure:
-    """A measure from anything that can represent one in Python code.
+    """Returns a measure for anything that can represent one in Python code.
 
     Args:
         value: a measure; a spec, as `build` takes it; or a function from the reply's text to a
-            number from 0 to 1 or to a `Score`, which is known by its module and name.
+            number from 0 to 1 or to a `Score`. Records name a function by its module and name.
 
     Raises:
         UsageError: anything else, or a spec that is malformed.
@@ -28,15 +28,20 @@ def as_measure(value: Any) -> Measure:
     if isinstance(value, type) or not callable(value):
         raise UsageError(
             "A measure is a name, a spec, a `Measure` or a function of the reply's text, "
-            f"not {value!r}; `holdfast measures` lists those that are built in."
+            f"not {value!r}; `holdfast measures` lists the built-in ones."
         )
     name = getattr(value, "__qualname__", type(value).__qualname__)
     path = f"{getattr(value, '__module__', None)}.{name}"
-    return Measure(CODE, {CODE: path}, partial(call_user_function, value), False)
+    return _measure_of(path, value)
+
+
+def _measure_of(path: str, function: Callable[[str], Any]) -> Measure:
+    scoring = partial(call_user_function, function)
+    return Measure(CODE, {CODE: path}, scoring, empty_is_zero=False)
 
 
 def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
-    """A measure that calls a user's function, found by its dotted name."""
+    """Builds a measure that calls a user's function, which is imported by its dotted name."""
     path = arguments.get(CODE)
     if not isinstance(path, str) or "." not in path or len(arguments) > 1:
         raise UsageError(
@@ -60,11 +65,18 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
             f"The measure {path!r} is {type_in_words(function)}, not a function of the reply's"
             " text."
         )
-    return Measure(CODE, {CODE: path}, partial(call_user_function, function), False)
+    return _measure_of(path, function)
 
 
 def call_user_function(function: Callable[[str], Any], text: str, python: str) -> Score:
-    """The result of a user's function as a score; any failure is reported, never scored."""
+    """Calls a user's function and returns its result as a score.
+
+    Args:
+        python: the dotted name of the function.
+
+    Raises:
+        UsageError: the function failed, or did not return a number from 0 to 1.
+    """
     try:
         value = function(text)
         if isinstance(value, Score):

@@ -1,4 +1,4 @@
-"""Measures of what an agent wrote into files, whatever tool it did so with."""
+"""Measures of the text that an agent writes into files, with whatever tool."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,26 +18,26 @@ from holdfast.measures.actions import (
 from holdfast.measures.arguments import Flag, takes
 from holdfast.measures.edit_texts import FileEdit
 from holdfast.measures.patterns import count, find
-from holdfast.measures.reasons import quoted
+from holdfast.measures.reasons import quote
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.measures.written_texts import WrittenTexts
 
 EVERY_FILE = "*"
-_LINES = "m"  # ^ and $ are the ends of a line
+_LINES = "m"  # the flag by which ^ and $ match at the ends of lines
 
 Within = Annotated[Literal["turn", "commit"], takes("one of turn, commit", "turn")]
 
 
-def _written(turn: AssistantTurn, files: Globs) -> list[FileEdit]:
-    """The changes that put text into these files, also those of an unknown file."""
+def _writing_edits(turn: AssistantTurn, files: Globs) -> list[FileEdit]:
+    """Returns the changes that put text into these files, or into an unknown file."""
     edits = [edit for edit in edits_of(turn.calls) if edit.writes]
     return [edit for edit in edits if not edit.path or is_among(edit.path, files)]
 
 
-def _not_shown(edits: Sequence[FileEdit]) -> Undecided | None:
-    """The first change whose text the log does not show."""
+def _find_hidden(edits: Sequence[FileEdit]) -> Undecided | None:
+    """Returns a result that names the first change whose text is not shown; None without one."""
     hidden = next((edit for edit in edits if not edit.is_shown), None)
     if hidden is None:
         return None
@@ -45,7 +45,7 @@ def _not_shown(edits: Sequence[FileEdit]) -> Undecided | None:
 
 
 def _match_in(edit: FileEdit, pattern: str) -> str | None:
-    """The first text added by an edit that a pattern matches; None if no text does."""
+    """Returns the first match of a pattern in the text that an edit adds; None without one."""
     for piece in edit.added:
         match = find(pattern, piece, _LINES)
         if match is not None:
@@ -57,16 +57,16 @@ def _match_in(edit: FileEdit, pattern: str) -> str | None:
 def code_not_written(
     turn: AssistantTurn, pattern: Pattern, files: Globs = EVERY_FILE
 ) -> Score | Undecided | None:
-    """0 if the regular expression occurs in what is written to files with these paths, of which
-    only added lines count; turns that write no such file do not count. ^ and $ are ends of lines.
+    """0 if the regular expression occurs in lines that are added to files with these paths; turns
+    that write no such file do not count. ^ and $ are ends of lines.
     """
-    edits = _written(turn, files)
+    edits = _writing_edits(turn, files)
     if not edits:
         return None
     for edit in edits:
         if (text := _match_in(edit, pattern)) is not None:
-            return Score(0.0, f"{quoted(text)} was written to {edit.path}")
-    return _not_shown(edits) or Score(1.0, "not written")
+            return Score(0.0, f"{quote(text)} was written to {edit.path}")
+    return _find_hidden(edits) or Score(1.0, "not written")
 
 
 @measure(check=lambda pattern, **_: check_patterns(pattern), when_cut=WhenCut.NOT_JUDGED)
@@ -77,7 +77,7 @@ def code_written(
     occurs; turns that write no such file do not count. With `whole`, only files count that are
     written from beginning to end, as new ones are. ^ and $ are ends of lines.
     """
-    edits = _written(turn, files)
+    edits = _writing_edits(turn, files)
     if whole:
         edits = [edit for edit in edits if edit.is_whole or not edit.path]
     by_file: dict[str, list[FileEdit]] = {}
@@ -89,7 +89,7 @@ def code_written(
     for path, edits_of_file in by_file.items():
         if any(_match_in(edit, pattern) is not None for edit in edits_of_file):
             continue
-        if hidden := _not_shown(edits_of_file):
+        if hidden := _find_hidden(edits_of_file):
             return hidden
         lacking.append(path)
     if not lacking:
@@ -105,12 +105,12 @@ def changes_together(
     turns do not count. `within: commit` scores commits instead, by the changes since the last one.
     """
     if within == "turn":
-        return _together(edits_of(turn.calls), changed, also)
+        return _score_together(edits_of(turn.calls), changed, also)
     if not any(map(is_commit, actions_of(turn.calls))):
         return None
     scores: list[Score] = []
     for edits in _edits_by_commit(turn.earlier, turn.calls):
-        score = _together(edits, changed, also)
+        score = _score_together(edits, changed, also)
         if isinstance(score, Undecided):
             return score
         if score is not None:
@@ -121,7 +121,10 @@ def changes_together(
     return Score(value, min(scores, key=lambda score: score.value).reason)
 
 
-def _together(edits: Sequence[FileEdit], changed: Globs, also: Globs) -> Score | Undecided | None:
+def _score_together(
+    edits: Sequence[FileEdit], changed: Globs, also: Globs
+) -> Score | Undecided | None:
+    """Scores changes of files: 1 if a file of `changed` comes with one of `also`."""
     paths = [edit.path for edit in edits]
     first = next((path for path in paths if path and is_among(path, changed)), None)
     second = next((path for path in paths if path and is_among(path, also)), None)
@@ -131,13 +134,13 @@ def _together(edits: Sequence[FileEdit], changed: Globs, also: Globs) -> Score |
         return None
     if second is None:
         return Score(0.0, f"{first} was changed alone")
-    return Score(1.0, f"{first} was changed and {second}")
+    return Score(1.0, f"{first} and {second} were changed")
 
 
 def _edits_by_commit(
     earlier: Sequence[ToolCall], calls: Sequence[ToolCall]
 ) -> Iterator[list[FileEdit]]:
-    """For each commit among the calls, the changes since the commit before it."""
+    """Yields for each commit among the calls the changes since the commit before it."""
     before = calls_since_commit(earlier)
     edits: list[FileEdit] = []
     for action in actions_of([*before, *calls]):
@@ -154,7 +157,7 @@ def text_kept(
 ) -> Score | Undecided | None:
     """0 if edits of a file with these paths remove more matches of the regular expression than they
     add; turns that edit no such file do not count. ^ and $ are ends of lines. A file that is
-    written as a whole lost what it had before, if the log shows that.
+    written as a whole loses the text that it had, if the log shows it.
     """
     lost = Counter[str]()
     hidden: Undecided | None = None
@@ -180,9 +183,16 @@ def text_kept(
 def _matches_lost(
     edit: FileEdit, pattern: str, texts: WrittenTexts, before: Sequence[ToolCall]
 ) -> int | Undecided | None:
-    """How many more matches an edit removes than it adds; None for a file that is new."""
+    """Returns how many more matches an edit removes than it adds.
+
+    Args:
+        before: all calls before the edit.
+
+    Returns:
+        None for a new file; an `Undecided` if the log does not show the texts.
+    """
     if not edit.is_shown:
-        return _not_shown([edit])
+        return _find_hidden([edit])
     added = sum(count(pattern, piece, _LINES) for piece in edit.added)
     if not edit.is_whole:
         removed = sum(count(pattern, piece, _LINES) for piece in edit.removed)

@@ -1,4 +1,4 @@
-"""Texts that the arguments of commands stand for: those of files that the agent wrote before."""
+"""Finds the texts that the arguments of commands stand for, such as those of files."""
 
 import re
 from collections.abc import Sequence
@@ -7,20 +7,27 @@ from holdfast.measures.actions import Action, edits_of, mentions
 from holdfast.measures.edit_texts import FileEdit
 from holdfast.measures.turns import ToolCall
 
+_READ = re.compile(r"\$\((?:cat |<) *(?P<file>[^\s$`;|&]+) *\)\s*")
+_EXPANSION = re.compile(r"\$\{?\w+\}?|\$\(.*\)|`.*`", re.DOTALL)
+
 
 class WrittenTexts:
-    """The texts of files that were written as a whole, as far as the log shows them."""
+    """The texts of files that an agent wrote as a whole, as far as the log shows them.
+
+    Args:
+        calls: the earlier calls, of which only those that mention a file are parsed.
+    """
 
     def __init__(self, calls: Sequence[ToolCall]):
-        self._calls = calls  # of which only those are parsed that mention a file
+        self._calls = calls
         self._edits: list[FileEdit] = []
 
     def note(self, edits: Sequence[FileEdit]) -> None:
-        """Adds later changes."""
+        """Takes note of later changes."""
         self._edits += edits
 
     def of(self, path: str) -> str | None:
-        """The text of a file; None if it is not known."""
+        """Returns the text of a file; None if it is not known."""
         text: str | None = None
         calls = [call for call in self._calls if mentions(call, path)]
         for edit in [*edits_of(calls), *self._edits]:
@@ -29,19 +36,20 @@ class WrittenTexts:
         return text
 
 
-_READ = re.compile(r"\$\((?:cat |<) *([^\s$`;|&]+) *\)\s*")
-_EXPANDED = re.compile(r"\$\{?\w+\}?|\$\(.*\)|`.*`", re.DOTALL)
-
-
-def shown_text(word: str | None, texts: WrittenTexts) -> str | None:
-    """The text of an argument; None if it is nothing but an expansion that is not known."""
-    if word is not None and (read := _READ.fullmatch(word)):
-        return texts.of(read[1])
-    return None if word is None or _EXPANDED.fullmatch(word) else word
+def text_of_argument(word: str | None, texts: WrittenTexts) -> str | None:
+    """Returns the text of an argument; None if there is none, or it is an unknown expansion."""
+    if word is None:
+        return None
+    if read := _READ.fullmatch(word):
+        return texts.of(read["file"])
+    return None if _EXPANSION.fullmatch(word) else word
 
 
 def text_of_file(file: str, action: Action, texts: WrittenTexts) -> str | None:
-    """The text of a file, for which the words of a command may already have its text."""
+    """Returns the text of a file that a command reads; None if it is not known.
+
+    In place of the file's name, the words of a command may already have its text.
+    """
     text = action.command.input
     if file == text or any(character.isspace() for character in file.strip()):
         return file

@@ -12,14 +12,14 @@ METHODS: tuple[type[Any], ...] = tuple(
     value for value in vars(method_classes).values() if isinstance(value, type)
 )
 BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
-# those that can be applied wherever a chat goes through, whatever the model
+# the methods that anything between a client and a model can apply, whatever the model
 METHODS_OUTSIDE_MODELS = tuple(
     method.name for method in METHODS if method.kind in (Kind.MESSAGES, Kind.RETRIES)
 )
 
 
 def catalogue() -> list[CatalogueEntry]:
-    """The name, parameters and one-line summary of every method, for help texts."""
+    """Lists every method with its parameters and a one-line summary, for help texts."""
     return [
         CatalogueEntry(method.name, tuple(parameters_of(method)), summary(method))
         for method in METHODS
@@ -27,12 +27,12 @@ def catalogue() -> list[CatalogueEntry]:
 
 
 def schema() -> list[dict[str, Any]]:
-    """Every method as plain data, for other languages and for pages.
+    """Describes every method as plain data, for other languages and for pages.
 
     Returns:
-        per method its "name"; its "kind"; what it "needs" of a model; whether it "needs_rules" of a
-        suite, and so works only where there is one; "description" and "source";
-        and "parameters", a JSON Schema object whose properties are the parameters.
+        for each method its "name"; its "kind"; the abilities that it "needs" of a model; whether it
+        "needs_rules" of a suite, and so works only with one; "description" and "source"; and
+        "parameters", a JSON Schema object whose properties are the parameters.
     """
     return [
         {
@@ -49,17 +49,17 @@ def schema() -> list[dict[str, Any]]:
 
 
 def _kind_name(kind: Kind) -> str:
-    """The name of a kind in the server's answers, where that of logits processors is older."""
+    """Returns a kind's name in the server's answers, which keep an older one for `LOGITS`."""
     return "stream" if kind is Kind.LOGITS else kind.name.lower().replace("_", "-")
 
 
 def summary(method: type[Any]) -> str:
-    """The first paragraph of a class's docstring, on one line."""
+    """Returns the first paragraph of a class's docstring on one line."""
     return " ".join((method.__doc__ or "").strip().split("\n\n")[0].split())
 
 
 def _parameters_schema(method: type[Any]) -> dict[str, Any]:
-    """The parameters of a method as the JSON Schema of an object."""
+    """Describes the parameters of a method as the JSON Schema of an object."""
     defaults = {
         field.name: list(field.default) if isinstance(field.default, tuple) else field.default
         for field in dataclasses.fields(method)
@@ -67,12 +67,12 @@ def _parameters_schema(method: type[Any]) -> dict[str, Any]:
     required = required_parameters(method)
     properties: dict[str, dict[str, Any]] = {}
     for name, parameter in parameters_of(method).items():
-        described = {"description": parameter.description, **parameter.values.schema}
+        description = {"description": parameter.description, **parameter.values.schema}
         if name not in required and defaults[name] is not None:
-            described["default"] = defaults[name]
-        if parameter.example and described["type"] == "number":
-            described["examples"] = [float(parameter.example)]
-        properties[name] = described
+            description["default"] = defaults[name]
+        if parameter.example and description["type"] == "number":
+            description["examples"] = [float(parameter.example)]
+        properties[name] = description
     return {
         "type": "object",
         "properties": properties,

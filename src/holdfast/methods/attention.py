@@ -60,7 +60,7 @@ class Pasta(TableMethod):
 
     @property
     def span_includes_generated(self) -> bool:
-        """Whether generated tokens keep their weight, as the span does."""
+        """True if generated tokens keep their weight, as the span does."""
         return self.generated == "keep"
 
     @property
@@ -94,8 +94,7 @@ class Boost(TableMethod):
 
 @method
 class Spotlight(TableMethod):
-    """Raises the attention mass on the span to a target where it is lower, and leaves it where it
-    is not.
+    """Raises the attention mass on the span to a target where it is lower.
 
     Spotlight (arXiv 2505.12025) adds log(psi / pi) to the scores of the span when its mass pi is
     below psi = `target`, which leaves less than psi after normalising. Here the mass becomes

@@ -1,11 +1,11 @@
-"""Methods, compiled: what a list of them does and what it needs, as the attributes of one object.
+"""Compiled methods: one object that says what a list of methods does, and what it needs.
 
     compiled = compile_methods(parse("repetition:probability=1+boost:factor=4"))
     compiled.edit(messages, seed)       the chat that the model is shown
-    compiled.attention, .table          how attention changes: methods, and as numbers if it can be
+    compiled.attention, .table          the attention methods, and their three numbers per head
     compiled.keys, .hidden              edits of keys and values, and of hidden states
-    compiled.processors                 of logits, each with a second stream
-    compiled.rehearsed                  become attention methods once they have seen a reply
+    compiled.processors                 logits processors, each with a second stream
+    compiled.rehearsed                  methods that a rehearsed reply turns into attention methods
     compiled.spec                       the methods as a spec string
 
 Every request, every row of a batch and every cache carries this object. They read its attributes,
@@ -38,7 +38,7 @@ from holdfast.methods.table import HeadTable, head_table
 
 
 def compile_methods(methods: Iterable[Method]) -> CompiledMethods:
-    """The compiled form of methods, in the order in which they apply."""
+    """Compiles methods, which are given in the order in which they apply."""
     return CompiledMethods(tuple(methods))
 
 
@@ -66,70 +66,70 @@ class CompiledMethods:
 
     @cached_property
     def messages(self) -> tuple[EditsMessages, ...]:
-        """Those that edit the chat before it is rendered."""
+        """The methods that edit the chat before it is rendered."""
         return cast("tuple[EditsMessages, ...]", self._of_kinds(Kind.MESSAGES))
 
     @cached_property
     def attention(self) -> tuple[ShiftsAttention, ...]:
-        """Those that move the attention mass on the span."""
+        """The methods that move the attention mass on the span."""
         return cast("tuple[ShiftsAttention, ...]", self._of_kinds(Kind.LOG_ODDS))
 
     @cached_property
     def table(self) -> HeadTable | None:
-        """The bias, exponent and floor by layer and head that `attention` amounts to.
+        """The bias, exponent and floor of each head that together do what `attention` does.
 
-        None if three numbers cannot express it, and the methods have to be called one by one.
+        None if three numbers per head cannot; the methods are then called one by one.
         """
         return head_table(self.attention)
 
     @cached_property
     def keys(self) -> tuple[EditsKeys, ...]:
-        """Those that edit the keys of the span, and perhaps its values."""
+        """The methods that edit the keys of the span, and perhaps its values."""
         return cast("tuple[EditsKeys, ...]", self._of_kinds(Kind.KEYS))
 
     @cached_property
     def hidden(self) -> tuple[EditsHidden, ...]:
-        """Those that edit hidden states."""
+        """The methods that edit hidden states."""
         return cast("tuple[EditsHidden, ...]", self._of_kinds(Kind.RESIDUAL))
 
     @property
     def states(self) -> tuple[EditsStates, ...]:
-        """Those that edit anything inside a pass besides attention."""
+        """The methods that edit something inside a pass other than attention."""
         return (*self.keys, *self.hidden)
 
     @cached_property
     def processors(self) -> tuple[EditsLogits, ...]:
-        """Those that change the logits; each reads those of a second stream."""
+        """The methods that combine the logits with those of a second stream."""
         return cast("tuple[EditsLogits, ...]", self._of_kinds(Kind.LOGITS))
 
     @cached_property
     def rehearsed(self) -> tuple[NeedsRehearsal, ...]:
-        """Those that become attention methods once they have seen a rehearsed reply."""
+        """The methods that become attention methods once they have seen a rehearsed reply."""
         return cast("tuple[NeedsRehearsal, ...]", self._of_kinds(Kind.REHEARSED))
 
     @cached_property
     def retries(self) -> tuple[RetriesReplies, ...]:
-        """Those that have a reply drawn again if it broke a rule."""
+        """The methods that have a reply drawn again if it broke a rule."""
         return cast("tuple[RetriesReplies, ...]", self._of_kinds(Kind.RETRIES))
 
     @property
     def retry(self) -> RetriesReplies | None:
-        """The one of `retries`, as several are refused wherever replies are drawn again."""
+        """The one method in `retries`, None without it; several are refused before this is read."""
         return self.retries[0] if self.retries else None
 
     @cached_property
     def edits_requests(self) -> bool:
-        """Whether a proxy can apply them: they edit messages or draw replies again, all of them."""
+        """Whether a proxy can apply them all: each edits messages or has replies drawn again."""
         kinds = set(map(kind_of, self.methods))
         return bool(kinds) and kinds <= {Kind.MESSAGES, Kind.RETRIES}
 
     @cached_property
     def needs_rules(self) -> bool:
-        """Whether one needs the rules of a suite, which `holdfast serve` does not have."""
+        """Whether any method needs the rules of a suite, which `holdfast serve` does not have."""
         return any(isinstance(method, NeedsRules) and method.needs_rules for method in self.methods)
 
     def edit(self, messages: Messages, seed: int) -> tuple[Message, ...]:
-        """The messages that the model is shown.
+        """Returns the messages that the model is shown.
 
         Args:
             seed: the same for all turns of one conversation (`Request.editing_seed`).
@@ -140,7 +140,10 @@ class CompiledMethods:
 
     @cached_property
     def _in_editing_order(self) -> tuple[EditsMessages, ...]:
-        """The methods that edit messages; first those that read replies, before text is added."""
+        """The methods that edit messages, first the methods that read replies.
+
+        The text that the others add must not look like a part of a reply.
+        """
 
         def adds_text(method: EditsMessages) -> bool:
             return not (isinstance(method, NeedsRules) and method.reads_replies)
@@ -151,26 +154,26 @@ class CompiledMethods:
 
     @cached_property
     def requires(self) -> frozenset[Ability]:
-        """The abilities that they need of a model."""
+        """The abilities that the methods need of a model."""
         return frozenset().union(*map(requirements, self.methods))
 
     @cached_property
     def needs_span(self) -> bool:
-        """Whether any does nothing in a chat without a system prompt or emphasis."""
+        """Whether any method does nothing in a chat without a system prompt or emphasis."""
         return any(TRAITS[kind].needs_span for kind in self._kinds)
 
     @cached_property
     def needs_system_prompt(self) -> bool:
-        """Whether any edits messages by the system prompt, whatever is emphasised."""
+        """Whether any method edits messages by the system prompt, even if text is emphasised."""
         return any(method.edits_by_prompt for method in self.messages)
 
     @cached_property
     def chat_only(self) -> tuple[Method, ...]:
-        """Those that work on the messages of a chat, and so not on a plain text."""
+        """The methods that work on the messages of a chat, and so not on a plain text."""
         return self._of_kinds(Kind.MESSAGES, Kind.LOGITS)
 
     def lacking_target(self, *, prompted: bool, emphasised: bool) -> CompiledMethods:
-        """Those that have nothing to work on in a chat.
+        """Returns the methods that have nothing to work on in a chat.
 
         Args:
             prompted: whether the chat has a system prompt that is not blank.
@@ -189,16 +192,23 @@ class CompiledMethods:
 
     @cached_property
     def in_pass(self) -> CompiledMethods:
-        """Those that act inside a forward pass: two texts share keys and values if these agree."""
+        """The methods that act inside a forward pass.
+
+        Two requests can share cached keys and values only if these are equal.
+        """
         return self._where(lambda kind: TRAITS[kind].acts_in_pass)
 
     def in_pass_over(self, span: Sequence[bool]) -> CompiledMethods:
-        """Those that act inside a pass over a text with this span, which some of them need."""
+        """Returns the methods of `in_pass` that do something in a text with this span.
+
+        Args:
+            span: for each token, whether it is in the span.
+        """
         return self.in_pass if any(span) else self.in_pass.without_span
 
     @cached_property
     def affects_pre_span(self) -> bool:
-        """Whether any also moves tokens before the span, and with them their keys."""
+        """Whether any method also changes the states of tokens before the span."""
         return any(TRAITS[kind].affects_pre_span for kind in self._kinds)
 
     @cached_property
@@ -208,7 +218,7 @@ class CompiledMethods:
 
     @cached_property
     def agrees_on_span(self) -> bool:
-        """Whether all attention methods count generated tokens as the span, or none does."""
+        """Whether generated tokens count as the span for all attention methods, or for none."""
         return len({method.span_includes_generated for method in self.attention}) < 2
 
     @cached_property
@@ -225,22 +235,22 @@ class CompiledMethods:
 
     @cached_property
     def without_edits(self) -> CompiledMethods:
-        """The methods that act on the rendered chat: all that do not edit its messages."""
+        """The methods that act on the rendered chat, so all but those that edit messages."""
         return self._without(Kind.MESSAGES)
 
     @cached_property
     def without_retries(self) -> CompiledMethods:
-        """Those that act on a single draw of a reply."""
+        """The methods that act on a single draw of a reply."""
         return self._without(Kind.RETRIES)
 
     @cached_property
     def without_rehearsed(self) -> CompiledMethods:
-        """Those that need no rehearsed reply."""
+        """The methods that need no rehearsed reply."""
         return self._without(Kind.REHEARSED)
 
     @cached_property
     def without_span(self) -> CompiledMethods:
-        """Those that also do something in a text without a span."""
+        """The methods that also do something in a text without a span."""
         return self._where(lambda kind: not TRAITS[kind].needs_span)
 
     @cached_property
@@ -254,10 +264,10 @@ class CompiledMethods:
         return tuple(kind for kind in kinds if kind is not None)
 
     def _of_kinds(self, *kinds: Kind) -> tuple[Method, ...]:
-        """The methods of these kinds.
+        """Returns the methods of these kinds.
 
-        Properties above cast them to the protocol of their kind, whose members they have:
-        `kinds.checked_method` refuses a method that lacks one.
+        The properties above cast them to the protocol of their kind. That is safe, because
+        `kinds.check_method` refuses a method that lacks a member of it.
         """
         pairs = zip(self.methods, self._kinds, strict=True)
         return tuple(method for method, kind in pairs if kind in kinds)
@@ -266,17 +276,20 @@ class CompiledMethods:
         return self._where(lambda kind: kind is not left_out)
 
     def _where(self, is_wanted: Callable[[Kind], bool]) -> CompiledMethods:
-        """The methods whose kind is wanted; this object if all are, so that caches find it."""
+        """Returns the methods of the wanted kinds.
+
+        If these are all, returns this object itself, whose properties may be computed already.
+        """
         pairs = zip(self.methods, self._kinds, strict=True)
         wanted = tuple(method for method, kind in pairs if is_wanted(kind))
         return self if len(wanted) == len(self.methods) else CompiledMethods(wanted)
 
 
-UNSTEERED = CompiledMethods()  # no methods
+UNSTEERED = CompiledMethods()
 
 
 def head_tables(rows: Iterable[CompiledMethods]) -> list[HeadTable] | None:
-    """The `table` of the methods of each row; None if a row has none."""
+    """Returns the `table` of each row's methods, or None if any row has no table."""
     tables: list[HeadTable] = []
     for compiled in rows:
         if compiled.table is None:

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 def _plausibility_parameter() -> Any:
     return parameter(
-        "tokens that the prompted model finds less than this times as likely as its best are"
-        " never drawn",
+        "never draws a token whose probability under the prompt is less than this times that of"
+        " the likeliest token",
         number(0, 1),
         default=0.0,
     )
 
 
-def contrasted(
+def contrast_logits(
     logits: Tensor, second_logits: Tensor, scale: float | Tensor, plausibility: float = 0.0
 ) -> Tensor:
-    """log p = log p_second + scale * (log p - log p_second), float32 [row, vocabulary].
+    """Returns log p_second + scale * (log p - log p_second), float32 [row, vocabulary].
 
     Tokens that the first stream gives less than `plausibility` times its best token's probability
     are never drawn (Li et al. 2022, arXiv 2210.15097). A token that only the second stream finds
@@ -48,8 +48,8 @@ def contrasted(
     combined = combined.where(second > -math.inf, if_impossible_in_second)
     combined = combined.masked_fill(first == -math.inf, -math.inf)
     if plausibility:
-        least = first.amax(-1, keepdim=True) + math.log(plausibility)
-        combined = combined.masked_fill(first < least, -math.inf)
+        threshold = first.amax(-1, keepdim=True) + math.log(plausibility)
+        combined = combined.masked_fill(first < threshold, -math.inf)
     return combined
 
 
@@ -60,7 +60,7 @@ class TwoStreams(EditsLogits, Protocol):
     masks_span: ClassVar[bool] = False
 
     def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The chat without them; the template's default system prompt is left out too."""
+        """Returns the chat without system prompts, the template's default one included."""
         return tuple(message for message in messages if message["role"] != "system")
 
 
@@ -84,8 +84,8 @@ class Guidance(TwoStreams):
     plausibility: float = _plausibility_parameter()
 
     def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
-        """Log-probabilities, float32 [row, vocabulary], from logits with and without the prompt."""
-        return contrasted(logits, second_logits, self.scale, self.plausibility)
+        """Returns log-probabilities, float32 [row, vocabulary]."""
+        return contrast_logits(logits, second_logits, self.scale, self.plausibility)
 
 
 @method
@@ -106,21 +106,21 @@ class AdaCad(TwoStreams):
     )
 
     def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
-        """Log-probabilities, float32 [row, vocabulary]; those of the first stream at strength 0."""
+        """Returns log-probabilities, float32 [row, vocabulary]."""
         import torch
 
         if self.strength == 0:
-            return contrasted(logits, second_logits, 1.0)
+            return contrast_logits(logits, second_logits, 1.0)
         first = logits.float().log_softmax(-1)
         second = second_logits.float().log_softmax(-1)
         middle = torch.logaddexp(first, second) - math.log(2)
         divergence = _divergence(first, middle) + _divergence(second, middle)
         alpha = divergence.sum(-1, keepdim=True) / (2 * math.log(2))
-        return contrasted(logits, second_logits, 1 + self.strength * alpha.clamp(min=0))
+        return contrast_logits(logits, second_logits, 1 + self.strength * alpha.clamp(min=0))
 
 
 def _divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
-    """The terms of the Kullback-Leibler divergence of p from q, by token, 0 where p is 0."""
+    """Returns each token's term of the Kullback-Leibler divergence of p from q; 0 where p is 0."""
     return (log_p - log_q).where(log_p > -math.inf, 0.0) * log_p.exp()
 
 
@@ -149,7 +149,7 @@ class PromptStrength(TwoStreams):
     plausibility: float = _plausibility_parameter()
 
     def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The chat with the default prompt in place of its system messages."""
+        """Returns the chat with the default prompt in place of its system messages."""
         chat: list[Message] = []
         has_default = False
         for message in messages:
@@ -161,8 +161,8 @@ class PromptStrength(TwoStreams):
         return tuple(chat)
 
     def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
-        """Log-probabilities, float32 [row, vocabulary], from the logits under the two prompts."""
-        return contrasted(logits, second_logits, self.scale, self.plausibility)
+        """Returns log-probabilities, float32 [row, vocabulary]."""
+        return contrast_logits(logits, second_logits, self.scale, self.plausibility)
 
 
 @method
@@ -186,9 +186,9 @@ class Anchoring(TwoStreams):
     plausibility: float = _plausibility_parameter()
 
     def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The same chat; the engine masks its span."""
+        """Returns the same chat; the engine masks its span."""
         return tuple(messages)
 
     def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
-        """Log-probabilities, float32 [row, vocabulary], from logits with the span and without."""
-        return contrasted(logits, second_logits, self.strength, self.plausibility)
+        """Returns log-probabilities, float32 [row, vocabulary]."""
+        return contrast_logits(logits, second_logits, self.strength, self.plausibility)

@@ -1,4 +1,4 @@
-"""A chat as exchanges, for methods that look back at earlier replies by the rules of the prompt."""
+"""A chat split into exchanges, for methods that check earlier replies against the rules."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from holdfast.methods.protocols import PromptRules
 
 @dataclass(frozen=True)
 class Exchange:
-    """A message of the user, and the messages that follow it up to the user's next."""
+    """A message of the user, and the messages that follow it up to the user's next message."""
 
     user: Message
     answers: tuple[Message, ...]
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """All of its messages, in order."""
+        """All messages of the exchange, in order."""
         return (self.user, *self.answers)
 
     def broken_rules(self, rules: PromptRules, *, is_cut: bool = False) -> Sequence[str]:
-        """The texts of the rules that its reply breaks; none if there is no reply."""
+        """Returns the texts of the rules that the reply breaks; () if there is no reply."""
         replies = [_text(message) for message in self.answers if message["role"] == "assistant"]
         reply = "\n".join(replies)
         return rules.broken(_text(self.user), reply, is_cut=is_cut) if reply.strip() else ()
 
-    def beginning_with(self, note: str) -> Exchange:
-        """The exchange with a note and an empty line before the user's text."""
+    def with_note(self, note: str) -> Exchange:
+        """Returns the exchange with a note and an empty line before the user's text."""
         return Exchange({**self.user, "content": f"{note}\n\n{_text(self.user)}"}, self.answers)
 
 
 def split_exchanges(messages: Sequence[Message]) -> tuple[list[Message], list[Exchange]]:
-    """The messages before the user's first, and the exchanges."""
+    """Splits a chat into the messages before the user's first one, and the exchanges."""
     starts = [number for number, message in enumerate(messages) if message["role"] == "user"]
     exchanges = [
         Exchange(messages[start], tuple(messages[start + 1 : end]))
@@ -45,12 +45,12 @@ def split_exchanges(messages: Sequence[Message]) -> tuple[list[Message], list[Ex
 
 
 def join_exchanges(before: Sequence[Message], exchanges: Sequence[Exchange]) -> tuple[Message, ...]:
-    """The messages of a chat in order."""
+    """Undoes `split_exchanges`: returns the messages of the chat in order."""
     return (*before, *(message for exchange in exchanges for message in exchange.messages))
 
 
-def known_rules(method: str, rules: PromptRules | None) -> PromptRules:
-    """The rules that a method needs; a `UsageError` if they are unknown."""
+def require_rules(method: str, rules: PromptRules | None) -> PromptRules:
+    """Returns the rules that a method needs; raises a `UsageError` if they are not known."""
     if rules is None:
         raise UsageError(
             f"{method} needs the rules of a suite's prompt, which this chat does not have; use it"
@@ -61,8 +61,8 @@ def known_rules(method: str, rules: PromptRules | None) -> PromptRules:
     return rules
 
 
-def joined_rules(texts: Sequence[str]) -> str:
-    """The texts of several rules; that of the whole prompt, which some may share, only once."""
+def join_rules(texts: Sequence[str]) -> str:
+    """Joins the texts of rules. Rules that share a text, that of the whole prompt, give it once."""
     return " ".join(dict.fromkeys(texts))
 
 

@@ -1,8 +1,9 @@
-"""Files with what a method has learned from a model: safetensors, identified by their content.
+"""Fitted files: what a method has learned from a model, as safetensors.
 
 The header's one key, `holdfast`, is JSON: the method, the model it was fitted on and that model's
-shape, and the data it was fitted on. Reading a file executes nothing. Two files with the same
-bytes are the same, wherever they are: a spec string names the content, not the path.
+shape, and the data it was fitted on. Reading a file executes nothing. A file is identified by its
+content, not by its path: two files with the same bytes are equal, and a spec string names the
+digest of the content.
 """
 
 from __future__ import annotations
@@ -25,36 +26,36 @@ if TYPE_CHECKING:
 
 HEADER = "holdfast"
 SUFFIX = ".safetensors"
-_DIGITS = 16  # of the digest in a spec string
+_DIGITS = 16  # how many digits of the digest a spec string has
 _DIGEST = re.compile(rf"[0-9a-f]{{{_DIGITS}}}")
-# The files that this process has read, by digest: records, requests and other processes name a file
-# by its content, and a text has no other way to lead to one.
+# The files that this process has read, by digest: records, requests and other processes name a
+# file only by its digest.
 _FILES_READ: dict[str, Fitted] = {}
 
 
 @dataclass(frozen=True)
 class FittedOn:
-    """The model that a file was fitted on, the only one that it can be used with."""
+    """The model that a file was fitted on, which is the only one that it can be used with."""
 
     model: str  # its name, for people
     fingerprint: str  # of the model
-    layers: int  # their number
+    layers: int  # the number of layers
     hidden_size: int  # of its hidden states
     key_heads: int = 0  # key-value heads of a layer; 0 if its keys were not read
-    head_size: int = 0  # of a key-value head; 0 likewise
+    head_size: int = 0  # of a key-value head; 0 in the same case
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
     """A file that `holdfast fit` wrote; equal to any other with the same content."""
 
-    digest: str  # SHA-256 of the content, its first digits
+    digest: str  # the first digits of the content's SHA-256
     method: str = field(compare=False)  # the name of the method it was fitted for
-    on: FittedOn = field(compare=False)  # the model
-    # the layers that it covers, in order: the first dimension of its tensors
+    on: FittedOn = field(compare=False)
+    # the layers that it covers, in the order of the first dimension of its tensors
     layers: tuple[int, ...] = field(compare=False)
-    chosen: tuple[int, ...] = field(compare=False)  # steered unless others are named
-    # a description of the data, for people
+    chosen: tuple[int, ...] = field(compare=False)  # the layers steered unless the user names some
+    # describes the data, for people
     made_from: Mapping[str, Any] = field(compare=False, hash=False, repr=False)
     path: Path = field(compare=False)  # of the file that was read
 
@@ -62,11 +63,11 @@ class Fitted:
         return _reopen, (str(self.path), self.digest)
 
     def index_of(self, layer: int) -> int:
-        """The index of a layer in the first dimension of the tensors."""
+        """Returns the index of a layer in the first dimension of the tensors."""
         return self.layers.index(layer)
 
     def tensor(self, name: str, device: torch.device | str = "cpu") -> Tensor:
-        """A float32 tensor on a device, layers first; a `UsageError` if the file has changed."""
+        """Returns a float32 tensor, layers first; a `UsageError` if the file has changed."""
         return _on_device(self, name, str(device))
 
     @cached_property
@@ -97,22 +98,25 @@ def _on_device(fitted: Fitted, name: str, device: str) -> Tensor:
 
 
 def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
-    """The file that a spec string names, by its path or by its content's digest.
+    """Reads the file that a spec string names by its path, or by the digest of its content.
 
-    A digest is looked up among the files that this process has read, then, if `files` may be named,
-    among those in the working folder that `holdfast fit` wrote.
+    A digest is looked up among the files that this process has read, and then, unless `files` is
+    False, among the fitted files in the working folder.
+
+    Args:
+        files: False for a spec string from elsewhere, which may not make this process read files.
     """
     if text.endswith(SUFFIX):
         if not files:
             raise UsageError(
-                f"{text!r} names a file, and none is read for a spec string that comes from"
-                " elsewhere; write the digest of a file that was read here.",
+                f"{text!r} names a file, and a spec string from elsewhere may not; write the"
+                " digest of a file that was read here.",
                 option="file",
                 value=text,
             )
         fitted = read_any_fitted(text)
     elif _DIGEST.fullmatch(text):
-        fitted = _with_digest(text, files)
+        fitted = _find_by_digest(text, files=files)
     else:
         raise UsageError(
             f"{method} takes file as the path of a {SUFFIX} file, not {text!r}; make one with"
@@ -123,8 +127,8 @@ def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
         )
     if fitted.method != method:
         raise UsageError(
-            f"The file {str(fitted.path)!r} was fitted for {fitted.method}, and {method} needs its"
-            f" own; make one with `holdfast fit {method}`.",
+            f"The file {str(fitted.path)!r} was fitted for {fitted.method}, not for {method}; make"
+            f" another with `holdfast fit {method}`.",
             option="file",
             value=fitted.method,
             allowed=method,
@@ -133,7 +137,11 @@ def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
 
 
 def read_any_fitted(path: Path | str) -> Fitted:
-    """A file of any method, known by its digest afterwards; a `UsageError` if unreadable."""
+    """Reads a fitted file of any method, so that its digest is known from then on.
+
+    Raises:
+        UsageError: the file cannot be read, or `holdfast fit` did not write it.
+    """
     path = Path(path)
     digest = _digest(_content(path))
     try:
@@ -157,7 +165,7 @@ def read_any_fitted(path: Path | str) -> Fitted:
     earlier = _FILES_READ.get(digest)
     if earlier is not None and earlier.path == path:
         return earlier
-    _FILES_READ[digest] = fitted  # of two paths, the newer is the one that still exists
+    _FILES_READ[digest] = fitted  # an earlier path with this content may no longer exist
     return fitted
 
 
@@ -179,7 +187,7 @@ def write_fitted(
 
     if not str(path).endswith(SUFFIX):
         raise UsageError(
-            f"What is fitted goes into a {SUFFIX} file, not {str(path)!r}.",
+            f"A fitted file is named FILE{SUFFIX}, not {str(path)!r}; give another name.",
             option="out",
             value=str(path),
             allowed=SUFFIX,
@@ -192,35 +200,35 @@ def write_fitted(
         "made_from": dict(made_from),
     }
     ready = {name: tensor.float().contiguous().cpu() for name, tensor in tensors.items()}
-    # a single key: the keys of a header have no fixed order
+    # a single key, because several would have no fixed order
     content = save(ready, {HEADER: json.dumps(header, sort_keys=True)})
     write_whole(path, content, "another place with --out")
     return read_any_fitted(path)
 
 
-def _with_digest(digest: str, files: bool) -> Fitted:
-    """The file with this content; with `files`, those in the working folder are read first."""
+def _find_by_digest(digest: str, *, files: bool) -> Fitted:
+    """Returns the file with this content; with `files`, it may be read from the working folder."""
     if digest not in _FILES_READ and files:
         _read_folder(Path())
     if digest in _FILES_READ:
         return _FILES_READ[digest]
     if files:
         raise UsageError(
-            f"No fitted file with the content {digest} was read, and none is in this folder; give"
-            " its path.",
+            f"No fitted file with the digest {digest} was read before, or is in this folder; give"
+            " the path of the file.",
             option="file",
             value=digest,
         )
     raise UsageError(
-        f"No fitted file with the content {digest} was read here; a server knows those that it was"
-        " started with.",
+        f"No fitted file with the digest {digest} was read here; a server knows only the files"
+        " that it was started with.",
         option="file",
         value=digest,
     )
 
 
 def _read_folder(folder: Path) -> None:
-    """Reads the files in a folder that `holdfast fit` wrote."""
+    """Reads the fitted files in a folder."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         if HEADER in _metadata(path):
             read_any_fitted(path)
@@ -246,7 +254,7 @@ def _digest(content: bytes) -> str:
 
 
 def _metadata(path: Path) -> dict[str, str]:
-    """The metadata of a safetensors file; {} if it has none. Its tensors are not read."""
+    """Reads the metadata of a safetensors file, but not its tensors; {} if it has no metadata."""
     from safetensors import SafetensorError, safe_open
 
     try:

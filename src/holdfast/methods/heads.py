@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.validation import ranges
 
-M = TypeVar("M")  # a method that touches some heads of a model, or all
+M = TypeVar("M")  # a method with the field `heads`
 Head = tuple[int, int]  # (layer, head), both counted from 0; heads are query heads
 
 
@@ -19,9 +19,9 @@ class Shape:
     """The model that a head set or a profile was made for.
 
     Args:
-        layers, heads: their numbers in the model.
-        model, fingerprint: of the model, for people: a set made on a base model also serves its
-            fine-tunes, which have other fingerprints.
+        layers, heads: the number of layers, and of query heads per layer.
+        model, fingerprint: identify the model for people. They are not compared, because a set
+            made on a base model also serves its fine-tunes, which have other fingerprints.
     """
 
     layers: int
@@ -33,8 +33,8 @@ class Shape:
 class HeadSet(frozenset[Head]):
     """A frozenset of (layer, head) pairs that may record where it comes from."""
 
-    made_for: Shape | None
-    file: str
+    made_for: Shape | None  # the model; None if unknown
+    file: str  # the path that it was read from; "" if none
 
     def __new__(
         cls, pairs: Iterable[Head] = (), made_for: Shape | None = None, file: str = ""
@@ -59,11 +59,11 @@ class LayerSet(frozenset[int]):
 class Ranking:
     """All heads of a model, best first for one task (R of Algorithm 1, Zhang et al. 2024)."""
 
-    heads: tuple[Head, ...]  # (layer, head) pairs
-    made_for: Shape | None = None  # the model
+    heads: tuple[Head, ...]
+    made_for: Shape | None = None  # the model; None if unknown
 
     def top(self, k: int) -> HeadSet:
-        """The best k heads; a `ParameterOutOfRange` unless k is from 1 to the number of heads."""
+        """Returns the best k heads; a `ParameterOutOfRange` if there are fewer."""
         if ranges.whole_number("a ranking", "k", k, 1) > len(self.heads):
             raise ParameterOutOfRange(
                 f"a ranking of {len(self.heads)} heads takes k from 1 to {len(self.heads)}, not"
@@ -76,8 +76,12 @@ class Ranking:
 
 
 def intersection(rankings: Sequence[Ranking], k: int) -> HeadSet:
-    """The heads among the best k of every task: Algorithm 1's choice for several tasks."""
-    _check_alike(rankings)
+    """Returns the heads among the best k of every task: Algorithm 1's choice for several tasks.
+
+    Raises:
+        UsageError: there are none, or the rankings are of models of different shapes.
+    """
+    _require_same_shape(rankings)
 
     def shared(k: int) -> frozenset[Head]:
         return frozenset.intersection(*(ranking.top(k) for ranking in rankings))
@@ -106,16 +110,20 @@ def intersection(rankings: Sequence[Ranking], k: int) -> HeadSet:
 
 
 def union(rankings: Sequence[Ranking], k: int) -> HeadSet:
-    """The heads among the best k of any task; a `UsageError` for models of different shapes."""
-    _check_alike(rankings)
+    """Returns the heads among the best k of any task.
+
+    Raises:
+        UsageError: the rankings are of models of different shapes.
+    """
+    _require_same_shape(rankings)
     heads = frozenset[Head]().union(*(ranking.top(k) for ranking in rankings))
     return HeadSet(heads, rankings[0].made_for)
 
 
-def _check_alike(rankings: Sequence[Ranking]) -> None:
+def _require_same_shape(rankings: Sequence[Ranking]) -> None:
     if not rankings:
         raise UsageError(
-            "There is no ranking of heads to choose from ([]); give at least one.",
+            "The list of rankings is empty ([]); give at least one.",
             option="rankings",
             value=[],
         )
@@ -132,8 +140,15 @@ def _check_alike(rankings: Sequence[Ranking]) -> None:
         )
 
 
-def checked_heads(owner: str, heads: Any) -> HeadSet | None:
-    """`heads` as a `HeadSet`, or None; a `UsageError` unless they are pairs of whole numbers."""
+def to_head_set(owner: str, heads: Any) -> HeadSet | None:
+    """Converts (layer, head) pairs to a `HeadSet`; None, for all heads, stays None.
+
+    Args:
+        owner: the method or file that takes the heads, for the message.
+
+    Raises:
+        UsageError: they are not pairs of whole numbers from 0, or there are none.
+    """
     if heads is None:
         return None
     try:
@@ -151,8 +166,15 @@ def checked_heads(owner: str, heads: Any) -> HeadSet | None:
     return HeadSet(pairs, getattr(heads, "made_for", None), getattr(heads, "file", ""))
 
 
-def checked_layers(owner: str, layers: Any) -> LayerSet | None:
-    """`layers` as a `LayerSet`, or None; a `UsageError` unless they are whole numbers."""
+def to_layer_set(owner: str, layers: Any) -> LayerSet | None:
+    """Converts numbers of layers to a `LayerSet`; None stays None.
+
+    Args:
+        owner: the method that takes the layers, for the message.
+
+    Raises:
+        UsageError: they are not whole numbers from 0, or there are none.
+    """
     if layers is None:
         return None
     if not isinstance(layers, Iterable) or not all(map(counts_from_0, layers)) or not set(layers):
@@ -166,25 +188,32 @@ def checked_layers(owner: str, layers: Any) -> LayerSet | None:
 
 
 def counts_from_0(number: object) -> bool:
-    """Whether a value is a number of a layer or a head."""
+    """Whether a value can be the number of a layer or head: a whole number of at least 0."""
     return type(number) is int and number >= 0
 
 
 def with_heads(method: M, heads: Iterable[Head] | None) -> M:
-    """The same method on only these heads (None: all); a `UsageError` if it has no such field."""
+    """Returns the method restricted to these heads, or on all heads for None.
+
+    Raises:
+        UsageError: the method has no field `heads`.
+    """
     if "heads" not in getattr(method, "__dataclass_fields__", {}):
         raise UsageError(
-            f"The method {type(method).__name__} cannot be put on chosen heads; make it a frozen"
+            f"The method {type(method).__name__} cannot be restricted to heads; make it a frozen"
             " dataclass with the field heads: HeadSet | None = None.",
             option="method",
             value=type(method).__name__,
         )
-    chosen: M = replace(cast(Any, method), heads=heads)
-    return chosen
+    restricted: M = replace(cast(Any, method), heads=heads)
+    return restricted
 
 
 def spec_of_heads(heads: Iterable[Head]) -> str:
-    """The canonical spec of a head set: "3-5.0-7" for a full rectangle of heads, else a list."""
+    """Returns the canonical spec of a head set.
+
+    It is a list such as "3.0/3.5", or "3-5.0-7" if several layers have the same range of heads.
+    """
     pairs = sorted(heads)
     (first, low), (last, high) = pairs[0], pairs[-1]
     full = itertools.product(range(first, last + 1), range(low, high + 1))

@@ -29,8 +29,8 @@ class Floors(TableMethod):
     name: ClassVar[str] = "floors"
     span_includes_generated: ClassVar[bool] = False
 
-    least: tuple[tuple[float, ...], ...]  # log-odds by layer and head, [layer][head]; -inf for none
-    touched: HeadSet | None = None  # the (layer, head) pairs that have a floor; None for all
+    floors: tuple[tuple[float, ...], ...]  # log-odds, [layer][head]; -inf for no floor
+    touched: HeadSet | None = None  # the heads that may have a floor; None for all
 
     @cached_property
     def heads(self) -> HeadSet:
@@ -38,16 +38,16 @@ class Floors(TableMethod):
         return HeadSet(self._entries)
 
     def entry_on(self, head: Head | None) -> TableEntry:
-        """The floor of a head that has one."""
+        """Returns the floor of a head that has one; for None, an entry that changes nothing."""
         return self._entries[head] if head else TableEntry()
 
     @cached_property
     def _entries(self) -> dict[Head, TableEntry]:
         return {
-            (layer, head): TableEntry(floor=least)
-            for layer, row in enumerate(self.least)
-            for head, least in enumerate(row)
-            if least > -math.inf and (self.touched is None or (layer, head) in self.touched)
+            (layer, head): TableEntry(floor=floor)
+            for layer, row in enumerate(self.floors)
+            for head, floor in enumerate(row)
+            if floor > -math.inf and (self.touched is None or (layer, head) in self.touched)
         }
 
 
@@ -71,24 +71,31 @@ class Hold:
     source: ClassVar[str] = "ours, with the floor of Spotlight, arXiv 2505.12025"
 
     fraction: float = parameter(
-        "of the first reply's mass; 0 changes nothing", number(0), "1", default=1.0
+        "what part of the first reply's mass is the floor; 0 changes nothing",
+        number(0),
+        "1",
+        default=1.0,
     )
     tokens: int = parameter("how many tokens of a first reply are rehearsed", whole(1), default=24)
     heads: HeadSet | None = heads_parameter()
 
     @property
     def max_rehearsal_tokens(self) -> int:
-        """How many tokens the rehearsed reply has at most."""
+        """The most tokens that the rehearsed reply may have."""
         return self.tokens
 
     def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The chat that the rehearsed reply answers: everything up to the first user message."""
+        """Returns the chat that the rehearsed reply answers: all up to the first user message."""
         roles = [message["role"] for message in messages]
         end = roles.index("user") + 1 if "user" in roles else len(roles)
         return tuple(messages[:end])
 
     def resolve(self, mass: Tensor) -> Floors:
-        """The floors, from the mass of each token of the rehearsed reply, [layer, head, token]."""
+        """Returns the floors, given the mass at each token of the rehearsed reply.
+
+        Args:
+            mass: float [layer, head, token].
+        """
         floors = (mass.double().mean(-1) * self.fraction).clamp(0, _MAX_MASS)
         return Floors(
             tuple(tuple(_log_odds(value) for value in row) for row in floors.tolist()), self.heads

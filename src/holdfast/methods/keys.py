@@ -7,7 +7,7 @@ keys, and the mean distance between keys of relevant and irrelevant tokens.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import HeadSet
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-DISTANCE, VALUE_DISTANCE = "distance", "values.distance"  # tensors [layer, head]
+# names of tensors [layer, head]
+DISTANCE = "distance"
+VALUE_DISTANCE = "values.distance"
 
 
 def _coverage_parameter() -> Any:
@@ -37,15 +39,21 @@ def _coverage_parameter() -> Any:
 
 
 class KeyMethod(EditsKeys, Protocol):
-    """A key method that leaves values unchanged, unless it overrides this."""
+    """A key method with a fitted file, which leaves values unchanged unless it overrides this."""
 
     kind: ClassVar[Kind] = Kind.KEYS
+    file: Fitted
+    heads: HeadSet | None
 
     @property
     def touched_layers(self) -> frozenset[int]:
         """The layers that have a chosen head."""
-        method: Any = self  # a dataclass with file and heads
-        return layers_of_heads(method.file, getattr(method, "threshold", 0.0), method.heads)
+        return layers_of_heads(self.file, self.min_distance, self.heads)
+
+    @property
+    def min_distance(self) -> float:
+        """The distance between relevant and irrelevant keys from which a head is edited."""
+        return 0.0
 
     @property
     def edits_values(self) -> bool:
@@ -53,13 +61,13 @@ class KeyMethod(EditsKeys, Protocol):
         return False
 
     def edit_values(self, values: Tensor, layer: int) -> Tensor:
-        """The values, unchanged."""
+        """Returns the values unchanged."""
         return values
 
 
 @lru_cache(maxsize=256)
 def layers_of_heads(file: Fitted, threshold: float, heads: HeadSet | None) -> frozenset[int]:
-    """The layers that have a chosen head."""
+    """Returns the layers in which `chosen_heads` chooses a head."""
     return frozenset(
         layer for layer in file.layers if chosen_heads(file, threshold, heads, layer, "cpu").any()
     )
@@ -68,7 +76,11 @@ def layers_of_heads(file: Fitted, threshold: float, heads: HeadSet | None) -> fr
 def chosen_heads(
     file: Fitted, threshold: float, heads: HeadSet | None, layer: int, device: torch.device | str
 ) -> Tensor:
-    """Bool [head], True on heads that are named and whose distance reaches the threshold."""
+    """Returns bool [head], True on the heads named whose distance reaches the threshold.
+
+    Args:
+        heads: the heads named; None for all.
+    """
     import torch
 
     distance = file.tensor(DISTANCE, device)[file.index_of(layer)]
@@ -77,25 +89,27 @@ def chosen_heads(
 
 
 def rank_covering(values: Tensor, coverage: float) -> Tensor:
-    """How many of the descending values [..., size] make up `coverage` of their sum; int [...]."""
+    """Returns, int [...], how many of the descending values [..., size] make up `coverage` of
+    their sum.
+    """
     below = values.cumsum(-1) < coverage * values.sum(-1, keepdim=True)
     return (below.sum(-1) + 1).clamp(max=values.shape[-1])
 
 
 def projection(vectors: Tensor, values: Tensor, coverage: float) -> Tensor:
-    """U U^T, [..., size, size], of U's first columns, whose values make up `coverage`."""
+    """Returns U U^T, [..., size, size], of the first columns of U, which make up `coverage`."""
     columns = vectors * _covering(values, coverage)[..., None, :]
     return columns @ columns.transpose(-1, -2)
 
 
 def rest_projection(vectors: Tensor, values: Tensor, coverage: float) -> Tensor:
-    """U U^T, [..., size, size], of the columns that `projection` leaves out."""
+    """Returns U U^T, [..., size, size], of the columns that `projection` leaves out."""
     columns = vectors * ~_covering(values, coverage)[..., None, :]
     return columns @ columns.transpose(-1, -2)
 
 
 def _covering(values: Tensor, coverage: float) -> Tensor:
-    """Bool like `values`, True on the first ones, which make up `coverage` of their sum."""
+    """Returns a bool for each of the values, True on the first, which make up `coverage`."""
     import torch
 
     rank = rank_covering(values, coverage)[..., None]
@@ -103,7 +117,11 @@ def _covering(values: Tensor, coverage: float) -> Tensor:
 
 
 def add_product(states: Tensor, matrices: Tensor) -> Tensor:
-    """States x [row, token, head, size] with M x added, M [head, size, size], in their dtype."""
+    """Returns x + M x in the dtype of x, the states [row, token, head, size].
+
+    Args:
+        matrices: M, [head, size, size].
+    """
     import torch
 
     x = states.to(torch.promote_types(states.dtype, torch.float32))
@@ -133,12 +151,19 @@ class Seka(KeyMethod):
     rest_gain: float = parameter("g-, along directions of irrelevant keys", number(0), default=0.0)
     coverage: float = _coverage_parameter()
     threshold: float = parameter(
-        "the least distance of relevant from irrelevant keys in a head", number(0), default=0.0
+        "heads whose relevant and irrelevant keys are closer than this stay as they are",
+        number(0),
+        default=0.0,
     )
     heads: HeadSet | None = key_heads_parameter()
 
+    @property
+    def min_distance(self) -> float:
+        """The parameter `threshold`."""
+        return self.threshold
+
     def edit_keys(self, keys: Tensor, layer: int) -> Tensor:
-        """The amplified keys, [row, token, key-value head, size]."""
+        """Returns the amplified keys, [row, token, key-value head, size]."""
         if self.gain == 0 and self.rest_gain == 0:
             return keys
         return add_product(keys, _seka_matrices(self, layer, keys.device))
@@ -146,7 +171,7 @@ class Seka(KeyMethod):
 
 @lru_cache(maxsize=1024)
 def _seka_matrices(method: Seka, layer: int, device: torch.device) -> Tensor:
-    """(g+ P+ + g- P-) / 2 of each head, [head, size, size]; 0 on heads that are not chosen."""
+    """Returns (g+ P+ + g- P-) / 2 of each head, [head, size, size]; 0 on heads not chosen."""
     import torch
 
     file = method.file
@@ -170,7 +195,7 @@ class Prism(KeyMethod):
     Published: k' = k + g w P k with P the projection onto the first left singular vectors of
     Omega+ - Omega- = H^T (H+ - H-) / n that make up `coverage` of its singular values, and w =
     softplus(d - delta) of each head, d the mean distance between its relevant and irrelevant keys;
-    the same for values. As in the paper, no head is switched off (the authors' program skips those
+    the same for values. As in the paper, no head is switched off (the authors' program skips heads
     with d below delta), and d is the mean of distances, as in SEKA. Ours: the data that
     `holdfast fit prism` makes.
     """
@@ -179,11 +204,11 @@ class Prism(KeyMethod):
     source: ClassVar[str] = "Ge et al. 2026, arXiv 2603.10705"
 
     file: Fitted = file_parameter("prism")
-    gain: float = parameter("of keys; 0 leaves them as they are", number(0), "0.4", default=0.4)
-    value_gain: float = parameter("of values; 0 leaves them as they are", number(0), default=0.0)
+    gain: float = parameter("g for keys; 0 leaves them as they are", number(0), "0.4", default=0.4)
+    value_gain: float = parameter("g for values; 0 leaves them as they are", number(0), default=0.0)
     coverage: float = _coverage_parameter()
     offset: float = parameter(
-        "delta, taken from the distance in each head", number(0), default=0.08
+        "delta, subtracted from the distance in each head", number(0), default=0.08
     )
     heads: HeadSet | None = key_heads_parameter()
 
@@ -193,21 +218,23 @@ class Prism(KeyMethod):
         return self.value_gain != 0
 
     def edit_keys(self, keys: Tensor, layer: int) -> Tensor:
-        """The amplified keys, [row, token, key-value head, size]."""
+        """Returns the amplified keys, [row, token, key-value head, size]."""
         if self.gain == 0:
             return keys
         return add_product(keys, _prism_matrices(self, "keys", layer, keys.device))
 
     def edit_values(self, values: Tensor, layer: int) -> Tensor:
-        """The amplified values, [row, token, key-value head, size]."""
+        """Returns the amplified values, [row, token, key-value head, size]."""
         if not self.edits_values:
             return values
         return add_product(values, _prism_matrices(self, "values", layer, values.device))
 
 
 @lru_cache(maxsize=1024)
-def _prism_matrices(method: Prism, part: str, layer: int, device: torch.device) -> Tensor:
-    """g w P of each head, [head, size, size]; 0 on heads that are not chosen."""
+def _prism_matrices(
+    method: Prism, part: Literal["keys", "values"], layer: int, device: torch.device
+) -> Tensor:
+    """Returns g w P of each head, [head, size, size]; 0 on heads that are not chosen."""
     import torch
 
     file = method.file

@@ -1,4 +1,4 @@
-"""The kinds of method, what models can offer, and the one table of what each kind needs.
+"""The kinds of method, the abilities of models, and the one table of what each kind needs.
 
 A method's class declares its kind as data, and may declare what else it needs:
 
@@ -31,7 +31,7 @@ from holdfast.methods.protocols import (
 
 
 class Kind(Enum):
-    """The kind of a method; each has one protocol in `holdfast.methods.protocols`."""
+    """What a method acts on; each kind has a protocol in `holdfast.methods.protocols`."""
 
     LOG_ODDS = "attention"  # the log-odds of the mass on the span, in attention
     MESSAGES = "prompt"  # the chat, before it is rendered
@@ -39,7 +39,7 @@ class Kind(Enum):
     KEYS = "keys"  # the keys of the span, before they are rotated and cached
     RESIDUAL = "the residual stream"  # the hidden states after a layer
     RETRIES = "retries"  # a reply is checked, and perhaps drawn again
-    REHEARSED = "a rehearsed reply"  # becomes an attention method once it has seen one
+    REHEARSED = "a rehearsed reply"  # turns the method into an attention method
 
 
 class Ability(Enum):
@@ -54,7 +54,7 @@ class Ability(Enum):
     KEYS = "keys before rotation"
     RESIDUAL = "the residual stream"
     REHEARSAL = "a rehearsed reply"
-    RETRIES = "a dialog under a suite, as in holdfast drift"  # which no model offers by itself
+    RETRIES = "a dialog under a suite, as in holdfast drift"  # no model offers this by itself
 
 
 EVERY_MODEL = frozenset({Ability.MESSAGES})  # abilities that need no model in this process
@@ -64,13 +64,13 @@ EVERY_MODEL = frozenset({Ability.MESSAGES})  # abilities that need no model in t
 class Traits:
     """The properties that all methods of a kind share."""
 
-    protocol: type  # the members that a method of the kind has, besides its name
-    requires: frozenset[Ability]  # of the model, unless the class declares others
-    # whether it does nothing in a chat without a system prompt or emphasis
+    protocol: type  # has the members of every method of the kind, except its name
+    requires: frozenset[Ability]  # the abilities needed, unless the class declares others
+    # whether the methods do nothing in a chat without a system prompt or emphasis
     needs_span: bool = False
-    # whether it acts inside a forward pass, so that keys and values depend on it
+    # whether they act inside a forward pass, so that keys and values depend on them
     acts_in_pass: bool = False
-    # whether it moves tokens before the span too, and with them their keys
+    # whether they change the states of tokens before the span too
     affects_pre_span: bool = False
 
 
@@ -92,19 +92,19 @@ TRAITS: dict[Kind, Traits] = {
 
 
 def members_of(kind: Kind) -> tuple[str, ...]:
-    """The members that a method of a kind has: its name, and those of the kind's protocol."""
+    """Returns the members that a method of a kind has: its name, and the protocol's members."""
     members = [name for name in vars(TRAITS[kind].protocol) if not name.startswith("_")]
     return ("name", *members)
 
 
 def kind_of(method: object) -> Kind | None:
-    """The kind of a method, which may be inferred from its functions; None for any other object."""
+    """Returns the kind that a method declares, or whose functions it has; None for no method."""
     kinds = _kinds_of(method)
     return kinds[0] if kinds and isinstance(kinds[0], Kind) else None
 
 
 def requirements(method: object) -> frozenset[Ability]:
-    """The abilities that a method needs: those its class declares, or else those of its kind."""
+    """Returns the abilities that a method needs: what its class declares, else its kind's."""
     declared: frozenset[Ability] | None = getattr(method, "requires", None)
     if declared is not None:
         return declared
@@ -113,17 +113,21 @@ def requirements(method: object) -> frozenset[Ability]:
 
 
 def in_words(abilities: Iterable[Ability]) -> str:
-    """Abilities in a sentence, in the order of `Ability`; "nothing" for none."""
+    """Lists abilities for a sentence, in the order of `Ability`; "nothing" for an empty list."""
     needed = set(abilities)
     *others, last = [ability.value for ability in Ability if ability in needed] or ["nothing"]
     return f"{', '.join(others)} and {last}" if others else last
 
 
-# Classes of users
+# Methods that users write
 
 
-def checked_method(method: Any) -> Method:
-    """The method, if it can be applied, written as a spec and compared with others."""
+def check_method(method: Any) -> Method:
+    """Returns a method if it has all that its kind needs, and can be hashed.
+
+    Raises:
+        UsageError: it lacks something, or is no method.
+    """
     if isinstance(method, type):
         raise UsageError(
             f"{method.__name__} is a class, and a method is an object of it; make one, as in "
@@ -131,45 +135,46 @@ def checked_method(method: Any) -> Method:
             option="method",
             value=method.__name__,
         )
-    members = members_of(_checked_kind(method))
-    made_by = type(method).__name__
+    members = members_of(_require_kind(method))
+    class_name = type(method).__name__
     if missing := " and ".join(name for name in members if not hasattr(method, name)):
         raise UsageError(
-            f"The method {made_by} lacks {missing}; a method of its kind has"
+            f"The method {class_name} lacks {missing}; a method of its kind has"
             f" {', '.join(members)} (see holdfast.methods.protocols).",
             option="method",
-            value=made_by,
+            value=class_name,
             allowed=members,
         )
     if not method.name:
-        raise UsageError(f"The method {made_by} has an empty name; give it a word.")
+        raise UsageError(f"The method {class_name} has an empty name; name it by a word.")
     try:
         hash(method)
     except TypeError:
         raise UsageError(
-            f"The method {made_by} cannot be hashed, so rows that share it cannot be grouped; make"
-            " it a frozen dataclass, @dataclass(frozen=True).",
+            f"The method {class_name} cannot be hashed, so rows that share it cannot be grouped;"
+            " make it a frozen dataclass, @dataclass(frozen=True).",
             option="method",
-            value=made_by,
+            value=class_name,
         ) from None
     checked: Method = method
     return checked
 
 
-def _checked_kind(method: object) -> Kind:
+def _require_kind(method: object) -> Kind:
+    """Returns the kind of a method; a `UsageError` unless it has exactly one."""
     kinds = _kinds_of(method)
-    made_by = type(method).__name__
+    class_name = type(method).__name__
     if not kinds:
         raise UsageError(
             f"{shortened(method)} is no method; give objects of holdfast.methods, or spec strings"
             " such as 'boost:factor=2'.",
             option="method",
-            value=made_by,
+            value=class_name,
         )
     kind, *others = kinds
     if not isinstance(kind, Kind):
         raise UsageError(
-            f"The method {made_by} declares the kind {shortened(kind)}; give it one of"
+            f"The method {class_name} declares the kind {shortened(kind)}; declare one of"
             f" {', '.join(map(str, Kind))}.",
             option="method",
             value=kind,
@@ -177,17 +182,17 @@ def _checked_kind(method: object) -> Kind:
         )
     if others:
         raise UsageError(
-            f"The method {made_by} has the functions of {' and '.join(map(str, kinds))}; declare"
-            f" the one that it is, as in kind = {kind}.",
+            f"The method {class_name} has the functions of {' and '.join(map(str, kinds))}; declare"
+            f" one of them, as in kind = {kind}.",
             option="method",
-            value=made_by,
+            value=class_name,
             allowed=kinds,
         )
     return kind
 
 
 def _kinds_of(method: object) -> tuple[object, ...]:
-    """The kind that a class declares, or else the kinds whose functions it has."""
+    """Returns the kind that a class declares, or else every kind that it has a function of."""
     declared = getattr(method, "kind", None)
     if declared is not None:
         return (declared,)
@@ -195,6 +200,6 @@ def _kinds_of(method: object) -> tuple[object, ...]:
 
 
 def _functions(kind: Kind) -> list[str]:
-    """The functions of a kind's protocol, which no other kind has."""
+    """Returns the functions of a kind's protocol; no other kind has any of them."""
     members = vars(TRAITS[kind].protocol).items()
     return [name for name, value in members if inspect.isfunction(value) and name[0] != "_"]

@@ -1,7 +1,7 @@
 """One row for each method, in the order of `holdfast methods`.
 
-What the commands know, what `holdfast` and `holdfast.methods` export, the documents and the lists
-of the tests are made from these rows.
+The commands, the exports of `holdfast` and `holdfast.methods`, the tables in the documents and the
+parametrised tests are all made from these rows.
 """
 
 # ruff: isort: skip_file

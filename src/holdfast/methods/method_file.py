@@ -1,4 +1,4 @@
-"""Method files, which `holdfast calibrate` writes: a method, and what was found out about it."""
+"""Method files, which `holdfast calibrate` writes: a method, and how it did in the calibration."""
 
 import json
 from pathlib import Path
@@ -20,20 +20,20 @@ class Interval(BaseModel):
 
 
 class MethodFile(BaseModel):
-    """A method, and what a calibration found out about it; a file by hand has only the method."""
+    """A method and the results of its calibration, which a file written by a user may lack."""
 
     model_config = ConfigDict(frozen=True)
 
     method: str  # a spec string
     model: str | None = None
     model_fingerprint: str | None = None
-    budget: float | None = None  # points of capability that may be lost
-    capability: str | None = None
+    budget: float | None = None  # how many points of capability the method may cost
+    capability: str | None = None  # the test of capability
     prompts: tuple[str, ...] = ()
     stability_none: float | None = None  # without the method
-    stability: Interval | None = None
-    gain: Interval | None = None  # over no method
-    points_lost: Interval | None = None
+    stability: Interval | None = None  # with the method
+    gain: Interval | None = None  # in stability
+    points_lost: Interval | None = None  # of capability
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump()
@@ -45,12 +45,12 @@ def is_file(spec: str) -> bool:
 
 
 def read_method_file(path: Path | str) -> MethodFile:
-    """The contents of a method file; a `UsageError` if it cannot be read."""
+    """Reads a method file; raises a `UsageError` if it cannot be read, or is not one."""
     content = _read_json(path)
     method = content.get("method") if isinstance(content, dict) else None
     if not isinstance(method, str) or is_file(method):
         raise UsageError(
-            f'The method file {path} gives {method!r} as its method; write {{"method":'
+            f'The method file {path} has {method!r} for its method; write {{"method":'
             ' "split-softmax:exponent=0.5"}.',
             option="method",
             value=method,
@@ -68,7 +68,7 @@ def read_method_file(path: Path | str) -> MethodFile:
 
 
 def _read_json(path: Path | str) -> Any:
-    """The JSON of a method file."""
+    """Reads the JSON of a method file."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

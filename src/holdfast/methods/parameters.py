@@ -2,7 +2,8 @@
 
     factor: float = parameter("the factor M; 1 changes nothing", number(1), "4")
 
-Checks, spec strings, `holdfast methods` and `methods.schema` are all made from these declarations.
+Checks, spec strings, `holdfast methods` and `methods.schema` are all derived from these
+declarations.
 """
 
 import dataclasses
@@ -16,10 +17,10 @@ from typing import Any, TypeVar, dataclass_transform
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
 from holdfast.methods.head_files import read_heads, read_layers
-from holdfast.methods.heads import HeadSet, checked_heads, checked_layers
+from holdfast.methods.heads import HeadSet, to_head_set, to_layer_set
 from holdfast.validation.ranges import Range, whole_value
 
-C = TypeVar("C")
+C = TypeVar("C")  # the class of a method
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,13 @@ class Values:
     """The values that a parameter takes.
 
     Args:
-        words: the values as messages name them.
-        schema: the values as JSON Schema.
-        check: given the names of the method and of the parameter, and a value: returns the value to
+        words: describes the values in messages.
+        schema: describes them as a JSON Schema.
+        check: takes the names of the method and of the parameter, and a value; returns the value to
             use, or raises a `UsageError` that names all three.
-        read: makes the value to check from the text in a spec string; a `ValueError` has the right
-            form in words.
-        read_file: the same where the text may name a file; None: these values are in no file.
+        read: reads a value, which is checked later, from the text in a spec string; raises a
+            `ValueError` that says in words what form the text should have.
+        read_file: like `read`, where the text may name a file; None if these values are in no file.
     """
 
     words: str
@@ -43,7 +44,11 @@ class Values:
     read_file: Callable[[str], object] | None = None
 
     def read_spec(self, text: str, *, files: bool) -> object:
-        """The value, not checked yet, of a text in a spec string, which may name `files` or not."""
+        """Reads a value, which is not checked yet, from the text in a spec string.
+
+        Args:
+            files: whether the text may name a file.
+        """
         if files and self.read_file is not None:
             return self.read_file(text)
         return self.read(text)
@@ -59,17 +64,19 @@ class Parameter:
 
 
 def parameter(description: str, values: Values, example: str = "", default: Any = MISSING) -> Any:
-    """A field of a method's class, with the arguments of `Parameter`."""
+    """Declares a field of a method's class as a parameter; see `Parameter` for the arguments."""
     return field(default=default, metadata={"parameter": Parameter(description, values, example)})
 
 
-def refused(owner: str, name: str, value: object, form: str, allowed: object = None) -> UsageError:
-    """The refusal of a parameter's value that has another form than it takes."""
+def wrong_form(
+    owner: str, name: str, value: object, form: str, allowed: object = None
+) -> UsageError:
+    """Builds the error for a parameter's value that does not have the form it should."""
     message = f"{owner} takes {name} as {form}, not {value!r}."
     return UsageError(message, option=name, value=value, allowed=allowed or form)
 
 
-# Values of one kind each
+# The values that parameters take
 
 
 def number(
@@ -86,7 +93,7 @@ def number(
 
 
 def whole(low: int) -> Values:
-    """The whole numbers from `low` upwards."""
+    """The whole numbers from `low` upwards; 3.0 counts as 3."""
 
     def check(owner: str, name: str, value: Any) -> int:
         is_whole = isinstance(value, float) and value.is_integer()
@@ -104,12 +111,12 @@ def _read_number(text: str) -> float:
 
 
 def word(*choices: str) -> Values:
-    """Any of several words."""
+    """One of several words."""
     words = f"{', '.join(choices[:-1])} or {choices[-1]}"
 
     def check(owner: str, name: str, value: Any) -> str:
         if value not in choices:
-            raise refused(owner, name, value, words, choices)
+            raise wrong_form(owner, name, value, words, choices)
         return str(value)
 
     return Values(words, {"type": "string", "enum": list(choices)}, check)
@@ -118,7 +125,7 @@ def word(*choices: str) -> Values:
 def _check_names(owner: str, name: str, value: Any) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else tuple(value)
     if not all(isinstance(text, str) and text.strip() for text in names):
-        raise refused(owner, name, value, "names joined by a slash", "NAME/NAME")
+        raise wrong_form(owner, name, value, "names joined by a slash", "NAME/NAME")
     return names
 
 
@@ -132,12 +139,12 @@ NAMES = Values(
 
 def _check_text(owner: str, name: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise refused(owner, name, value, "a text")
+        raise wrong_form(owner, name, value, "a text")
     return value
 
 
 def _read_text(text: str) -> str:
-    """A text in a spec string: either a JSON string or the plain text."""
+    """Reads a text in a spec string, which is either a JSON string or the plain text."""
     if not text.startswith('"'):
         return text
     try:
@@ -150,9 +157,9 @@ TEXT = Values("a text", {"type": "string", "minLength": 1}, _check_text, read=_r
 
 
 def _check_heads(owner: str, name: str, value: Any) -> HeadSet | None:
-    """Heads as pairs or as a spec string writes them; no file, as requests have values too."""
+    """Accepts pairs, or a spec string that names no file, as the value may come from a request."""
     heads = read_heads(value, files=False) if isinstance(value, str) else value
-    return checked_heads(owner, heads)
+    return to_head_set(owner, heads)
 
 
 _NUMBERS_FROM_0 = {"type": "array", "items": {"type": "integer", "minimum": 0}}
@@ -168,7 +175,7 @@ _HEADS = Values(
 _LAYERS = Values(
     "LAYER/LAYER",
     _NUMBERS_FROM_0 | {"minItems": 1},
-    lambda owner, name, value: checked_layers(owner, value),
+    lambda owner, name, value: to_layer_set(owner, value),
     read=read_layers,
 )
 
@@ -194,14 +201,15 @@ def _file_fitted_for(method: str) -> Values:
 
 
 def heads_parameter() -> Any:
-    """`heads`: None for all of them."""
-    return parameter("the heads that it touches; all of them without", _HEADS, default=None)
+    """The parameter `heads`; None means all heads."""
+    return parameter("the heads that it touches; all if not given", _HEADS, default=None)
 
 
 def key_heads_parameter() -> Any:
-    """`heads` of a method that edits keys, which several query heads may read; None for all."""
+    """The parameter `heads` of a method that edits keys; None means all key-value heads."""
     description = (
-        "the key-value heads that it touches, each for all query heads that read it; all without"
+        "the key-value heads that it touches, each for all query heads that share it; all if not"
+        " given"
     )
     return parameter(description, _HEADS, default=None)
 
@@ -209,13 +217,15 @@ def key_heads_parameter() -> Any:
 def layers_parameter() -> Any:
     """The parameter `layers`; None means the layers that the fitted file chose."""
     return parameter(
-        "the layers that it touches; those that the file chose without", _LAYERS, default=None
+        "the layers that it touches; if not given, the layers that the file chose",
+        _LAYERS,
+        default=None,
     )
 
 
 def file_parameter(method: str) -> Any:
-    """`file`: that which `holdfast fit` made for this method; it must be given."""
-    return parameter("what was fitted on the model", _file_fitted_for(method), f"{method}{SUFFIX}")
+    """The parameter `file`: a file that `holdfast fit` made for this method; it must be given."""
+    return parameter("the file fitted on the model", _file_fitted_for(method), f"{method}{SUFFIX}")
 
 
 # Classes with parameters
@@ -225,15 +235,16 @@ def file_parameter(method: str) -> Any:
 def method(cls: type[C]) -> type[C]:
     """Makes a class with parameters a frozen dataclass that checks them.
 
-    Creating an object with a value that its parameter does not take raises a `UsageError`; for a
-    number, a `ParameterOutOfRange`. A class whose parameters depend on each other refuses what does
-    not fit in `check_parameters()`.
+    Creating an object with a value that its parameter does not take raises a `UsageError`, or for a
+    number a `ParameterOutOfRange`. A class whose parameters depend on each other checks that in
+    `check_parameters()`.
     """
     cls.__post_init__ = _check_parameters  # type: ignore[attr-defined]
     return dataclass(frozen=True)(cls)
 
 
 def _check_parameters(method: Any) -> None:
+    """Checks all parameters, and replaces each value by the one to use, such as a `HeadSet`."""
     for name, declared in parameters_of(type(method)).items():
         value = declared.values.check(method.name, name, getattr(method, name))
         object.__setattr__(method, name, value)
@@ -242,7 +253,7 @@ def _check_parameters(method: Any) -> None:
 
 
 def parameters_of(method: type[Any]) -> dict[str, Parameter]:
-    """The parameters that a class declares, in order."""
+    """Returns the parameters that a class declares, by name, in order."""
     return {
         field.name: field.metadata["parameter"]
         for field in dataclasses.fields(method)
@@ -251,6 +262,6 @@ def parameters_of(method: type[Any]) -> dict[str, Parameter]:
 
 
 def required_parameters(method: type[Any]) -> tuple[str, ...]:
-    """The parameters that have no default."""
+    """Returns the names of the parameters without a default."""
     required = [field.name for field in dataclasses.fields(method) if field.default is MISSING]
     return tuple(name for name in required if name in parameters_of(method))

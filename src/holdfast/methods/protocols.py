@@ -1,7 +1,7 @@
 """The protocols of steering methods.
 
-A method is a frozen dataclass that has the functions of one protocol below, and declares which in
-`kind` and `requires` (`holdfast.methods.kinds`).
+A method is a frozen dataclass that has the functions of one protocol below. It may declare its kind
+in `kind`, and the abilities that it needs in `requires` (`holdfast.methods.kinds`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Method(Protocol):
 class ShiftsAttention(Method, Protocol):
     """An attention method: a function on the log-odds of the attention mass on the span.
 
-    A layer that has none of its `heads` may be skipped. With `span_includes_generated`, only the
-    rest of the prompt loses mass. A `TableMethod` is steered by three numbers per head, without a
-    call of `shift`.
+    A layer without any of its `heads` may be skipped. With `span_includes_generated`, only the
+    rest of the prompt loses mass. For a `TableMethod`, three numbers per head are used instead of
+    calling `shift`.
     """
 
     @property
@@ -40,28 +40,28 @@ class ShiftsAttention(Method, Protocol):
         """Whether the tokens generated after the prompt count as the span."""
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
-        """Returns the log-odds to use instead, never lower than the given ones.
+        """Returns the log-odds to use instead, which are never lower.
 
         Args:
             log_odds: float [row, head, query], log-sum-exp of the scores on the span less that on
-                the rest; -inf where the span is not visible, +inf where nothing else is; both are
-                returned unchanged.
+                the rest. It is -inf where the span is not visible, and +inf where nothing else is;
+                both must be returned unchanged.
             layer: counted from 0.
         """
 
 
 class EditsMessages(Method, Protocol):
-    """A prompt method: it works on any model, endpoints included."""
+    """A prompt method, which works on any model, endpoints included."""
 
     @property
     def edits_by_prompt(self) -> bool:
-        """Whether it works with the text of the system prompt, and so needs one."""
+        """Whether it uses the text of the system prompt, and so needs one."""
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """Returns the messages the model is shown.
 
-        If one chat continues another, its edited form should continue that of the other; where it
-        does not, what was computed is computed again.
+        If one chat continues another, its edited form should continue the edited form of the other.
+        Where it does not, the cached prefix is of no use and is computed again.
 
         Args:
             messages: the chat as people see it; not changed.
@@ -77,15 +77,15 @@ class PromptRules(Protocol):
         """Each rule in one sentence."""
 
     def broken(self, user: str, reply: str, *, is_cut: bool = False) -> Sequence[str]:
-        """The texts of the rules that a reply to a message of the user breaks.
+        """Returns the texts of the rules that a reply to a message of the user breaks.
 
         Args:
-            is_cut: whether the reply ended at the token limit; rules that need its end are then
-                not broken.
+            is_cut: whether the reply was cut at the token limit; rules about its end then do not
+                count as broken.
         """
 
     def of_kinds(self, kinds: Sequence[str]) -> PromptRules:
-        """Those of some kinds, such as "closing"; a `UsageError` for a name that is no kind."""
+        """Returns the rules of some kinds, such as "closing"; a `UsageError` for unknown kinds."""
 
 
 @runtime_checkable
@@ -94,24 +94,24 @@ class NeedsRules(Method, Protocol):
 
     @property
     def needs_rules(self) -> bool:
-        """Whether it does, with these parameters."""
+        """Whether it needs the rules with its parameters."""
 
     @property
     def reads_replies(self) -> bool:
         """Whether it looks at earlier turns, and so comes before methods that add text to them."""
 
     def with_rules(self, rules: PromptRules) -> Method:
-        """Returns the method that knows these rules; itself if it does not need them."""
+        """Returns the method with these rules, or itself if it does not need rules."""
 
     def check_context(self, window: int | None, summarises: bool) -> None:
-        """Refuses a protocol under which the model is not shown all turns, if it cannot work there.
+        """Refuses a way of shortening the chat under which the method cannot work.
 
         Args:
-            window: the most rounds that are shown; None for all.
-            summarises: whether a summary of the others stands in the first message shown.
+            window: the most rounds that the model is shown; None for all.
+            summarises: whether the first message shown has a summary of the other rounds.
 
         Raises:
-            UsageError: it would do nothing, or hide more than it should.
+            UsageError: the method would do nothing, or hide more than it should.
         """
 
 
@@ -120,12 +120,12 @@ class RetriesReplies(NeedsRules, Protocol):
 
     @property
     def retries(self) -> int:
-        """How often a reply is drawn again at most."""
+        """The most times that a reply is drawn again."""
 
     def broken(self, messages: Sequence[Message], reply: str, *, is_cut: bool) -> Sequence[str]:
         """Returns the texts of the rules that a reply to the chat breaks; see `PromptRules`."""
 
-    def reminded(self, messages: Sequence[Message], broken: Sequence[str]) -> tuple[Message, ...]:
+    def remind(self, messages: Sequence[Message], broken: Sequence[str]) -> tuple[Message, ...]:
         """Returns the chat to draw the reply from again, after one that broke these rules."""
 
 
@@ -158,14 +158,14 @@ class EditsKeys(Method, Protocol):
 
     @property
     def touched_layers(self) -> frozenset[int]:
-        """Indices, from 0, of the layers whose keys or values it edits."""
+        """The layers, counted from 0, whose keys or values it edits."""
 
     @property
     def edits_values(self) -> bool:
         """Whether `edit_values` does anything."""
 
     def edit_keys(self, keys: Tensor, layer: int) -> Tensor:
-        """Returns the keys to use instead; only those of the span are used.
+        """Returns the keys to use instead; keys outside the span are ignored.
 
         Args:
             keys: float [row, token, key-value head, size], after their norm and before rotation.
@@ -181,7 +181,7 @@ class EditsHidden(Method, Protocol):
 
     @property
     def touched_layers(self) -> frozenset[int]:
-        """Indices, from 0, of the layers whose hidden states it edits."""
+        """The layers, counted from 0, whose hidden states it edits."""
 
     @property
     def reply_only(self) -> bool:
@@ -205,10 +205,10 @@ class NeedsRehearsal(Method, Protocol):
 
     @property
     def max_rehearsal_tokens(self) -> int:
-        """How many tokens the rehearsed reply has at most."""
+        """The most tokens that the rehearsed reply may have."""
 
     def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The first messages of a chat, which the rehearsed reply answers."""
+        """Returns the first messages of a chat, which the rehearsed reply answers."""
 
     def resolve(self, mass: Tensor) -> ShiftsAttention:
         """Returns the attention method that it becomes.
@@ -220,4 +220,4 @@ class NeedsRehearsal(Method, Protocol):
 
 
 EditsStates = EditsKeys | EditsHidden
-ActsInPass = ShiftsAttention | EditsStates  # those that act inside a forward pass
+ActsInPass = ShiftsAttention | EditsStates  # a method that acts inside a forward pass

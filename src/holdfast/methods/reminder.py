@@ -12,7 +12,7 @@ from holdfast.errors import PromptError, UsageError
 from holdfast.methods.exchanges import (
     Exchange,
     join_exchanges,
-    joined_rules,
+    join_rules,
     split_exchanges,
 )
 from holdfast.methods.kinds import Kind
@@ -30,22 +30,26 @@ class Reminder:
     """Puts a short reminder before every few user messages; only the model sees it.
 
     Counted from 1, user message n begins with "[Reminder: TEXT]" and an empty line if n + `depth`
-    is a multiple of `every`. So a reminder that is due at message n stands `depth` user messages
-    before it. Places are counted from the start of the chat: a reminder never moves along with the
-    end, and what was computed of earlier turns stays valid. Applications that put a note at a depth
-    from the end move it at every turn.
+    is a multiple of `every`. So a reminder that is due at message n is put `depth` user messages
+    before it. Places are counted from the start of the chat: a reminder stays where it is as the
+    chat grows, so the cached prefix of earlier turns stays valid. Applications that put a note at a
+    depth from the end move it at every turn.
 
     With `when=broken`, a message has its reminder only if the reply before it broke a rule of the
-    suite's prompt; `text=rules` then says only the rules that it broke. `kinds` and `after` leave
-    out what a model keeps by itself: rules of other kinds, and the start of a dialog.
+    suite's prompt; `text=rules` then says only the rules that it broke. `kinds` and `after` save
+    the reminders that a model does not need: of rules of other kinds, and at the start of a dialog.
     """
 
     name: ClassVar[str] = "reminder"
     kind: ClassVar[Kind] = Kind.MESSAGES
     source: ClassVar[str] = "ours, after the notes at a depth of chat applications"
 
-    every: int = parameter("user messages from one to the next; 0 adds none", whole(0), default=4)
-    depth: int = parameter("how many user messages before the one that is due", whole(0), default=0)
+    every: int = parameter(
+        "user messages from one reminder to the next; 0 adds none", whole(0), default=4
+    )
+    depth: int = parameter(
+        "how many user messages earlier than due a reminder is put", whole(0), default=0
+    )
     text: str = parameter(
         "what it says: prompt for the whole system prompt, rules for the rules of a suite's prompt,"
         " or any text in double quotes",
@@ -59,10 +63,14 @@ class Reminder:
     )
 
     kinds: tuple[str, ...] = parameter(
-        "only rules of these kinds, such as those that fall by holdfast map", NAMES, default=()
+        "only rules of these kinds, such as the kinds that `holdfast map` finds to fall",
+        NAMES,
+        default=(),
     )
-    after: int = parameter("how many user messages come first without one", whole(0), default=0)
-    rules: PromptRules | None = field(default=None, repr=False)  # of the prompt, once known
+    after: int = parameter(
+        "how many user messages at the start have no reminder", whole(0), default=0
+    )
+    rules: PromptRules | None = field(default=None, repr=False)  # of the prompt; None until known
 
     def check_parameters(self) -> None:
         """Refuses `kinds` where no rules are chosen."""
@@ -81,7 +89,7 @@ class Reminder:
 
     @property
     def needs_rules(self) -> bool:
-        """Whether it has to know the rules of the prompt."""
+        """Whether the reminder needs the rules of the prompt."""
         return self.text == RULES or self.reads_replies
 
     @property
@@ -90,24 +98,24 @@ class Reminder:
         return self.when == BROKEN
 
     def with_rules(self, rules: PromptRules) -> Self:
-        """The reminder that knows these rules; itself if it does not need them.
+        """Returns the reminder with these rules, or itself if it does not need rules.
 
         Raises:
-            UsageError: it chooses rules of a kind that there is not.
+            UsageError: `kinds` has a kind that does not exist.
         """
         if not self.needs_rules:
             return self
         return replace(self, rules=rules.of_kinds(self.kinds) if self.kinds else rules)
 
     def check_context(self, window: int | None, summarises: bool) -> None:
-        """Refuses a window in which there is never a message that has a reminder."""
+        """Refuses a window so small that no message in it ever has a reminder."""
         if not self.every or window is None:
             return
         first = next(n for n in count(self.after + 1) if self._is_due(n))
         if first > window:
             raise UsageError(
-                f"reminder counts the user messages that the model is shown, of which --window"
-                f" {window} leaves {window}, and its first is number {first}; use a larger window,"
+                f"reminder puts its first reminder before user message {first} of those that the"
+                f" model is shown, but --window {window} shows only {window}; use a larger window,"
                 " or lower every and after.",
                 option="window",
                 value=window,
@@ -115,11 +123,11 @@ class Reminder:
             )
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
-        """The messages with reminders.
+        """Returns the messages with reminders.
 
         Raises:
             PromptError: it says the system prompt, and there is none.
-            UsageError: it needs the rules of the prompt, and they are unknown.
+            UsageError: it needs the rules of the prompt, and they are not known.
         """
         if self.needs_rules and self.rules is None:
             raise UsageError(
@@ -137,23 +145,23 @@ class Reminder:
                 continue
             before_it = exchanges[number - 2] if number > 1 else None
             if text := self._text_after(before_it, prompt):
-                edited[number - 1] = exchange.beginning_with(f"[Reminder: {text}]")
+                edited[number - 1] = exchange.with_note(f"[Reminder: {text}]")
         return join_exchanges(before, edited)
 
     def _is_due(self, number: int) -> bool:
-        """Whether the user message of this number, from 1, may have a reminder."""
+        """Whether a user message, counted from 1, may have a reminder."""
         return bool(self.every) and number > self.after and (number + self.depth) % self.every == 0
 
     def _text_after(self, exchange: Exchange | None, prompt: str) -> str:
-        """The words of the reminder that comes after an exchange; "" if there is nothing to say."""
+        """Returns the text of the reminder after an exchange; "" if there is nothing to say."""
         rules = self.rules.texts if self.rules is not None else ()
         if self.rules is not None and self.when == BROKEN:
             rules = exchange.broken_rules(self.rules) if exchange is not None else ()
-        if self.needs_rules and not rules:  # none was broken, or the prompt has none of the kinds
+        if self.needs_rules and not rules:  # no rule was broken, or the prompt has none of `kinds`
             return ""
         if self.text == PROMPT:
             return prompt
-        return joined_rules(rules) if self.text == RULES else self.text
+        return join_rules(rules) if self.text == RULES else self.text
 
 
 def _system_prompt(messages: Sequence[Message]) -> str:
@@ -161,6 +169,6 @@ def _system_prompt(messages: Sequence[Message]) -> str:
         if message["role"] == "system":
             return str(message["content"]).strip()
     raise PromptError(
-        "reminder has no system message to remind of in this chat; put one at its start, or"
-        ' give it a text, as in reminder:text="Answer in French."'
+        "reminder needs a system message to repeat, and this chat has none; put one at its start,"
+        ' or give the reminder a text, as in reminder:text="Answer in French."'
     )

@@ -1,4 +1,4 @@
-"""Replies that broke a rule, hidden from the model or marked."""
+"""Earlier replies that broke a rule are hidden from the model, or marked."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from holdfast.errors import UsageError
 from holdfast.methods.exchanges import (
     Exchange,
     join_exchanges,
-    joined_rules,
-    known_rules,
+    join_rules,
+    require_rules,
     split_exchanges,
 )
 from holdfast.methods.kinds import Kind
 from holdfast.methods.parameters import method, parameter, word
 from holdfast.methods.protocols import PromptRules
 
-DROP, MARK = "drop", "mark"
-_TURNS = ("user", "assistant", "tool", "function")  # others instruct the model, or sum up turns
+DROP = "drop"
+MARK = "mark"
+# roles of the messages that are dropped; others instruct the model, or sum up turns
+_TURNS = ("user", "assistant", "tool", "function")
 
 
 @method
@@ -35,8 +37,8 @@ class Repair:
     its scores stay as they are.
 
     The message that is to be answered is always shown. Once a reply has broken a rule, `drop`
-    changes what the model has read, and the dialog is computed again from there, or leaves an
-    endpoint's prompt cache.
+    changes the prefix that the model has read, so the dialog is computed again from there: the
+    prompt cache, of an endpoint too, is of no use for it.
     """
 
     name: ClassVar[str] = "repair"
@@ -51,34 +53,36 @@ class Repair:
         word(DROP, MARK),
         default=DROP,
     )
-    rules: PromptRules | None = field(default=None, repr=False)  # of the prompt, once known
+    rules: PromptRules | None = field(default=None, repr=False)  # of the prompt; None until known
 
     def with_rules(self, rules: PromptRules) -> Self:
-        """The method that knows these rules."""
+        """Returns the method with these rules."""
         return replace(self, rules=rules)
 
     def check_context(self, window: int | None, summarises: bool) -> None:
-        """Refuses to drop a message that has the summary of earlier rounds."""
+        """Refuses `drop` where a message has the summary of earlier rounds, as it might go too."""
         if summarises and self.by == DROP:
             raise UsageError(
-                "repair would drop the summary of earlier rounds along with the message that it"
-                " stands in; use repair:by=mark, or --context compact.",
+                "repair would drop the summary of earlier rounds along with the message that"
+                " contains it; use repair:by=mark, or --context compact.",
                 option="context",
                 value="summarise",
             )
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
-        """The messages that the model is shown; a `UsageError` if the rules are unknown."""
-        rules = known_rules(self.name, self.rules)
+        """Returns the messages that the model is shown; a `UsageError` without rules."""
+        rules = require_rules(self.name, self.rules)
         before, exchanges = split_exchanges(messages)
         broken = [exchange.broken_rules(rules) for exchange in exchanges]
         if self.by == DROP:
-            return (*before, *_without(exchanges, broken))
-        return join_exchanges(before, _marked(exchanges, broken))
+            return (*before, *_drop_broken(exchanges, broken))
+        return join_exchanges(before, _mark_broken(exchanges, broken))
 
 
-def _without(exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]) -> Iterator[Message]:
-    """The messages of the exchanges that broke no rule, of the last, and no turns of the others."""
+def _drop_broken(
+    exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]
+) -> Iterator[Message]:
+    """Leaves out the turns of exchanges that broke a rule, but never those of the last one."""
     last = len(exchanges) - 1
     for number, exchange in enumerate(exchanges):
         is_dropped = number != last and broken[number]
@@ -87,12 +91,12 @@ def _without(exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]) -> 
                 yield message
 
 
-def _marked(exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]) -> list[Exchange]:
-    """The exchanges, each with a note on the rules that the one before broke."""
+def _mark_broken(exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]) -> list[Exchange]:
+    """Adds to each exchange a note on the rules that the exchange before it broke."""
     marked = list(exchanges)
     for number, rules in enumerate(broken[:-1]):
         if rules:
             noun = "this rule" if len(rules) == 1 else "these rules"
-            note = f"[Your last reply broke {noun}: {joined_rules(rules)}]"
-            marked[number + 1] = exchanges[number + 1].beginning_with(note)
+            note = f"[Your last reply broke {noun}: {join_rules(rules)}]"
+            marked[number + 1] = exchanges[number + 1].with_note(note)
     return marked

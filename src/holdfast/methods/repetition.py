@@ -17,8 +17,8 @@ class Repetition:
 
     SPR of Li et al. (2024), section 6.1, which does not specify a separator: here an empty line.
     Every user message, the first included, has its own draw, seeded by the conversation's seed and
-    the message's number, so a repetition shown once is shown again at every later turn; and
-    whatever a small probability repeats, a larger one repeats too.
+    the message's number. So a repetition shown once is shown again at every later turn, and a
+    message that has one under a small probability has one under a larger probability too.
     """
 
     name: ClassVar[str] = "repetition"
@@ -27,15 +27,18 @@ class Repetition:
     source: ClassVar[str] = "Li et al. 2024, section 6.1"
 
     probability: float = parameter(
-        "that a user message gets it; 0 changes nothing", number(0, 1, share=True), "0.5"
+        "the probability for each user message; 0 changes nothing",
+        number(0, 1, share=True),
+        "0.5",
     )
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
-        """The messages with repetitions; a `PromptError` without a system message."""
+        """Returns the messages with repetitions; a `PromptError` without a system message."""
         systems = [message["content"] for message in messages if message["role"] == "system"]
         if not systems:
             raise PromptError(
-                "repetition has no system message to repeat in this chat; put one at its start."
+                "repetition needs a system message to repeat, and this chat has none; put one at"
+                " its start."
             )
         edited = []
         number = 0

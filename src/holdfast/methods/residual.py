@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet
@@ -24,18 +24,20 @@ if TYPE_CHECKING:
 
 
 class LayerMethod(EditsHidden, Protocol):
-    """A method with a fitted file, on the layers that are named, or else those the file chose."""
+    """A method with a fitted file, on the layers that the user names, or else those in the file."""
+
+    file: Fitted
+    layers: LayerSet | None
 
     @property
     def touched_layers(self) -> frozenset[int]:
-        """The layers that it touches."""
-        method: Any = self  # a dataclass with file and layers
-        return frozenset(method.file.chosen if method.layers is None else method.layers)
+        """The layers that the user names, or else those that the file chose."""
+        return frozenset(self.file.chosen if self.layers is None else self.layers)
 
     @property
     def reply_only(self) -> bool:
-        """Whether it moves generated tokens only."""
-        return getattr(self, "tokens", "all") == "reply"
+        """False, as all tokens are moved, unless a method overrides this."""
+        return False
 
 
 @method
@@ -43,12 +45,12 @@ class Capping(LayerMethod):
     """Caps hidden states along the direction that leads away from following the prompt.
 
     Published: h' = h - v * max(<h, v> - tau, 0) at every token, in some layers near 0.8 of the
-    depth, with v a unit vector and tau a percentile of the projections; the authors cap along the
+    depth, with v a unit vector and tau a percentile of the projections. The authors cap along the
     negative of their "assistant axis", the mean difference between the default assistant's replies
     and those of other characters, at the 25th percentile of the axis, which is the 75th of its
-    negative. Ours: v points from replies under a system prompt to replies without one, tau is a
-    percentile of the projections of tokens under one (a lower percentile caps more), and
-    `strength`, of which 0 changes nothing and 1 is the paper's.
+    negative. Ours: v points from replies under a system prompt to replies without one; tau is a
+    percentile of the projections of tokens under a system prompt, so that a lower one caps more;
+    and a `strength`, where 0 changes nothing and 1 is the paper's method.
     """
 
     name: ClassVar[str] = "capping"
@@ -68,7 +70,7 @@ class Capping(LayerMethod):
     layers: LayerSet | None = layers_parameter()
 
     def edit_hidden(self, hidden: Tensor, layer: int) -> Tensor:
-        """The capped hidden states, [row, token, size]."""
+        """Returns the capped hidden states, [row, token, size]."""
         import torch
 
         if self.strength == 0:
@@ -81,7 +83,7 @@ class Capping(LayerMethod):
 
 @lru_cache(maxsize=1024)
 def _cap(method: Capping, layer: int, device: torch.device) -> Tensor:
-    """Tau: the percentile of the projections, interpolated linearly between whole percents."""
+    """Returns tau: the percentile of the projections, interpolated between whole percents."""
     import torch
 
     percents = method.file.tensor("percentiles", device)[method.file.index_of(layer)]
@@ -95,11 +97,11 @@ class Vector(LayerMethod):
     """Adds to hidden states the mean difference that a system prompt makes.
 
     Published (persona vectors, Chen et al. 2025, arXiv 2507.21509; instruction vectors, Stolfo et
-    al. 2024, arXiv 2410.12877): h' = h + a v, with v the mean hidden state of replies under a
-    prompt less that of replies without or under its opposite, in one layer; while a reply is
-    generated. Ours: v is the mean over many prompts, the layer is the one that best separates
-    the two sides, and all tokens may be moved. With `tokens="reply"`, past replies are read again
-    without it. Adding the whole difference is too much for some models: the default is half.
+    al. 2024, arXiv 2410.12877): h' = h + a v in one layer while a reply is generated, with v the
+    mean hidden state of replies under a prompt less that of replies without it or under its
+    opposite. Ours: v is the mean over many prompts, the layer is the one that best separates the
+    two sides, and all tokens may be moved. With `tokens="reply"`, past replies are read again
+    without the edit. Adding the whole difference is too much for some models: the default is half.
     """
 
     name: ClassVar[str] = "vector"
@@ -113,8 +115,13 @@ class Vector(LayerMethod):
     tokens: str = parameter("which tokens are moved", word("all", "reply"), default="all")
     layers: LayerSet | None = layers_parameter()
 
+    @property
+    def reply_only(self) -> bool:
+        """Whether only generated tokens are moved."""
+        return self.tokens == "reply"
+
     def edit_hidden(self, hidden: Tensor, layer: int) -> Tensor:
-        """The moved hidden states, [row, token, size]."""
+        """Returns the moved hidden states, [row, token, size]."""
         import torch
 
         if self.factor == 0:

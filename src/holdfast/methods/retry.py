@@ -1,4 +1,4 @@
-"""Replies that are drawn again if they broke a rule."""
+"""A reply that broke a rule is drawn again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 from holdfast.chat.messages import Message
 from holdfast.methods.exchanges import (
     join_exchanges,
-    joined_rules,
-    known_rules,
+    join_rules,
+    require_rules,
     split_exchanges,
 )
 from holdfast.methods.kinds import Kind
@@ -23,8 +23,8 @@ class CheckAndRetry:
     """Draws a reply again if it broke a rule of the prompt, with a reminder of that rule.
 
     The chat of a retry has "[Reminder: TEXT]" and an empty line before the message that is
-    answered; later turns do not see it. If every draw breaks a rule, the one that breaks the fewest
-    is kept, and the earliest of those.
+    answered; later turns do not see it. If every draw breaks a rule, the one that breaks the
+    fewest is kept, or the earliest of several.
     """
 
     name: ClassVar[str] = "check-and-retry"
@@ -34,7 +34,7 @@ class CheckAndRetry:
     source: ClassVar[str] = "ours, after the retries of structured-output libraries"
 
     n: int = parameter("how often a reply is drawn again at most", whole(0), default=2)
-    rules: PromptRules | None = field(default=None, repr=False)  # of the prompt, once known
+    rules: PromptRules | None = field(default=None, repr=False)  # of the prompt; None until known
 
     @property
     def retries(self) -> int:
@@ -42,22 +42,22 @@ class CheckAndRetry:
         return self.n
 
     def with_rules(self, rules: PromptRules) -> Self:
-        """The method that knows these rules."""
+        """Returns the method with these rules."""
         return replace(self, rules=rules)
 
     def check_context(self, window: int | None, summarises: bool) -> None:
-        """Accepts every protocol: it reads only the message that is answered."""
+        """Accepts every context, because the method reads only the message that is answered."""
 
     def broken(self, messages: Sequence[Message], reply: str, *, is_cut: bool) -> Sequence[str]:
-        """The texts of the rules that a reply to the chat breaks."""
-        rules = known_rules(self.name, self.rules)
+        """Returns the texts of the rules that a reply to the chat breaks."""
+        rules = require_rules(self.name, self.rules)
         _, exchanges = split_exchanges([*messages, {"role": "assistant", "content": reply}])
         return exchanges[-1].broken_rules(rules, is_cut=is_cut) if exchanges else ()
 
-    def reminded(self, messages: Sequence[Message], broken: Sequence[str]) -> tuple[Message, ...]:
-        """The chat to draw the reply from again, after a reply that broke these rules."""
+    def remind(self, messages: Sequence[Message], broken: Sequence[str]) -> tuple[Message, ...]:
+        """Returns the chat to draw the reply from again, after a reply that broke these rules."""
         before, exchanges = split_exchanges(messages)
         if not exchanges:
             return tuple(messages)
-        exchanges[-1] = exchanges[-1].beginning_with(f"[Reminder: {joined_rules(broken)}]")
+        exchanges[-1] = exchanges[-1].with_note(f"[Reminder: {join_rules(broken)}]")
         return join_exchanges(before, exchanges)

@@ -1,4 +1,4 @@
-"""Methods as users give them: objects, or spec strings, which records and plots have too.
+"""Reads and writes spec strings, the form of methods on the command line, in records and in plots:
 
     none
     split-softmax:exponent=0.5
@@ -8,7 +8,8 @@
     seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spec_of` names its content
     method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
 
-In a sweep (`sweep.py`), one parameter has several values.
+Python functions take method objects as well. In a sweep (`sweep.py`), a parameter has several
+values.
 """
 
 import dataclasses
@@ -20,35 +21,35 @@ from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet, spec_of_heads
-from holdfast.methods.kinds import checked_method
+from holdfast.methods.kinds import check_method
 from holdfast.methods.method_file import is_file, read_method_file
-from holdfast.methods.parameters import parameters_of, refused, required_parameters
+from holdfast.methods.parameters import parameters_of, required_parameters, wrong_form
 from holdfast.methods.protocols import Method
 
 NONE = "none"
 Methods = Sequence[Method | str] | Method | str  # what `read_methods` takes
 
 
-def read_methods(given: object) -> tuple[Method, ...]:
-    """The methods that `given` stands for.
+def read_methods(methods: object) -> tuple[Method, ...]:
+    """Returns the methods that a user gave in any form, in the order in which they apply.
 
     A custom method that declares no kind is of the kind whose functions it has.
 
     Args:
-        given: a spec string such as "boost:factor=2", a method, or a list of both; "none" adds
-            none.
+        methods: a spec string such as "boost:factor=2", a method, or a list of both; None and
+            "none" stand for no methods.
 
     Raises:
         UsageError: anything else, or a method that lacks a member of its kind; also as `parse`.
     """
-    if given is None:
+    if methods is None:
         return ()
-    if not isinstance(given, Iterable) or isinstance(given, (str, type, dict, bytes)):
-        given = [given]
-    methods: list[Method] = []
-    for part in given:
-        methods += parse(part) if isinstance(part, str) else [checked_method(part)]
-    return tuple(methods)
+    if not isinstance(methods, Iterable) or isinstance(methods, (str, type, dict, bytes)):
+        methods = [methods]
+    result: list[Method] = []
+    for part in methods:
+        result += parse(part) if isinstance(part, str) else [check_method(part)]
+    return tuple(result)
 
 
 def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
@@ -67,23 +68,23 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
     if is_file(spec):
         if not files:
             raise UsageError(
-                f"{spec!r} names a file, and none is read for a spec string that comes from"
-                " elsewhere; write the methods themselves.",
+                f"{spec!r} names a file, and a spec string from elsewhere may not; write the"
+                " methods themselves.",
                 option="method",
                 value=spec,
             )
         spec = read_method_file(spec.strip()).method
     if spec.strip() == NONE:
         return ()
-    return tuple(_parse_one(text, spec, files) for text in split_spec(spec, "+"))
+    return tuple(_parse_one(text, spec, files=files) for text in split_spec(spec, "+"))
 
 
-def _parse_one(text: str, spec: str, files: bool) -> Method:
-    """One method of a spec string."""
-    name, _, listed = (side.strip() for side in text.partition(":"))
+def _parse_one(text: str, spec: str, *, files: bool) -> Method:
+    """Parses the text of one method in a spec string."""
+    name, _, pairs = (side.strip() for side in text.partition(":"))
     method = class_of(name, spec)
     texts: dict[str, str] = {}
-    for pair in split_spec(listed, ",") if listed else ():
+    for pair in split_spec(pairs, ",") if pairs else ():
         parameter, equals, value = (side.strip() for side in pair.partition("="))
         if not equals or parameter in texts:
             raise UsageError(
@@ -100,13 +101,17 @@ def _parse_one(text: str, spec: str, files: bool) -> Method:
         try:
             values[parameter] = declared[parameter].values.read_spec(value, files=files)
         except ValueError as error:
-            raise refused(name, parameter, value, str(error)) from None
+            raise wrong_form(name, parameter, value, str(error)) from None
     made: Method = method(**values)
     return made
 
 
 def class_of(name: str, spec: str) -> type[Any]:
-    """The class of the method that a spec string names; a `UsageError` for an unknown name."""
+    """Returns the class of a method; raises a `UsageError` for an unknown name.
+
+    Args:
+        spec: the spec string that has the name, for the message.
+    """
     if not name:
         raise UsageError(
             f"An empty method in {spec!r}; write {NONE}, or NAME:PARAMETER=VALUE joined by '+'.",
@@ -125,14 +130,14 @@ def class_of(name: str, spec: str) -> type[Any]:
 
 
 def _check_parameters(method: type[Any], texts: Mapping[str, str]) -> None:
-    """Refuses a parameter that the method does not have, and the lack of one that it needs."""
+    """Refuses unknown parameters, and a spec that lacks a required one."""
     declared = parameters_of(method)
     for parameter in texts:
         if parameter not in declared:
             raise UnknownName("parameter", parameter, declared, owner=method.name)
     for parameter in required_parameters(method):
         if parameter not in texts:
-            spec = _joined(method.name, [f"{name}={text}" for name, text in texts.items()])
+            spec = _join_spec(method.name, [f"{name}={text}" for name, text in texts.items()])
             raise UsageError(
                 f"{method.name} needs {parameter}, as in"
                 f" {method.name}:{parameter}={declared[parameter].example}, but got {spec!r}.",
@@ -158,12 +163,12 @@ def split_spec(text: str, separator: str) -> list[str]:
 
 
 def spec_of(methods: Sequence[Method]) -> str:
-    """The one spec string of `methods`: `parse(spec_of(methods)) == tuple(methods)`."""
+    """Returns the spec string of methods, so that `parse(spec_of(methods)) == tuple(methods)`."""
     return "+".join(map(_spec_of_one, methods)) or NONE
 
 
 def _spec_of_one(method: Method) -> str:
-    """The spec of a method, without fields that its repr hides (the rules of a prompt).
+    """Returns the spec of a method, without fields that its repr hides (the rules of a prompt).
 
     A method that is not a dataclass is described by its attributes.
     """
@@ -177,10 +182,10 @@ def _spec_of_one(method: Method) -> str:
         for name, value in values.items()
         if value != defaults[name]
     ]
-    return _joined(method.name, changed)
+    return _join_spec(method.name, changed)
 
 
-def _joined(name: str, values: Sequence[str]) -> str:
+def _join_spec(name: str, values: Sequence[str]) -> str:
     return f"{name}:{','.join(values)}" if values else name
 
 

@@ -17,21 +17,21 @@ from holdfast.methods.spec import NONE, class_of, parse, split_spec
 
 @dataclass(frozen=True)
 class Sweep:
-    """One method, or several joined by "+", with one parameter at one value or several."""
+    """One method, or several joined by "+", with one parameter at each of some values."""
 
-    name: str  # the methods with the parameters that stay
+    name: str  # the spec string without the parameter that varies
     parameter: str  # the name of the parameter that varies
-    values: tuple[str, ...]  # its values as written
+    values: tuple[str, ...]  # its values as the user wrote them
     steerings: tuple[tuple[Method, ...], ...]  # the methods at each value
 
 
 def parse_sweep(spec: str) -> Sweep:
     """Reads a sweep: a spec string in which one parameter has several values, joined by ",".
 
-    If every parameter has one value, the sweep is this one point.
+    If every parameter has one value, the sweep is a single point.
 
     Raises:
-        UsageError: no parameter is named, or more than one has several values, or as `parse`.
+        UsageError: no parameter is named, or more than one has several values; also as `parse`.
     """
     if spec.strip() == NONE:
         raise UsageError(
@@ -45,9 +45,9 @@ def parse_sweep(spec: str) -> Sweep:
     swept = swept or parameters[:1]
     if len(swept) != 1:
         names = " and ".join(parameter.name for parameter in swept)
-        why = f"gives several values to {names}" if names else "names no parameter"
+        reason = f"gives several values to {names}" if names else "names no parameter"
         raise UsageError(
-            f"The sweep {spec!r} {why}; give one parameter one value or several,"
+            f"The sweep {spec!r} {reason}; give one parameter one value or several,"
             " as in split-softmax:exponent=0.9,0.7,0.5.",
             option="sweep",
             value=spec,
@@ -55,7 +55,7 @@ def parse_sweep(spec: str) -> Sweep:
     (parameter,) = swept
 
     def with_value(value: str | None) -> str:
-        """The spec string with this value of the parameter; None: without the parameter."""
+        """Returns the spec string with this value of the parameter; None leaves it out."""
         return "+".join(part.spec_with(parameter, value) for part in parts)
 
     steerings = tuple(parse(with_value(value)) for value in parameter.values)
@@ -77,13 +77,13 @@ class _Parameter:
 
 @dataclass(frozen=True)
 class _Part:
-    """One method of a sweep, and each parameter with the values it is given."""
+    """One method of a sweep, with the values of its parameters."""
 
     method: str
     parameters: list[_Parameter]
 
     def spec_with(self, swept: _Parameter, value: str | None) -> str:
-        """The method with a value of the swept parameter, which may be that of another method."""
+        """Returns the spec of the method with this value of the swept parameter, if it has it."""
         pairs = [
             f"{parameter.name}={value if parameter is swept else parameter.values[0]}"
             for parameter in self.parameters
@@ -93,11 +93,11 @@ class _Part:
 
 
 def _read_part(text: str, spec: str) -> _Part:
-    """A text after a comma without "=" is another value of the parameter before it."""
-    name, _, listed = (side.strip() for side in text.partition(":"))
-    class_of(name, spec)  # refuses one that there is not
+    """Reads one method; a text without "=" is another value of the parameter before it."""
+    name, _, pairs = (side.strip() for side in text.partition(":"))
+    class_of(name, spec)  # refuses an unknown name
     parameters: list[_Parameter] = []
-    for pair in split_spec(listed, ",") if listed else ():
+    for pair in split_spec(pairs, ",") if pairs else ():
         word, equals, value = (side.strip() for side in pair.partition("="))
         if equals and all(parameter.name != word for parameter in parameters):
             parameters.append(_Parameter(word, [value]))

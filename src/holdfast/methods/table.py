@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-# sigmoid(-100) = 4e-44 is about the least float32 number above 0: all mass is on the span
+# sigmoid(-100) = 4e-44 is about the smallest float32 number above 0: all mass is on the span
 _MAX_LOG_ODDS = 100.0
-_TAIL = 40.0  # from here on 1 - pi < 1e-17, and 1 - pi**k equals k * (1 - pi) to double precision
-_TINY = 1e-38  # the least exponent whose logarithm is taken
+# above these log-odds 1 - pi < 1e-17, and 1 - pi**k equals k * (1 - pi) to double precision
+_TAIL = 40.0
+_MIN_EXPONENT = 1e-38  # takes the place of 0, whose logarithm is infinite
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class TableEntry:
 
     bias: float = 0.0  # added to the log-odds, at least 0
     exponent: float = 1.0  # the power of the mass, in [0, 1]
-    floor: float = -math.inf  # the least log-odds; -inf for none
+    floor: float = -math.inf  # log-odds below it are raised to it; -inf for no floor
 
     def __post_init__(self) -> None:
         if self.bias < 0 or self.exponent > 1:
@@ -54,7 +55,7 @@ class TableEntry:
             )
 
     def then(self, later: TableEntry) -> TableEntry | None:
-        """Both as one entry, `later` after this one; None if no three numbers express that."""
+        """Composes two entries, `later` after this one; None if three numbers cannot do that."""
         if later.bias != 0 and self.exponent != 1:
             return None
         floor = later.floor
@@ -66,20 +67,20 @@ class TableEntry:
 
 @dataclass(frozen=True)
 class LayerTable:
-    """The entries of one layer's heads, and their effect on log-odds [row, head, query], which are
-    -inf where the span is not visible.
+    """The entries of one layer's heads, and their effect on log-odds [row, head, query].
+
+    Log-odds are -inf where the span is not visible.
     """
 
-    # float32 or wider [3, row, head]: bias, exponent, floor; head is 1 if all heads have the
-    # same
+    # float32 or wider [3, row, head]: bias, exponent, floor; one head stands for all if they agree
     numbers: Tensor
-    adds: bool  # whether some bias is not 0; `powers` and `floors` likewise
-    powers: bool
-    floors: bool
+    adds: bool  # whether some bias is not 0
+    powers: bool  # whether some exponent is not 1
+    floors: bool  # whether some floor is above -inf
 
     @classmethod
     def of(cls, heads: Sequence[TableEntry]) -> LayerTable:
-        """The table of one row, from the entry of each head; float64 on the host."""
+        """Builds the table of one row from the entry of each head; float64 on the host."""
         import torch
 
         rows = [[entry.bias, entry.exponent, entry.floor] for entry in heads]
@@ -94,30 +95,33 @@ class LayerTable:
 
     @property
     def only_adds(self) -> bool:
-        """Whether adding to the scores does everything."""
+        """Whether the biases alone, which can be added to the scores, do everything."""
         return not (self.powers or self.floors)
 
     def for_heads(self, heads: Sequence[int] | None) -> LayerTable:
-        """The same table for some heads of the layer; None: all."""
+        """Returns the same table for some heads of the layer; None for all."""
         if heads is None or self.numbers.shape[2] == 1:
             return self
         return LayerTable(self.numbers[:, :, heads], self.adds, self.powers, self.floors)
 
     def to(self, dtype: torch.dtype, device: torch.device) -> LayerTable:
-        """The same table in another dtype, on a device."""
+        """Returns the same table in another dtype, on a device."""
         numbers = self.numbers.to(dtype).contiguous().to(device, non_blocking=True)
         return LayerTable(numbers, self.adds, self.powers, self.floors)
 
     def shift(self, log_odds: Tensor) -> Tensor:
-        """x', differentiable; infinities stay, and finite log-odds stay finite."""
+        """Returns the moved log-odds x', differentiable.
+
+        Infinities stay as they are, and finite log-odds stay finite.
+        """
         bias, exponent, floor = self.numbers.unsqueeze(-1)
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
             # Beyond the tail, the gradient of the branch not taken would be infinite.
-            log_mass = exponent.clamp(min=_TINY) * _log_sigmoid(moved.clamp(max=_TAIL))
+            log_mass = exponent.clamp(min=_MIN_EXPONENT) * _log_sigmoid(moved.clamp(max=_TAIL))
             raised = log_mass - (-log_mass.expm1()).log()
             # Where 1 - pi underflows, the log above would be infinite.
-            raised = raised.where(moved < _TAIL, moved - exponent.clamp(min=_TINY).log())
+            raised = raised.where(moved < _TAIL, moved - exponent.clamp(min=_MIN_EXPONENT).log())
             raised = raised.minimum(moved.clamp(min=_MAX_LOG_ODDS))
             raised = raised.where(exponent > 0, moved.clamp(min=_MAX_LOG_ODDS))
             moved = raised.where(exponent != 1, moved)
@@ -125,7 +129,7 @@ class LayerTable:
         return moved.where(log_odds > -math.inf, log_odds)
 
     def mass(self, log_odds: Tensor) -> Tensor:
-        """The moved mass, sigmoid(x'), with fewer operations."""
+        """Returns the moved mass, sigmoid(x'), with fewer operations than `shift` needs."""
         bias, exponent, floor = self.numbers.unsqueeze(-1)
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
@@ -138,7 +142,7 @@ class LayerTable:
         return mass
 
     def log_rest(self, log_odds: Tensor) -> Tensor:
-        """The logarithm of the mass left for the rest, log(sigmoid(-x'))."""
+        """Returns the logarithm of the mass left for the rest, log(sigmoid(-x'))."""
         bias, exponent, floor = self.numbers.unsqueeze(-1)
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
@@ -168,11 +172,11 @@ class TableMethod(ShiftsAttention, Protocol):
         return TableEntry()
 
     def entry_on(self, head: Head | None) -> TableEntry:
-        """The entry of a head that it touches (None: of any that no method names)."""
+        """Returns the entry of a head that it touches; None stands for all heads not named."""
         return self.table_entry
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
-        """The moved log-odds, [batch, head, query] like `log_odds`."""
+        """Returns the moved log-odds, [row, head, query] like `log_odds`."""
         method: Any = self
         table = head_table((method,))
         assert table is not None, "a method that has an entry has a table"
@@ -183,9 +187,12 @@ class TableMethod(ShiftsAttention, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class HeadTable:
-    """The entries of a row's methods by head, for every layer; equal lists have the same object."""
+    """The entries of a row's methods by head, for every layer.
 
-    # of each head that some method names, and under None that of all other heads
+    Tables are compared by identity: `head_table` returns the same one for equal methods.
+    """
+
+    # the entry of each head that some method names, and under None that of all other heads
     entries: Mapping[Head | None, TableEntry]
 
     @property
@@ -194,7 +201,7 @@ class HeadTable:
         return len(self.entries) > 1
 
     def of_layer(self, layer: int, heads: int) -> list[TableEntry]:
-        """The entry of each head of a layer; a `UsageError` for a head that the layer lacks."""
+        """Returns the entry of each head of a layer; a `UsageError` for a head that it lacks."""
         named = [pair for pair in self.entries if pair is not None]
         if missing := [head for at, head in named if at == layer and head >= heads > 1]:
             raise UsageError(
@@ -209,7 +216,7 @@ class HeadTable:
 
 @lru_cache(maxsize=1024)
 def head_table(methods: tuple[ShiftsAttention, ...]) -> HeadTable | None:
-    """The methods of one row as numbers; None if no three numbers express them."""
+    """Combines the methods of one row into a table; None if three numbers cannot express them."""
     in_table = [method for method in methods if isinstance(method, TableMethod)]
     sets = {method.span_includes_generated for method in methods}
     if len(sets) > 1 or len(in_table) < len(methods):
@@ -218,7 +225,7 @@ def head_table(methods: tuple[ShiftsAttention, ...]) -> HeadTable | None:
     entries = dict[Head | None, TableEntry]()
     for head in (None, *named):
         touching = (method for method in in_table if method.heads is None or head in method.heads)
-        entry = _composed(method.entry_on(head) for method in touching)
+        entry = _compose(method.entry_on(head) for method in touching)
         if entry is None:
             return None
         entries[head] = entry
@@ -232,14 +239,14 @@ def layer_table(
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
 ) -> LayerTable:
-    """The table of a layer for a batch; one column for all heads if no row names any.
+    """Builds the table of a layer for a batch; one column for all heads if no row names any.
 
     Args:
         rows: the table of each row's methods.
         layer: counted from 0.
-        heads: of the layer.
-        dtype: of the numbers; None: float64.
-        device: None: the host.
+        heads: how many heads the layer has.
+        dtype: of the numbers; None for float64.
+        device: None for the host.
     """
     import torch
 
@@ -265,7 +272,7 @@ def _one_row(
     dtype: torch.dtype | None,
     device: torch.device | None,
 ) -> LayerTable:
-    """The table of a layer for one row, with this many columns."""
+    """Builds the table of a layer for one row, with one column per head or one for all."""
     import torch
 
     with torch.inference_mode(False):  # passes with gradients use it too
@@ -273,7 +280,7 @@ def _one_row(
         return table.to(dtype or torch.double, device or torch.device("cpu"))
 
 
-def _composed(entries: Iterable[TableEntry]) -> TableEntry | None:
+def _compose(entries: Iterable[TableEntry]) -> TableEntry | None:
     composed: TableEntry | None = TableEntry()
     for later in entries:
         composed = None if composed is None else composed.then(later)

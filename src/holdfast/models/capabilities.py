@@ -1,4 +1,4 @@
-"""The abilities of chat models, and the refusal of methods that need more."""
+"""The abilities of chat models, and checks that refuse methods which need more."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.methods.kinds import EVERY_MODEL, TRAITS, Ability, in_words
 from holdfast.models.requests import Request
 
-# of every model in this process; those whose attention can be reached offer that too
+# The abilities of every model in this process. One whose attention can be reached has more.
 LOCAL_ABILITIES = frozenset(
     {Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES, Ability.PIECES, Ability.LAYERS}
 )
-# of every endpoint; a server that steers offers more
+# The abilities of every endpoint. A server that steers has more.
 ENDPOINT_ABILITIES = EVERY_MODEL | {Ability.PIECES}
-_METHODS_USE = frozenset().union(*(traits.requires for traits in TRAITS.values()))
+_USED_BY_METHODS = frozenset().union(*(traits.requires for traits in TRAITS.values()))
 
 
 def supports(model: object, ability: Ability) -> bool:
-    """Whether a model declares an ability; one that declares none offers only messages."""
+    """Whether a model declares an ability; without a declaration, it only has those of messages."""
     declared: frozenset[Ability] = getattr(model, "capabilities", EVERY_MODEL)
     return ability in declared
 
@@ -28,10 +28,11 @@ def require_layers(model: object, needed: str) -> None:
     """Refuses a model that is not in this process.
 
     Args:
-        needed: the part of it that is needed, as in "MODEL does not show its ...".
+        model: a chat model.
+        needed: the part of the model that is needed, as in "MODEL does not show its ...".
 
     Raises:
-        ModelError: it is such a model.
+        ModelError: the model is not in this process.
     """
     if not supports(model, Ability.LAYERS):
         name = getattr(model, "name", model)
@@ -43,10 +44,14 @@ def require_layers(model: object, needed: str) -> None:
 
 
 def require_free_reply(request: Request, description: str) -> None:
-    """Refuses a request whose draws are constrained, for a model that is not drawn from here.
+    """Refuses a request that constrains the draws, for a model that draws its tokens elsewhere.
+
+    Args:
+        request: the request.
+        description: the model, as the subject of the error's sentence.
 
     Raises:
-        ModelError: it has penalties or a grammar.
+        ModelError: the request has penalties or a grammar.
     """
     option = "response_format" if request.grammar is None else request.grammar.option
     for name, constraint in ((option, request.grammar), ("penalties", request.penalties)):
@@ -65,15 +70,16 @@ def check_requirements(
     """Refuses methods that a model cannot apply.
 
     Args:
+        methods: the methods of a request.
         offered: the abilities of the model.
-        description: the model in words, for messages.
-        cure: the last clause of the message of a refusal.
+        description: the model in words, for error messages.
+        cure: the last clause of an error message.
 
     Raises:
         Unsteerable: a method needs an ability that the model lacks.
         UsageError: two methods need a second stream each.
     """
-    usable = offered & _METHODS_USE
+    usable = offered & _USED_BY_METHODS
     for method in methods:
         if lacking := compile_methods([method]).requires - offered:
             supported = f"supports only {in_words(usable)}" if usable else "supports no methods"

@@ -1,4 +1,4 @@
-"""Replies that are drawn again if they break a rule of the prompt (`check-and-retry`)."""
+"""Draws replies again if they break a rule of the prompt (`check-and-retry`)."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from holdfast.seeds import seed_of
 @dataclass(frozen=True)
 class _Draw:
     reply: Reply
-    broken: Sequence[str]  # the texts of the rules that it breaks
+    broken: Sequence[str]  # the texts of the rules that the reply breaks
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Lower is better: a reply with a text, which breaks few rules."""
+        """Sorts draws best first: those with a text, and among them the fewest broken rules."""
         return not self.reply.text.strip(), len(self.broken)
 
 
 async def generate_checked(engine: Engine, request: Request) -> Reply:
-    """The reply to a request, drawn again as often as its methods want.
+    """Answers a request; draws the reply again while it breaks a rule and retries are left.
 
-    Replies come without their reasoning, which no rule is about. A retry that fails ends the
-    retries; what was drawn before is used.
+    Returns the best draw, without its reasoning, to which rules do not apply. If a retry fails, the
+    draws so far are used.
 
     Raises:
-        RequestFailed: the first draw was not answered.
+        RequestFailed: the first draw failed.
     """
     compiled = request.compiled
     check_retries(compiled)
@@ -48,7 +48,7 @@ async def generate_checked(engine: Engine, request: Request) -> Reply:
     while (broken := draws[-1].broken) and len(draws) <= retry.retries:
         again = replace(
             request,
-            messages=retry.reminded(request.messages, broken),
+            messages=retry.remind(request.messages, broken),
             seed=seed_of("retry", request.seed, len(draws)),
             conversation_seed=request.editing_seed,
         )
@@ -56,12 +56,12 @@ async def generate_checked(engine: Engine, request: Request) -> Reply:
             draws.append(draw_of((await engine.generate(again)).without_reasoning()))
         except RequestFailed:
             break
-    best = min(draws, key=lambda draw: draw.rank)  # the earliest of those that rank alike
+    best = min(draws, key=lambda draw: draw.rank)  # the earliest one in a tie
     return replace(best.reply, discarded=tuple(draw.reply for draw in draws if draw is not best))
 
 
 def check_retries(methods: CompiledMethods) -> None:
-    """Refuses several methods that have replies drawn again; a `UsageError`."""
+    """Raises a `UsageError` if more than one method draws replies again."""
     if len(methods.retries) > 1:
         raise UsageError(
             "There is one retry for all rules, not several; leave out all but one check-and-retry.",

@@ -1,4 +1,4 @@
-"""Finds a chat model's files, and refuses those that are broken or missing before they are read."""
+"""Finds a chat model's files, and refuses broken or missing ones before they are read."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from holdfast.models.model_names import endpoint_meant, is_url
 
 DEFAULT = "default"
 DEFAULT_FOLDER = Path(__file__).parents[1] / "assets" / "model"
-# Real chat models that holdfast/models/install.py downloads: names and files.
+# The files of the real chat models that holdfast/models/install.py downloads, by name.
 REAL_MODELS = {
     "smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf",
     "gemma-3-270m": "gemma-3-270m-q4_k_m.gguf",
     "qwen-0.5b": "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
     "qwen-1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
 }
-_HUB_WAIT = 10.0  # seconds for the hub to answer at all
+_HUB_WAIT = 10.0  # seconds that the hub has to answer
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,17 @@ class Source:
 
     @property
     def is_local(self) -> bool:
-        """Whether the weights are in files here, not on the hub."""
+        """Whether the weights are in files on this machine, not on the hub."""
         return os.path.exists(self.location)
 
 
 def find_source(name: str) -> Source:
-    """Where the model of this name is; raises a `ModelError` if nothing readable is there."""
+    """Finds the weights of the model with this name.
+
+    Raises:
+        NoSuchModel: there is no model of this name.
+        ModelError: a file of the model cannot be read.
+    """
     if name == DEFAULT:
         return Source(name, str(DEFAULT_FOLDER))
     location = name
@@ -71,7 +76,7 @@ def find_source(name: str) -> Source:
 
 
 def real_models_folder() -> Path:
-    """Where `python -m holdfast.models.install` puts models: a folder in the user's cache."""
+    """The folder into which `python -m holdfast.models.install` puts models."""
     return user_cache() / "models"
 
 
@@ -83,35 +88,29 @@ def _begins_as_gguf(path: str) -> bool:
 
 
 def _check_folder(source: str) -> None:
+    """Refuses a folder that lacks a file of a model, or that has a broken one; a name that is no
+    folder has to be one on the hub.
+    """
     folder = Path(source)
     if not os.path.exists(folder):  # unlike Path.exists, never raises, however long the name
         return _check_hub_name(source)
     if not folder.is_dir():
         raise NoSuchModel(
-            f"{source!r} is a file; give a GGUF file, or the folder that holds config.json and the"
+            f"{source!r} is a file; give a GGUF file, or the folder with config.json and the"
             " safetensors weights."
         )
-    if files := sorted(folder.glob("*.gguf")) * (not any(folder.glob("*.safetensors"))):
+    weights = sorted(folder.glob("*.safetensors"))
+    gguf_files = sorted(folder.glob("*.gguf"))
+    if gguf_files and not weights:
         raise NoSuchModel(
-            f"The folder {source!r} has its weights in GGUF; give the file {str(files[0])!r}."
+            f"The folder {source!r} has its weights in GGUF; give the file {str(gguf_files[0])!r}."
         )
     if not (folder / "config.json").exists():
         raise NoSuchModel(
             f"The folder {source!r} has no config.json; give the folder of a Hugging Face model."
         )
-    weights = sorted(folder.glob("*.safetensors"))
     if not weights:
-        pickled = sorted(
-            path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in folder.glob(pattern)
-        )
-        if pickled:
-            raise ModelError(
-                f"The folder {source!r} has pickled weights only ({pickled[0]}), which can run code"
-                " when read; convert them to safetensors."
-            )
-        raise NoSuchModel(
-            f"The folder {source!r} has no weights; put model.safetensors beside its config.json."
-        )
+        raise _no_safetensors(source)
     for name in (
         "config.json",
         "generation_config.json",
@@ -123,7 +122,23 @@ def _check_folder(source: str) -> None:
         _check_header(path)
 
 
+def _no_safetensors(folder: str) -> ModelError:
+    """The error for a folder without safetensors weights."""
+    pickled: list[str] = []
+    for pattern in ("*.bin", "*.pt", "*.pth"):
+        pickled += [path.name for path in Path(folder).glob(pattern)]
+    if pickled:
+        return ModelError(
+            f"The folder {folder!r} has pickled weights only ({min(pickled)}), which can run code"
+            " when read; convert them to safetensors."
+        )
+    return NoSuchModel(
+        f"The folder {folder!r} has no weights; put model.safetensors beside its config.json."
+    )
+
+
 def _check_hub_name(name: str) -> None:
+    """Refuses a name that no model on the hub can have."""
     from huggingface_hub.utils import HFValidationError, validate_repo_id
 
     if is_url(name):
@@ -139,7 +154,7 @@ def _check_hub_name(name: str) -> None:
         )
     if "://" in name:
         raise NoSuchModel(
-            f"{cut(name, 100)} is a URL of another scheme than http or https; give one of those."
+            f"{cut(name, 100)} is a URL whose scheme is neither http nor https; use one of these."
         )
     if name.startswith((".", "/", "~")):
         raise NoSuchModel(
@@ -149,13 +164,13 @@ def _check_hub_name(name: str) -> None:
         validate_repo_id(name)
     except HFValidationError:
         raise NoSuchModel(
-            f"There is no folder {cut(name, 100)!r}, and a model on the hub cannot be called so;"
+            f"There is no folder {cut(name, 100)!r}, and no model on the hub can have this name;"
             " give a folder, a hub name such as owner/name, a URL, or 'default'."
         ) from None
 
 
 def hub_silence() -> str:
-    """Why the hub cannot be reached, in a few words; "" if it answers, or may not be asked."""
+    """Why the hub cannot be reached, in a few words; "" if it answers or is not to be contacted."""
     import httpx2
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
@@ -181,7 +196,7 @@ def _check_json(path: Path) -> None:
         ) from None
     if not isinstance(content, dict):
         raise ModelError(
-            f"{str(path)!r} holds no JSON object but {cut(repr(content), 60)}; download it again."
+            f"{str(path)!r} is not a JSON object but {cut(repr(content), 60)}; download it again."
         )
 
 
@@ -193,13 +208,13 @@ def _check_header(path: Path) -> None:
     except (OSError, SafetensorError) as error:
         raise ModelError(
             f"The weights {str(path)!r} are cut off or damaged ({on_one_line(error)}); download"
-            " it again.",
+            " them again.",
             option="model",
             value=str(path),
         ) from None
 
 
 def on_one_line(error: Exception) -> str:
-    """The message of an error on one line; with its type if it is only one word."""
+    """The message of an error on one line, preceded by the error's type if it is a single word."""
     message = " ".join(str(error).split()).rstrip(".;")
     return cut(message if " " in message else f"{type(error).__name__}: {message}", 200)

@@ -1,4 +1,4 @@
-"""Reads the answers of an endpoint: whole, or piece by piece."""
+"""Reads the answers of an endpoint, whole or piece by piece."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from holdfast.errors import shortened
 from holdfast.models.requests import Reply
 from holdfast.validation.json_values import fields_of
 
-_STOP_REASONS = {  # the wire's finish_reason to ours; the later names are those of other servers
+_STOP_REASONS = {  # from finish_reason to ours; OpenAI's name is the first of each group
     **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn"), "stop"),
     **dict.fromkeys(("length", "max_tokens"), "length"),
     **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
@@ -22,11 +22,15 @@ class BrokenOff(MalformedResponse):
 
 
 class FilteredReply(ValueError):
-    """An answer whose reply a content filter withheld."""
+    """A content filter has withheld the reply of an answer."""
 
 
 def read_json(content: str | bytes) -> Mapping[str, Any]:
-    """The object in an answer, or {}; raises `MalformedResponse` if it is not JSON in Unicode."""
+    """Parses an answer; returns {} if it is JSON but not an object.
+
+    Raises:
+        MalformedResponse: it is not JSON.
+    """
     try:
         return fields_of(json.loads(content))
     except (ValueError, RecursionError):
@@ -34,7 +38,12 @@ def read_json(content: str | bytes) -> Mapping[str, Any]:
 
 
 def read_reply(answer: Mapping[str, Any]) -> Reply:
-    """The reply in a chat completion; raises `MalformedResponse` or `FilteredReply` without one."""
+    """Reads the reply in a chat completion.
+
+    Raises:
+        MalformedResponse: the answer has no reply, or one in an unknown shape.
+        FilteredReply: a content filter has withheld the reply.
+    """
     choices = answer.get("choices")
     if not isinstance(choices, list):
         raise MalformedResponse("no choices")
@@ -48,23 +57,31 @@ def read_reply(answer: Mapping[str, Any]) -> Reply:
     message.add(choice["message"])
     reply = _reply_of(message, ending, _read_masses(choice))
     usage = fields_of(answer.get("usage"))
-    read = usage.get("prompt_tokens")
-    written = usage.get("completion_tokens")
-    if not isinstance(read, int) or not isinstance(written, int):
+    prompt_tokens = usage.get("prompt_tokens")
+    reply_tokens = usage.get("completion_tokens")
+    if not isinstance(prompt_tokens, int) or not isinstance(reply_tokens, int):
         return reply
+    forwarded = prompt_tokens + reply_tokens
     cached = fields_of(usage.get("prompt_tokens_details")).get("cached_tokens")
-    computed = read - (cached if isinstance(cached, int) else 0)
-    return replace(reply, forwarded=computed + written, billed=(read, written))
+    if isinstance(cached, int):
+        forwarded -= cached
+    return replace(reply, forwarded=forwarded, billed=(prompt_tokens, reply_tokens))
 
 
 class StreamReader:
-    """Reads a reply chunk by chunk; `check` gets the first chunk.
+    """Reads a reply chunk by chunk.
 
-    Reasoning in the text is part of the pieces, as it comes, and not of the reply.
+    Reasoning inside the text is part of the pieces as they come, but not of the reply's text.
+
+    Args:
+        check: is called with the first chunk, and may raise an error.
+
+    Attributes:
+        answer_id: the id of the answer, from its first chunk.
     """
 
     def __init__(self, check: Callable[[Mapping[str, Any]], None]):
-        self.name: object = None  # the answer's id
+        self.answer_id: object = None
         self._check = check
         self._message = AssistantMessage(is_strict=True)
         self._ending = ""
@@ -72,12 +89,12 @@ class StreamReader:
         self._is_first = True
 
     def add(self, chunk: object) -> str:
-        """Reads a chunk; returns its text."""
+        """Reads a chunk; returns its text, which may be ""."""
         fields = fields_of(chunk)
         if self._is_first:
             self._is_first = False
             self._check(fields)
-            self.name = fields.get("id")
+            self.answer_id = fields.get("id")
         choices = choices_in(fields)
         if not choices:
             return ""
@@ -91,14 +108,14 @@ class StreamReader:
         return text
 
     def reply(self) -> Reply:
-        """The whole reply; raises `BrokenOff` if it has not ended."""
+        """Returns the whole reply; raises `BrokenOff` if it has not ended."""
         if not self._ending:
             raise BrokenOff("a stream without an end")
         return _reply_of(self._message, self._ending, self._masses)
 
 
 def read_models(text: str) -> list[str]:
-    """The names in a list of models; raises `MalformedResponse` if it is not one."""
+    """Reads the names in a list of models; raises `MalformedResponse` for any other text."""
     models = read_json(text).get("data")
     if not isinstance(models, list):
         raise MalformedResponse("no list of models")
@@ -107,6 +124,7 @@ def read_models(text: str) -> list[str]:
 
 
 def _read_ending(reason: object) -> str:
+    """Reads a `finish_reason` as one of our stop reasons."""
     if reason == "content_filter":
         raise FilteredReply
     if not isinstance(reason, str) or reason not in _STOP_REASONS:
@@ -115,7 +133,10 @@ def _read_ending(reason: object) -> str:
 
 
 def _read_masses(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """The mass at each token of a choice, or of a chunk of one, and at the token that ended it."""
+    """Reads the mass at each token of a choice or chunk, and at the token that ended the reply.
+
+    None if the answer has no trace.
+    """
     trace = fields_of(choice.get("holdfast"))
     tokens = trace.get("tokens")
     if tokens is None:
@@ -131,10 +152,10 @@ def _read_masses(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
 
 
 def _reply_of(message: AssistantMessage, ending: str, masses: tuple[float, ...] | None) -> Reply:
-    """A whole message as a reply, without reasoning in its text.
+    """Turns a whole message into a reply, without reasoning in its text.
 
-    A reply that ended by itself and has no visible character is "empty"; "length" may be reasoning
-    that was cut off before the first word.
+    A reply that ended by itself and has no visible character is "empty". One that was cut off stays
+    "length": it may be reasoning that had not reached the first word of the reply.
     """
     stop_reason = ending
     if message.is_refusal:

@@ -1,4 +1,4 @@
-"""Connecting to an OpenAI-compatible endpoint: its address, its key and the name of its model."""
+"""Connects to OpenAI-compatible endpoints: reads address and key, and finds the model's name."""
 
 from __future__ import annotations
 
@@ -50,19 +50,20 @@ def connect(
     max_retries: int = 5,
     requests_per_minute: float | None = None,
 ) -> EndpointModel:
-    """Prepares a model behind an OpenAI-compatible endpoint, which is asked once whether it steers.
+    """Prepares a model behind an OpenAI-compatible endpoint.
 
-    A server that does, such as `holdfast serve` or vLLM with our plug-in, is sent attention
-    methods, emphasis and requests for traces; any other is an ordinary endpoint. A server that does
-    not answer is not an error here.
+    The server is asked once whether it steers. If it does, as `holdfast serve` and vLLM with our
+    plug-in do, it is sent attention methods, emphasis and requests for traces; any other server is
+    an ordinary endpoint. A server that does not answer is not an error here.
 
-    Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client (only
-    once as long as the server has never answered), which waits as long as the server asks it to
-    (Retry-After, up to a minute), else exponentially longer. Malformed answers are requested again.
+    The official client retries connection failures, timeouts, 408, 409, 429 and 5xx; only once
+    until the server has answered for the first time. Between retries it waits as long as the server
+    asks for (Retry-After, up to a minute), or exponentially longer. Malformed answers are requested
+    again.
 
     Args:
         base_url: such as https://api.openai.com/v1 or http://localhost:8000/v1.
-        model: the model's name at the endpoint; None takes the one it lists, if there is only one.
+        model: the model's name at the endpoint; None takes the only model that it lists.
         api_key_env: the environment variable that holds the key; for a server on this machine,
             `OPENAI_API_KEY` may be unset.
         concurrency: requests under way at once, at least 1.
@@ -86,7 +87,7 @@ def connect(
         pace = _Pace(60 / rate)
     address = _read_address(base_url)
     is_local = _is_this_machine(address.hostname or "")
-    needs_key = not is_local or api_key_env != OPENAI_KEY  # a variable that is named is meant
+    needs_key = not is_local or api_key_env != OPENAI_KEY  # the user chose this variable
     key = _read_key(api_key_env, address, needed=needs_key)
     endpoint = Endpoint(
         address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key
@@ -101,7 +102,7 @@ def connect(
         client.close()
         raise
     server = Server(endpoint, client, access.open_async_client, concurrency, offered)
-    weakref.finalize(server, client.close)  # closes connections with the last use
+    weakref.finalize(server, client.close)  # closes the connections when the server is dropped
     return EndpointModel((server,), (endpoint.url,))
 
 
@@ -111,21 +112,22 @@ def connect_all(
     api_key_env: str = OPENAI_KEY,
     **options: Unpack[ConnectOptions],
 ) -> EndpointModel:
-    """Connects to endpoints that serve the same model, and must answer now.
+    """Connects to several endpoints of the same model, at least one of which must answer now.
 
     Args:
-        urls: one or several addresses, each once. The first identifies a run if servers do not
-            report their weights.
-        model: as in `connect`, for each endpoint; so are the other arguments.
-        api_key_env: the environment variable with the key.
+        urls: the addresses, each once. The first one identifies a run if the servers do not report
+            their weights.
+        model: as in `connect`, for each endpoint.
+        api_key_env: as in `connect`, for each endpoint.
+        options: as in `connect`, for each endpoint.
 
     Raises:
-        UsageError: no address, one given twice, or a string in place of the list; or as in
-            `connect`.
-        Unreachable: none answers; if only some do, the others are left out with a warning.
-        ModelError: they do not serve the same model, or as in `connect`.
+        UsageError: there is no address, one is given twice, a string is given in place of the list,
+            or as in `connect`.
+        Unreachable: no endpoint answers; if only some do, a warning names the others.
+        ModelError: the endpoints do not serve the same model, or as in `connect`.
     """
-    if isinstance(urls, str):  # which is a sequence of strings, too
+    if isinstance(urls, str):  # a string is a sequence of strings, too
         raise UsageError(
             f"Give the addresses of endpoints as a list: [{urls!r}].", option="urls", value=urls
         )
@@ -213,12 +215,12 @@ class _Access:
     """Opens clients of one endpoint, which share its pace and whether it has ever answered."""
 
     url: str
-    key: str  # empty if none is needed
+    key: str  # "" if none is needed
     timeout: float  # seconds that the server may stay silent
-    max_retries: int  # per request, once it has answered
-    direct: bool  # past any proxy, which cannot reach this machine's own ports
+    max_retries: int  # per request, once the server has answered
+    is_direct: bool  # bypasses any proxy, which cannot reach this machine's own ports
     pace: _Pace
-    answered: bool = False
+    has_answered: bool = False
 
     def open_client(self) -> OpenAI:
         import openai
@@ -230,7 +232,7 @@ class _Access:
             self._note_answer(client)
 
         hooks = {"request": [wait], "response": [note_answer]}
-        http_client = openai.DefaultHttpxClient(trust_env=not self.direct, event_hooks=hooks)
+        http_client = openai.DefaultHttpxClient(trust_env=not self.is_direct, event_hooks=hooks)
         client = openai.OpenAI(http_client=http_client, **self._options)
         return client
 
@@ -244,21 +246,23 @@ class _Access:
             self._note_answer(client)
 
         hooks = {"request": [wait], "response": [note_answer]}
-        http_client = openai.DefaultAsyncHttpxClient(trust_env=not self.direct, event_hooks=hooks)
+        http_client = openai.DefaultAsyncHttpxClient(
+            trust_env=not self.is_direct, event_hooks=hooks
+        )
         client = openai.AsyncOpenAI(http_client=http_client, **self._options)
         return client
 
     def _note_answer(self, client: OpenAI | AsyncOpenAI) -> None:
-        """Lets a client retry as often as it may, now that the server runs."""
-        self.answered = True
+        """Allows a client all its retries, now that the server has answered."""
+        self.has_answered = True
         client.max_retries = self.max_retries
 
     @property
     def _options(self) -> dict[str, Any]:
         import openai
 
-        # a server that never answered is most likely not running, so waiting is useless
-        retries = self.max_retries if self.answered else min(1, self.max_retries)
+        # a server that has never answered is probably not running, so waiting is useless
+        retries = self.max_retries if self.has_answered else min(1, self.max_retries)
         connect_time = min(self.timeout, _MAX_CONNECT_TIME)
         return {
             "base_url": self.url,
@@ -269,15 +273,20 @@ class _Access:
 
 
 def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
+    """Returns the name of the only model that a server lists.
+
+    Raises:
+        ModelError: the server lists none, or several.
+    """
     import openai
 
     ask: Any = client.models.with_raw_response.list
-    says = "lists no model"
+    answer = "lists no model"
     names = list[str]()
     try:
         names = read_models(str(ask().http_response.text))
     except openai.NotFoundError:
-        says = "answers 404, not found"
+        answer = "answers 404, not found"
     except MalformedResponse:
         pass
     except openai.OpenAIError as error:
@@ -285,7 +294,6 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
     if len(names) == 1:
         return names[0]
     url = endpoint.url
-    name_it = "name the model to use (model= in Python, or `--endpoint-model`)."
     if names:
         raise ModelError(
             f"{url} has {len(names)} models ({list_models(names, endpoint)}); name the one to use"
@@ -293,15 +301,21 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
             option="model",
         )
     if urlsplit(url).path.rstrip("/").endswith("/v1"):
-        raise ModelError(f"{url}/models {says}; {name_it}", option="model")
+        raise ModelError(
+            f"{url}/models {answer}; name the model to use (model= in Python, or"
+            " `--endpoint-model`).",
+            option="model",
+        )
     base = urlsplit(url)._replace(path="/v1").geturl()
     raise ModelError(
-        f"{url}/models {says}; give {base} if that is the endpoint's address, or {name_it}",
+        f"{url}/models {answer}; give {base} if that is the endpoint's address, or name the model"
+        " to use (model= in Python, or `--endpoint-model`).",
         option="model",
     )
 
 
 def _read_address(base_url: str) -> SplitResult:
+    """Parses the address of an endpoint; refuses any that is more, or less, than an address."""
     try:
         address = urlsplit(base_url)
         is_http = address.scheme in ("http", "https")
@@ -310,14 +324,14 @@ def _read_address(base_url: str) -> SplitResult:
         is_web_address = False
     if not is_web_address:
         raise UsageError(
-            f"{base_url!r} is not an endpoint's web address; write it like"
+            f"{base_url!r} is not the web address of an endpoint; give one such as"
             " http://localhost:8000/v1.",
             option="base_url",
             value=base_url,
         )
     if address.username or address.password or address.query or address.fragment:
         raise UsageError(
-            f"The base URL of {address.hostname} holds more than an address; put the key in an"
+            f"The base URL of {address.hostname} has more than an address; put the key in an"
             " environment variable, and leave out any query and fragment.",
             option="base_url",
         )
@@ -341,6 +355,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _read_key(variable: str, address: SplitResult, *, needed: bool) -> str:
+    """Reads an API key from an environment variable; "" if it is unset and not needed."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
         raise UsageError(
             "Give the name of the environment variable that holds the API key, not the key itself.",
@@ -348,7 +363,7 @@ def _read_key(variable: str, address: SplitResult, *, needed: bool) -> str:
         )
     key = os.environ.get(variable, "").strip()
     if not key and needed and not variable.isupper():
-        # its name is not shown, as it may be a key given by mistake
+        # the name is not shown, as it may be a key that was given by mistake
         raise ModelError(
             f"There is no API key for {address.hostname} in the environment variable that was"
             " named for it; set it, or name another variable (not the key itself).",
@@ -363,7 +378,8 @@ def _read_key(variable: str, address: SplitResult, *, needed: bool) -> str:
         )
     if not re.fullmatch(r"[\x21-\x7e]*", key):
         raise ModelError(
-            f"The environment variable {variable} holds blanks or characters that no API key has.",
+            f"The API key in the environment variable {variable} has blanks or other characters"
+            " that no key has; set it to the key alone.",
             option="api_key_env",
             value=variable,
         )

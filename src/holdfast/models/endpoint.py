@@ -16,7 +16,7 @@ from holdfast.errors import Unreachable
 from holdfast.methods import Ability, Method
 from holdfast.models.endpoint_server import Server
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import Generates, checked_batch, generate_all
+from holdfast.models.protocol import Generates, generate_all, prepare_batch
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EndpointModel(Generates):
-    """A model behind one endpoint, or behind several that serve the same model; made by `connect`
-    and `connect_all`.
+    """A model behind one endpoint, or behind several that serve the same model; `connect` and
+    `connect_all` make it.
 
-    Methods that edit messages work everywhere. Those that need attention or logits work if the
+    Methods that edit messages work everywhere. Methods that need attention or logits work if the
     server reports at `/v1/steering` that it applies them, and are refused by name otherwise.
 
-    A conversation stays with one of the endpoints. If an endpoint is gone, the others continue its
-    conversations from the request that it did not answer; earlier replies are not lost.
+    A conversation stays with one of the endpoints. If that one becomes unavailable, the others
+    continue the conversation from the request that it did not answer; earlier replies are not lost.
     """
 
     servers: tuple[Server, ...]
@@ -46,8 +46,8 @@ class EndpointModel(Generates):
 
     @property
     def fingerprint(self) -> str:
-        """The name, and what the server reports of its model; also the first address if the server
-        does not identify its weights, since other servers may then have different ones.
+        """The model's name and the identity that the server reports, preceded by the first address
+        if the server does not identify its weights, since other servers may then differ.
         """
         offered = self.servers[0].offered
         parts = [self.name]
@@ -59,12 +59,12 @@ class EndpointModel(Generates):
 
     @property
     def about(self) -> dict[str, list[str]]:
-        """For the manifest: the servers that answer."""
+        """Facts for the manifest of a run: the addresses of the servers."""
         return {"servers": [server.endpoint.url for server in self.servers]}
 
     @property
     def runtime(self) -> dict[str, str | int]:
-        """Empty: the software behind the address cannot be seen from here."""
+        """Always empty: the software behind an address is not visible from here."""
         return {}
 
     @property
@@ -74,7 +74,7 @@ class EndpointModel(Generates):
 
     @property
     def default_steering(self) -> str | None:
-        """The server's methods for requests that name none; requests sent from here always do."""
+        """The server's methods for requests that name none, which are never sent from here."""
         return self.servers[0].offered.default
 
     def check(self, methods: Sequence[Method]) -> None:
@@ -83,29 +83,32 @@ class EndpointModel(Generates):
             server.check(methods)
 
     def reach(self) -> None:
-        """Asks servers again what they offer, if their first answer left that open; raises a
-        `ModelError` if one still does not answer.
+        """Asks servers again what they offer if their first answer left that open.
+
+        Raises:
+            ModelError: a server still does not answer.
         """
         for server in self.servers:
             server.reach()
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, `concurrency` at a time at each endpoint, in the order given.
+        """Answers many chats, up to `concurrency` at a time at each endpoint; returns the replies
+        in the order of the requests.
 
-        A seed is sent modulo 2**31, which every server can read, but whole to a server that steers,
-        which draws from it as a local model does; whether the same seed gives the same reply
-        elsewhere depends on the server. A server that refuses seeds by name gets none, and a
-        warning says so once. A refused temperature or top_p is left out if it is 1, the protocol's
-        default.
+        A server that steers gets the whole seed, and draws from it as a local model does. Any other
+        server gets the seed modulo 2**31, which every server can read; whether the same seed then
+        gives the same reply depends on the server. A server that refuses seeds by name gets none,
+        and a warning says so once. A refused temperature or top_p is left out if it is 1, the
+        protocol's default.
 
         Raises:
-            ModelError: a method or emphasis that an endpoint cannot serve (before anything is
-                sent); or the first request to fail for good, after which no further one is started.
+            ModelError: an endpoint cannot serve a method or emphasis (checked before anything is
+                sent), or a request has failed for good, after which no further one is started.
         """
         for request in requests:
             for server in self.servers:
                 server.check_request(request)
-        batch = checked_batch(requests)
+        batch = prepare_batch(requests)
 
         async def answer_all() -> list[Reply]:
             async with self.session() as engine:
@@ -114,9 +117,10 @@ class EndpointModel(Generates):
         return run_sync(answer_all())
 
     def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
-        """Answers one chat; `write` receives the text piece by piece as it arrives, and the pieces
-        form the whole reply, after its reasoning if the server leaves that in the text. An answer
-        that breaks off is not requested again.
+        """Answers one chat; `write` receives the text piece by piece as it arrives.
+
+        The pieces also include the reasoning if the server leaves that in the text. An answer that
+        breaks off is not requested again.
         """
         server = self.available()[0]
 
@@ -137,45 +141,50 @@ class EndpointModel(Generates):
             server.warn_of_seeds()
 
     def available(self) -> list[Server]:
-        """The endpoints that are not gone; if all are gone, all are tried again."""
+        """The endpoints that have not been lost; if all have been, all are tried again."""
         if all(server.unavailable for server in self.servers):
             for server in self.servers:
                 server.unavailable = None
         return [server for server in self.servers if not server.unavailable]
 
     def session(self) -> EndpointSession:
-        """Opens an engine."""
+        """Opens an engine over the available endpoints."""
         return EndpointSession(self.available())
 
 
 @dataclass(frozen=True, order=True)
 class _Waiting:
-    """A waiting request; earlier conversations first, and in each those that others wait for."""
+    """A waiting request.
 
-    begun: int
-    fork: bool
+    Waiting requests sort by conversation, oldest first. In a conversation, a request whose reply
+    becomes part of the thread comes before forks of it, because later requests depend on it.
+    """
+
+    begun: int  # the number of the conversation's first request
+    is_fork: bool
     number: int
     conversation: Hashable | None = field(compare=False)  # None if it belongs to none
-    server: asyncio.Future[Server] = field(compare=False)  # that it is sent to
+    server: asyncio.Future[Server] = field(compare=False)  # resolves to the server to send it to
 
 
 class EndpointSession:
     """An engine that sends requests to endpoints of one model, `concurrency` at a time to each.
 
-    A conversation stays with the endpoint that began it, which has its prefix in a cache, and is
-    completed before others begin. Each request sends the whole chat, so that another endpoint can
-    continue if the first one is gone; that one is not asked again by this model as long as others
+    A conversation stays with the endpoint that began it, whose cache has its prefix, and has
+    priority over conversations that began later. Each request sends the whole chat, so that another
+    endpoint can continue if one is lost. This model does not ask a lost endpoint again while others
     are available, and a warning says so.
     """
 
     def __init__(self, servers: Sequence[Server]):
         self._servers = servers
         self._clients: dict[Server, AsyncOpenAI] = {}
-        self._waiting: dict[Server | None, list[_Waiting]] = {  # heaps; None: for any
+        # heaps of the requests for each server; those under None may go to any server
+        self._waiting: dict[Server | None, list[_Waiting]] = {
             server: [] for server in (None, *servers)
         }
         self._server_of: dict[Hashable, Server] = {}  # by conversation
-        self._begun: dict[Hashable, int] = {}
+        self._begun: dict[Hashable, int] = {}  # the number of each conversation's first request
         self._under_way: Counter[Server] = Counter()
         self._numbers = itertools.count()
 
@@ -194,12 +203,12 @@ class EndpointSession:
         """Answers a request; see `Engine.generate`.
 
         Raises:
-            RequestFailed: the request fails by itself.
-            Unreachable: all endpoints are gone.
-            ModelError: a method or emphasis that the endpoint cannot serve.
+            RequestFailed: this request cannot be answered; others can.
+            Unreachable: all endpoints have been lost.
+            ModelError: the endpoint cannot serve a method or emphasis.
         """
         while True:
-            server = await self._turn(request)
+            server = await self._acquire_server(request)
             try:
                 return await server.answer(self._client_of(server), request)
             except Unreachable as error:
@@ -208,59 +217,71 @@ class EndpointSession:
                     raise
             finally:
                 self._under_way[server] -= 1
-                # only once its conversation may have asked on, which comes before any other
-                asyncio.get_running_loop().call_soon(self._start)
+                # later, so that the next request of this conversation, which has priority, is in
+                asyncio.get_running_loop().call_soon(self._dispatch)
 
     def _all_unavailable(self) -> bool:
         return all(server.unavailable for server in self._servers)
 
     def forget(self, thread: Hashable) -> None:
-        """Nothing is kept for a thread here."""
+        """Does nothing: an endpoint keeps nothing for a thread."""
 
     def _client_of(self, server: Server) -> AsyncOpenAI:
         if server not in self._clients:
             self._clients[server] = server.open_client()
         return self._clients[server]
 
-    async def _turn(self, request: Request) -> Server:
-        """Waits until an endpoint has room for the request, and takes it."""
+    async def _acquire_server(self, request: Request) -> Server:
+        """Waits until an endpoint has room for the request, and reserves that room."""
         number = next(self._numbers)
         conversation = None if request.thread is None else request.conversation_seed
         begun = number
         if conversation is not None:
             begun = self._begun.setdefault(conversation, number)
         server: asyncio.Future[Server] = asyncio.get_running_loop().create_future()
-        self._queue(_Waiting(begun, not request.keep, number, conversation, server))
-        self._start()
+        waiting = _Waiting(
+            begun=begun,
+            is_fork=not request.keep,
+            number=number,
+            conversation=conversation,
+            server=server,
+        )
+        self._queue(waiting)
+        self._dispatch()
         try:
             return await server
         except asyncio.CancelledError:
             if server.done() and not server.cancelled():
                 self._under_way[server.result()] -= 1
-                self._start()
+                self._dispatch()
             raise
 
     def _queue(self, waiting: _Waiting) -> None:
         heappush(self._waiting[self._server_of.get(waiting.conversation)], waiting)
 
-    def _start(self) -> None:
+    def _dispatch(self) -> None:
         """Gives the endpoints the requests they have room for, one at a time to the least busy."""
-        while any(map(self._start_one, sorted(self._servers, key=self._under_way.__getitem__))):
-            pass
+        has_dispatched = True
+        while has_dispatched:
+            least_busy_first = sorted(self._servers, key=self._under_way.__getitem__)
+            # any() stops at the first endpoint that takes a request, which changes the order
+            has_dispatched = any(self._dispatch_to(server) for server in least_busy_first)
 
-    def _start_one(self, server: Server) -> bool:
-        """Gives an endpoint a request, if it has room for one and one waits for it."""
+    def _dispatch_to(self, server: Server) -> bool:
+        """Gives an endpoint one request; False if it has no room, or no request waits for it."""
         if server.unavailable or self._under_way[server] >= server.concurrency:
             return False
-        waiting = self._next_of(server)
+        waiting = self._pop_next(server)
         if waiting is None:
             return False
         self._under_way[server] += 1
         waiting.server.set_result(server)
         return True
 
-    def _next_of(self, server: Server) -> _Waiting | None:
-        """The first request that an endpoint may take; its conversation stays there."""
+    def _pop_next(self, server: Server) -> _Waiting | None:
+        """Removes the first request that an endpoint may take, and ties its conversation to the
+        endpoint; None if there is no such request.
+        """
         while heaps := [heap for heap in (self._waiting[server], self._waiting[None]) if heap]:
             waiting = heappop(min(heaps, key=lambda heap: heap[0]))
             if waiting.server.cancelled():
@@ -273,7 +294,7 @@ class EndpointSession:
         return None
 
     def _lose(self, server: Server, error: Unreachable) -> None:
-        """Lets the conversations of a lost endpoint continue wherever there is room."""
+        """Hands the conversations of a lost endpoint to any of the others."""
         server.unavailable = error
         self._server_of = {
             conversation: other
@@ -292,5 +313,5 @@ class EndpointSession:
 
 
 def warn_of_loss(why: Unreachable) -> None:
-    """Warns that a run continues without an endpoint that is gone."""
+    """Warns that a run continues without an endpoint that does not answer."""
     warnings.warn(f"The others continue without a server: {why}", stacklevel=3)

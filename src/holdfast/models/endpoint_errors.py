@@ -1,4 +1,4 @@
-"""Explains in one sentence why an endpoint gave no reply and what to do; never shows keys."""
+"""Explains in one sentence why an endpoint gave no reply and how to mend it; never shows keys."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, RequestFailed, Unavailable, Unreachable, cut, reason_of
 from holdfast.models.completions import BrokenOff
 from holdfast.models.endpoint_address import Endpoint
+from holdfast.plurals import count_of
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError
 
-_REFUSES = re.compile(
+_REFUSES_FIELD = re.compile(
     r"unsupported|not support|unrecognized|unknown|unexpected|extra (field|input)|not"
     r" (permitted|allowed|available)|cannot both",
     re.I,
 )
-# of any vendor; what stands in for a key at a server that needs none is shorter: "x", "none"
+# Every vendor's keys are longer; a placeholder for a server that needs none ("x", "none") is not.
 _MIN_KEY_CHARACTERS = 12
-_SETTINGS = ("steering", "system_as")  # of a whole run: once refused, always refused
-_FILTERED = ("content_filter", "content_policy_violation")
+_RUN_FIELDS = ("steering", "system_as")  # equal in all requests of a run, so refused in all
+_FILTER_CODES = ("content_filter", "content_policy_violation")
 _FILTERS = re.compile(r"content.?filter|content (management )?policy|flagged by|moderation", re.I)
-_OVERLONG = ("context_length_exceeded", "exceed_context_size_error", "string_above_max_length")
+_TOO_LONG_CODES = (
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "string_above_max_length",
+)
 _TOO_LONG = re.compile(  # OpenAI, vLLM; llama.cpp; Anthropic; Text Generation Inference
     r"context (length|window|size)|maximum model length|max_model_len|prompt is too long"
     r"|input is too long|`inputs` (tokens|must have)",
@@ -33,12 +38,11 @@ _TOO_LONG = re.compile(  # OpenAI, vLLM; llama.cpp; Anthropic; Text Generation I
 
 
 def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
-    """The error to raise for an error of the official client, after its retries.
+    """Returns the error to raise for an error of the official client, after its retries.
 
-    Returns:
-        A `RequestFailed` if other requests may still be answered, else a plain `ModelError`: a
-        wrong key, address, model name or setting, an exhausted quota, or a server that is gone
-        affects every request.
+    It is a `RequestFailed` if other requests may still be answered, and otherwise another
+    `ModelError`: a wrong key, address, model name or setting, an exhausted quota, or a lost server
+    affects every request.
     """
     import openai
 
@@ -46,23 +50,23 @@ def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
     if not isinstance(error, openai.APIStatusError):
         return Unreachable(sentence) if is_unreachable(error) else RequestFailed(sentence)
     words = _message_of(error)
-    if withheld_by_filter(error):
+    if is_filtered(error):
         return RequestFailed(explain_filter(endpoint), "filter")
     if is_too_long(error):
         return RequestFailed(sentence, "context")
     if error.status_code == 429:
         return Unavailable(sentence)
-    everywhere = error.status_code in (401, 404, 405) or error.param in _SETTINGS
-    if everywhere or _cure(words, refused_fields(error)):
+    affects_all = error.status_code in (401, 404, 405) or error.param in _RUN_FIELDS
+    if affects_all or _cure(words, refused_fields(error)):
         return ModelError(sentence)
     return RequestFailed(sentence)
 
 
-def withheld_by_filter(error: APIStatusError) -> bool:
+def is_filtered(error: APIStatusError) -> bool:
     """Whether the server says that a content filter blocked this request."""
     if error.status_code not in (400, 403, 422):
         return False
-    return error.code in _FILTERED or bool(_FILTERS.search(_message_of(error)))
+    return error.code in _FILTER_CODES or bool(_FILTERS.search(_message_of(error)))
 
 
 def is_too_long(error: APIStatusError) -> bool:
@@ -70,24 +74,24 @@ def is_too_long(error: APIStatusError) -> bool:
     if error.status_code not in (400, 413, 422):
         return False
     return (
-        error.code in _OVERLONG
+        error.code in _TOO_LONG_CODES
         or error.status_code == 413
         or bool(_TOO_LONG.search(_message_of(error)))
     )
 
 
 def is_unreachable(error: OpenAIError) -> bool:
-    """Whether no connection to the server could be made."""
+    """Whether the client could not connect to the server."""
     import httpx2
 
     return isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
 
 
 def explain(error: OpenAIError, endpoint: Endpoint) -> str:
-    """The sentence for an error of the official client, after its retries."""
+    """The sentence about an error of the official client, after its retries."""
     import openai
 
-    retries = f"up to {endpoint.max_retries} {'retry' if endpoint.max_retries == 1 else 'retries'}"
+    retries = f"up to {count_of(endpoint.max_retries, 'retry')}"
     if isinstance(error, openai.APIStatusError):
         return _explain_status(error, endpoint, retries)
     if isinstance(error, openai.APITimeoutError):
@@ -96,7 +100,7 @@ def explain(error: OpenAIError, endpoint: Endpoint) -> str:
             " longer timeout or a lower concurrency."
         )
     if isinstance(error, openai.APIConnectionError):
-        why = _root_of(error, endpoint)
+        why = _root_cause(error, endpoint)
         if not is_unreachable(error):
             return (
                 f"{endpoint.url} closed the connection before its answer was complete ({why}); try"
@@ -110,7 +114,7 @@ def explain(error: OpenAIError, endpoint: Endpoint) -> str:
 
 
 def explain_filter(endpoint: Endpoint) -> str:
-    """The sentence for a reply that a content filter withheld."""
+    """The sentence about a reply that a content filter has withheld."""
     return (
         f"A content filter at {endpoint.url} withheld the reply; use other prompts or another"
         " endpoint."
@@ -118,25 +122,33 @@ def explain_filter(endpoint: Endpoint) -> str:
 
 
 def explain_answer(error: MalformedResponse, text: str, endpoint: Endpoint) -> str:
-    """The sentence for an answer that cannot be read."""
-    shown = _cut(text, endpoint)
-    if isinstance(error, BrokenOff) and shown:
-        return f"{endpoint.url} broke off in the middle of its answer, after {shown!r}; try again."
-    answer = f"gave no chat completion, but {shown!r}" if shown else "gave an empty answer"
+    """The sentence about an answer that cannot be read."""
+    excerpt = _cut(text, endpoint)
+    why = _cut(str(error), endpoint)
+    if not excerpt:
+        return (
+            f"{endpoint.url} gave an empty answer ({why}); check that it is an OpenAI-compatible"
+            " base URL, which usually ends in /v1."
+        )
+    if isinstance(error, BrokenOff):
+        return (
+            f"{endpoint.url} broke off in the middle of its answer, after {excerpt!r}; try again."
+        )
     return (
-        f"{endpoint.url} {answer} ({_cut(str(error), endpoint)}); check that it is an"
+        f"{endpoint.url} gave no chat completion, but {excerpt!r} ({why}); check that it is an"
         " OpenAI-compatible base URL, which usually ends in /v1."
     )
 
 
 def refused_fields(error: APIStatusError) -> tuple[str, ...]:
-    """Sampling fields that the server refuses by name, as OpenAI's reasoning models do; else ()."""
+    """The sampling fields that the server refuses by name, as OpenAI's reasoning models do; () if
+    it refuses none of them.
+    """
     if error.status_code not in (400, 422):
         return ()
     words = _message_of(error)
-    if error.code not in ("unsupported_parameter", "unsupported_value") and not _REFUSES.search(
-        words
-    ):
+    is_coded = error.code in ("unsupported_parameter", "unsupported_value")
+    if not is_coded and not _REFUSES_FIELD.search(words):
         return ()
     return tuple(
         name
@@ -158,12 +170,13 @@ def wants_other_limit(error: APIStatusError) -> bool:
 
 
 def list_models(names: Sequence[str], endpoint: Endpoint) -> str:
-    """The first of the names that a server lists, for a sentence."""
-    shown = _cut(", ".join(_cut(name, endpoint) for name in names[:10]), endpoint)
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    """The first ten of the names that a server lists, for a sentence."""
+    listed = _cut(", ".join(_cut(name, endpoint) for name in names[:10]), endpoint)
+    return f"{listed} and {len(names) - 10} more" if len(names) > 10 else listed
 
 
 def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> str:
+    """The sentence about an error with an HTTP status."""
     url = endpoint.url
     status = error.status_code
     words = _cut(_message_of(error), endpoint)
@@ -194,27 +207,30 @@ def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> 
             f"{url} failed ({status}: {words}), with {retries}; check the server's log or try"
             " again later."
         )
+    refusal = f"{url} refused the request for {endpoint.model!r} ({status}: {words})"
     cure = _cure(words, refused_fields(error))
     if is_too_long(error):
-        cure = "; use fewer rounds or fewer new tokens"
-    return f"{url} refused the request for {endpoint.model!r} ({status}: {words}){cure}."
+        cure = "use fewer rounds or fewer new tokens"
+    return f"{refusal}; {cure}." if cure else f"{refusal}."
 
 
 def _cure(words: str, refused: tuple[str, ...]) -> str:
+    """The advice for a refusal that all requests of a run would meet; "" for another refusal."""
     settings = [f"{name}=1" for name in refused if name != "seed"]
     if settings:
-        return f"; set {' or '.join(settings)}, which this server takes as its own default"
+        return f"set {' or '.join(settings)}, this server's own default"
     if "role" in words.lower() and "system" in words.lower():
-        return "; put the system prompt before the first user message"
+        return "put the system prompt before the first user message"
     return ""
 
 
 def server_message(error: APIStatusError, endpoint: Endpoint) -> str:
-    """The server's message, for a sentence."""
+    """The server's own message, shortened for a sentence."""
     return _cut(_message_of(error), endpoint)
 
 
 def _message_of(error: APIStatusError) -> str:
+    """The server's own message, wherever its error format has it."""
     body = error.body
     if isinstance(body, dict):
         body = body.get("error") or body.get("message") or body.get("detail") or body
@@ -224,14 +240,15 @@ def _message_of(error: APIStatusError) -> str:
 
 
 def _cut(text: str, endpoint: Endpoint) -> str:
-    """At most 300 printable characters on one line, without the key."""
+    """Shortens a text to 300 printable characters on one line, and hides the key in it."""
     if len(endpoint.key) >= _MIN_KEY_CHARACTERS:
         text = text.replace(endpoint.key, "***")
     text = "".join(ch if ch.isprintable() else " " for ch in text)
     return cut(" ".join(text.split()).rstrip("."), 300)
 
 
-def _root_of(error: Exception, endpoint: Endpoint) -> str:
+def _root_cause(error: Exception, endpoint: Endpoint) -> str:
+    """The first error in the chain that led to this one, in words."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__  # type: ignore[assignment]
     return _cut(reason_of(error), endpoint) or type(error).__name__

@@ -1,4 +1,4 @@
-"""One endpoint: what its answers show of its dialect, and the requests to it."""
+"""Sends requests to one endpoint, and remembers what its answers show of its dialect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, RequestFailed, Unreachable, Unsteerable
@@ -26,7 +26,7 @@ from holdfast.models.endpoint_fields import (
     chat_fields,
     check_applied,
     fetch_masses,
-    traces_apart,
+    is_mass_separate,
 )
 from holdfast.models.offered_steering import OfferedSteering, await_steering, check_offered
 from holdfast.models.requests import Reply, Request
@@ -34,56 +34,69 @@ from holdfast.models.requests import Reply, Request
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
-_MAX_WAIT = 8.0  # seconds before a malformed answer is asked for again
+_MAX_WAIT = 8.0  # seconds before a request is repeated after a malformed answer
 
 
 @dataclass(eq=False)
 class Server:
-    """One endpoint, and what its answers show of its dialect."""
+    """One endpoint, and what its answers show of its dialect.
+
+    Args:
+        endpoint: its address and settings.
+        client: asks what it offers when it is connected.
+        open_client: opens a client for requests, which belongs to the event loop that first uses
+            it.
+        concurrency: requests under way at once.
+        offered: the steering that it offers.
+        unavailable: why it is no longer used; None while it is.
+        limit: the name of its field for the most new tokens.
+        refused: the fields that it does not accept.
+        has_warned: whether the user was warned that it accepts no seeds.
+    """
 
     endpoint: Endpoint
-    client: OpenAI = field(repr=False)  # for the questions that are asked when it is connected
-    # opens a client for requests; one belongs to the event loop that it is first used in
+    client: OpenAI = field(repr=False)
     open_client: Callable[[], AsyncOpenAI] = field(repr=False)
-    concurrency: int  # requests under way at once
-    offered: OfferedSteering  # its steering
-    unavailable: Unreachable | None = None  # why it is no longer asked
-    limit: str = "max_tokens"  # its field for the most new tokens
-    refused: frozenset[str] = frozenset()  # fields that it does not accept
-    warned: bool = False  # whether the user was warned that it accepts no seeds
+    concurrency: int
+    offered: OfferedSteering
+    unavailable: Unreachable | None = None
+    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    refused: frozenset[str] = frozenset()
+    has_warned: bool = False
 
     def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that it cannot serve, with an `Unsteerable` naming the first of them."""
+        """Raises an `Unsteerable` for the first method that it cannot serve."""
         offered = self.offered
         url = self.endpoint.url
-        described = f"the endpoint {url}"
+        description = f"the endpoint {url}"
         if offered.obstacle is not None:
-            described += f" ({offered.obstacle})"
+            description += f" ({offered.obstacle})"
         check_requirements(
             methods,
             offered.capabilities,
-            described,
+            description,
             "use a prompt method such as repetition:probability=0.5, or load the model in"
             " this process",
         )
         check_offered(methods, offered, url)
 
     def check_request(self, request: Request) -> None:
-        """Refuses a request that it cannot serve; emphasis too, if attention is out of reach."""
+        """Raises a `ModelError` for a request that it cannot serve."""
         self.check(request.methods)
         require_free_reply(request, f"The endpoint {self.endpoint.url}")
         if request.continue_final_message and self.offered.wire_format != "holdfast":
             raise ModelError(
-                f"The endpoint {self.endpoint.url} may answer a message of the assistant where it"
-                " should continue it; end with a message of the user, or load the model in"
-                " this process."
+                f"The endpoint {self.endpoint.url} may answer a message of the assistant instead"
+                " of continuing it; end with a message of the user, or load the model in this"
+                " process."
             )
         if request.emphasis and Ability.LOG_ODDS not in self.offered.capabilities:
             number, first, last = request.emphasis[0]
+            text = request.messages[number]["content"][first:last]
             raise Unsteerable(
-                f"Emphasis ({request.messages[number]['content'][first:last][:60]!r}) needs"
-                f" attention, to which the endpoint {self.endpoint.url} gives no access; leave it"
-                " out, or load the model in this process."
+                f"Emphasis ({text[:60]!r}) needs attention, to which the endpoint"
+                f" {self.endpoint.url} gives no access; leave it out, or load the model in this"
+                " process."
             )
 
     def reach(self) -> None:
@@ -92,17 +105,17 @@ class Server:
             self.offered = await_steering(self.client, self.endpoint)
 
     def warn_of_seeds(self) -> None:
-        """Warns once that the server accepts no seeds, if that is so."""
-        if "seed" in self.refused and not self.warned:
-            self.warned = True
+        """Warns the user, once, if the server accepts no seeds."""
+        if "seed" in self.refused and not self.has_warned:
+            self.has_warned = True
             warnings.warn(
-                f"{self.endpoint.url} refuses 'seed' for {self.endpoint.model!r}, so requests go"
-                " out without it; the same request may get another reply.",
+                f"{self.endpoint.url} refuses 'seed' for {self.endpoint.model!r}, so requests are"
+                " sent without it; the same request may get another reply.",
                 stacklevel=4,
             )
 
     def body_of(self, request: Request) -> dict[str, object]:
-        """The body of a request, as sent to the server."""
+        """Builds the body of a request; raises a `ModelError` if the server cannot serve it."""
         self.check_request(request)
         return {
             "model": self.endpoint.model,
@@ -112,10 +125,12 @@ class Server:
         }
 
     async def answer(self, client: AsyncOpenAI, request: Request) -> Reply:
-        """Asks until the answer can be read, with at most `max_retries` retries.
+        """Sends a request until its answer can be read, with at most `max_retries` retries.
 
         Raises:
-            RequestFailed: the request failed by itself; `Unreachable` if the server did not answer.
+            RequestFailed: this request cannot be answered; others can.
+            Unreachable: there is no connection to the server.
+            ModelError: the server refuses the request for a reason that affects all requests.
         """
         import openai
 
@@ -127,7 +142,7 @@ class Server:
                 text = raw.http_response.text
                 content = raw.http_response.content
             except openai.OpenAIError as error:
-                # without its cause, whose request contains the key
+                # not `from error`, whose request contains the key
                 raise failure_of(error, self.endpoint) from None
             try:
                 answer = completions.read_json(content)
@@ -143,7 +158,11 @@ class Server:
         raise AssertionError
 
     async def stream(self, client: AsyncOpenAI, request: Request) -> AsyncGenerator[str | Reply]:
-        """Asks once; yields the text piece by piece as it arrives, and the reply last."""
+        """Sends a request once; yields the text piece by piece as it arrives, and the reply last.
+
+        Raises:
+            RequestFailed, Unreachable, ModelError: as in `answer`.
+        """
         import openai
 
         body = self.body_of(request)
@@ -168,17 +187,18 @@ class Server:
             raise RequestFailed(explain_filter(self.endpoint), "filter") from None
         except MalformedResponse as error:
             raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
-        except ValueError:  # of the client, which reads the events
+        except ValueError:  # raised by the client, which parses the events
             why = MalformedResponse("a piece that is not JSON")
             raise RequestFailed(explain_answer(why, text, self.endpoint)) from None
-        yield await self._with_masses(client, reply, reader.name, body)
+        yield await self._with_masses(client, reply, reader.answer_id, body)
 
     async def _with_masses(
-        self, client: AsyncOpenAI, reply: Reply, name: object, body: dict[str, object]
+        self, client: AsyncOpenAI, reply: Reply, answer_id: object, body: dict[str, object]
     ) -> Reply:
-        if not traces_apart(body):
+        """Adds the masses to a reply if they were requested and do not come with the answer."""
+        if not is_mass_separate(body):
             return reply
-        return replace(reply, masses=await fetch_masses(client, self.endpoint, name))
+        return replace(reply, masses=await fetch_masses(client, self.endpoint, answer_id))
 
     async def _send(
         self,
@@ -186,18 +206,21 @@ class Server:
         body: dict[str, object],
         max_new_tokens: int,
     ) -> Any:
-        """Asks until the server accepts the fields, and remembers which it refuses by name."""
+        """Sends a request, without the fields that the server refuses by name.
+
+        If it refuses another one, the request is sent again, and the field is remembered.
+        """
         import openai
 
         limit = self.limit
         refused = self.refused
         while True:
-            left_out = _dispensable(body, refused)
+            left_out = _list_dispensable(body, refused)
             fields = {name: value for name, value in body.items() if name not in left_out}
             try:
                 answer = await ask(**fields, **{limit: max_new_tokens})
             except openai.APIStatusError as error:
-                newly_refused = _dispensable(fields, refused_fields(error))
+                newly_refused = _list_dispensable(fields, refused_fields(error))
                 if limit == "max_tokens" and wants_other_limit(error):
                     limit = "max_completion_tokens"
                 elif newly_refused:
@@ -210,6 +233,8 @@ class Server:
                 return answer
 
 
-def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
-    """The fields that may be left out: the seed, and any that is 1, the protocol's default."""
+def _list_dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
+    """Which of these fields of a body may be left out: the seed, and a value of 1, the protocol's
+    default.
+    """
     return [name for name in names if name in body and (name == "seed" or body[name] == 1)]

@@ -1,4 +1,4 @@
-"""Asynchronous code called from synchronous code, and task groups that raise plain errors."""
+"""Runs asynchronous code from synchronous code, and task groups that raise plain errors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Result = TypeVar("Result")
 def run_sync(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Runs a coroutine to its end and returns its result.
 
-    Inside a running event loop, such as a notebook's, it runs on a loop of its own in another
-    thread while this one waits. An interrupt, or a signal whose handler raises, cancels it.
+    Inside a running event loop, such as a notebook's, it runs on a new loop in another thread while
+    this one waits. An interrupt, or a signal whose handler raises, cancels the coroutine.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        pass  # it runs outside of this clause, or every error of it would have this one as context
+        pass  # running it in this clause would make this error the context of all its errors
     else:
         return _run_in_another_thread(coroutine)
     return _run_in_this_thread(coroutine)
@@ -36,15 +36,15 @@ def _run_in_this_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
     interrupts = list[BaseException]()
 
     async def main() -> Result:
-        with _cancelled_by_sigterm(interrupts):
-            return await _cancelled_by_interrupts(coroutine, interrupts)
+        with _cancel_on_sigterm(interrupts):
+            return await _cancel_on_interrupts(coroutine, interrupts)
 
-    return _raise_first_of(interrupts, main())
+    return _run_on_new_loop(main(), interrupts)
 
 
-def _raise_first_of(interrupts: list[BaseException], main: Coroutine[Any, Any, Result]) -> Result:
-    """Runs a coroutine on a loop of its own; raises the first of its interrupts, if there is one,
-    whatever else the tasks raise or return as they end.
+def _run_on_new_loop(main: Coroutine[Any, Any, Result], interrupts: list[BaseException]) -> Result:
+    """Runs a coroutine on a new event loop. If `interrupts` is not empty in the end, raises the
+    first of them, whatever else the tasks have raised or returned.
     """
     try:
         result = asyncio.run(main)
@@ -57,20 +57,20 @@ def _raise_first_of(interrupts: list[BaseException], main: Coroutine[Any, Any, R
     return result
 
 
-async def _cancelled_by_interrupts(
+async def _cancel_on_interrupts(
     coroutine: Coroutine[Any, Any, Result], interrupts: list[BaseException]
 ) -> Result:
-    """Awaits a coroutine in this task, which a `KeyboardInterrupt` or `SystemExit` of any task of
-    the loop cancels; the interrupt is added to `interrupts`.
+    """Awaits a coroutine in this task. If any task of the loop raises a `KeyboardInterrupt` or a
+    `SystemExit`, cancels this task and adds the interrupt to `interrupts`.
 
-    A progress callback, say, may raise one. asyncio lets it leave the loop at once, and once more
-    from every task group around it, so that the tasks outside would never end.
+    A progress callback, say, may raise one. asyncio would let it leave the loop at once, and again
+    from every task group around it, so that the outer tasks would never end.
     """
     loop = asyncio.get_running_loop()
     outermost = asyncio.current_task()
     assert outermost is not None
 
-    async def caught(inner: Awaitable[Any]) -> Any:
+    async def catch_interrupts(inner: Awaitable[Any]) -> Any:
         try:
             return await inner
         except (KeyboardInterrupt, SystemExit) as interrupt:
@@ -78,21 +78,24 @@ async def _cancelled_by_interrupts(
             outermost.cancel()
             raise asyncio.CancelledError from None
 
-    def task(loop: asyncio.AbstractEventLoop, inner: Any, **options: Any) -> asyncio.Task[Any]:
-        outer = asyncio.Task(caught(inner), loop=loop, **options)
+    def create_task(
+        loop: asyncio.AbstractEventLoop, inner: Any, **options: Any
+    ) -> asyncio.Task[Any]:
+        outer = asyncio.Task(catch_interrupts(inner), loop=loop, **options)
         outer.add_done_callback(lambda _: inner.close())  # it may be cancelled before it starts
         return outer
 
-    loop.set_task_factory(task)
-    result: Result = await caught(coroutine)
+    loop.set_task_factory(create_task)
+    result: Result = await catch_interrupts(coroutine)
     return result
 
 
 @contextmanager
-def _cancelled_by_sigterm(interrupts: list[BaseException]) -> Iterator[None]:
-    """Within this context, a handler of SIGTERM that raises cancels the current task instead, and
-    its exception is added to `interrupts`; asyncio does the same for SIGINT. An exception in the
-    middle of another task would leave that task's error behind.
+def _cancel_on_sigterm(interrupts: list[BaseException]) -> Iterator[None]:
+    """Within this context, if the handler of SIGTERM raises an exception, adds it to `interrupts`
+    and cancels the current task, as asyncio does for SIGINT.
+
+    Otherwise the exception would be raised inside whatever task is running, and end only that one.
     """
     handler = signal.getsignal(signal.SIGTERM)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -110,13 +113,13 @@ def _cancelled_by_sigterm(interrupts: list[BaseException]) -> Iterator[None]:
         except BaseException as error:
             has_raised = True
             interrupts.append(error)
-            loop.call_soon_threadsafe(task.cancel)  # wakes the loop, too
+            loop.call_soon_threadsafe(task.cancel)  # also wakes the loop
 
     signal.signal(signal.SIGTERM, handle)
     try:
         yield
     finally:
-        if not has_raised:  # else the handler may have chosen another for the next signal
+        if not has_raised:  # otherwise the handler may have replaced itself for the next signal
             signal.signal(signal.SIGTERM, handler)
 
 
@@ -124,20 +127,20 @@ def _run_in_another_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
     started = Future[tuple[asyncio.AbstractEventLoop, "asyncio.Task[Any]"]]()
     interrupts = list[BaseException]()
 
-    async def announced() -> Result:
+    async def main() -> Result:
         task = asyncio.current_task()
         assert task is not None
         started.set_result((asyncio.get_running_loop(), task))
-        return await _cancelled_by_interrupts(coroutine, interrupts)
+        return await _cancel_on_interrupts(coroutine, interrupts)
 
     context = contextvars.copy_context()
     release_threads()
     with ThreadPoolExecutor(1, "holdfast-loop") as pool:
-        running = pool.submit(context.run, _raise_first_of, interrupts, announced())
+        running = pool.submit(context.run, _run_on_new_loop, main(), interrupts)
         try:
             return running.result()
         except KeyboardInterrupt:
-            if not running.done():  # it was this thread that was interrupted, not the loop's
+            if not running.done():  # this thread was interrupted, not the loop's
                 loop, task = started.result()
                 loop.call_soon_threadsafe(task.cancel)
             raise
@@ -145,7 +148,7 @@ def _run_in_another_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 @asynccontextmanager
 async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """An `asyncio.TaskGroup` that raises the first error of a task itself, not a group of them."""
+    """An `asyncio.TaskGroup` that raises the first error of its tasks, not a group of errors."""
     try:
         async with asyncio.TaskGroup() as group:
             yield group

@@ -1,4 +1,4 @@
-"""Failed requests: one ends its conversation or sample; several in a row end the run."""
+"""Failed requests: one of them ends its conversation or sample; several in a row end the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.models.requests import Reply, Request
 
 MAX_FAILURES_IN_A_ROW = 5  # conversations or samples
 _NO_ROOM = "The chat leaves no room for a reply in the model's context; use a shorter one."
-Name = tuple[str, int]  # of a request: a method or a task, and a number
+Name = tuple[str, int]  # identifies a request: a method or a task, and a number
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,17 @@ class FailedRequest:
     """A request that was not answered."""
 
     name: Name
-    why: str  # of `RequestFailed`
-    reason: str
+    why: str  # the kind of failure, as in `RequestFailed`
+    reason: str  # the message of the error
 
 
 @dataclass
 class OutageWatch:
-    """Tells requests that fail by themselves from a model that is down.
+    """Distinguishes single failures from a model that is down.
 
-    A conversation with a failed request is recorded only once another request was answered. If
-    those of several conversations fail with no answer in between, the run stops, and a later
-    command asks them all again.
+    A conversation with a failed request is recorded only after another request has been answered.
+    If several conversations fail without an answer in between, the run stops, and a later command
+    repeats all their requests.
     """
 
     record: Callable[[Any], object]  # takes the outcome of a conversation or sample
@@ -40,12 +40,12 @@ class OutageWatch:
     # units with a failed request since the last answer, and the outcomes of those that are over
     _failed: set[Hashable] = field(default_factory=set, init=False)
     _held_back: list[Any] = field(default_factory=list, init=False)
-    _answered: Request | None = field(default=None, init=False)  # the latest
-    _last: RequestFailed | None = field(default=None, init=False)  # failure
+    _last_answered: Request | None = field(default=None, init=False)
+    _last_failure: RequestFailed | None = field(default=None, init=False)
 
     def answered(self, request: Request) -> None:
-        """Notes that a request was answered, and records what was held back."""
-        self._answered = request
+        """Notes that a request was answered, and records the outcomes that were held back."""
+        self._last_answered = request
         self._release()
 
     def failed(self, unit: Hashable, error: RequestFailed) -> None:
@@ -54,7 +54,7 @@ class OutageWatch:
             self._release()
             return
         self._failed.add(unit)
-        self._last = error
+        self._last_failure = error
         if len(self._failed) >= MAX_FAILURES_IN_A_ROW:
             raise self._outage(error)
 
@@ -64,19 +64,28 @@ class OutageWatch:
             self.record(outcome)
 
     def holds_back(self, unit: Hashable, outcome: Any) -> bool:
-        """Whether the outcome of a unit is held back; if so, `record` takes it later."""
+        """Holds an outcome back if a request of its unit just failed; `record` takes it later.
+
+        Returns whether it was held back.
+        """
         if unit in self._failed:
             self._held_back.append(outcome)
         return unit in self._failed
 
     async def finish(self, engine: Engine) -> None:
-        """Records the rest; if the last requests failed, repeats an answered one as a test."""
+        """Records the outcomes that are still held back, once the model has proved to answer.
+
+        It is tested with a request that it has answered before.
+
+        Raises:
+            ModelError: it no longer answers, or never did.
+        """
         if not self._held_back:
             return
-        if self._answered is None:
-            raise self._outage(self._last)
+        if self._last_answered is None:
+            raise self._outage(self._last_failure)
         try:
-            await engine.generate(replace(self._answered, thread=None, keep=False))
+            await engine.generate(replace(self._last_answered, thread=None, keep=False))
         except ModelError as error:
             raise self._outage(error) from None
         self._release()
@@ -90,8 +99,8 @@ class OutageWatch:
         count = len(self._failed)
         units = f"{count} {self.unit}s in a row" if count > 1 else f"a {self.unit}"
         return Unavailable(
-            f"Stopped, as requests of {units} failed (finished ones are kept; repeat the command to"
-            f" go on); the last failure was: {error}"
+            f"Stopped, because requests of {units} failed (finished ones are kept; repeat the"
+            f" command to continue); the last failure was: {error}"
         )
 
 
@@ -101,10 +110,10 @@ async def answer_each(
     watch: OutageWatch,
     on_reply: Callable[[Name, Reply], None],
 ) -> None:
-    """Answers many chats; one that fails becomes an `FailedRequest` outcome of its unit."""
+    """Answers many chats; a failure becomes a `FailedRequest`, the outcome of its unit."""
 
     async def answer(name: Name, request: Request) -> None:
-        kind, number = name  # several questions of one conversation count once
+        kind, number = name  # failures are counted by number: once for each conversation
         named = replace(request, name=f"{watch.unit.capitalize()} {number} ({kind})")
         try:
             reply = await generate_checked(engine, named)

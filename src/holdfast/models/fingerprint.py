@@ -1,4 +1,4 @@
-"""Fingerprints: digests that identify what a model computes with, and change with it."""
+"""Fingerprints: digests of a model's weights, configuration and chat template."""
 
 from __future__ import annotations
 
@@ -15,18 +15,23 @@ from holdfast.models.packed_layers import is_as_packed
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-_SAMPLED = 256  # values of each tensor that a fingerprint digests
-_WATCHED = 16  # values of each tensor that are compared at each use
+_NUM_SAMPLED = 256  # values of each tensor in a fingerprint
+_NUM_WATCHED = 16  # values of each tensor that are compared at each use
 
 
 class Fingerprint:
     """A model's fingerprint, which changes with its weights.
 
     Adapters (peft), edits in place and replaced parameters change a loaded model. `current` notices
-    this by comparing each tensor's address, version counter and a few of its values (writes through
-    `.data`, as when peft merges adapters, leave the counter unchanged). A changed model gets a
-    digest of all its values: the sample that suffices to distinguish checkpoints might miss the
-    edit. Moving a loaded model to another device also counts as a change.
+    such changes by comparing each tensor's address, version counter and a few of its values (writes
+    through `.data`, as when peft merges adapters, leave the counter unchanged). A changed model
+    gets a digest of all its values, because the sample that distinguishes checkpoints might miss
+    the edit. Moving a loaded model to another device also counts as a change.
+
+    Args:
+        model: the model.
+        tokenizer: its tokenizer, for the chat template.
+        loaded: the fingerprint that the model had when it was loaded; None computes it.
     """
 
     def __init__(
@@ -55,9 +60,13 @@ class Fingerprint:
 def fingerprint_of(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, whole: bool = False
 ) -> str:
-    """A digest of configuration, template, active adapters and weights: a sample, or all."""
+    """A digest of configuration, template, active adapters and weights.
+
+    Of each weight it covers a sample of the values, or all of them if it is `whole`.
+    """
+    tensors = _iterate_state_dict(model)
     return digest_of(
-        model.config, tokenizer.chat_template, _saved(model), adapters_of(model), whole=whole
+        model.config, tokenizer.chat_template, tensors, adapters_of(model), whole=whole
     )
 
 
@@ -69,7 +78,10 @@ def digest_of(
     *,
     whole: bool = False,
 ) -> str:
-    """The digest of a model given as named tensors, each read as it comes."""
+    """The digest of a model given as named tensors, as `fingerprint_of` describes it.
+
+    Only one tensor at a time has to be in memory.
+    """
     digest = hashlib.sha256()
     digest.update(repr(_settings(config)).encode())
     digest.update(repr(chat_template).encode())
@@ -85,7 +97,7 @@ def digest_of(
 
 
 def adapters_of(model: PreTrainedModel) -> tuple[Any, ...]:
-    """The state of the adapters (peft) in a model's layers that no weight contains."""
+    """Which adapters (peft) are active, merged or disabled, and their scaling, in each layer."""
     states = []
     for module in model.modules():
         if "merged_adapters" in vars(module):
@@ -109,8 +121,9 @@ def _settings(config: PreTrainedConfig) -> list[tuple[str, Any]]:
 
 
 def _tensors_of(module: torch.nn.Module) -> Iterator[Tensor]:
-    """A module's own parameters, and the buffers that are saved with them; without a weight that
-    is as it was when it was packed."""
+    """A module's own parameters and saved buffers, except a weight that is unchanged since it was
+    packed.
+    """
     for name, parameter in module._parameters.items():
         if parameter is not None and not (name == "weight" and is_as_packed(module)):
             yield parameter
@@ -125,13 +138,15 @@ def _few_values(tensors: Iterable[Tensor]) -> list[bytes]:
     for tensor in tensors:
         if tensor.device.type != "meta":  # on disk until it is used
             values = tensor.detach().flatten()
-            sample = values[:: max(1, values.numel() // _WATCHED)]
+            sample = values[:: max(1, values.numel() // _NUM_WATCHED)]
             samples.setdefault((tensor.device, tensor.dtype), []).append(sample)
     return [torch.cat(values).float().cpu().numpy().tobytes() for values in samples.values()]
 
 
-def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
-    """The tensors of `model.state_dict()`, module by module, as some are made on request."""
+def _iterate_state_dict(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
+    """Yields the tensors of `model.state_dict()` module by module, since some are only made on
+    request.
+    """
     split = is_split(model)
     if split:
         from accelerate.utils import align_module_device
@@ -145,7 +160,7 @@ def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
 
 def _sample(tensor: Tensor) -> bytes:
     flat = tensor.detach().flatten()
-    return flat[:: max(1, flat.numel() // _SAMPLED)].float().cpu().numpy().tobytes()
+    return flat[:: max(1, flat.numel() // _NUM_SAMPLED)].float().cpu().numpy().tobytes()
 
 
 def _all_values(tensor: Tensor) -> bytes:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 _MAGIC = b"GGUF"
-# Byte-level vocabularies are split by a regular expression that the file only names. transformers
-# knows some of the names and uses GPT-2's for the others, which is right for these two; "smollm"
-# also separates digits, but its vocabulary has no token that joins one to anything.
+# Text for a byte-level vocabulary is split by a regular expression, which the file only names.
+# transformers knows some of the names and uses GPT-2's expression for all others. This is right for
+# these two: "smollm" also separates digits, but none of its tokens joins a digit to anything.
 _SPLIT_AS_GPT2 = ("gpt-2", "smollm")
 _WAYS_OUT = (
     "run it in llama-server or Ollama and give the server's URL as the model, or use the model's"
@@ -58,7 +58,7 @@ class GGUF:
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """The file's own dtype; None if it is quantised."""
+        """The dtype of the file's weights; None if they are quantised."""
         import torch
 
         types = {tensor.tensor_type.name for tensor in self.header.tensors}
@@ -75,7 +75,7 @@ class GGUF:
         return f"{self.path.name}: {on_disk}, {megabytes(size)} once dequantised to {name}."
 
     def start_digest(self) -> Future[str]:
-        """Begins to digest every byte of the file in a thread; all of them are read anyway."""
+        """Begins to digest every byte of the file in a thread, while loading reads them anyway."""
         digest = Future[str]()
 
         def run() -> None:
@@ -85,17 +85,23 @@ class GGUF:
             except OSError as error:
                 digest.set_exception(error)
 
-        threading.Thread(target=run, daemon=True).start()  # a load that fails need not wait for it
+        # a daemon, so that a load that fails does not wait for it
+        threading.Thread(target=run, daemon=True).start()
         return digest
 
     def fingerprint(self, dtype: torch.dtype, digest: Future[str] | None = None) -> str:
-        """A digest of every byte of the file, and of the dtype; waits for one that was begun."""
+        """A digest of every byte of the file and of the dtype.
+
+        Waits for the digest of the bytes that `start_digest` has begun, or begins one.
+        """
         content = (digest or self.start_digest()).result()
         return hashlib.sha256(f"{content} {dtype}".encode()).hexdigest()[:32]
 
     @property
     def unknown_split(self) -> str | None:
-        """A warning if transformers may split text into other tokens than llama.cpp."""
+        """A warning that transformers may split text into other tokens than llama.cpp does; None
+        if it does not.
+        """
         from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
 
         split = self.value("tokenizer.ggml.pre", "")
@@ -109,7 +115,7 @@ class GGUF:
         )
 
     def scale_positions(self, config: PreTrainedConfig) -> None:
-        """Adds the factors of the rotary frequencies, which transformers ignores."""
+        """Adds the file's factors of the rotary frequencies, if any, which transformers ignores."""
         tensors = self.header.tensors
         factors = next((t.data.tolist() for t in tensors if t.name == ROTARY_FACTORS), None)
         if factors is None:
@@ -136,14 +142,14 @@ def read_gguf(source: str) -> GGUF:
         raise NoSuchModel(f"There is no file {source!r}; give the path of a GGUF file.")
     if missing := [name for name in ("gguf", "accelerate") if not importlib.util.find_spec(name)]:
         raise ModelError(
-            f"{source!r} is read with {' and '.join(missing)}, not installed here; pip install"
+            f"Reading {source!r} needs {' and '.join(missing)}, not installed here; pip install"
             " 'holdfast-llm[gguf]'."
         )
     with path.open("rb") as file:
         if file.read(4) != _MAGIC:
             raise ModelError(
-                f"{source!r} is no GGUF file (it does not begin with {_MAGIC.decode()!r}); download"
-                " it again, or give the folder of a safetensors model."
+                f"{source!r} is not a GGUF file (it does not begin with {_MAGIC.decode()!r});"
+                " download it again, or give the folder of a safetensors model."
             )
     try:
         header = read_header(path)
@@ -151,10 +157,13 @@ def read_gguf(source: str) -> GGUF:
         raise ModelError(
             f"{source!r} is cut off or damaged ({error}); download it again."
         ) from None
-    return _checked(GGUF(path, header))
+    gguf = GGUF(path, header)
+    _check_readable(gguf)
+    return gguf
 
 
-def _checked(gguf: GGUF) -> GGUF:
+def _check_readable(gguf: GGUF) -> None:
+    """Refuses a file that transformers cannot read, or would misread."""
     source = str(gguf.path)
     parts = gguf.value("split.count", 1)
     if parts > 1:
@@ -165,14 +174,16 @@ def _checked(gguf: GGUF) -> GGUF:
     architecture = gguf.value("general.architecture")
     if not architecture or not gguf.header.tensors:
         lacking = "weights" if architecture else "general.architecture in its header"
-        raise ModelError(f"{source!r} has no {lacking}, so it is no model; {_WAYS_OUT}")
-    # the scaling of positions would be silently ignored, and every long chat misread
-    scaling = f"{architecture}.rope.scaling.type"
-    scaled = [scaling] * (gguf.value(scaling, "none") not in ("none", "gpt-oss"))
-    scaled += [t.name for t in gguf.header.tensors if t.name.startswith("rope_factors_")]
-    if scaled and architecture != "gpt-oss":
-        raise gguf.cannot_read(f"it leaves out {scaled[0]}, which scales the positions")
-    return gguf
+        raise ModelError(f"{source!r} has no {lacking}, so it is not a model; {_WAYS_OUT}")
+    if architecture == "gpt-oss":  # its scaling is read by `gguf_config`
+        return
+    # transformers would silently ignore the scaling of positions, and misread every long chat
+    scalings = [t.name for t in gguf.header.tensors if t.name.startswith("rope_factors_")]
+    scaling_type = f"{architecture}.rope.scaling.type"
+    if gguf.value(scaling_type, "none") not in ("none", "gpt-oss"):
+        scalings.insert(0, scaling_type)
+    if scalings:
+        raise gguf.cannot_read(f"it leaves out {scalings[0]}, which scales the positions")
 
 
 def megabytes(size: int) -> str:

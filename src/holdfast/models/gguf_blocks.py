@@ -1,10 +1,11 @@
 """Dequantises the blocks of a GGUF file in torch, to the same bits as the package `gguf`.
 
-A block holds 32 or 256 quants, a scale, and for some types a minimum; the layouts are documented in
+A block has 32 or 256 quants, a scale, and for some types a minimum; the layouts are documented in
 https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h. `gguf` takes 16 rows at a time
 through numpy, one byte per quant, and makes a float32 array of the whole tensor. Here eight quants
-are unpacked at once, as the bytes of an int64, and a chunk that stays in the processor's cache goes
-straight to the target dtype. Float32 products and sums are those of `gguf`, in the same order.
+are unpacked at once, as the bytes of an int64, and a chunk that fits into the processor's cache is
+converted directly to the target dtype. The float32 products and sums are the same as in `gguf`, in
+the same order.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _SIGNS = (0x80 * _ONES) - (1 << 64)  # their sign bits
 
 
 class Unpacked(NamedTuple):
-    """Values are `quants * scale + minimum`.
+    """The parts of blocks, whose values are `quants * scale + minimum`.
 
     Attributes:
-        quants: [block, ..., quant], int8.
-        scale: float32, with one value for each run of quants: [block, ..., 1].
-        minimum: like `scale`; None where the type has none.
+        quants: int8 [block, ..., quant].
+        scale: float32 [block, ..., 1], one value for each run of quants.
+        minimum: like `scale`; None if the type has none.
     """
 
     quants: Tensor
@@ -36,12 +37,12 @@ class Unpacked(NamedTuple):
 
 
 def dequantise(blocks: Tensor, kind: str, dtype: torch.dtype) -> Tensor:
-    """The values of blocks.
+    """Computes the values of blocks.
 
     Args:
-        blocks: uint8 [..., bytes]; each row has the bytes of whole blocks.
+        blocks: uint8 [..., byte]; each row has the bytes of whole blocks.
         kind: the name of the type, such as "Q4_K"; one of `UNPACK`.
-        dtype: of the values, which are float32 before.
+        dtype: the dtype of the values, which are computed in float32.
 
     Returns:
         The values, [..., value].
@@ -114,17 +115,18 @@ UNPACK: dict[str, Callable[[Tensor], Unpacked]] = {
 
 
 def _fields(packed: Tensor, bits: int, run: int) -> Tensor:
-    """Fields of some bits, each in a byte of its own.
+    """Unpacks fields of a few bits, so that each has a byte of its own.
 
     Args:
-        packed: uint8 [block, byte]; the lowest bits of a run of bytes come first, then the next.
-        bits: of a field; 1, 2 or 4.
-        run: bytes.
+        packed: uint8 [block, byte]. Each run of bytes begins with the fields in their lowest bits,
+            followed by the fields in the next higher bits.
+        bits: the bits of a field; 1, 2 or 4.
+        run: the bytes of a run.
 
     Returns:
-        Int64 [block, run, 8 / bits, run / 8], of eight fields each.
+        int64 [block, byte / run, 8 / bits, run / 8]; each int64 has eight fields.
     """
-    # a copy, as an int64 begins at a multiple of eight bytes
+    # a copy, because an int64 has to begin at a multiple of eight bytes
     copied = packed.clone(memory_format=torch.contiguous_format)
     words = copied.view(torch.int64).view(len(packed), -1, run // 8)
     mask = ((1 << bits) - 1) * _ONES
@@ -132,32 +134,36 @@ def _fields(packed: Tensor, bits: int, run: int) -> Tensor:
 
 
 def _bytes_of(words: Tensor, offset: int = 0) -> Tensor:
-    """The bytes of the words of each block less an offset, int8 [block, byte]."""
+    """Splits int64 words into bytes, and subtracts `offset` from each: int8 [block, byte]."""
     words = words.flatten(1)
-    if offset:  # the sign bit is set, so that no byte borrows from the next, and flipped back
+    if offset:  # with the sign bits set, no byte borrows from the next; then they are flipped back
         words = ((0x80 - offset) * _ONES + words).bitwise_xor_(_SIGNS)
     return words.view(torch.int8)
 
 
 def _half(blocks: Tensor, start: int) -> Tensor:
-    """The float16 at this byte of each block, float32 [block, 1]."""
+    """Reads the float16 at this byte of each block as float32 [block, 1]."""
     return blocks[:, start : start + 2].view(torch.float16).float()
 
 
 def _fifth_bits(packed: Tensor) -> Tensor:
-    """The bits of bytes [block, byte], each in the fifth place of a byte; int64 like `packed`."""
+    """Spreads the bits of bytes [block, byte]: each becomes the fifth bit of a byte of an int64
+    [block, byte].
+    """
     return _spread_bits().index_select(0, packed.flatten().int()).view(packed.shape)
 
 
 @cache
 def _spread_bits() -> Tensor:
-    """For each value of a byte, its bits in the fifth places of the eight bytes of an int64."""
+    """The table of `_fifth_bits`, by the value of a byte: int64 [256]."""
     values = torch.arange(256, dtype=torch.uint8)[:, None]
     return ((values >> torch.arange(8, dtype=torch.uint8) & 1) << 4).view(torch.int64).flatten()
 
 
 def _scale_and_minimum(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Scales and minima of the eight runs of Q4_K and Q5_K, whose six bits are in twelve bytes."""
+    """Unpacks the scales and minima of the eight runs of Q4_K and Q5_K: six bits each, in twelve
+    bytes.
+    """
     scales, minima, high = blocks[:, 4:16].view(-1, 3, 4).unbind(1)
     scales = torch.cat([scales & 63, high & 15 | scales >> 2 & 48], 1)
     minima = torch.cat([minima & 63, high >> 4 | minima >> 2 & 48], 1)

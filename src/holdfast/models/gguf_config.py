@@ -1,9 +1,9 @@
-"""The configuration of the model in a GGUF file, as transformers reads it.
+"""Reads the configuration of the model in a GGUF file, with the help of transformers.
 
-For most architectures transformers reads the keys of a file by the package `gguf`, which takes ten
-seconds for a vocabulary of 150,000 tokens (see `gguf_header.py`), and it takes no header that was
-read otherwise, only a path. So it is given a small copy of the file, without its weights and with a
-vocabulary of one token. Its newer loader is faster and gets the file itself.
+For most architectures transformers reads the keys of a file with the package `gguf`, which takes
+ten seconds for a vocabulary of 150,000 tokens (see `gguf_header.py`), and it accepts only a path,
+no header that has already been read. So it is given a small copy of the file, without the weights
+and with a vocabulary of one token. Its newer loader is faster and is given the file itself.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def uses_newer_loader(header: Header) -> bool:
 
 
 def read_config_fields(header: Header) -> dict[str, Any]:
-    """The fields of the configuration, under their names in transformers."""
+    """Reads the fields of the configuration, under their names in transformers."""
     from transformers import PreTrainedConfig
 
     fields: dict[str, Any]
-    with TemporaryDirectory() as folder:  # no file beside the GGUF file counts
+    with TemporaryDirectory() as folder:  # so that no file beside the GGUF file is read
         if uses_newer_loader(header):
             file = str(header.path.absolute())
             fields, _ = PreTrainedConfig.get_config_dict(folder, gguf_file=file)
@@ -45,14 +45,14 @@ def read_config_fields(header: Header) -> dict[str, Any]:
         fields, _ = PreTrainedConfig.get_config_dict(folder, gguf_file=_COPY)
     tokens = header.values.get(TOKENS)
     if tokens is not None and fields.get("vocab_size") == len(_ONE_TOKEN):
-        fields["vocab_size"] = len(tokens.raw)  # which transformers counts if no key says it
+        fields["vocab_size"] = len(tokens.raw)  # without a key for it, transformers has counted
     if scaling := _gpt_oss_scaling(header):
         fields["rope_scaling"] = scaling
     return fields
 
 
 def config_of(fields: dict[str, Any]) -> PreTrainedConfig:
-    """The configuration with these fields."""
+    """Makes a configuration of these fields."""
     from transformers import AutoConfig
 
     kind = type(AutoConfig.for_model(fields["model_type"]))
@@ -61,19 +61,19 @@ def config_of(fields: dict[str, Any]) -> PreTrainedConfig:
 
 
 def _write_copy(header: Header, path: Path) -> None:
-    """Writes the keys that a configuration is read from, and the names of the tensors."""
+    """Writes a GGUF file with the keys of the configuration and the names of the tensors."""
     from gguf import GGUFValueType, GGUFWriter
 
     writer = GGUFWriter(path, header.architecture)
     for key, value in header.values.items():
         is_vocabulary = value.is_array and key.startswith("tokenizer.")
         is_left_out = is_vocabulary or key.startswith(_SCALING)
-        # the writer has its own alignment, writes the architecture itself, and no empty lists
+        # the writer chooses its own alignment, and writes the architecture itself
         if is_left_out or key in ("general.architecture", "general.alignment"):
             continue
         if not value.is_array:
             writer.add_key_value(key, value.content, GGUFValueType(value.kind))
-        elif value.raw:
+        elif value.raw:  # it cannot write an empty list
             kind = GGUFValueType(value.kind)
             writer.add_key_value(key, value.content, GGUFValueType(ARRAY), kind)
     if TOKENS in header.values:
@@ -87,8 +87,9 @@ def _write_copy(header: Header, path: Path) -> None:
 
 
 def _gpt_oss_scaling(header: Header) -> dict[str, Any]:
-    """The scaling of positions of gpt-oss, for which transformers reads the lengths of the keys in
-    place of their values (up to 5.24 at least); {} for other files.
+    """Reads the scaling of positions of gpt-oss; {} for other files.
+
+    transformers (up to 5.24 at least) reads the lengths of these keys in place of their values.
     """
     scaling: dict[str, Any] = {}
     for key, value in header.values.items():

@@ -1,8 +1,8 @@
 """Reads the header of a GGUF file, once and fast.
 
-The format is documented at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A vocabulary
-of 150,000 tokens makes a header of 300,000 strings. `gguf.GGUFReader` makes several arrays of each
-of them, which takes ten seconds; here they are slices of the mapped file.
+The format is documented at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. With a
+vocabulary of 150,000 tokens, a header has 300,000 strings. `gguf.GGUFReader` makes several arrays
+of each, which takes ten seconds; here they are slices of the mapped file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gguf import GGMLQuantizationType
 
 _VERSIONS = (2, 3)
-_FORMATS = {
+_FORMATS = {  # of `struct`, by the number of a type
     0: "B",
     1: "b",
     2: "H",
@@ -34,13 +34,21 @@ _FORMATS = {
     11: "q",
     12: "d",
 }
-STRING, ARRAY = 8, 9
+STRING = 8
+ARRAY = 9
 TOKENS = "tokenizer.ggml.tokens"
-ROTARY_FACTORS = "rope_freqs.weight"  # a tensor that is no weight of the model
+ROTARY_FACTORS = "rope_freqs.weight"  # a tensor that is not a weight of the model
 _DEFAULT_ALIGNMENT = 32
-_COUNT = struct.Struct("<Q")
-_STORED: dict[str, type[np.generic]] = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
-_STORED |= {"I8": np.int8, "I16": np.int16, "I32": np.int32, "I64": np.int64}
+_LENGTH = struct.Struct("<Q")  # of a string, before its bytes
+_UNQUANTISED: dict[str, type[np.generic]] = {
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+    "I8": np.int8,
+    "I16": np.int16,
+    "I32": np.int32,
+    "I64": np.int64,
+}
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,8 @@ class Value:
     """The value of a key.
 
     Attributes:
-        kind: the number of its type in the format; of an array, that of its elements.
-        raw: a number, the bytes of a string, or the list of either.
+        kind: the number of its type in the format; for an array, the number of its elements' type.
+        raw: a number, the bytes of a string, or a list of numbers or bytes.
         is_array: whether `raw` is a list.
     """
 
@@ -59,7 +67,7 @@ class Value:
 
     @property
     def content(self) -> Any:
-        """A number, a string, or the list of either."""
+        """A number, a string, or a list of numbers or strings."""
         if self.kind != STRING:
             return list(self.raw) if self.is_array else self.raw
         return [text.decode() for text in self.raw] if self.is_array else self.raw.decode()
@@ -67,12 +75,12 @@ class Value:
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """Where a tensor lies in the file."""
+    """A tensor, and where it is in the file."""
 
     name: str
     shape: tuple[int, ...]  # as in torch, the slowest dimension first
     kind: int  # the number of its type in the format
-    start: int  # of its data in the file
+    start: int  # the byte of the file at which its data begin
     path: Path
 
     @property
@@ -97,16 +105,17 @@ class TensorInfo:
 
     @property
     def data(self) -> np.ndarray:
-        """The data as `gguf.dequantize` takes it: numbers [shape], or uint8 whose last dimension
-        has the bytes of the blocks.
+        """The data as `gguf.dequantize` takes it: numbers in the tensor's shape or, if it is
+        quantised, uint8 whose last dimension has the bytes of the blocks.
         """
         from gguf.quants import quant_shape_to_byte_shape
 
-        dtype = np.dtype(_STORED.get(self.tensor_type.name, np.uint8))
-        quantised = self.tensor_type.name not in _STORED
         kind = self.tensor_type
-        shape = quant_shape_to_byte_shape(self.shape, kind) if quantised else self.shape
-        # writes would stay in memory, and torch warns of arrays that refuse them
+        shape = self.shape
+        if kind.name not in _UNQUANTISED:
+            shape = quant_shape_to_byte_shape(shape, kind)
+        dtype = np.dtype(_UNQUANTISED.get(kind.name, np.uint8))
+        # copy-on-write, as torch warns of read-only arrays; nothing reaches the file
         return np.memmap(self.path, dtype, "c", self.start, shape)
 
 
@@ -117,13 +126,45 @@ class Header:
     path: Path
     values: dict[str, Value]
     tensors: tuple[TensorInfo, ...]
-    table_start: int  # of the table of tensors in the file, which follows the keys
+    table_start: int  # the byte of the file at which the table of tensors begins, after the keys
 
     @property
     def architecture(self) -> str:
         """The name of the model's architecture in llama.cpp."""
         name: str = self.values["general.architecture"].content
         return name
+
+
+class _Reader:
+    """Reads numbers and strings from a mapped file, from front to back.
+
+    Attributes:
+        position: the byte at which the next one begins.
+    """
+
+    def __init__(self, content: mmap.mmap, position: int):
+        self.position = position
+        self._content = content
+        self._size = len(content)
+
+    def read_numbers(self, form: str) -> tuple[Any, ...]:
+        """Reads numbers in a format of `struct`; raises `struct.error` at the end of the file."""
+        little_endian = f"<{form}"
+        numbers = struct.unpack_from(little_endian, self._content, self.position)
+        self.position += struct.calcsize(little_endian)
+        return numbers
+
+    def read_string(self) -> bytes:
+        """Reads the length of a string and its bytes."""
+        (length,) = _LENGTH.unpack_from(self._content, self.position)
+        start = self.position + _LENGTH.size
+        end = start + length
+        if end > self._size:
+            raise ValueError(
+                f"a text of {length} bytes at byte {self.position} ends after the end of the file"
+            )
+        self.position = end
+        return self._content[start:end]
 
 
 def read_header(path: Path) -> Header:
@@ -134,68 +175,50 @@ def read_header(path: Path) -> Header:
             version other than 2 or 3.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        version, num_tensors, num_keys = struct.unpack_from("<IQQ", content, 4)
+        reader = _Reader(content, position=4)  # after the magic number
+        version, num_tensors, num_keys = reader.read_numbers("IQQ")
         if version not in _VERSIONS:
-            raise ValueError(f"it has version {version}, and versions 2 and 3 can be read")
-        position = 24
-        values = {}
+            raise ValueError(f"it has version {version}, and only versions 2 and 3 can be read")
+        values: dict[str, Value] = {}
         for _ in range(num_keys):
-            key, position = _read_string(content, position)
-            (kind,) = struct.unpack_from("<I", content, position)
-            values[key.decode()], position = _read_value(content, position + 4, kind)
-        table_start = position
-        tensors = list[TensorInfo]()
-        for _ in range(num_tensors):
-            tensor, position = _read_tensor_info(content, position, path)
-            tensors.append(tensor)
-        alignment = values["general.alignment"].raw if "general.alignment" in values else 0
-        alignment = alignment or _DEFAULT_ALIGNMENT
-        data_start = -(-position // alignment) * alignment
+            key = reader.read_string().decode()
+            values[key] = _read_value(reader)
+        table_start = reader.position
+        tensors = [_read_tensor_info(reader, path) for _ in range(num_tensors)]
+        alignment = _DEFAULT_ALIGNMENT
+        if "general.alignment" in values:
+            alignment = values["general.alignment"].raw or _DEFAULT_ALIGNMENT
+        data_start = math.ceil(reader.position / alignment) * alignment
         size = len(content)
-    listed = tuple(replace(tensor, start=data_start + tensor.start) for tensor in tensors)
-    if len({tensor.name for tensor in listed}) < len(listed):
+    located = tuple(replace(tensor, start=data_start + tensor.start) for tensor in tensors)
+    if len({tensor.name for tensor in located}) < len(located):
         raise ValueError("two tensors have the same name")
-    for tensor in listed:
+    for tensor in located:
         if tensor.start + tensor.n_bytes > size:
-            raise ValueError(f"the tensor {tensor.name!r} ends after the file")
-    return Header(path, values, listed, table_start)
+            raise ValueError(f"the tensor {tensor.name!r} ends after the end of the file")
+    return Header(path, values, located, table_start)
 
 
-def _read_string(content: mmap.mmap, position: int) -> tuple[bytes, int]:
-    (length,) = _COUNT.unpack_from(content, position)
-    start = position + 8
-    end = position + 8 + length
-    if end > len(content):
-        raise ValueError(f"a text of {length} bytes at byte {position} ends after the file")
-    return content[start:end], end
+def _read_tensor_info(reader: _Reader, path: Path) -> TensorInfo:
+    """Reads an entry of the table of tensors; its `start` is counted from where the data begin."""
+    name = reader.read_string().decode()
+    (num_dimensions,) = reader.read_numbers("I")
+    *shape, kind, start = reader.read_numbers(f"{num_dimensions}QIQ")
+    return TensorInfo(name, tuple(reversed(shape)), kind, start, path)
 
 
-def _read_tensor_info(content: mmap.mmap, position: int, path: Path) -> tuple[TensorInfo, int]:
-    """An entry of the table of tensors, which counts `start` from where the data begin."""
-    name, position = _read_string(content, position)
-    (dimensions,) = struct.unpack_from("<I", content, position)
-    *shape, kind, start = struct.unpack_from(f"<{dimensions}QIQ", content, position + 4)
-    tensor = TensorInfo(name.decode(), tuple(reversed(shape)), kind, start, path)
-    return tensor, position + 16 + 8 * dimensions
-
-
-def _read_value(content: mmap.mmap, position: int, kind: int) -> tuple[Value, int]:
+def _read_value(reader: _Reader) -> Value:
+    """Reads the type of a value and the value."""
+    (kind,) = reader.read_numbers("I")
     if kind == STRING:
-        text, position = _read_string(content, position)
-        return Value(kind, text, False), position
+        return Value(kind, reader.read_string(), is_array=False)
     if kind != ARRAY:
-        form = struct.Struct(f"<{_format_of(kind)}")
-        return Value(kind, form.unpack_from(content, position)[0], False), position + form.size
-    kind, count = struct.unpack_from("<IQ", content, position)
-    position += 12
-    if kind != STRING:
-        form = struct.Struct(f"<{count}{_format_of(kind)}")
-        return Value(kind, form.unpack_from(content, position), True), position + form.size
-    texts = []
-    for _ in range(count):
-        text, position = _read_string(content, position)
-        texts.append(text)
-    return Value(kind, texts, True), position
+        (number,) = reader.read_numbers(_format_of(kind))
+        return Value(kind, number, is_array=False)
+    kind, count = reader.read_numbers("IQ")
+    if kind == STRING:
+        return Value(kind, [reader.read_string() for _ in range(count)], is_array=True)
+    return Value(kind, reader.read_numbers(f"{count}{_format_of(kind)}"), is_array=True)
 
 
 def _format_of(kind: int) -> str:

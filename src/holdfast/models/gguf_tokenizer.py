@@ -1,10 +1,10 @@
-"""The tokenizer of a GGUF file, as transformers converts it.
+"""Makes the tokenizer of a GGUF file, with the help of transformers.
 
-A large vocabulary takes transformers seconds to read, so it is taken from the header here. One
-without merges, such as Gemma's, also takes seconds to convert. The result depends on the header and
-on the versions of the libraries only, so it is kept in the user's cache under a name that covers
-these: as JSON, beside a record of its digest and of the options of the class around it. If either
-file is damaged, or was not written whole, both are made again.
+transformers takes seconds to read a large vocabulary, so it is given the one in our header. It also
+takes seconds to convert a vocabulary without merges, such as Gemma's. The result depends only on
+the header and on the versions of the libraries, so it is kept in the user's cache under a digest of
+these: as JSON, beside a record with the digest of both files and the options of the class around
+the tokenizer. If either file is damaged or incomplete, both are made again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-_FORMAT = 2  # of the files in the cache
-_LARGE = 20_000  # tokens; fewer are converted as fast as they are read
+_FORMAT = 2  # the version of the files in the cache
+_LARGE = 20_000  # tokens; a smaller vocabulary is converted as fast as it is read from the cache
 _SPECIAL_TOKENS = {
     "bos_token": "bos",
     "eos_token": "eos",
@@ -51,20 +51,20 @@ class ConvertedTokenizer(NamedTuple):
 
 
 def read_tokenizer(header: Header) -> PreTrainedTokenizerFast:
-    """The tokenizer of a file; converted once if it is large."""
+    """Makes the tokenizer of a file; a large one comes from the cache if it is there."""
     from transformers import PreTrainedTokenizerFast
 
     kind: Any = PreTrainedTokenizerFast
     tokens = header.values.get(TOKENS)
     is_large = tokens is not None and len(tokens.raw) >= _LARGE
     tokenizer: PreTrainedTokenizerFast
-    if is_large and (options := _kept_options(cache_file(header))) is not None:
+    if is_large and (options := _read_cached_options(cache_file(header))) is not None:
         tokenizer = kind(tokenizer_file=str(cache_file(header)), **options)
         return tokenizer
     converted = _convert(header)
     if is_large:
-        with suppress(RecordsError):  # without a cache, it is converted again each time
-            _keep(cache_file(header), converted)
+        with suppress(RecordsError):  # without a cache, it is converted each time
+            _write_cache(cache_file(header), converted)
     tokenizer = kind(tokenizer_object=converted.tokenizer, **converted.options)
     return tokenizer
 
@@ -79,19 +79,19 @@ def _convert(header: Header) -> ConvertedTokenizer:
 
 
 def vocabulary_of(header: Header) -> dict[str, Any]:
-    """The vocabulary under the names that transformers has for its parts.
+    """The parts of the vocabulary, under their names in transformers.
 
-    With `options_of`, this is what `get_gguf_tokenizer` of transformers reads from the file; a test
-    compares them.
+    Together with `options_of`, the same as `get_gguf_tokenizer` of transformers reads from the
+    file; a test compares them.
     """
-    return _renamed(header, "tokenizer")
+    return _rename_keys(header, "tokenizer")
 
 
 def options_of(header: Header) -> dict[str, Any]:
     """The options of the class around the tokenizer: its template and its special tokens."""
-    options = _renamed(header, "tokenizer_config")
+    options = _rename_keys(header, "tokenizer_config")
     kind = header.values["tokenizer.ggml.model"].content
-    if kind == "llama":  # older files do not say it
+    if kind == "llama":  # older files lack this option
         options.setdefault("add_bos_token", True)
     elif kind == "gemma4":  # the template writes the token itself
         options["add_bos_token"] = False
@@ -102,7 +102,7 @@ def options_of(header: Header) -> dict[str, Any]:
     return options
 
 
-def _renamed(header: Header, group: str) -> dict[str, Any]:
+def _rename_keys(header: Header, group: str) -> dict[str, Any]:
     """The values of a group of keys, under their names in transformers."""
     from transformers.integrations.gguf import GGUF_TOKENIZER_MAPPING
 
@@ -114,7 +114,7 @@ def _renamed(header: Header, group: str) -> dict[str, Any]:
 
 
 def cache_file(header: Header) -> Path:
-    """Where the tokenizer of a file with this header is kept."""
+    """The cache's file for the tokenizer of a file with this header."""
     versions = [version(name) for name in ("transformers", "tokenizers")]
     with header.path.open("rb") as file:
         keys = file.read(header.table_start)
@@ -122,7 +122,7 @@ def cache_file(header: Header) -> Path:
     return user_cache() / "tokenizers" / f"{digest[:32]}.json"
 
 
-def _keep(path: Path, converted: ConvertedTokenizer) -> None:
+def _write_cache(path: Path, converted: ConvertedTokenizer) -> None:
     """Writes a tokenizer into the cache; raises a `RecordsError` if that is impossible."""
     content = converted.tokenizer.to_str().encode()
     options = converted.options
@@ -131,8 +131,8 @@ def _keep(path: Path, converted: ConvertedTokenizer) -> None:
     write_whole(_record_file(path), record.model_dump_json())
 
 
-def _kept_options(path: Path) -> dict[str, Any] | None:
-    """The options of the tokenizer in the cache; None if it is missing or damaged."""
+def _read_cached_options(path: Path) -> dict[str, Any] | None:
+    """Reads the options of a tokenizer in the cache; None if it is missing or damaged."""
     try:
         content = path.read_bytes()
         record = _Record.model_validate_json(_record_file(path).read_bytes())

@@ -1,8 +1,8 @@
 """Reads the weights of a GGUF file for a model of transformers, in threads.
 
-transformers dequantises tensor by tensor in one thread, and makes two copies of each in float32.
-The weights here have the same bits: names, and what llama.cpp's converter changed, are those of
-transformers.
+transformers dequantises one tensor at a time in one thread, and makes two copies of each in
+float32. The weights read here have the same bits: the names of the weights, and how to undo the
+changes that llama.cpp's converter made, come from transformers.
 """
 
 from __future__ import annotations
@@ -29,12 +29,16 @@ def read_weights(
     config_fields: Mapping[str, Any],
     dtype: torch.dtype,
 ) -> dict[str, torch.Tensor]:
-    """The weights by their names in the model, as transformers' `load_gguf_checkpoint` reads them.
+    """Reads the weights as transformers' `load_gguf_checkpoint` does.
 
     Args:
-        model: may be on the meta device; only its names are used.
-        config_fields: those of the configuration as transformers reads it from the file.
-        dtype: of the weights.
+        header: the header of the file.
+        model: the model, which may be on the meta device; only the names of its weights are used.
+        config_fields: the fields of its configuration, as transformers reads them from the file.
+        dtype: the dtype of the weights.
+
+    Returns:
+        The weights, by their names in the model.
     """
     from tqdm.auto import tqdm
     from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor
@@ -70,11 +74,11 @@ def read_weights(
 
 
 def names_of(model: PreTrainedModel, processor: Any, tensors: Collection[str]) -> dict[str, str]:
-    """The names of a model's weights by those of the tensors in a file.
+    """The names of a model's weights, by the names of the tensors in a file.
 
     transformers builds llama.cpp's table of names for the model and again for each of its modules,
-    which takes seconds. Only a few architectures name a weight after the module that it is in, so
-    it is first asked for the names in the model alone.
+    which takes seconds. Only a few architectures need the tables of the modules, so it is first
+    given the model without its modules.
     """
     from transformers.modeling_gguf_pytorch_utils import get_gguf_hf_weights_map
 
@@ -91,9 +95,9 @@ def names_of(model: PreTrainedModel, processor: Any, tensors: Collection[str]) -
 def _is_unchanged(
     name: str, shape: tuple[int, ...], processor: Any, names: Mapping[str, str]
 ) -> bool:
-    """Whether transformers takes a tensor's values as they are.
+    """Whether transformers uses a tensor's values without changing them.
 
-    It is handed an object that has none, and hands it back if it has no use for them.
+    It is given an object without values: it returns that object if it has nothing to compute.
     """
     empty = SimpleNamespace(shape=shape)
     try:
@@ -103,13 +107,13 @@ def _is_unchanged(
             tensor_key_mapping=names,
             parsed_parameters={"tensors": {}},
         )
-    except Exception:  # whatever it wanted to compute, the object cannot do it
+    except Exception:  # any computation fails on that object, in whatever way
         return False
     return result.weights is empty and result.name == name
 
 
 def read_tensor(tensor: TensorInfo, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """A tensor of a GGUF file, dequantised to `dtype`, or to float32."""
+    """Reads a tensor of a GGUF file and dequantises it to `dtype`; None is float32."""
     import gguf
 
     dtype = dtype or torch.float32

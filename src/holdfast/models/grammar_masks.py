@@ -1,7 +1,7 @@
 """Compiles grammars for a tokenizer with llguidance, which computes the masks of next tokens.
 
-The mask after a token is computed in a thread while the model makes its next pass, so a step waits
-for it only where the pass is the shorter of the two.
+The mask after a token is computed in a thread while the model makes its next pass, so a step only
+waits for it if the pass takes less time.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ _WORKERS = ThreadPoolExecutor(2, "holdfast-grammar")
 
 
 class _Matcher:
-    """Follows one reply; each mask is computed once, in a thread."""
+    """Follows one reply through a grammar; each mask is computed once, in a thread."""
 
     def __init__(self, matcher: Any, about: str):
         self._matcher = matcher
         self._about = about
         self._consumed: list[int] = []
-        self._mask_after: list[int] = []  # the tokens that the latest mask comes after
+        self._prefix: list[int] = []  # the tokens before the latest mask
         self._mask: Future[Tensor] | None = None
 
     def prepare(self, token_ids: Sequence[int]) -> None:
-        """Begins to compute what may come after these tokens."""
+        """Begins to compute the mask of the token after these."""
         if self._mask is not None:
-            self._mask.exception()  # one matcher computes one mask at a time
-        self._mask_after = list(token_ids)
-        self._mask = _WORKERS.submit(self._compute, self._mask_after)
+            self._mask.exception()  # waits, as a matcher computes one mask at a time
+        self._prefix = list(token_ids)
+        self._mask = _WORKERS.submit(self._compute, self._prefix)
 
     def allowed(self, token_ids: Sequence[int]) -> Tensor:
-        """Whether each token may come next, bool [vocabulary of the tokenizer]."""
-        if self._mask is None or self._mask_after != list(token_ids):
+        """The mask of the tokens that may come after these: bool [vocabulary of the tokenizer]."""
+        if self._mask is None or self._prefix != list(token_ids):
             self.prepare(token_ids)
         assert self._mask is not None
         return self._mask.result()
@@ -65,7 +65,7 @@ class _Matcher:
             packed = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
         if self._matcher.is_error():
             raise ModelError(
-                f"The grammar of {self._about} cannot go on after {len(token_ids)} tokens"
+                f"The grammar of {self._about} allows nothing after {len(token_ids)} tokens"
                 f" ({_reason(self._matcher.get_error())}); give a simpler one."
             )
         return torch.from_numpy(np.unpackbits(packed, bitorder="little").view(np.bool_))
@@ -84,7 +84,7 @@ class CompiledGrammar:
 
 
 class GrammarCompiler:
-    """Compiles grammars for the tokenizer of a model, whose `stop_ids` end a reply."""
+    """Compiles grammars for the tokenizer of a model whose replies end with one of `stop_ids`."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, stop_ids: frozenset[int]):
         from llguidance.hf import from_tokenizer
@@ -94,7 +94,11 @@ class GrammarCompiler:
         self._lock = threading.Lock()
 
     def compile(self, grammar: Grammar) -> CompiledGrammar:
-        """The compiled grammar; refused if it asks for what llguidance does not implement."""
+        """Compiles a grammar, or returns it from the cache.
+
+        Raises:
+            UsageError: the grammar needs a feature that llguidance does not implement.
+        """
         from llguidance import LLMatcher
 
         with self._lock:
@@ -105,7 +109,7 @@ class GrammarCompiler:
         if start.is_error():
             raise UsageError(
                 f"{option(grammar.option)} asks for {grammar.about}, which cannot be enforced"
-                f" ({_reason(start.get_error())}); leave out what it names.",
+                f" ({_reason(start.get_error())}); leave that part out.",
                 option=grammar.option,
                 value=grammar.about,
             )
@@ -127,12 +131,13 @@ _LOCK = threading.Lock()
 def compile_grammar(
     grammar: Grammar, tokenizer: PreTrainedTokenizerFast, stop_ids: frozenset[int]
 ) -> CompiledGrammar:
-    """A grammar compiled for a tokenizer.
+    """Compiles a grammar for a tokenizer.
 
-    The first one takes a second or more with a large vocabulary, which is then kept for others.
+    The first grammar takes a second or more with a large vocabulary, whose preparation is then kept
+    for the others.
 
     Raises:
-        UsageError: llguidance is not installed, or does not implement what the grammar asks for.
+        UsageError: llguidance is not installed, or does not implement a feature of the grammar.
     """
     import_extra("llguidance", "grammar", grammar.option)
     with _LOCK:
@@ -144,6 +149,6 @@ def compile_grammar(
 
 
 def _reason(error: str) -> str:
-    """llguidance's reason for a refusal, in one line, without the place in the grammar."""
+    """llguidance's reason for a refusal, on one line, without the position in the grammar."""
     reason = re.split(r"\n\s*\d+ \| ", re.sub(r"^at \d+\(\d+\): ", "", error))[0]
     return cut(" ".join(reason.split()), _MAX_REASON) if reason else "no reason given"

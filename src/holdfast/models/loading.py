@@ -21,7 +21,7 @@ from holdfast.models.gguf import GGUF
 from holdfast.models.gguf_config import config_of, read_config_fields, uses_newer_loader
 from holdfast.models.gguf_tokenizer import read_tokenizer
 from holdfast.models.gguf_weights import read_weights
-from holdfast.models.loading_errors import explained
+from holdfast.models.loading_errors import explain_errors
 from holdfast.models.local import LocalModel
 from holdfast.models.packed_layers import pack_layers
 from holdfast.models.placement import (
@@ -54,29 +54,29 @@ def load(
         name_or_path: "default" (the model in this package), a folder, a GGUF file, a name on the
             hub, or "smollm2", "gemma-3-270m", "qwen-0.5b" or "qwen-1.5b" after `python -m
             holdfast.models.install`.
-        device: where it runs; None takes CUDA if available. Weights are read straight to it if
+        device: where it runs; None takes CUDA if available. Weights are read directly to it if
             accelerate is installed.
-        dtype: "float16", "bfloat16", "float32" or "float64". None or "auto": float32 for models of
-            up to 50 million parameters. Larger ones on the CPU: bfloat16 if the processor has
-            instructions for it, else float32; on a GPU the checkpoint's own, or bfloat16 for a
-            quantised GGUF if the GPU has it.
+        dtype: "float16", "bfloat16", "float32" or "float64". None or "auto" takes float32 for
+            models of up to 50 million parameters. For larger ones it takes, on the CPU, bfloat16 if
+            the processor has instructions for it, else float32; on a GPU the checkpoint's dtype, or
+            bfloat16 for a quantised GGUF if the GPU supports it.
         device_map: in place of a device, "auto" or another map of transformers, for models that
             do not fit on one device; needs accelerate. On several devices a model runs one row at a
             time and its attention is not steered.
         trust_remote_code: whether code that comes with the model may run. Weights are read as
             safetensors or GGUF only.
-        batch_size: the most rows forwarded together; halved when memory runs out. None: 192, or 48
-            for a model of more than 50 million parameters on the CPU, which is no slower there and
-            needs a quarter of the memory.
-        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
-            of the device's memory. Evicted ones are recomputed when needed.
-        chat_template: replaces the tokenizer's: "plain", which makes a base model continue the
-            messages as one text, or the path of a Jinja file.
+        batch_size: the most rows forwarded together; halved when memory runs out. None takes 192,
+            or 48 for a model of more than 50 million parameters on the CPU, which is no slower
+            there and needs a quarter of the memory.
+        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None takes a
+            quarter of the device's memory. Evicted ones are recomputed when needed.
+        chat_template: replaces the tokenizer's template: "plain", with which a base model continues
+            the messages as one text, or the path of a Jinja file.
 
     Raises:
         ModelError: the model is not found, cannot be read, lacks weights, has no safetensors
             weights or no fast tokenizer, is not a causal model, or does not fit on the device.
-        UsageError: an unknown or unavailable device, dtype or device map; a chat template that
+        UsageError: the device, dtype or device map is unknown or unavailable, or the chat template
             cannot be read.
         ParameterOutOfRange: `batch_size` is below 1, or `prefix_memory` below 0.
     """
@@ -90,7 +90,7 @@ def load(
     gguf = source.gguf
     digest = gguf.start_digest() if gguf else None
     model, tokenizer = _read(source, placement, template, trust_remote_code)
-    with explained(source, "model"):
+    with explain_errors(source, "model"):
         steerable = install(model.eval())
         usual_batch_size = _usual_batch_size(model)
         loaded = gguf.fingerprint(model.dtype, digest) if gguf else None
@@ -112,22 +112,26 @@ def load(
 def _read(
     source: Source, placement: Placement, template: str | None, trust_remote_code: bool
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """Reads the model and its tokenizer, and moves the model to its device."""
     silence = "" if source.is_local else hub_silence()
-    # else each of several files is requested six times, which takes half a minute
+    # from a silent hub, each of several files would be requested six times, for half a minute
     options = {"trust_remote_code": trust_remote_code, "local_files_only": bool(silence)}
-    with explained(source, "tokenizer", silence):
+    with explain_errors(source, "tokenizer", silence):
         tokenizer = _read_tokenizer(source, options)
         tokenizer.chat_template = template or tokenizer.chat_template
         if source.gguf is not None and source.gguf.begins_with_bos:
             tokenizer.chat_template = begin_with_bos(tokenizer)
-    with explained(source, "model", silence), without_weight_bars():
+    with explain_errors(source, "model", silence), without_weight_bars():
         if source.gguf is None:
             model = _read_model(source, options, placement)
         else:
             model = _read_gguf_model(source, source.gguf, placement)
     if silence:
-        why = f"The hub cannot be reached ({silence})"
-        warnings.warn(f"{why}, so {source.name!r} is taken from its cache here.", stacklevel=3)
+        warnings.warn(
+            f"The hub cannot be reached ({silence}), so {source.name!r} is taken from its cache"
+            " here.",
+            stacklevel=3,
+        )
     return placement.move(model, source.name), tokenizer
 
 
@@ -148,8 +152,8 @@ def _read_tokenizer(source: Source, options: dict[str, Any]) -> PreTrainedTokeni
             warnings.warn(warning, stacklevel=4)
     if not tokenizer.is_fast:
         raise ModelError(
-            f"{source.name} has no fast tokenizer, which finding spans needs; convert it to"
-            " tokenizer.json."
+            f"{source.name} has no fast tokenizer, without which spans cannot be found; convert it"
+            " to tokenizer.json."
         )
     fast_tokenizer: PreTrainedTokenizerFast = tokenizer
     return fast_tokenizer
@@ -163,7 +167,7 @@ def _read_model(source: Source, options: dict[str, Any], placement: Placement) -
     if placement.dtype is None:
         code = {"trust_remote_code": options["trust_remote_code"]}
         parameters = _without_weights(config, **code).num_parameters()
-        placement = placement.of_size(parameters, source.name)
+        placement = placement.for_size(parameters, source.name)
     options = {**options, "config": config}
     return _load(source, placement, AutoModelForCausalLM, source.location, options)
 
@@ -175,8 +179,8 @@ def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTra
     config = config_of(fields)
     _prepare(config, source.name)
     without_weights = _without_weights(config)
-    placement = placement.of_size(without_weights.num_parameters(), source.name)
-    placement = placement.of_gguf(gguf)
+    placement = placement.for_size(without_weights.num_parameters(), source.name)
+    placement = placement.for_gguf(gguf)
     gguf.scale_positions(config)
     if uses_newer_loader(gguf.header):
         options = {
@@ -186,17 +190,17 @@ def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTra
         }
         with TemporaryDirectory() as empty:  # so that no file beside the GGUF file is read
             return _load(source, placement, AutoModelForCausalLM, empty, options)
-    assert isinstance(placement.dtype, torch.dtype), "that of a GGUF file is known by now"
+    assert isinstance(placement.dtype, torch.dtype), "`for_gguf` has chosen one"
     weights = read_weights(gguf.header, without_weights, fields, placement.dtype)
     options = {"config": config, "state_dict": weights}
-    # of the class itself, as the automatic one needs a location
+    # by the class itself, because the automatic one needs a location
     return _load(source, placement, type(without_weights), None, options)
 
 
 def _prepare(config: PreTrainedConfig, name: str) -> None:
-    """Refuses a configuration of another kind of model, and any implementation that it names."""
+    """Refuses a configuration of another kind of model, and removes the kernels that it names."""
     check_kind(name, config)
-    # a config.json may name a kernel on a hub, which is code: we choose the implementations
+    # a kernel on a hub is code, so the configuration does not choose the implementations
     config._attn_implementation = config._experts_implementation = None
 
 
@@ -216,11 +220,11 @@ def _load(
     location: str | None,
     options: dict[str, Any],
 ) -> PreTrainedModel:
-    """Loads a model to where it is placed; see `load_whole`."""
+    """Loads a model to its device; see `load_whole`."""
     try:
         model = load_whole(source, model_class, location, **options, **placement.options())
     except torch.OutOfMemoryError as error:
-        raise placement.no_room(source.name, error) from error
+        raise placement.out_of_memory(source.name, error) from error
     if model.device.type == "meta":
         raise ModelError(
             f"The device map {placement.device_map!r} leaves the first weights of"
@@ -230,7 +234,7 @@ def _load(
 
 
 def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> frozenset[int]:
-    """The tokens that end a reply: those of the tokenizer and of the model's configurations."""
+    """The tokens that end a reply, according to the tokenizer and the model's configurations."""
     ids = {tokenizer.eos_token_id}
     for config in (model.generation_config, model.config.get_text_config()):
         eos = getattr(config, "eos_token_id", None)
@@ -239,7 +243,7 @@ def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> froz
 
 
 def reuses_cache(model: PreTrainedModel) -> bool:
-    """Whether rows of different length can share a pass, and continue after computed tokens."""
+    """Whether rows of different lengths can share a pass, and continue after computed tokens."""
     from transformers.cache_utils import DynamicCache
 
     if is_split(model):
@@ -255,7 +259,7 @@ def reuses_cache(model: PreTrainedModel) -> bool:
 
 @torch.inference_mode()
 def _makes_plain_cache(model: PreTrainedModel) -> bool:
-    """Whether a model's cache is transformers' own, determined by forwarding one token."""
+    """Whether a model uses transformers' own cache, found out by forwarding one token."""
     from transformers.cache_utils import DynamicCache
 
     token = torch.zeros(1, 1, dtype=torch.long, device=model.device)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from holdfast.errors import HoldfastError, ModelError, NoSuchModel
 from holdfast.models.checkpoint import DEFAULT, REAL_MODELS, Source, on_one_line
@@ -13,21 +14,31 @@ from holdfast.models.checkpoint import DEFAULT, REAL_MODELS, Source, on_one_line
 _SHIPPED = ", ".join((DEFAULT, *REAL_MODELS))
 
 
+ModelPart = Literal["model", "tokenizer"]
+
+
 @contextmanager
-def explained(source: Source, part: str, silence: str = "") -> Iterator[None]:
-    """Turns any error in loading a part into one sentence."""
+def explain_errors(source: Source, part: ModelPart, silence: str = "") -> Iterator[None]:
+    """Turns any error in loading a part of a model into a `ModelError` of one sentence.
+
+    Args:
+        source: where the model comes from.
+        part: the part that is loaded.
+        silence: why the hub cannot be reached; "" if it can, or is not needed.
+    """
     try:
         yield
     except HoldfastError:
         raise
-    # on a broken file, the libraries below raise any kind of exception, even a plain one
+    # for a broken file, libraries raise any kind of exception, even `Exception` itself
     except Exception as error:
         if source.gguf is not None:
             raise source.gguf.cannot_read(on_one_line(error)) from error
         raise _loading_failed(source, part, error, silence) from error
 
 
-def _loading_failed(source: Source, part: str, error: Exception, silence: str) -> ModelError:
+def _loading_failed(source: Source, part: ModelPart, error: Exception, silence: str) -> ModelError:
+    """Explains an error by the words that transformers puts into it."""
     reason = str(error)
     name = source.name
     if kind := re.search(r"has model type `([^`]*)`", reason):
@@ -43,17 +54,7 @@ def _loading_failed(source: Source, part: str, error: Exception, silence: str) -
             " (trust_remote_code=True)."
         )
     if source.is_local:
-        files = (
-            f"config.json and the {'files of the tokenizer' if part == 'tokenizer' else 'weights'}"
-        )
-        if part == "tokenizer" and name != DEFAULT and not (Path(name) / "tokenizer.json").exists():
-            return ModelError(
-                f"The folder {name!r} has no tokenizer.json; put that of the model beside its"
-                " config.json."
-            )
-        return ModelError(
-            f"Cannot load {name!r} ({on_one_line(error)}); check {files} in that folder."
-        )
+        return _folder_failed(name, part, error)
     if "safetensors" in reason and isinstance(error, OSError):
         return ModelError(
             f"The hub model {name!r} has no safetensors weights; pickled ones can run code, so"
@@ -67,20 +68,39 @@ def _loading_failed(source: Source, part: str, error: Exception, silence: str) -
     )
 
 
+def _folder_failed(name: str, part: ModelPart, error: Exception) -> ModelError:
+    """The error about a model in a folder."""
+    if part == "model":
+        return ModelError(
+            f"Cannot load {name!r} ({on_one_line(error)}); check config.json and the weights in"
+            " that folder."
+        )
+    if name != DEFAULT and not (Path(name) / "tokenizer.json").exists():
+        return ModelError(
+            f"The folder {name!r} has no tokenizer.json; put that of the model beside its"
+            " config.json."
+        )
+    return ModelError(
+        f"Cannot load {name!r} ({on_one_line(error)}); check config.json and the files of the"
+        " tokenizer in that folder."
+    )
+
+
 def _not_found(name: str, error: OSError, silence: str) -> ModelError:
+    """The error about a hub model that cannot be downloaded, or is not there."""
     from huggingface_hub import constants
 
     message = str(error).lower()
     if "gated" in message:
         return ModelError(
-            f"The hub gives {name!r} only to those it let in; ask for access on its page, then log"
-            " in with: hf auth login."
+            f"The hub gives {name!r} only to users with access; ask for access on its page, then"
+            " log in with: hf auth login."
         )
     if constants.is_offline_mode():
         return NoSuchModel(
             f"There is no model {name!r}: it is neither a folder nor in the hub's cache, and"
-            " HF_HUB_OFFLINE keeps it from asking the hub; unset it, or give a folder, a URL, or"
-            f" one of {_SHIPPED}."
+            " HF_HUB_OFFLINE forbids asking the hub; unset it, or give a folder, a URL, or one of"
+            f" {_SHIPPED}."
         )
     if silence:
         return ModelError(

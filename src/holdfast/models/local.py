@@ -44,13 +44,13 @@ class LocalModel(Generates):
         identity: its fingerprint, which changes with its weights.
         hf_model: the causal language model; it uses `holdfast.attention` if its class allows that.
         tokenizer: its fast tokenizer.
-        stop_ids: tokens that end a reply.
-        reuses_cache: False if what is computed cannot be separated by row; such a model runs its
-            rows one by one, and encodes the history again.
+        stop_ids: the tokens that end a reply.
+        reuses_cache: whether rows can share a pass and continue after computed tokens. A model that
+            cannot do this runs its rows one by one, and encodes the whole chat for each reply.
         steerable: whether the attention mass on the prompt can be read and moved.
         batch_size: the most rows forwarded together.
-        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
-            of the device's memory. Evicted ones are recomputed when needed.
+        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None takes a
+            quarter of the device's memory. Evicted ones are recomputed when needed.
     """
 
     name: str
@@ -62,18 +62,18 @@ class LocalModel(Generates):
     steerable: bool
     batch_size: int = 192
     prefix_memory: int | None = None
-    independent: ClassVar[bool] = False  # the composition of a batch may affect rounding
+    independent: ClassVar[bool] = False  # other rows of a batch may affect rounding
 
     def __repr__(self) -> str:
         return f"LocalModel({self.name!r}, {type(self.hf_model).__name__}, {self.hf_model.dtype})"
 
     @property
     def fingerprint(self) -> str:
-        """A digest of its configuration, weights and chat template as they are now."""
+        """A digest of the current configuration, weights and chat template."""
         return self.identity.current()
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, in the order given; raises as `LocalSession.generate_batch`."""
+        """Answers many chats in a new session; see `LocalSession.generate_batch`."""
         return self.session().generate_batch(requests)
 
     def score(
@@ -97,7 +97,8 @@ class LocalModel(Generates):
     def rehearse(
         self, messages: Messages, methods: Methods, *, emphasis: Sequence[Part] = ()
     ) -> tuple[Method, ...]:
-        """The methods, with those resolved (`hold`) by a rehearsed reply to the first turn.
+        """Returns the methods with `hold` resolved: it becomes an attention method, by rehearsing a
+        reply to the first turn.
 
         Raises:
             UsageError: a method has nothing to work on in this chat.
@@ -113,7 +114,7 @@ class LocalModel(Generates):
         return Runner(self.hf_model, batched=self.reuses_cache, name=self.name)
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """A new scheduler for rows of this model; see `Serving`."""
+        """Makes a scheduler for rows of this model; see `Serving`."""
         return Scheduler(self.runner, self.stop_ids, self.batch_size, serving)
 
     @property
@@ -134,16 +135,17 @@ class LocalModel(Generates):
         """Refuses methods that this model cannot apply.
 
         Raises:
-            Unsteerable: its attention, or what a method edits, cannot be reached.
-            ModelError: the method was fitted on another model.
-            UsageError: something that is not a method, two that need a second stream each, or
-                heads or layers that the model does not have.
+            Unsteerable: the attention, or the states that a method edits, cannot be reached.
+            ModelError: a method was fitted on another model.
+            UsageError: a value is not a method, two methods need a second stream each, or a method
+                names heads or layers that the model does not have.
         """
         compiled = compile_methods(read_methods(methods))
-        unreached = "" if self.steerable else f", {why_unreached(self.hf_model)},"
-        described = f"{self.name} ({type(self.hf_model).__name__}){unreached}"
+        description = f"{self.name} ({type(self.hf_model).__name__})"
+        if not self.steerable:
+            description = f"{description}, {why_unreached(self.hf_model)},"
         cure = "use a prompt method such as repetition"
-        check_requirements(compiled.methods, self.capabilities, described, cure)
+        check_requirements(compiled.methods, self.capabilities, description, cure)
         check_heads(self.hf_model, (*compiled.attention, *compiled.rehearsed))
         if compiled.states:
             check_states(self.hf_model, compiled, self.fingerprint)
@@ -151,15 +153,18 @@ class LocalModel(Generates):
     @cached_property
     def capabilities(self) -> frozenset[Ability]:
         """The abilities that methods and studies can use."""
-        attention = {Ability.LOG_ODDS, Ability.REHEARSAL} if self.steerable else set[Ability]()
-        return LOCAL_ABILITIES | attention | abilities(self.hf_model)
+        capabilities = LOCAL_ABILITIES | abilities(self.hf_model)
+        if self.steerable:
+            capabilities |= {Ability.LOG_ODDS, Ability.REHEARSAL}
+        return capabilities
 
     @property
     def runtime(self) -> dict[str, str | int]:
         """Versions and devices that rounding depends on."""
         device = self.hf_model.device
+        on_gpu = device.type == "cuda"
         return {
-            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+            "device": torch.cuda.get_device_name(device) if on_gpu else device.type,
             "torch": torch.__version__,
             "transformers": transformers.__version__,
             "batch_size": self.batch_size,
@@ -172,13 +177,14 @@ class LocalModel(Generates):
         kinds = getattr(self.hf_model.config.get_text_config(), "layer_types", None) or ()
         # layers of linear attention have no softmax whose mass could be steered
         all_softmax = all("attention" in kind and "linear" not in kind for kind in kinds)
-        if all_softmax and (shape := self._shape) is not None:
-            about["layers"], about["heads"] = shape.layers, shape.heads
+        if all_softmax and (shape := self._configured_shape) is not None:
+            about["layers"] = shape.layers
+            about["heads"] = shape.heads
         return about
 
     @property
-    def _shape(self) -> Shape | None:
-        """The numbers of layers and of heads; None if the configuration has no such numbers."""
+    def _configured_shape(self) -> Shape | None:
+        """The numbers of layers and of heads; None if the configuration does not have them."""
         config = self.hf_model.config.get_text_config()
         layers = getattr(config, "num_hidden_layers", None)
         heads = getattr(config, "num_attention_heads", None)
@@ -188,14 +194,14 @@ class LocalModel(Generates):
 
     @property
     def shape(self) -> Shape:
-        """The shape that head sets of this model are for: its layers, and the heads of each.
+        """The number of layers, and of heads in each, to which sets of heads refer.
 
-        Some layers of a hybrid model have no attention, and none of its heads.
+        Layers of a hybrid model without attention are counted as well, though they have no heads.
 
         Raises:
-            ModelError: its layers differ in their number of heads.
+            ModelError: the configuration has no such numbers, or the layers differ.
         """
-        if (shape := self._shape) is None:
+        if (shape := self._configured_shape) is None:
             raise ModelError(
                 f"{self.name} does not say how many layers and heads it has, or its layers differ,"
                 " and only layers with equally many heads have a profile."
@@ -204,5 +210,5 @@ class LocalModel(Generates):
 
     @property
     def context(self) -> int | None:
-        """Tokens the model can see, if its configuration says so."""
+        """The number of tokens that the model can see; None if its configuration does not say."""
         return getattr(self.hf_model.config.get_text_config(), "max_position_embeddings", None)

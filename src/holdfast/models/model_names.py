@@ -1,33 +1,19 @@
-"""Where a model runs, as its name says: behind a URL, in another package's engine, or here."""
+"""Reads from a model's name where it runs: behind a URL, in another package's engine, or here."""
 
 import os
 import re
 from dataclasses import dataclass
 
-# neither a URL, nor a host with a port, nor a Windows drive
-_NAMED = re.compile(r"([a-z][a-z0-9_-]+):(?!//|\d+(?:/|$)).")
+# "ENGINE:MODEL", which is neither a URL, nor a host with a port, nor a Windows drive
+_IN_ENGINE = re.compile(r"(?P<engine>[a-z][a-z0-9_-]+):(?!//|\d+(?:/|$)).")
 
-_HERE = r"localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\]"
-_HOST = rf"(?:{_HERE}|[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)*)"
-# a host with a port, or the base URL of an API without its scheme
-_ADDRESS = re.compile(rf"{_HOST}:\d+(?:/\S*)?|{_HOST}/v1/?|(?:{_HERE})(?:/\S*)?")
+_THIS_MACHINE = r"localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\]"
+_HOST = rf"(?:{_THIS_MACHINE}|[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)*)"
+# an address without its scheme: with a port, ending in /v1, or on this machine
+_ADDRESS = re.compile(rf"{_HOST}:\d+(?:/\S*)?|{_HOST}/v1/?|(?:{_THIS_MACHINE})(?:/\S*)?")
 
-
-def is_url(model: str | None) -> bool:
-    """Whether a model is given as the URL of an endpoint."""
-    return (model or "").startswith(("http://", "https://"))
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """A model behind an endpoint, as an incomplete name seems to mean it."""
-
-    url: str
-    model: str = ""  # its name there; "" if the name does not say
-    key: str = ""  # the environment variable in which the vendor's users keep their key
-
-
-# how the names of vendors' models begin; those of models with open weights have an owner before
+# How the names of vendors' models begin, with the vendor's address and the usual variable of its
+# key. Models with open weights do not match: their names on the hub begin with an owner.
 _VENDORS = (
     (r"gpt-\d|chatgpt-|o\d(-|$)", "https://api.openai.com/v1", "OPENAI_API_KEY"),
     (r"claude-", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
@@ -39,35 +25,49 @@ _VENDORS = (
     (r"grok-", "https://api.x.ai/v1", "XAI_API_KEY"),
 )
 
+# Engines with their own server, which `holdfast serve` does not replace. They are listed by name
+# because a report follows from its records alone, whether or not the engine is installed.
+SERVED_ELSEWHERE = frozenset({"vllm"})
 
-def endpoint_meant(model: str | None) -> Endpoint | None:
-    """The endpoint that a name seems to mean which is no URL: an address without its scheme, or a
-    vendor's model; None if it may be the name of a folder or of a model on the hub.
+
+@dataclass(frozen=True)
+class MeantEndpoint:
+    """The endpoint that an incomplete name seems to mean."""
+
+    url: str
+    model: str = ""  # the model's name at the endpoint; "" if the name does not say
+    key: str = ""  # the environment variable in which the vendor's users keep their key
+
+
+def is_url(model: str | None) -> bool:
+    """Whether a model is given as the URL of an endpoint."""
+    return (model or "").startswith(("http://", "https://"))
+
+
+def endpoint_meant(model: str | None) -> MeantEndpoint | None:
+    """Guesses the endpoint that a name means: an address without its scheme, or a vendor's model.
+
+    None if the name may be that of a folder, or of a model on the hub.
     """
     if not model or os.path.exists(model):
         return None
     if _ADDRESS.fullmatch(model):
-        nearby = re.match(_HERE, model) or ":" in model
-        return Endpoint(f"{'http' if nearby else 'https'}://{model}")
+        is_plain = re.match(_THIS_MACHINE, model) or ":" in model
+        return MeantEndpoint(f"http://{model}" if is_plain else f"https://{model}")
     for pattern, url, key in _VENDORS:
         if re.match(pattern, model):
-            return Endpoint(url, model, key)
+            return MeantEndpoint(url, model, key)
     return None
 
 
-# Engines with a server of their own, which `holdfast serve` does not replace. They are known by
-# name, as a report follows from its records alone, whether or not the engine is installed.
-SERVED_ELSEWHERE = frozenset({"vllm"})
-
-
 def is_served(model: str) -> bool:
-    """Whether another server than `holdfast serve` has the model: it is a URL, or in an engine of
-    `SERVED_ELSEWHERE`.
+    """Whether a server other than `holdfast serve` has the model, because it is a URL or in an
+    engine of `SERVED_ELSEWHERE`.
     """
     return is_url(model) or engine_in(model) in SERVED_ELSEWHERE
 
 
 def engine_in(model: str) -> str:
-    """The engine that a model's name asks for; "" if it asks for none, or is a path."""
-    named = _NAMED.match(model)
-    return named[1] if named and not os.path.exists(model) else ""
+    """The engine in a name such as "vllm:MODEL"; "" if the name has none, or is a path."""
+    match = _IN_ENGINE.match(model)
+    return match["engine"] if match and not os.path.exists(model) else ""

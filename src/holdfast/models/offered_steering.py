@@ -1,4 +1,4 @@
-"""The steering that a server offers to its clients, as its answer to `GET /v1/steering` says."""
+"""Asks a server at `GET /v1/steering` which steering it offers."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from holdfast.validation.json_values import fields_of
 if TYPE_CHECKING:
     from openai import OpenAI
 
-_SECONDS = 5.0  # that a server may take to answer as it is connected
+_MAX_SECONDS = 5.0  # that a server may take to answer when it is connected
 
 
 @dataclass(frozen=True)
 class OfferedSteering:
-    """The steering that a server offers; without arguments, that of an ordinary endpoint.
+    """The steering that a server offers; the defaults are those of an ordinary endpoint.
 
     Attributes:
-        wire_format: its format in `client.WIRE_FORMATS`; None: it does not steer.
+        wire_format: its format in `client.WIRE_FORMATS`; None if it does not steer.
         capabilities: the abilities that methods can use.
         methods: the names of the methods that it knows.
-        fingerprint: of its model; None: it does not say.
-        default: its methods for requests that name none; None: it does not steer those.
-        obstacle: why a server that may steer does not now, such as "it does not answer".
+        fingerprint: the fingerprint of its model; None if it does not say.
+        default: its methods for requests that name none; None if it does not steer those.
+        obstacle: why a server that may be able to steer does not steer now, such as "it does not
+            answer"; None if nothing prevents it.
     """
 
     wire_format: str | None = None
@@ -47,7 +48,9 @@ class OfferedSteering:
 
     @property
     def identity(self) -> str | None:
-        """The part that may change replies, for the fingerprint; None for ordinary endpoints."""
+        """The part of the model's fingerprint that identifies a steering server; None for ordinary
+        endpoints.
+        """
         if self.wire_format is None:
             return None
         parts = ["Holdfast"]
@@ -59,20 +62,20 @@ class OfferedSteering:
 
 
 def ask_steering(client: OpenAI, endpoint: Endpoint) -> OfferedSteering:
-    """Asks a server what it offers, once and briefly; that it does not answer is an obstacle."""
+    """Asks a server once what it offers, and does not wait long; no answer is an obstacle."""
     import openai
 
     try:
-        return _ask(client, endpoint, max_retries=0, timeout=min(_SECONDS, endpoint.timeout))
+        return _ask(client, endpoint, max_retries=0, timeout=min(_MAX_SECONDS, endpoint.timeout))
     except openai.OpenAIError:
         return OfferedSteering(obstacle="it does not answer")
 
 
 def await_steering(client: OpenAI, endpoint: Endpoint) -> OfferedSteering:
-    """Asks a server what it offers, and waits as long as for a reply.
+    """Asks a server what it offers, with the timeout and the retries of any other request.
 
     Raises:
-        Unreachable: it does not answer.
+        Unreachable: there is no connection to the server.
     """
     import openai
 
@@ -88,32 +91,32 @@ def _ask(client: OpenAI, endpoint: Endpoint, **options: Any) -> OfferedSteering:
     """Reads what a server offers; raises an `OpenAIError` if it does not answer."""
     import openai
 
-    untyped: Any = client.get  # whose options are of a type that openai keeps to itself
+    get: Any = client.get  # its options have a type that openai does not export
     try:
-        text = untyped("/steering", cast_to=str, options=options)
+        text = get("/steering", cast_to=str, options=options)
     except openai.APIStatusError as error:
         if error.status_code < 500 and error.status_code not in (401, 403, 429):
-            return OfferedSteering()  # it has no such route
+            return OfferedSteering()  # the server has no such route
         refusal = f"{error.status_code}: {server_message(error, endpoint)}"
         return OfferedSteering(obstacle=f"it does not say whether it steers ({refusal})")
     return read_offer(text)
 
 
 def read_offer(text: str) -> OfferedSteering:
-    """Reads the answer to `GET /v1/steering`; any other means an ordinary endpoint."""
+    """Reads the answer to `GET /v1/steering`; an unknown answer means an ordinary endpoint."""
     try:
         fields = fields_of(json.loads(text))
     except (ValueError, RecursionError):
         return OfferedSteering()
     if not isinstance(fields.get("methods"), list):
-        return OfferedSteering()  # it means something else by this route
+        return OfferedSteering()  # another kind of server, which has this route by chance
     known = {name: fields[name] for name in READ_BY_CLIENTS if name in fields}
     try:
         answer = SteeringAnswer.model_validate(known)
     except ValidationError as error:
         wrong = ", ".join(".".join(map(str, line["loc"])) for line in error.errors())
         return OfferedSteering(
-            obstacle=f"this version cannot read what it says of its steering ({wrong})"
+            obstacle=f"this version cannot read its answer about steering ({wrong})"
         )
     if answer.refusal:
         return OfferedSteering(obstacle=f"it cannot steer now ({answer.refusal})")
@@ -121,11 +124,13 @@ def read_offer(text: str) -> OfferedSteering:
         return OfferedSteering(
             obstacle=f"this version does not know its wire format {answer.wire_format!r}"
         )
-    needs = {need for method in answer.methods for need in method.needs}
-    needed = {ability for ability in Ability if ability.value in needs}
+    needs: set[str] = set()
+    for method in answer.methods:
+        needs.update(method.needs)
+    abilities = {ability for ability in Ability if ability.value in needs}
     return OfferedSteering(
         wire_format=answer.wire_format,
-        capabilities=ENDPOINT_ABILITIES | needed,
+        capabilities=ENDPOINT_ABILITIES | abilities,
         methods=tuple(method.name for method in answer.methods),
         fingerprint=answer.fingerprint or None,
         default=None if answer.default == NONE else answer.default,
@@ -133,15 +138,19 @@ def read_offer(text: str) -> OfferedSteering:
 
 
 def same_fingerprint(recorded: str, current: str) -> str | None:
-    """The fingerprint if run and command agree; earlier versions prefixed it with the address."""
+    """Returns the current fingerprint if a run was recorded under it, and None otherwise.
+
+    Earlier versions put the address of the server before it.
+    """
     return current if recorded == current or recorded.endswith(f" {current}") else None
 
 
 def check_offered(methods: Sequence[Method], offered: OfferedSteering, url: str) -> None:
-    """Refuses a method that a steering server does not know, with an `Unsteerable`."""
+    """Raises an `Unsteerable` for a method that a steering server does not know."""
     for method in compile_methods(methods).without_edits.methods:
         if method.name not in offered.methods:
             raise Unsteerable(
-                f"{url} knows {', '.join(offered.methods) or 'no method'}, and not {method.name};"
-                " use one of those, or load the model in this process."
+                f"{method.name} is not one of the methods that {url} applies"
+                f" ({', '.join(offered.methods) or 'none'}); use one of those, or load the model in"
+                " this process."
             )

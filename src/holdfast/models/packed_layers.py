@@ -1,12 +1,13 @@
-"""Linear layers whose weights are laid out once for the processor's own kernels.
+"""Linear layers whose weights are packed once for the processor's kernels.
 
-PyTorch lays a weight out for oneDNN's bfloat16 kernels at every product. With few rows, as in a
-decode step, that takes as long as the product itself; laid out once, the products of a step of 16
-rows take two thirds of the time at 0.5 billion parameters (benchmarks/faster_layers.py).
+PyTorch rearranges a weight for oneDNN's bfloat16 kernels at every product. With few rows, as in a
+decode step, that takes as long as the product itself; with weights that are rearranged once, the
+products of a step of 16 rows take two thirds of the time at 0.5 billion parameters
+(benchmarks/faster_layers.py).
 
-A packed layer has no `weight`, so whatever needs one, such as an adapter, an optimiser or a copy,
-first makes the layer an `nn.Linear` again, in place: `PackedLinear.unpack` sets its class. The
-methods that are overridden here are the ways by which PyTorch gets at the weight.
+A packed layer has no `weight`, so anything that needs one, such as an adapter, an optimiser or a
+copy, first turns the layer back into an `nn.Linear`, in place: `PackedLinear.unpack` sets its
+class. The methods that are overridden here are all those through which PyTorch reaches the weight.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _UNPACKING = threading.Lock()
 
 @dataclass(frozen=True)
 class _WeightState:
-    """The state of a weight, to notice later edits of it.
+    """The state of a weight, by which later edits are noticed.
 
-    An edit in place raises the version, but not one through `.data`, which a few values show.
+    An edit in place raises the version; an edit through `.data` does not, but changes the values.
     """
 
     address: int
@@ -41,13 +42,14 @@ class _WeightState:
 
 @dataclass(frozen=True)
 class _Packing:
-    """The weight of a packed layer, in place of the plain one.
+    """The packed weight of a layer.
 
     Attributes:
         weight: the weight in oneDNN's layout, [out, in].
-        requires_grad: whether the plain weight did.
-        tied: the plain weight, if another module has it too; edits of it have to count here.
-        state: of the plain weight when it was packed.
+        requires_grad: whether the plain weight requires gradients.
+        tied: the plain weight if another module shares it, so that its edits reach this layer; None
+            if the layer alone has it.
+        state: the state of the plain weight when it was packed.
     """
 
     weight: Tensor
@@ -57,7 +59,7 @@ class _Packing:
 
     @property
     def is_current(self) -> bool:
-        """Whether the plain weight is still as it was packed; one of its own cannot change."""
+        """Whether the weight is still the one that was packed; only a shared one can change."""
         return self.tied is None or _WeightState.of(self.tied) == self.state
 
     def plain(self) -> Tensor:
@@ -66,30 +68,33 @@ class _Packing:
 
 
 class PackedLinear(nn.Linear):
-    """A linear layer whose weight is no parameter, for inference in bfloat16 on the CPU.
+    """A linear layer with a packed weight, for inference in bfloat16 on the CPU.
 
-    Whatever reads or sets `weight`, moves or copies the layer or needs gradients makes it a plain
-    layer again, with the same values. So adapters, editors of weights and training work as with
-    any model, at the speed that they have there.
+    Reading or setting `weight`, moving or copying the layer, and needing gradients all turn it back
+    into a plain layer with the same values. So adapters, editors of weights and training work as
+    with any model, at their usual speed.
     """
 
-    _packing: _Packing  # missing once another thread has unpacked the layer
+    _packing: _Packing  # missing once the layer has been unpacked, perhaps by another thread
 
     @classmethod
     def of(cls, linear: nn.Linear, is_tied: bool) -> PackedLinear:
-        """The packed form of a layer, which shares everything but the weight with it.
+        """Packs a layer; the result shares everything but the weight with it.
 
         Args:
             linear: the layer, in bfloat16 on the CPU.
-            is_tied: whether another module has its weight too.
+            is_tied: whether another module shares its weight.
         """
         packed = cls.__new__(cls)
         packed.__dict__.update(linear.__dict__)
         packed._parameters = dict(linear._parameters)
         weight: Any = packed._parameters.pop("weight")
-        laid_out = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
-        tied = weight if is_tied else None
-        packed._packing = _Packing(laid_out, weight.requires_grad, tied, _WeightState.of(weight))
+        packed._packing = _Packing(
+            weight=torch.ops.mkldnn._reorder_linear_weight(weight.detach()),
+            requires_grad=weight.requires_grad,
+            tied=weight if is_tied else None,
+            state=_WeightState.of(weight),
+        )
         return packed
 
     def forward(self, input: Tensor) -> Tensor:
@@ -108,7 +113,7 @@ class PackedLinear(nn.Linear):
         return product
 
     def unpack(self) -> None:
-        """Makes it a plain layer."""
+        """Turns it back into a plain layer."""
         with _UNPACKING, torch.inference_mode(False), torch.no_grad():
             packing = _packing_of(self)
             if packing is None:
@@ -129,18 +134,18 @@ class PackedLinear(nn.Linear):
         return super().__getattr__(name)
 
     def train(self, mode: bool = True) -> Any:
-        """Makes it a plain layer if it is to be trained."""
+        """Sets the mode; for training, turns it back into a plain layer."""
         if mode:
             self.unpack()
         return nn.Linear.train(self, mode)
 
     def _apply(self, fn: Any, recurse: bool = True) -> nn.Linear:
-        self.unpack()  # the layout is that of one dtype on one device
+        self.unpack()  # the layout is for one dtype on one device
         plain: nn.Linear = nn.Linear._apply(self, fn, recurse)  # type: ignore[no-untyped-call]
         return plain
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        self.unpack()  # the layout is this processor's
+        self.unpack()  # the layout is for this processor
         return nn.Linear.__reduce_ex__(self, protocol)
 
     def _load_from_state_dict(self, *arguments: Any) -> None:
@@ -155,7 +160,7 @@ class PackedLinear(nn.Linear):
 
 
 def _packing_of(layer: nn.Linear) -> _Packing | None:
-    """The packing of a layer; None if another thread has just unpacked it."""
+    """The packed weight of a layer; None if another thread has just unpacked it."""
     packing: _Packing | None = vars(layer).get("_packing")
     return packing
 
@@ -172,7 +177,7 @@ def pack_layers(model: nn.Module) -> None:
 
 
 def is_as_packed(module: nn.Module) -> bool:
-    """Whether a module has the weight that it was packed with, whatever its form is now."""
+    """Whether a module still has the weight that it was packed with, packed or not."""
     if isinstance(module, PackedLinear):
         return module._packing.is_current
     state = vars(module).get("_state_as_packed")
@@ -181,6 +186,6 @@ def is_as_packed(module: nn.Module) -> bool:
 
 
 def _fits(weight: Tensor) -> bool:
-    """Whether this processor has a kernel for a weight."""
+    """Whether the weight is in bfloat16 on the CPU, and the processor has kernels for it."""
     on_cpu = weight.dtype is torch.bfloat16 and weight.device.type == "cpu"
     return on_cpu and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

@@ -1,4 +1,4 @@
-"""Where a model's weights go, and in which dtype."""
+"""Chooses the device and the dtype of a model's weights."""
 
 from __future__ import annotations
 
@@ -24,12 +24,17 @@ _LARGE = 50_000_000  # parameters beyond which a step in bfloat16 is certainly f
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a model's weights go."""
+    """Where a model's weights go, and in which dtype.
 
-    device: torch.device | None  # the one they are moved to; None if the map decides
-    # as transformers takes it; None if they are read on the CPU first
+    Args:
+        device: the device that they are moved to; None if the map decides.
+        device_map: the map for transformers; None if the weights are first read to the CPU.
+        dtype: a dtype, or "auto" for the checkpoint's; None is chosen by size and device.
+    """
+
+    device: torch.device | None
     device_map: DeviceMap | None
-    dtype: torch.dtype | str | None  # "auto": the checkpoint's; None: by size and device
+    dtype: torch.dtype | str | None
 
     @property
     def on_cpu(self) -> bool:
@@ -41,47 +46,53 @@ class Placement:
 
     def options(self) -> dict[str, Any]:
         """The arguments of `from_pretrained`."""
-        mapped = {} if self.device_map is None else {"device_map": self.device_map}
-        return {"dtype": self.dtype, **mapped}
+        if self.device_map is None:
+            return {"dtype": self.dtype}
+        return {"dtype": self.dtype, "device_map": self.device_map}
 
-    def of_gguf(self, gguf: GGUF) -> Placement:
-        """The placement for a GGUF file, whose size is reported."""
+    def for_gguf(self, gguf: GGUF) -> Placement:
+        """Chooses the dtype of a GGUF file if it is "auto", and reports the file's size."""
         dtype = self.dtype
-        if not isinstance(dtype, torch.dtype):  # it is "auto"
-            narrow = torch.cuda.is_available() and torch.cuda.is_bf16_supported(False)
-            dtype = gguf.dtype or (torch.bfloat16 if narrow else torch.float32)
+        if not isinstance(dtype, torch.dtype):
+            has_bfloat16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported(False)
+            dtype = gguf.dtype or (torch.bfloat16 if has_bfloat16 else torch.float32)
         warnings.warn(gguf.size_line(dtype), stacklevel=5)  # the line that calls `load`
         return replace(self, dtype=dtype)
 
-    def of_size(self, parameters: int, name: str) -> Placement:
-        """The placement with a dtype chosen by model size and device, if none is given."""
+    def for_size(self, parameters: int, name: str) -> Placement:
+        """Chooses the dtype by model size and device, unless one is given."""
         if self.dtype is not None:
             return self
         if not is_large(parameters):
             return replace(self, dtype=torch.float32)
         if not self.on_cpu:
             return replace(self, dtype="auto")
-        dtype = torch.float32
-        why = "has no bfloat16 instructions, so that would be slower"
-        if multiplies_bfloat16():
-            dtype = torch.bfloat16
-            why = "has bfloat16 instructions; --dtype float32 is more exact"
-        dtype_name = str(dtype).removeprefix("torch.")
         size = f"{parameters / 1e6:,.0f} million parameters"
-        warnings.warn(f"{name} ({size}) runs in {dtype_name}: this processor {why}.", stacklevel=5)
-        return replace(self, dtype=dtype)
+        if multiplies_bfloat16():
+            warnings.warn(
+                f"{name} ({size}) runs in bfloat16: this processor has bfloat16 instructions;"
+                " --dtype float32 is more exact.",
+                stacklevel=5,
+            )
+            return replace(self, dtype=torch.bfloat16)
+        warnings.warn(
+            f"{name} ({size}) runs in float32: this processor has no bfloat16 instructions, so that"
+            " would be slower.",
+            stacklevel=5,
+        )
+        return replace(self, dtype=torch.float32)
 
     def move(self, model: PreTrainedModel, name: str) -> PreTrainedModel:
-        """The model on its device; raises a `ModelError` if it does not fit there."""
+        """Moves the model to its device; raises a `ModelError` if it does not fit there."""
         if self.device is None or self.device_map is not None:
             return model
         try:
             model.to(self.device)  # type: ignore[arg-type]  # wrapped without its types
             return model
         except RuntimeError as error:  # torch.OutOfMemoryError is one
-            raise self.no_room(name, error) from error
+            raise self.out_of_memory(name, error) from error
 
-    def no_room(self, name: str, error: Exception) -> ModelError:
+    def out_of_memory(self, name: str, error: Exception) -> ModelError:
         """The error for a model that does not fit on its device."""
         where = self.device if self.device is not None else f"the devices here ({self.device_map})"
         return ModelError(
@@ -93,11 +104,11 @@ class Placement:
 def placement_of(
     device: str | torch.device | None, dtype: str | torch.dtype | None, device_map: DeviceMap | None
 ) -> Placement:
-    """Reads arguments of `load`; raises a `UsageError` for unknown or unavailable ones."""
+    """Reads these arguments of `load`; raises a `UsageError` for unknown or unavailable ones."""
     torch_dtype = _read_dtype(dtype)
     if device_map is None:
         torch_device = _find_device(device)
-        # straight to the device if possible, without a copy on the CPU
+        # directly to the device if possible, without a copy on the CPU
         is_direct = torch_device.type != "cpu" and _has_accelerate()
         return Placement(torch_device, {"": torch_device} if is_direct else None, torch_dtype)
     if device is not None:
@@ -118,6 +129,7 @@ def placement_of(
 
 
 def _read_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
+    """Reads a dtype; None for "auto"."""
     name = "auto" if dtype is None else str(dtype).removeprefix("torch.")
     if name not in DTYPES:
         raise UnknownName("dtype", name, DTYPES)
@@ -130,13 +142,14 @@ def is_large(parameters: int) -> bool:
 
 
 def multiplies_bfloat16() -> bool:
-    """Whether this processor has instructions for bfloat16 products; else it emulates them."""
+    """Whether this processor has instructions for bfloat16 products; if not, it emulates them."""
     if platform.machine().lower() in ("x86_64", "amd64"):
         return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _find_device(device: str | torch.device | None) -> torch.device:
+    """Returns a usable device; None takes CUDA if available."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

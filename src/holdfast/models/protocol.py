@@ -1,4 +1,4 @@
-"""The protocol of chat models, whether they run here or behind an endpoint."""
+"""The protocols of chat models and engines, whether they run here or behind an endpoint."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ if TYPE_CHECKING:
     from holdfast.generation.reply_scoring import Scored
 
 
+RequestT = TypeVar("RequestT")
+
+
 class Generates(Protocol):
-    """Answers single chats with `generate_batch`."""
+    """Implements `generate` with `generate_batch`."""
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, in the order given, faster than one by one. The replies are the same
-        up to rounding, which below float32 may lead a sampled reply elsewhere after some tokens.
+        """Answers many chats, faster than one by one; returns the replies in their order.
+
+        The replies are the same as one by one, up to rounding. Below float32, rounding may change a
+        sampled reply after some tokens.
         """
 
     def generate(
@@ -52,16 +57,18 @@ class Generates(Protocol):
             seed: determines the draws.
             emphasis: the text to steer towards in place of the system prompt, as in `Request`.
             marks: whether `*like this*` in a message is emphasis too.
-            continue_final_message: whether the reply continues the last message, the assistant's.
-            trace: whether `token_masses` and `trace` of the reply are filled.
+            continue_final_message: whether the reply continues the last message, which must be the
+                assistant's.
+            trace: whether to fill `token_masses` and `trace` of the reply.
             response_format: as in OpenAI's API, {"type": "json_object"} or {"type": "json_schema",
                 "json_schema": {"name": NAME, "schema": SCHEMA}}: every reply that is not cut off
                 is such a JSON text. Needs the extra `grammar`, and a model in this process.
-            penalties: what tokens that the reply already has lose; of a model in this process.
+            penalties: lower the logits of tokens that the reply already has; need a model in this
+                process.
             values: `temperature`, `top_p` and `max_new_tokens`, in place of those of `sampling`.
 
         Raises:
-            UsageError: a method needs a system prompt or emphasis, and a request has neither; or
+            UsageError: a method needs a system prompt or emphasis, and the chat has neither; or
                 the response format has a schema that cannot be enforced.
         """
         for name in values.keys() - SamplingValues.__annotations__.keys():
@@ -92,11 +99,11 @@ class ChatModel(Generates, Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Changes when replies may differ; a run is resumed only under the same fingerprint."""
+        """A text that changes if replies may; a run is only resumed under the same fingerprint."""
 
     @property
     def runtime(self) -> dict[str, str | int]:
-        """Versions and devices that rounding depends on; a resumed run has the same ones."""
+        """Versions and devices that rounding depends on; a resumed run must have the same ones."""
 
     @property
     def independent(self) -> bool:
@@ -114,29 +121,30 @@ class ChatModel(Generates, Protocol):
 
 
 def facts_about(model: object) -> dict[str, object]:
-    """Facts about a model for a run's manifest: its source, its template's system prompt."""
+    """Facts about a model for a run's manifest, such as its template's default system prompt."""
     about: dict[str, object] = dict(getattr(model, "about", {}))
     tokenizer = getattr(model, "tokenizer", None)
     if tokenizer is not None and tokenizer.chat_template:
         default = default_system_prompt(tokenizer)
-        about |= {"default_system_prompt": asdict(default)} if default.text else {}
+        if default.text:
+            about["default_system_prompt"] = asdict(default)
     return about
 
 
 @runtime_checkable
 class LimitsRows(Protocol):
-    """An engine that answers fewer requests at once after its device ran out of memory."""
+    """An engine that answers fewer requests at once after its device has run out of memory."""
 
     @property
     def rows_at_most(self) -> int | None:
-        """The most requests at once since then; None if memory never ran out."""
+        """The most requests at once since memory ran out; None if it never did."""
 
 
 class Engine(Protocol):
-    """An asynchronous function from a request to a reply: what a model's `session` returns.
+    """An asynchronous function from a request to a reply; a model's `session` opens one.
 
-    Requests that wait at the same time are answered together, as many as is fastest. Cancelling the
-    task of a request frees what it uses. An engine is used inside one event loop at a time.
+    Requests that wait at the same time are answered together. Cancelling the task of a request
+    frees its memory. An engine is used inside one event loop at a time.
 
         async with model.session() as engine:
             reply = await engine.generate(Request(messages))
@@ -145,9 +153,9 @@ class Engine(Protocol):
     async def generate(self, request: Request) -> Reply:
         """Answers a request.
 
-        A request with a `thread` continues what that thread has computed; with `keep` (one at a
-        time per thread), its reply becomes part of it; otherwise it forks the thread and leaves no
-        trace.
+        A request with a `thread` continues the dialog that the thread has computed. With `keep`,
+        for one request of a thread at a time, the reply becomes part of the thread; otherwise the
+        request forks the thread and does not change it.
 
         Raises:
             RequestFailed: this request cannot be answered; others can.
@@ -155,7 +163,7 @@ class Engine(Protocol):
         """
 
     def forget(self, thread: Hashable) -> None:
-        """Frees what was kept for a thread; called when its dialog is over."""
+        """Frees the memory of a thread; called when its dialog is over."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -178,22 +186,22 @@ async def score_replies(
     return await cast("ScoresReplies", engine).score(requests, replies)
 
 
-RequestT = TypeVar("RequestT")
-
-
 async def generate_all(
     generate: Callable[[RequestT], Coroutine[Any, Any, Reply]], requests: Sequence[RequestT]
 ) -> list[Reply]:
-    """Answers many requests, in their order; the first error cancels the others."""
+    """Answers requests concurrently and returns the replies in their order; the first error cancels
+    the others.
+    """
     async with task_group() as group:
         tasks = [group.create_task(generate(request)) for request in requests]
     return [task.result() for task in tasks]
 
 
-def checked_batch(requests: Sequence[Request]) -> list[Request]:
-    """The requests of a batch, each with a name; refuses a method that lacks a span."""
-    count = len(requests)
-    names = [f"Request {n} of {count}" if count > 1 else "" for n in range(1, count + 1)]
-    for name, request in zip(names, requests, strict=True):
+def prepare_batch(requests: Sequence[Request]) -> list[Request]:
+    """Names the requests of a batch, for errors; refuses those with a method that lacks a span."""
+    named: list[Request] = []
+    for number, request in enumerate(requests, 1):
+        name = f"Request {number} of {len(requests)}" if len(requests) > 1 else ""
         request.check_span(name)
-    return [replace(request, name=n) for request, n in zip(requests, names, strict=True)]
+        named.append(replace(request, name=name))
+    return named

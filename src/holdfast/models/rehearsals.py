@@ -1,7 +1,7 @@
-"""Rehearsed replies, by which some methods become attention methods.
+"""Rehearses replies, from which some methods, such as `hold`, become attention methods.
 
 A rehearsal depends only on a chat's first turn and its methods, so one rehearsal serves the whole
-dialog, and every dialog that begins like it.
+dialog, and every dialog with the same beginning.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.chat.emphasis import TextRange
 from holdfast.errors import PromptError, UsageError
@@ -23,15 +23,15 @@ from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request
 
 GenerateRendered = Callable[[Rendered], Coroutine[Any, Any, Reply]]
-_AttentionMethods = Mapping[Method, ShiftsAttention]  # by the method that was resolved
+_AttentionMethods = Mapping[Method, ShiftsAttention]  # by the method that they replace
 
-# first turns whose methods are cached: about 0.4 MB each on a model of 1,000 heads, so 100 MB
+# first turns whose methods are cached: 100 MB in all, with 0.4 MB each for a model of 1,000 heads
 _MAX_CACHED = 256
 
 
 @dataclass(frozen=True)
 class _RehearsalKey:
-    """All that a rehearsal depends on."""
+    """Everything that a rehearsal depends on."""
 
     messages: str  # of the first turn, as JSON
     emphasis: tuple[TextRange, ...]
@@ -43,49 +43,56 @@ class _RehearsalKey:
     tools: str  # as JSON
 
 
+class ResolvedRequest(NamedTuple):
+    """A request whose methods are resolved."""
+
+    request: Request
+    forwarded: int  # the tokens that its rehearsal cost; 0 if another request has borne the cost
+
+
 @dataclass
 class _UnderWay:
     """A rehearsal under way."""
 
     task: asyncio.Task[Reply]
-    waiting: int = 0  # chats that wait for it
+    waiting: int = 0  # the number of chats that wait for it
 
 
 class Rehearsals:
-    """A session's rehearsed replies, and the attention methods they resolve to."""
+    """Makes the rehearsals of a session, and keeps the attention methods that result."""
 
     def __init__(self) -> None:
-        # the least recently used first; a server renders chats in a thread of their own
+        # the least recently used first; locked, as a server renders chats in another thread
         self._attention_methods = OrderedDict[_RehearsalKey, _AttentionMethods]()
         self._lock = threading.Lock()
         self._under_way: dict[_RehearsalKey, _UnderWay] = {}
 
-    def resolved_if_known(self, request: Request) -> Request:
-        """The request with its methods resolved; as it is if they have to be rehearsed first."""
-        cached = self._cached(_key_of(request, rehearsal_of(request)))
+    def resolve_if_known(self, request: Request) -> Request:
+        """Resolves the methods of a request; returns it unchanged if they need a rehearsal."""
+        cached = self._look_up(_key_of(request, rehearsal_of(request)))
         return request if cached is None else _with_methods(cached, request)
 
     async def rehearse(
         self, request: Request, rehearsal: Rendered, generate: GenerateRendered
-    ) -> tuple[Request, int]:
-        """The request with its methods resolved, and the tokens to charge it for the rehearsal.
+    ) -> ResolvedRequest:
+        """Resolves the methods of a request by its rehearsal.
 
-        Requests that wait for the same rehearsal share it, and the first to go on is charged for
-        it. It is cancelled once none of them waits any more.
+        Requests that wait for the same rehearsal share it, and the first one to continue bears its
+        cost. When none of them waits any longer, it is cancelled.
         """
         key = _key_of(request, rehearsal.request)
-        if (cached := self._cached(key)) is not None:
-            return _with_methods(cached, request), 0
+        if (cached := self._look_up(key)) is not None:
+            return ResolvedRequest(_with_methods(cached, request), 0)
         with naming_copies(request.name):
             reply = await self._shared_reply(key, rehearsal, generate)
-            if (cached := self._cached(key)) is not None:  # by another chat that waited
-                return _with_methods(cached, request), 0
-            resolved = _resolved_methods(request, reply)
+            if (cached := self._look_up(key)) is not None:  # another chat has continued first
+                return ResolvedRequest(_with_methods(cached, request), 0)
+            resolved = _resolve_methods(request, reply)
         with self._lock:
             if len(self._attention_methods) >= _MAX_CACHED:
                 self._attention_methods.popitem(last=False)
             self._attention_methods[key] = resolved
-        return _with_methods(resolved, request), reply.forwarded
+        return ResolvedRequest(_with_methods(resolved, request), reply.forwarded)
 
     async def _shared_reply(
         self, key: _RehearsalKey, rehearsal: Rendered, generate: GenerateRendered
@@ -96,7 +103,7 @@ class Rehearsals:
         shared = self._under_way[key]
         shared.waiting += 1
         try:
-            # shielded, so that cancelling one of the chats leaves the others
+            # shielded, so that cancelling one of the chats does not cancel the others
             return await asyncio.shield(shared.task)
         finally:
             shared.waiting -= 1
@@ -105,7 +112,8 @@ class Rehearsals:
                 if self._under_way.get(key) is shared:
                     del self._under_way[key]
 
-    def _cached(self, key: _RehearsalKey) -> _AttentionMethods | None:
+    def _look_up(self, key: _RehearsalKey) -> _AttentionMethods | None:
+        """The attention methods of a rehearsal; None if it is not in the cache."""
         with self._lock:
             cached = self._attention_methods.get(key)
             if cached is not None:
@@ -113,11 +121,11 @@ class Rehearsals:
             return cached
 
 
-def _resolved_methods(request: Request, reply: Reply) -> _AttentionMethods:
-    """The attention methods that the reply to `rehearsal_of(request)` resolves."""
+def _resolve_methods(request: Request, reply: Reply) -> _AttentionMethods:
+    """Makes the attention methods from the reply to `rehearsal_of(request)`."""
     # There is no trace if the first turn has no span (no system prompt and no emphasis) or leaves
-    # no room for a reply. The chat then goes on without these methods: the empty entry says that
-    # its rehearsal is over.
+    # no room for a reply. The chat then continues without these methods: an empty entry in the
+    # cache says that its rehearsal is over.
     resolved: dict[Method, ShiftsAttention] = {}
     if reply.trace is not None:
         for method in request.compiled.rehearsed:
@@ -127,12 +135,18 @@ def _resolved_methods(request: Request, reply: Reply) -> _AttentionMethods:
 
 
 def _with_methods(attention_methods: _AttentionMethods, request: Request) -> Request:
+    """Replaces the methods that were rehearsed; leaves out any without an attention method."""
     methods = compile_methods(attention_methods.get(method, method) for method in request.methods)
     return replace(request, methods=methods.without_rehearsed.methods)
 
 
 def rehearsal_of(request: Request) -> Request:
-    """The request whose reply resolves another's methods: its first turn, answered greedily."""
+    """The rehearsal of a request: its first turn, to be answered greedily.
+
+    Raises:
+        UsageError: two methods read different first turns of the chat.
+        PromptError: the emphasised text comes after the first turn.
+    """
     rehearsed = request.compiled.rehearsed
     messages = rehearsed[0].first_turn(request.messages)
     for method in rehearsed[1:]:
@@ -164,16 +178,16 @@ def rehearsal_of(request: Request) -> Request:
         emphasis=emphasis,
         room=1,
         reply_token_ids=(),
-        # the user has no message in the whole chat, and the reply continues its last one
+        # only if the first turn is the whole chat, because the user has no message in it
         continue_final_message=(
             request.continue_final_message and len(messages) == len(request.messages)
         ),
-        name="",  # several requests may wait for it
+        name="",  # several requests may share it
     )
 
 
 def _key_of(request: Request, rehearsal: Request) -> _RehearsalKey:
-    """The key of the rehearsal of a request: whatever its rendering or its methods depend on."""
+    """The key of a rehearsal: everything that its rendering or its methods depend on."""
     return _RehearsalKey(
         messages=_as_json(rehearsal.messages),
         emphasis=rehearsal.emphasis,
@@ -187,4 +201,4 @@ def _key_of(request: Request, rehearsal: Request) -> _RehearsalKey:
 
 
 def _as_json(value: object) -> str:
-    return json.dumps(value)  # in its order of keys, which a template may show
+    return json.dumps(value)  # in their own order of keys, which a template may show

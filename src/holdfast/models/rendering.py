@@ -1,8 +1,9 @@
-"""Turns requests into the engine's rows: what each stream reads, and how much of it is computed.
+"""Turns requests into the engine's rows: the tokens that each stream reads, and which of them are
+already computed.
 
-A dialog is rendered again at every turn, and its replies may consist of other tokens than the
-tokenizer would make of their text. So a thread keeps its tokens as they were generated, and only
-the text after them is taken from the new rendering.
+A dialog is rendered again at every turn, but the tokens of its replies may differ from those that
+the tokenizer makes of their text. So a thread keeps its tokens as they were generated, and only the
+text after them is taken from the new rendering.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from holdfast.models.requests import Request
 
 @dataclass(frozen=True)
 class CachedDialog:
-    """One stream of a dialog, as rendered, with its tokens."""
+    """One stream of a dialog: its rendered text and its tokens."""
 
     text: str  # including the last reply
     spans: tuple[Span, ...]  # the emphasised parts of the text
@@ -36,15 +37,22 @@ class CachedDialog:
 
 @dataclass(frozen=True)
 class Rendered:
-    """A request as the engine reads it."""
+    """A request as the engine reads it.
+
+    Args:
+        request: the request.
+        row: its row in the engine.
+        prompts: the rendered chat of each stream.
+        rehearsal: the chat to answer first, because the row leaves out methods that need its reply;
+            None if the row has all methods.
+        rehearsed: the tokens that went through the model for a rehearsal.
+    """
 
     request: Request
     row: Row
-    prompts: tuple[Prompt, ...]  # the chat of each stream
-    # the chat whose reply resolves those of its methods that the row leaves out; None if the row
-    # has all of them, so that it can be answered
+    prompts: tuple[Prompt, ...]
     rehearsal: Rendered | None = None
-    rehearsed: int = 0  # tokens that went through the model for a rehearsal
+    rehearsed: int = 0
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
@@ -53,13 +61,18 @@ class Rendered:
 
     @property
     def span_ranges(self) -> list[tuple[int, int]]:
-        """The tokens to emphasise: first and last (exclusive) of each run of them."""
+        """The first and last (exclusive) token of each run of tokens to emphasise."""
         span = (False, *self.row.streams[0].span, False)
         edges = [at for at, (left, right) in enumerate(pairwise(span)) if left != right]
         return list(zip(edges[::2], edges[1::2], strict=True))
 
-    def resolved(self, request: Request, rehearsed: int) -> Rendered:
-        """The chat under the methods of the resolved request, after a rehearsal of these tokens."""
+    def with_resolved(self, request: Request, rehearsed: int) -> Rendered:
+        """Returns the chat with the methods of a request whose rehearsal is over.
+
+        Args:
+            request: the same request with its methods resolved.
+            rehearsed: the tokens that went through the model for the rehearsal.
+        """
         streams = tuple(
             Stream.after(
                 None if stream.reuse is None else stream.reuse.prefix,
@@ -78,12 +91,16 @@ class Rendered:
         token_ids: tuple[int, ...] = (),
         reply: str = "",
     ) -> tuple[CachedDialog, ...]:
-        """The dialog with a reply; `computed` has the keys and values of each stream, or is ()."""
-        of_streams = computed or [None] * len(self.prompts)
+        """Returns the dialog after a reply, for each stream.
+
+        Args:
+            computed: the keys and values of each stream; () if there are none.
+            token_ids: the tokens of the reply.
+            reply: its text.
+        """
+        caches = computed or [None] * len(self.prompts)
         dialogs = []
-        for prompt, stream, keys_values in zip(
-            self.prompts, self.row.streams, of_streams, strict=True
-        ):
+        for prompt, stream, keys_values in zip(self.prompts, self.row.streams, caches, strict=True):
             span = stream.span + (False,) * len(token_ids)
             prefix = Prefix(stream.token_ids + token_ids, span, stream.compiled, keys_values)
             dialogs.append(CachedDialog(prompt.text + reply, prompt.spans, prefix))
@@ -92,14 +109,16 @@ class Rendered:
 
 @dataclass(frozen=True)
 class _Chat:
-    messages: tuple[Message, ...]  # as its methods edited them
-    emphasis: tuple[TextRange, ...] | None  # in these messages; None if nothing was emphasised
+    """The chat that one stream reads."""
+
+    messages: tuple[Message, ...]  # as methods have edited them
+    emphasis: tuple[TextRange, ...] | None  # in these messages; None if nothing is emphasised
     default_system: bool  # whether the template may insert its default system prompt
 
 
 @dataclass(frozen=True)
 class RequestInThread:
-    """A request, and the dialog that its thread has so far."""
+    """A request, and the dialog of its thread so far."""
 
     request: Request
     dialog: Sequence[CachedDialog] = ()  # one per stream; () for none
@@ -108,11 +127,11 @@ class RequestInThread:
 def render(
     chats: Sequence[RequestInThread], tokenizer: PreTrainedTokenizerFast, traces: bool = False
 ) -> list[Rendered]:
-    """Requests as rows, which continue the dialogs of their threads.
+    """Renders requests as rows that continue the dialogs of their threads.
 
     Args:
-        chats: requests, which are tokenized together.
-        tokenizer: the model's.
+        chats: the requests, which are tokenized together.
+        tokenizer: the model's tokenizer.
         traces: whether the model's attention can be read.
 
     Raises:
@@ -125,7 +144,7 @@ def render(
     for chat in chats:
         request = chat.request
         with errors_named(request.name):
-            texts.append([_text_of(request, edited, tokenizer) for edited in _chats(request)])
+            texts.append([_render_text(request, edited, tokenizer) for edited in _chats(request)])
             masks.append(_mask_token(tokenizer) if request.compiled.masks_span else None)
     prompts = iter(tokenize(list(chain(*texts)), tokenizer))
     return [
@@ -137,18 +156,18 @@ def render(
 def render_one(
     request: Request, tokenizer: PreTrainedTokenizerFast, dialog: Sequence[CachedDialog] = ()
 ) -> Rendered:
-    """A request after the dialog of its thread; raises as `render` does."""
+    """Renders a request after the dialog of its thread, as `render` does."""
     (rendered,) = render([RequestInThread(request, dialog)], tokenizer)
     return rendered
 
 
-def _text_of(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) -> RenderedText:
-    """The text of a chat, up to where the model's reply continues it."""
+def _render_text(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) -> RenderedText:
+    """Renders a chat up to where the model's reply continues it."""
     if request.plain:
-        return _plain(chat.messages[0]["content"], chat.emphasis, tokenizer)
+        return _render_plain(chat.messages[0]["content"], chat.emphasis, tokenizer)
     answered = chat.messages
     reply_start = ""
-    if request.continue_final_message:  # as if the model had written the beginning of its reply
+    if request.continue_final_message:  # as if the model had written the last message so far
         answered = chat.messages[:-1]
         reply_start = chat.messages[-1]["content"]
     emphasis = chat.emphasis and [part for part in chat.emphasis if part.message < len(answered)]
@@ -165,13 +184,13 @@ def _text_of(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) 
     return RenderedText(text + reply_start, spans)
 
 
-def _plain(
+def _render_plain(
     text: str, emphasis: Sequence[TextRange] | None, tokenizer: PreTrainedTokenizerFast
 ) -> RenderedText:
-    """A prompt as it is, after the token that this tokenizer begins every text with."""
-    first = tokenizer.bos_token_id
-    begins = first is not None and list(tokenizer("").input_ids[:1]) == [first]
-    bos = str(tokenizer.bos_token) if begins else ""
+    """Renders a prompt without a template, after the BOS token if the tokenizer adds one."""
+    bos_id = tokenizer.bos_token_id
+    adds_bos = bos_id is not None and list(tokenizer("").input_ids[:1]) == [bos_id]
+    bos = str(tokenizer.bos_token) if adds_bos else ""
     if not tokenizer(bos + text, add_special_tokens=False).input_ids:
         raise PromptError(f"The prompt {text!r} has no tokens; give a text.")
     spans = ((len(bos) + start, len(bos) + end) for _, start, end in emphasis or ())
@@ -181,12 +200,19 @@ def _plain(
 def _row(
     chat: RequestInThread, prompts: Sequence[Prompt], mask: int | None, traces: bool
 ) -> Rendered:
-    """The row of a chat, whose streams have these prompts; `mask` is the token of `_stream`."""
+    """Makes the row of a chat.
+
+    Args:
+        chat: the request, and the dialog of its thread.
+        prompts: the rendered chat of each stream.
+        mask: the token that replaces the span in all streams but the first; None leaves the span.
+        traces: whether the model's attention can be read.
+    """
     request = chat.request
     streams: list[Stream] = []
     for prompt, dialog in zip_longest(prompts, chat.dialog[: len(prompts)]):
-        mask_of_stream = mask if streams else None  # the first one reads its span
-        streams.append(_stream(prompt, dialog, request.compiled, mask_of_stream))
+        is_first = not streams
+        streams.append(_stream(prompt, dialog, request.compiled, None if is_first else mask))
     row = Row(
         tuple(streams),
         request.compiled.processors,
@@ -202,7 +228,7 @@ def _row(
 
 
 def _mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
-    """The tokenizer's mask token, or else its unknown, padding or end-of-text token."""
+    """The tokenizer's mask token; without one, its unknown, padding or end-of-text token."""
     ids = (getattr(tokenizer, f"{name}_token_id") for name in ("mask", "unk", "pad", "eos"))
     token = next((token for token in ids if token is not None), None)
     if token is None:
@@ -219,11 +245,16 @@ def _stream(
     compiled: CompiledMethods,
     mask: int | None = None,
 ) -> Stream:
-    """The stream of a prompt, after the part already computed; `mask` replaces each span token."""
+    """Makes the stream of a prompt, which continues a dialog if there is one.
+
+    `mask`, if it is given, replaces every token of the span.
+    """
     token_ids = prompt.token_ids
     span = prompt.span_mask
-    if dialog is not None and (continued := _continue(dialog, prompt)):
-        token_ids, span = continued
+    new_from = None if dialog is None else _find_continuation(dialog, prompt)
+    if dialog is not None and new_from is not None:
+        token_ids = dialog.prefix.token_ids + token_ids[new_from:]
+        span = dialog.prefix.span + span[new_from:]
     if mask is not None:
         pairs = zip(token_ids, span, strict=True)
         token_ids = tuple(mask if inside else token for token, inside in pairs)
@@ -231,25 +262,20 @@ def _stream(
     return Stream.after(prefix, token_ids, span, compiled)
 
 
-def _continue(
-    dialog: CachedDialog, prompt: Prompt
-) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:
-    """The tokens and span of `prompt`, with those of the dialog kept as they were generated; None
-    if it does not continue the dialog.
+def _find_continuation(dialog: CachedDialog, prompt: Prompt) -> int | None:
+    """The first token of a prompt after the text of a dialog.
+
+    None if the prompt does not continue the dialog, or if a token spans the end of it.
     """
-    # the text after it is taken from a tokenization of the whole, if a token starts there
     boundary = len(dialog.text)
     spans_before = tuple(span for span in prompt.spans if span[0] < boundary)
-    first = token_at(prompt, boundary)
-    if first is None or dialog.spans != spans_before or not prompt.text.startswith(dialog.text):
+    if dialog.spans != spans_before or not prompt.text.startswith(dialog.text):
         return None
-    token_ids = dialog.prefix.token_ids + prompt.token_ids[first:]
-    span = dialog.prefix.span + prompt.span_mask[first:]
-    return token_ids, span
+    return token_at(prompt, boundary)
 
 
 def token_at(prompt: Prompt, character: int) -> int | None:
-    """The token that starts at a character; None if none does."""
+    """The index of the token that starts at a character; None if no token does."""
     first = bisect_left(prompt.starts, character)
     return first if prompt.starts[first : first + 1] == (character,) else None
 
@@ -258,16 +284,22 @@ def _chats(request: Request) -> list[_Chat]:
     """The chats that the streams of a request read."""
     compiled = request.compiled
 
-    def edited_by(edit: Callable[[Messages], Messages], default_system: bool) -> _Chat:
+    def edit_chat(edit: Callable[[Messages], Messages], *, default_system: bool) -> _Chat:
         messages, emphasis = edit_emphasised(request.messages, request.emphasis, edit)
         return _Chat(messages, emphasis if request.emphasis else None, default_system)
 
-    first = edited_by(lambda chat: compiled.edit(chat, request.editing_seed), True)
-    return [first, *(edited_by(method.second_chat, False) for method in compiled.processors)]
+    chats = [edit_chat(lambda chat: compiled.edit(chat, request.editing_seed), default_system=True)]
+    for method in compiled.processors:
+        chats.append(edit_chat(method.second_chat, default_system=False))
+    return chats
 
 
-def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[CachedDialog, ...]:
-    """A dialog whose replies come with their tokens, as a thread would have kept it."""
+def dialog_of_known_replies(
+    request: Request, tokenizer: PreTrainedTokenizerFast
+) -> tuple[CachedDialog, ...]:
+    """Renders the replies of a request that come with their tokens, as a thread would keep them; ()
+    if there are none.
+    """
     dialog: tuple[CachedDialog, ...] = ()
     for number, token_ids in request.reply_token_ids:
         reply = request.messages[number]["content"]
@@ -283,7 +315,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
         emphasis = tuple(part for part in request.emphasis if part.message < number)
         answered = replace(
             request,
-            name="",  # errors get that of the request
+            name="",  # the caller puts the request's name into errors
             messages=request.messages[:number],
             emphasis=emphasis,
             reply_token_ids=(),

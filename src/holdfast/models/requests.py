@@ -1,4 +1,4 @@
-"""Requests and their replies, whether the model runs here or behind an endpoint."""
+"""Requests and replies, whether the model runs here or behind an endpoint."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ class Reply:
     """One generated message.
 
     Args:
-        text: the reply, without the tokens that end it. A local model's may begin with reasoning,
-            which `without_reasoning` moves to `reasoning`; an endpoint's does not.
+        text: the reply, without the tokens that end it. A local model's text may begin with
+            reasoning, which `without_reasoning` moves to `reasoning`; an endpoint's does not.
         token_ids: the generated tokens; None if the model does not report them.
-        stop_reason: "stop" (the model ended it), "length" (cut off at `max_new_tokens`, or at the
-            end of the model's context), or, only from an engine, "context" (the chat leaves no
-            room for a reply, or less than the requested `room`; the reply is then empty). An
-            endpoint may also give "refusal" (no content; the text is the refusal), "tool_calls"
-            (the model called a tool; the text is what else it wrote, if anything) or "empty" (no
-            content).
+        stop_reason: "stop" (the model ended the reply), "length" (it was cut off at
+            `max_new_tokens` or at the end of the model's context) or, only from an engine,
+            "context" (the chat leaves no room for a reply, or less than the requested `room`; the
+            reply is then empty). An endpoint may also give "refusal" (there is no content; the text
+            is the refusal), "tool_calls" (the model called a tool; the text is anything else that
+            it wrote) or "empty" (there is no content).
         trace: the attention mass on the span, if it was requested and is accessible.
-        forwarded: tokens that went through the model for this reply; 0 if unknown.
+        forwarded: the tokens that went through the model for this reply; 0 if unknown.
         prompt_ids: the tokens of the rendered chat; None if the model does not report them.
-        masses: per generated token, the mean of the mass over all heads, from a server that steers;
-            None if there is a trace, or none was requested.
-        billed: tokens of the chat and of the reply as counted by an endpoint; None if it does not
-            count them, or the model runs here.
-        reasoning: what the model thought before it replied; "" if it did not, or does not show it.
-        cached: tokens of the chat that did not go through the model, as what it computed for them
-            was kept; 0 if unknown.
-        discarded: replies that were drawn for the same request and not used, as they broke more
-            rules (`check-and-retry`).
+        masses: for each generated token, the mean of the mass over all heads, from a server that
+            steers; None if there is a `trace`, or if none was requested.
+        billed: the tokens of the chat and of the reply as counted by an endpoint; None if it does
+            not count them, or if the model runs here.
+        reasoning: the model's reasoning before the reply; "" if there is none, or if it is hidden.
+        cached: the tokens of the chat that did not go through the model, because their keys and
+            values were kept; 0 if unknown.
+        discarded: the replies that were drawn for the same request but not used, because they broke
+            more rules (`check-and-retry`).
     """
 
     text: str
@@ -83,15 +83,16 @@ class Reply:
 
     @property
     def token_masses(self) -> tuple[float, ...]:
-        """The mass on the span at each generated token, mean over heads; () if not traced. The
-        token that ended the reply, which `token_ids` lacks, comes last.
+        """The mass on the span at each generated token, mean over heads; () if not traced.
+
+        The token that ended the reply, which `token_ids` lacks, comes last.
         """
         if self.trace is None:
             return self.masses or ()
         return tuple(self.trace.mass.mean((0, 1)).tolist())
 
     def without_reasoning(self) -> Reply:
-        """The reply as a reader of the chat gets it: reasoning in the text becomes `reasoning`."""
+        """Moves reasoning from the text to `reasoning`, as readers of the chat do not see it."""
         if self.reasoning:
             return self
         reasoning, text = split_reasoning(self.text)
@@ -106,13 +107,14 @@ class Token:
         token_id: the token; the one that ends a reply is not streamed.
         mass: the attention mass on the span when it was drawn, mean over all heads; None unless the
             request is traced and has a span.
-        uniform: that of uniform attention, in which a layer weights all tokens it sees alike.
+        uniform: the same mass under uniform attention, where a layer gives all tokens that it sees
+            the same weight.
         heads: the mass in each head, float32 [layer, head].
         logprob: its log-probability at temperature 1 over the whole vocabulary; None unless
             requested.
         top: the likeliest tokens and their log-probabilities, likeliest first.
-        cached: tokens of the chat that did not go through the model, as in `Reply`.
-        text: its text, once decoded; "" if a later token completes its character.
+        cached: the tokens of the chat that did not go through the model, as in `Reply`.
+        text: its text once it is decoded; "" if a later token completes its character.
     """
 
     token_id: int
@@ -130,45 +132,47 @@ class Request:
     """One reply to generate; the rows of a batch are independent of each other.
 
     Args:
-        messages: the chat so far, at least one message; each with a role and a text.
-        methods: steering of this row only; a list of methods, a method, or a spec string.
+        messages: the chat so far: at least one message, each with a role and a text.
+        methods: the steering of this row only: a list of methods, a method, or a spec string.
         sampling: how its tokens are drawn.
         seed: determines the draws of this reply; at least 0 and below 2**128.
-        conversation_seed: the seed of methods that edit messages. Give all turns of a conversation
-            the same one, or such a method may decide differently about earlier messages; None:
-            `seed`.
-        thread: names a dialog inside a session; its requests share what was computed for their
-            common prefix.
+        conversation_seed: the seed of methods that edit messages; None uses `seed`. All turns of a
+            conversation need the same one, or such a method may change its decisions about earlier
+            messages.
+        thread: names a dialog inside a session; requests of the same thread share the keys and
+            values of their common prefix.
         keep: whether the reply becomes part of the thread; if not, the request forks the thread.
-        trace: whether the attention mass on the system prompt is wanted.
+        trace: whether to trace the attention mass on the span.
         system_as: "role", or "first-user" to put the system prompt before the first user message.
-        emphasis: the text that attention methods emphasise, in place of the system prompt's words:
-            texts, (text, occurrence from 1) or (message from 0, first, last character), in messages
-            of any role, all forming one set; kept as ranges.
-        marks: whether `*like this*` in a message is emphasis too; kept as ranges, and removed from
-            the messages.
-        plain: whether the text of the only message is the prompt as it is, without a chat template;
+        emphasis: the text that attention methods emphasise in place of the system prompt: texts,
+            (text, occurrence from 1) or (message from 0, first, last character), in messages of any
+            role. All parts form one set, which is kept as ranges.
+        marks: whether `*like this*` in a message is emphasis too. Marks are removed from the
+            messages, and kept as ranges.
+        plain: whether the text of the only message is the prompt, without a chat template;
             attention methods then use only `emphasis`.
-        room: tokens that must be left in the model's context for the reply, at most a quarter of
-            the context; the reply's stop reason says if they are not. An endpoint has its own rule.
-        reply_token_ids: (message from 0, token ids) of replies among the messages, in order, as the
-            model generated them. A text has several tokenizations, and a dialog would continue
-            differently after a different one. A `thread` that the session knows keeps its own.
-        tools: tools that the chat declares, in OpenAI's format. The reply is always text: an
+        room: the tokens of the model's context that must be left for the reply, at most a quarter
+            of the context; if fewer are left, the stop reason is "context". Endpoints have their
+            own rule.
+        reply_token_ids: (message from 0, token ids) for replies among the messages, in order, with
+            the tokens that the model generated. A text has several tokenizations, after which a
+            dialog would continue differently. A `thread` that the session knows keeps its own.
+        tools: the tools that the chat declares, in OpenAI's format. The reply is always text: an
             endpoint is asked not to call tools.
         continue_final_message: whether the reply continues the last message, which must be the
-            assistant's; the reply is what comes after its text. Without, such a chat is refused.
-        penalties: what tokens that the reply already has lose; only of a model in this process.
-        grammar: the texts that the reply may be, as from `read_response_format`; None for any. A
-            reply that is cut at the token limit is the beginning of one. Only of a model in this
+            assistant's; the reply is then only the text after it. If this is False, such a chat is
+            refused.
+        penalties: lower the logits of tokens that the reply already has; need a model in this
             process.
+        grammar: the texts that the reply may be, as from `read_response_format`; None allows any. A
+            reply that is cut off at the token limit is the beginning of such a text. Needs a model
+            in this process.
         name: identifies the request in errors; "" if it is the only one.
 
     Raises:
-        PromptError: emphasis that is in no message.
-        UsageError: a message without a role or a text, or another argument not as described.
-        ParameterOutOfRange: a seed below 0, or of 2**128 or more, which is too large for the random
-            generator.
+        PromptError: an emphasised text is in no message.
+        UsageError: a message has no role or no text, or another argument is not as described.
+        ParameterOutOfRange: the seed is below 0, or too large for the random generator.
     """
 
     messages: tuple[Message, ...]
@@ -219,8 +223,8 @@ class Request:
     def __post_init__(self) -> None:
         keep = partial(object.__setattr__, self)
         keep("methods", read_methods(self.methods))
-        messages = enumerate(self.messages or (), 1)
-        keep("messages", tuple(read_message(number, given) for number, given in messages))
+        numbered = enumerate(self.messages or (), 1)
+        keep("messages", tuple(read_message(number, message) for number, message in numbered))
         keep("tools", tuple(self.tools))
         self._check_fields()
         emphasis: Sequence[Part] = self.emphasis
@@ -232,14 +236,14 @@ class Request:
         keep("emphasis", resolve(self.messages, emphasis))
 
     def _check_fields(self) -> None:
-        """Refuses messages and arguments that are not as described, or do not fit together."""
+        """Refuses messages and arguments that are not as described, or exclude each other."""
         if not self.messages:
             raise UsageError(
                 "A request needs at least one message, not []; add one with the role 'user'.",
                 option="messages",
                 value=[],
             )
-        check_end(self.messages, self.continue_final_message)
+        check_end(self.messages, continues=self.continue_final_message)
         for tool in self.tools:
             check_tool(tool)
         if ranges.whole_number("a request", "seed", self.seed, 0) >= 2**128:
@@ -255,15 +259,18 @@ class Request:
             self._check_plain()
         if self.grammar is not None and self.continue_final_message:
             raise UsageError(
-                f"{self.grammar.option} describes a whole reply, and continue_final_message asks"
-                " for the end of one; leave one of them out.",
+                f"{self.grammar.option} describes a whole reply, but with continue_final_message"
+                " the reply is only the end of a message; leave one of them out.",
                 option=self.grammar.option,
                 value=self.grammar.about,
             )
         self._check_reply_tokens()
 
     def check_span(self, name: str = "") -> None:
-        """Refuses a method that lacks a span; `name` identifies the request among several."""
+        """Raises a `UsageError` if a method needs a span and the chat has none.
+
+        `name` identifies the request among several in the error; "" if it is the only one.
+        """
         idle = self.compiled.lacking_target(
             prompted=not self.plain and has_prompt(self.messages),
             emphasised=bool(self.emphasis),
@@ -298,8 +305,8 @@ class Request:
             )
         if self.tools:
             raise UsageError(
-                f"The tool {self.tools[0]['function']['name']!r} is for a chat template, and a"
-                " plain request has none; leave it out.",
+                f"The tool {self.tools[0]['function']['name']!r} needs a chat template, and a plain"
+                " request has none; leave it out.",
                 option="tools",
                 value=self.tools[0],
             )
@@ -319,8 +326,8 @@ class Request:
                 or self.messages[number]["role"] != "assistant"
             ):
                 raise UsageError(
-                    f"A request takes tokens of the assistant's messages, each once and in order,"
-                    f" not of message {number}; leave them out.",
+                    "A request takes the tokens of the assistant's messages, each once and in"
+                    f" order, not those of message {number}; leave them out.",
                     option="reply_token_ids",
                     value=number,
                 )
@@ -328,7 +335,7 @@ class Request:
 
     @cached_property
     def compiled(self) -> CompiledMethods:
-        """Its methods, compiled."""
+        """The methods, compiled."""
         return compile_methods(self.methods)
 
     @property

@@ -1,4 +1,4 @@
-"""The input of scoring: chats, and given replies as the tokens that follow them."""
+"""Prepares the input of scoring: chats, and the tokens of given replies after them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ScoringInput:
     """A chat, and the tokens of the replies to score after it."""
 
     chat: Rendered
-    replies: tuple[tuple[int, ...], ...]  # the tokens of each, at least one
+    replies: tuple[tuple[int, ...], ...]  # the tokens of each reply, at least one
 
     @property
     def stream(self) -> Stream:
@@ -29,11 +29,11 @@ class ScoringInput:
 
 
 def check_replies(chats: int, replies: Sequence[Sequence[str]]) -> None:
-    """Refuses replies that do not fit this many chats.
+    """Refuses replies that do not fit this number of chats.
 
     Raises:
-        UsageError: not one list of replies for each chat, or an empty list.
-        PromptError: an empty reply.
+        UsageError: there is not one list of replies for each chat, or a list is empty.
+        PromptError: a reply is empty.
     """
     if len(replies) != chats:
         raise UsageError(
@@ -44,7 +44,7 @@ def check_replies(chats: int, replies: Sequence[Sequence[str]]) -> None:
             allowed=chats,
         )
     for number, options in enumerate(replies, 1):
-        if isinstance(options, str):  # a sequence of replies to a type checker
+        if isinstance(options, str):  # for a type checker, a sequence of replies
             raise UsageError(
                 f"Replies are a list, not {shortened(options)}; put it into one.",
                 option="replies",
@@ -73,12 +73,14 @@ def scoring_inputs(
     context: int | None,
     model: str,
 ) -> list[ScoringInput]:
-    """Chats with the tokens of their replies.
+    """Tokenizes the replies to each chat.
 
     Args:
-        replies: of each chat, as `check_replies` accepts them.
-        context: tokens that the model can see; None if unknown.
-        model: its name, for messages.
+        chats: the rendered chats.
+        replies: the replies to each chat, as `check_replies` accepts them.
+        tokenizer: the model's tokenizer.
+        context: the number of tokens that the model can see; None if unknown.
+        model: the model's name, for error messages.
 
     Raises:
         PromptError: a reply has no tokens.
@@ -96,7 +98,7 @@ def scoring_inputs(
 def _reply_token_ids(
     chat: Rendered, replies: Sequence[str], tokenizer: PreTrainedTokenizerFast
 ) -> tuple[tuple[int, ...], ...]:
-    """The tokens of each reply after its chat."""
+    """Tokenizes the replies to a chat."""
     if continues_text(tokenizer):
         replies = [f" {reply.lstrip()}" for reply in replies]
     text = chat.prompts[0].text
@@ -110,7 +112,9 @@ def _reply_token_ids(
 def _tokens_after(
     text: str, reply: str, with_reply: Prompt, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[int, ...]:
-    """The tokens of a reply after a text; tokenized alone if a token would span both."""
+    """The tokens of a reply after a text. If a token spans the boundary, the reply is tokenized
+    alone.
+    """
     first = token_at(with_reply, len(text))
     if first is None:
         (alone,) = tokenize([RenderedText(reply)], tokenizer)
@@ -127,6 +131,7 @@ def _tokens_after(
 
 
 def _check_fits(scoring: ScoringInput, context: int | None, model: str) -> None:
+    """Raises a `PromptTooLong` if a chat and its longest reply exceed the context."""
     longest = scoring.chat.row.longest + max(map(len, scoring.replies))
     if context and longest > context:
         raise PromptTooLong(

@@ -1,4 +1,4 @@
-"""The model of a `LocalSession`, which may be a plug-in's with a runner of its own."""
+"""The model of a `LocalSession`: a `LocalModel`, or a plug-in's model with its own runner."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SessionModel(Protocol):
 
     @property
     def context(self) -> int | None:
-        """Tokens that it can see; None if unknown."""
+        """The number of tokens that the model can see; None if unknown."""
 
     @property
     def batch_size(self) -> int:
@@ -52,7 +52,7 @@ class SessionModel(Protocol):
         """The model as the engine sees it."""
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """A new scheduler, without rows."""
+        """Makes a scheduler without rows."""
 
     def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that it cannot apply, with a `ModelError` or a `UsageError`."""
+        """Raises a `ModelError` or a `UsageError` for methods that the model cannot apply."""

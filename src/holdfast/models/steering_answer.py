@@ -1,4 +1,4 @@
-"""The answer to `GET /v1/steering`: servers write it, and clients read what they may ask for."""
+"""The answer to `GET /v1/steering`, which servers write and clients read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class OfferedMethod(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     name: str
-    needs: list[str] = []  # the abilities of a model that it uses
+    needs: list[str] = []  # the abilities that a model needs for it
 
 
 class ServerLimits(BaseModel):
-    """The most that a server accepts."""
+    """The limits of one request, and of the queue."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,9 +35,9 @@ class ServerLimits(BaseModel):
 
 
 class SteeringAnswer(BaseModel):
-    """The steering that a server applies on request, and what else its users should know.
+    """The steering that a server applies on request, with facts about its model and its limits.
 
-    Clients read the fields in `READ_BY_CLIENTS`. The others are those of `holdfast serve`.
+    Clients read the fields in `READ_BY_CLIENTS`. Only `holdfast serve` writes the others.
     """
 
     model_config = ConfigDict(frozen=True, validate_by_name=True)
@@ -47,14 +47,14 @@ class SteeringAnswer(BaseModel):
         default="holdfast", validation_alias="spelling", serialization_alias="spelling"
     )
     fingerprint: str | None = None  # of the model
-    default: str | None = None  # the spec of the methods of requests that name none
-    refusal: str | None = None  # why it cannot steer now
+    default: str | None = None  # the spec of the methods for requests that name none
+    refusal: str | None = None  # why the server cannot steer now
 
-    model: str | None = None  # its name for requests
+    model: str | None = None  # the model's name in requests
     attention: bool | None = None  # whether attention can be steered
     layers: int | None = None
     heads: int | None = None  # per layer; null if the layers differ
-    prompts: Sequence[Mapping[str, str]] = ()  # that the playground offers
+    prompts: Sequence[Mapping[str, str]] = ()  # the examples in the playground
     fitted: Sequence[str] = ()  # the specs of the fitted files that requests may name
     limits: ServerLimits | None = None
 

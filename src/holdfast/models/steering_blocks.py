@@ -27,7 +27,7 @@ from holdfast.models.requests import Request
 from holdfast.states import check_states
 
 MethodOrSpec = ActsInPass | str  # a method, or a spec string of one or several
-_SPEC = 100  # characters of a spec string in messages
+_MAX_SPEC = 100  # characters of a spec string in messages
 
 
 @contextmanager
@@ -38,20 +38,20 @@ def steering(
     *,
     trace: bool = False,
 ) -> Iterator[Steered]:
-    """Steers one model inside the block, under `forward` and `generate()`: its attention, or the
-    keys and hidden states that methods edit.
+    """Steers the attention, keys or hidden states of a model inside the block, under `forward` and
+    `generate()`.
 
         with holdfast.steering(model, span_mask, "split-softmax:exponent=0.5"):
             model.generate(**inputs)
 
-    The block owns the model until it exits. Passes in the same thread, in asyncio tasks started in
-    the block and in `asyncio.to_thread` are steered; so are those of functions bound by
-    `steered.bind`, in any thread. Passes from elsewhere are refused, unless they run in
-    `holdfast.unsteered(model)`. No other model is steered. `holdfast docs steering` describes
-    the cases.
+    The block owns the model until it exits. It steers passes in the same thread, in asyncio tasks
+    started in the block, in `asyncio.to_thread` and, in any thread, in functions bound by
+    `steered.bind`. Passes from elsewhere are refused, unless they run in
+    `holdfast.unsteered(model)`. No other model is steered. `holdfast docs steering` describes the
+    cases.
 
     Args:
-        hf_model: a causal language model, whatever its attention implementation, or what
+        hf_model: a causal language model with any attention implementation, or the model that
             `holdfast.load` returned; after the block it is exactly as before.
         span_mask: bool [B, T], True on the tokens of the prompt to emphasise. Keys after T are
             generated.
@@ -60,51 +60,51 @@ def steering(
         trace: whether to fill `traces` of the yielded value.
 
     Raises:
-        Unsteerable: the model's attention, or what a method edits, cannot be reached.
+        Unsteerable: the attention, or the states that a method edits, cannot be reached.
         ModelError: a method was fitted on another model.
-        UsageError: a span mask that is not bool [B, T] or is empty; a method that does not
-            act inside a pass, or names a head that the model lacks; a model that has an open block;
-            inside the block, a batch or a prompt of another size than the mask, a span on padding,
-            a cache that was filled under other steering, or a pass that belongs to no block.
+        UsageError: the span mask is not bool [B, T] or is empty; a method does not act inside a
+            pass, or names a head that the model lacks; the model already has an open block. Inside
+            the block: a batch or a prompt has another size than the mask, the span is on padding, a
+            cache was filled under other steering, or a pass does not belong to the block.
     """
     model = causal_model(hf_model)
-    span = _checked_span(span_mask)
-    rows = _per_row(methods, len(span))
+    _check_span(span_mask)
+    rows = _read_rows(methods, len(span_mask))
     shifting = [method for row in rows for method in row.attention]
     check_heads(model, shifting)
-    with entered(model, None):  # its first inspection is a plain pass, and so before the block
+    with entered(model, None):  # the first check may make a pass, which must not be steered
         for compiled in rows:
             check_states(model, compiled, getattr(hf_model, "fingerprint", ""))
-    block = _block(model, rows, span, trace)
+    block = _make_block(model, rows, span_mask, trace)
     with open_block(model, block):
         check_heads(model, shifting)  # again: the first block learns which layers have attention
         yield block
     if block.running:
         _warn(
-            f"A block of holdfast.steering on {block.name} was left while another thread generates "
-            "in it, and the rest of that is not steered; join the thread inside the block."
+            f"A block of holdfast.steering on {block.name} was left while another thread generates"
+            " in it, and the rest of its text is not steered; join the thread inside the block."
         )
     if not block.used:
         _warn(
-            f"No pass of {block.name} went through this block of holdfast.steering, so it steered "
-            "nothing; run the model inside it."
+            f"No pass of {block.name} went through this block of holdfast.steering, so it steered"
+            " nothing; run the model inside it."
         )
 
 
 @contextmanager
 def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
-    """Leaves passes of `hf_model` (as in `steering`) unsteered, whatever block is open on it."""
+    """Does not steer passes of `hf_model` (as in `steering`) even if a block is open on it."""
     with entered(causal_model(hf_model), None):
         yield
 
 
-def _block(
+def _make_block(
     model: PreTrainedModel,
     rows: Sequence[CompiledMethods],
     span: Tensor,
     trace: bool,
 ) -> Steered:
-    spec = cut(" / ".join(dict.fromkeys(map(_spec, rows))), _SPEC)
+    spec = cut(" / ".join(dict.fromkeys(map(_spec, rows))), _MAX_SPEC)
     return Steered(
         ref(model),
         type(model).__name__,
@@ -119,26 +119,21 @@ def _warn(message: str) -> None:
 
 
 def _spec(compiled: CompiledMethods) -> str:
-    """The spec string of methods; for one without a spec string, its name."""
+    """The spec string of methods; a method without one, such as a custom class, has its name."""
     names = [spec_of([m]) if type(m) in METHODS else m.name for m in compiled.methods]
     return "+".join(names) or spec_of(())
 
 
 def causal_model(model: Any) -> PreTrainedModel:
-    """The underlying Hugging Face model; raises an `Unsteerable` for any other kind."""
+    """Returns the Hugging Face model inside a loaded, compiled or adapted (peft) model.
+
+    Raises:
+        Unsteerable: there is none, or an adapter puts its own tokens before the prompt.
+    """
     model = getattr(model, "hf_model", model)
     model = getattr(model, "_orig_mod", model)  # torch.compile
     if adapters := getattr(model, "peft_config", None):
-        if prompts := [
-            config
-            for config in getattr(adapters, "values", list)()
-            if getattr(config, "is_prompt_learning", False)
-        ]:
-            kind = getattr(prompts[0].peft_type, "value", prompts[0].peft_type)
-            raise Unsteerable(
-                f"{kind} puts tokens of its own before the prompt, which no span mask covers; "
-                "steer the model without that adapter."
-            )
+        _check_adapters(adapters)
         if hasattr(model, "get_base_model"):
             model = model.get_base_model()
     if isinstance(model, PreTrainedModel):
@@ -146,23 +141,35 @@ def causal_model(model: Any) -> PreTrainedModel:
     kind = type(model).__name__
     if isinstance(getattr(model, "module", None), torch.nn.Module):
         raise Unsteerable(
-            f"{kind} copies or splits its model over devices; give the model in it (model.module), "
-            "on one device."
+            f"{kind} copies or splits its model over devices; give the model inside it"
+            " (model.module), on one device."
         )
     raise Unsteerable(
-        "steering takes a causal language model of transformers, or what holdfast.load gave, not "
-        f"{kind}."
+        "steering takes a causal language model of transformers, or the model that holdfast.load"
+        f" returned, not {kind}."
     )
 
 
-def _per_row(methods: Any, rows: int) -> list[CompiledMethods]:
+def _check_adapters(adapters: Any) -> None:
+    """Refuses adapters that learn a prompt; `adapters` is the `peft_config` of a model."""
+    for config in getattr(adapters, "values", list)():
+        if getattr(config, "is_prompt_learning", False):
+            kind = getattr(config.peft_type, "value", config.peft_type)
+            raise Unsteerable(
+                f"{kind} puts its own tokens before the prompt, which no span mask covers; steer"
+                " the model without that adapter."
+            )
+
+
+def _read_rows(methods: Any, rows: int) -> list[CompiledMethods]:
+    """Reads the methods of each row, which may be given once for all rows."""
     if not isinstance(methods, (list, tuple)):
         methods = [methods]
     nested = any(isinstance(row, (list, tuple)) for row in methods)
     if nested and len(methods) != rows:
         raise UsageError(
-            f"There are {len(methods)} lists of methods for {rows} rows of the span mask; give one "
-            "per row, or one for all.",
+            f"There are {len(methods)} lists of methods for {rows} rows of the span mask; give one"
+            " per row, or one for all.",
             option="methods",
             value=len(methods),
             allowed=rows,
@@ -173,45 +180,47 @@ def _per_row(methods: Any, rows: int) -> list[CompiledMethods]:
 
 
 def _read(methods: Sequence[MethodOrSpec]) -> CompiledMethods:
+    """Reads the methods of a row; refuses those that do not act inside a pass."""
     compiled = compile_methods(read_methods(methods))
     for method in compiled.methods:
         if method in compiled.rehearsed:
             raise UsageError(
-                f"{method!r} becomes an attention method once a reply was rehearsed, which a block"
+                f"{method!r} becomes an attention method by rehearsing a reply, which a block"
                 " cannot do; give the methods that model.rehearse(messages, methods) returns.",
                 option="methods",
                 value=method.name,
             )
         if method not in compiled.in_pass.methods:
             raise UsageError(
-                f"{method!r} does not act inside a forward pass, which is all a block can do; other"
-                " methods are for holdfast.load(...).generate.",
+                f"{method!r} does not act inside a forward pass, as methods of a block must; use it"
+                " with holdfast.load(...).generate.",
                 option="methods",
                 value=method.name,
             )
     return compiled
 
 
-def _checked_span(span_mask: Tensor) -> Tensor:
+def _check_span(span_mask: Tensor) -> None:
+    """Refuses a span mask of another form, and one with a row without a span."""
     if span_mask.dtype != torch.bool or span_mask.ndim != 2:
         raise UsageError(
             "A span mask is a bool tensor [batch, token], not"
-            f" {span_mask.dtype} {list(span_mask.shape)}; make it with input_ids's shape and True"
-            " on the span.",
+            f" {span_mask.dtype} {list(span_mask.shape)}; give it the shape of input_ids, with"
+            " True on the span.",
             option="span_mask",
             value=(span_mask.dtype, tuple(span_mask.shape)),
             allowed="bool [batch, token]",
         )
-    empty = (~span_mask.any(1)).nonzero().flatten().tolist()
-    if empty or not len(span_mask):
+    empty_rows = (~span_mask.any(1)).nonzero().flatten().tolist()
+    if empty_rows or not len(span_mask):
+        row = empty_rows[0] if empty_rows else 0
         raise UsageError(
-            f"The span mask {list(span_mask.shape)} is empty in row {empty[0] if empty else 0}:"
-            " encode_chats marks the system prompt, or emphasis, and a chat with neither has no"
-            " span; add a system message, or set True on the tokens to steer towards.",
+            f"The span mask {list(span_mask.shape)} is empty in row {row}: encode_chats marks the"
+            " system prompt, or emphasis, and a chat with neither has no span; add a system"
+            " message, or set True on the tokens to steer towards.",
             option="span_mask",
-            value=empty[0] if empty else 0,
+            value=row,
         )
-    return span_mask
 
 
 @dataclass(frozen=True)
@@ -242,25 +251,26 @@ def encode_chats(
     emphasis: Sequence[Sequence[Part]] | None = None,
     device: torch.device | str | None = None,
 ) -> EncodedChats:
-    """The ids, the attention mask and the span mask of several chats, padded on the left.
+    """Encodes several chats as a batch, padded on the left.
 
     Args:
         chats: each a sequence of messages with "role" and "content".
         tokenizer: a fast tokenizer with a chat template.
         system_as: "role", or "first-user" for models without a system role.
-        emphasis: per chat, the text to emphasise, as `Request` takes it; None or an empty sequence:
-            the system prompt.
-        device: device of the tensors; None: the CPU.
+        emphasis: the text to emphasise in each chat, as `Request` takes it; None, or () for a chat,
+            emphasises the system prompt.
+        device: the device of the tensors; None is the CPU.
 
     Raises:
         PromptError: a chat cannot be rendered, or the emphasised text is not found in it.
-        UsageError: no chats, a malformed one, or emphasis for another number of chats.
+        UsageError: there are no chats, a chat is malformed, or there is emphasis for another number
+            of chats.
     """
     parts = [()] * len(chats) if emphasis is None else emphasis
     if not chats or len(parts) != len(chats):
         raise UsageError(
-            f"There are {len(chats)} chats and emphasis for {len(parts)}; give at least one chat, "
-            "and each its emphasis, () for none.",
+            f"There are {len(chats)} chats and emphasis for {len(parts)}; give at least one chat,"
+            " and emphasis for each, () for none.",
             option="emphasis",
             value=len(parts),
             allowed=len(chats),
@@ -280,6 +290,7 @@ def encode_chats(
     span = torch.zeros_like(ids, dtype=torch.bool)
     for row, prompt in enumerate(prompts):
         first = length - len(prompt.token_ids)
-        ids[row, first:], mask[row, first:] = torch.tensor(prompt.token_ids), 1
+        ids[row, first:] = torch.tensor(prompt.token_ids)
+        mask[row, first:] = 1
         span[row, first:] = torch.tensor(prompt.span_mask)
     return EncodedChats(ids.to(device), mask.to(device), span.to(device))

@@ -1,4 +1,4 @@
-"""Lets tasks wait for the replies of an engine that is stepped."""
+"""Lets tasks wait for the replies of an engine that computes step by step."""
 
 from __future__ import annotations
 
@@ -13,49 +13,57 @@ from typing import Generic, Protocol, TypeVar
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Token
 
-# How often other tasks get to run after a reply, which may lead several of them, one after the
-# other, to their next requests; those join the next step together.
-_TURNS_OF_OTHERS = 10
+# How often the event loop runs other tasks after a reply. The reply may wake several tasks one
+# after the other, whose next requests are then in the same step.
+_NUM_YIELDS = 10
 
 
-RowT = TypeVar("RowT", bound=Hashable)  # what an engine makes of a chat that it generates
+RowT = TypeVar("RowT", bound=Hashable)  # an engine's handle of a reply
 
 
 @dataclass(frozen=True)
 class RowUpdate:
     """The effect of a step on one reply."""
 
-    tokens: Sequence[Token] = ()  # drawn since the last report; only of a streamed reply
-    outcome: Reply | Exception | None = None  # None: the reply goes on
+    tokens: Sequence[Token] = ()  # drawn since the last update; () unless the reply is streamed
+    outcome: Reply | Exception | None = None  # None while the reply has not ended
 
 
 class Stepped(Protocol[RowT]):
     """An engine that computes only when it is stepped."""
 
-    def submit(self, chat: Rendered, streamed: bool, /) -> RowT:
+    def submit(self, chat: Rendered, *, streamed: bool) -> RowT:
         """Queues a chat; raises an error if it is refused.
 
-        `streamed` says whether its tokens are wanted as they are drawn.
+        `streamed` says whether updates are to have its tokens as they are drawn.
         """
 
     def step(self) -> Mapping[RowT, RowUpdate]:
-        """Makes a pass; reports the replies that have ended, and streamed ones with new tokens."""
+        """Makes a pass; returns updates of the replies that have ended or have new tokens."""
 
     def cancel(self, row: RowT, /) -> None:
-        """Frees what an unfinished reply uses."""
+        """Frees the memory of an unfinished reply."""
 
 
 @dataclass(eq=False)
 class _Waiter(Generic[RowT]):
-    """A task that waits for a reply."""
+    """A task that waits for a reply.
+
+    Args:
+        chat: the chat to answer.
+        reply: becomes the reply.
+        tokens: gets the tokens as they are drawn, and None at the end; None if the reply is not
+            streamed.
+        row: the engine's handle once the chat is submitted; only used where the engine computes.
+    """
 
     chat: Rendered
     reply: asyncio.Future[Reply]
-    tokens: asyncio.Queue[Token | None] | None  # as they are drawn, then None; None: not wanted
-    row: RowT | None = None  # once it is submitted; used only where the engine computes
+    tokens: asyncio.Queue[Token | None] | None
+    row: RowT | None = None
 
     def receive(self, update: RowUpdate) -> None:
-        """Passes on new tokens, if the task wants them as they are drawn, and the outcome."""
+        """Hands new tokens, if the reply is streamed, and the outcome to the task."""
         if self.tokens is not None:
             for token in update.tokens:
                 self.tokens.put_nowait(token)
@@ -63,7 +71,7 @@ class _Waiter(Generic[RowT]):
             self.end(update.outcome)
 
     def end(self, outcome: Reply | Exception) -> None:
-        """Passes on the reply, or its error."""
+        """Hands the reply, or its error, to the task."""
         if not self.reply.done():  # it is done if the task was cancelled
             if isinstance(outcome, Exception):
                 self.reply.set_exception(outcome)
@@ -74,11 +82,11 @@ class _Waiter(Generic[RowT]):
 
 
 class StepLoop(Generic[RowT]):
-    """Steps an engine as long as any task waits for it.
+    """Steps an engine as long as any task waits for a reply.
 
-    Without an executor, a step is made once every task waits, so that what they ask joins the batch
+    Without an executor, a step is made when all tasks wait, so that their requests join the batch
     together. With an executor, which has a single thread, the engine computes in that thread while
-    the event loop goes on; what tasks ask and cancel in the meantime takes effect at the next step.
+    the event loop continues; new requests and cancellations take effect at the next step.
     """
 
     def __init__(self, engine: Stepped[RowT], executor: Executor | None = None):
@@ -86,10 +94,11 @@ class StepLoop(Generic[RowT]):
         self._executor = executor
         self._waiters: set[_Waiter[RowT]] = set()
         self._stepping: asyncio.Task[None] | None = None
-        # passed on to where the engine computes
+        # The event loop adds to these two, and the thread that computes takes from them.
         self._new: deque[_Waiter[RowT]] = deque()
-        self._left: deque[_Waiter[RowT]] = deque()  # no longer wait, but may still have rows
-        self._rows: dict[RowT, _Waiter[RowT]] = {}  # submitted; used only there
+        self._abandoned: deque[_Waiter[RowT]] = deque()  # no longer wait, but may have rows
+        # only used in the thread that computes
+        self._rows: dict[RowT, _Waiter[RowT]] = {}
 
     @property
     def idle(self) -> bool:
@@ -97,7 +106,7 @@ class StepLoop(Generic[RowT]):
         return not self._waiters
 
     async def generate(self, chat: Rendered) -> Reply:
-        """The reply to a chat."""
+        """Answers a chat."""
         waiter = self._add(chat, None)
         try:
             return await waiter.reply
@@ -105,7 +114,7 @@ class StepLoop(Generic[RowT]):
             self._remove(waiter)
 
     async def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
-        """Yields every token of a reply as it is drawn, and the reply last."""
+        """Answers a chat; yields every token as it is drawn, and the reply last."""
         tokens = asyncio.Queue[Token | None]()
         waiter = self._add(chat, tokens)
         try:
@@ -116,12 +125,12 @@ class StepLoop(Generic[RowT]):
             self._remove(waiter)
 
     async def finish(self) -> None:
-        """Waits until no step is under way any more."""
+        """Waits until stepping has ended, which it does when no task waits for a reply."""
         if self._stepping is not None:
             await asyncio.wait([self._stepping])
 
     def close(self, error: Exception) -> None:
-        """Stops stepping; all tasks that wait get an error."""
+        """Stops stepping; all tasks that wait get this error."""
         self._end_all(error)
         if self._stepping is not None:
             self._stepping.cancel()
@@ -136,7 +145,7 @@ class StepLoop(Generic[RowT]):
         return waiter
 
     def _remove(self, waiter: _Waiter[RowT]) -> None:
-        """Cancels the reply of a task that no longer waits; one that has ended stays as it is."""
+        """Cancels the reply of a task that no longer waits, unless the reply has ended."""
         waiter.reply.cancel()
         if waiter not in self._waiters:
             return
@@ -144,7 +153,7 @@ class StepLoop(Generic[RowT]):
         if self._executor is None:
             self._free(waiter)
         else:
-            self._left.append(waiter)
+            self._abandoned.append(waiter)
 
     def _end_all(self, error: Exception) -> None:
         for waiter in list(self._waiters):
@@ -152,18 +161,19 @@ class StepLoop(Generic[RowT]):
             self._remove(waiter)
 
     async def _step_while_awaited(self) -> None:
-        loop, any_ended = asyncio.get_running_loop(), True  # which may lead to further requests
+        loop = asyncio.get_running_loop()
+        any_ended = True  # at the beginning, further requests may come as they do after a reply
         try:
-            while self._waiters or self._left:
+            while self._waiters or self._abandoned:
                 if self._executor is not None:
                     await loop.run_in_executor(self._executor, self._step_in_thread)
                     continue
-                for _ in range(_TURNS_OF_OTHERS if any_ended else 1):
+                for _ in range(_NUM_YIELDS if any_ended else 1):
                     await asyncio.sleep(0)
                 updates = self._advance()
                 self._report(updates)
                 any_ended = any(update.outcome is not None for update in updates.values())
-        except Exception as error:  # a failed step has ended its requests; this one is a bug
+        except Exception as error:  # a bug, since the error of a step only ends its requests
             self._end_all(error)
             raise
         finally:
@@ -172,7 +182,7 @@ class StepLoop(Generic[RowT]):
                 self._remove(waiter)
 
     def _report(self, updates: Mapping[_Waiter[RowT], RowUpdate]) -> None:
-        """Passes updates on to their tasks."""
+        """Hands updates to their tasks."""
         for waiter, update in updates.items():
             if update.outcome is not None:
                 self._waiters.discard(waiter)
@@ -182,25 +192,26 @@ class StepLoop(Generic[RowT]):
 
     def _step_in_thread(self) -> None:
         """Makes steps as long as there is anything to do, without waiting for the event loop."""
-        while self._new or self._left or self._rows:
+        while self._new or self._abandoned or self._rows:
             by_loop: dict[asyncio.AbstractEventLoop, dict[_Waiter[RowT], RowUpdate]] = {}
             for waiter, update in self._advance().items():
                 by_loop.setdefault(waiter.reply.get_loop(), {})[waiter] = update
             for loop, updates in by_loop.items():
-                with suppress(RuntimeError):  # the loop was closed, so nobody waits there
+                with suppress(RuntimeError):  # the loop is closed, so no task waits there
                     loop.call_soon_threadsafe(self._report, updates)
 
     def _advance(self) -> dict[_Waiter[RowT], RowUpdate]:
-        """Frees what nobody waits for, submits new chats, and makes a step."""
-        while self._left:
-            self._free(self._left.popleft())
+        """Frees the rows of abandoned replies, submits new chats, and makes a step."""
+        while self._abandoned:
+            self._free(self._abandoned.popleft())
         refused = dict[_Waiter[RowT], RowUpdate]()
         for _ in range(len(self._new)):
             waiter = self._new.popleft()
             if waiter.reply.done():
                 continue
             try:
-                waiter.row = self._engine.submit(waiter.chat, waiter.tokens is not None)
+                is_streamed = waiter.tokens is not None
+                waiter.row = self._engine.submit(waiter.chat, streamed=is_streamed)
             except Exception as error:
                 refused[waiter] = RowUpdate(outcome=error)
             else:
@@ -208,15 +219,15 @@ class StepLoop(Generic[RowT]):
         return refused | self._step() if self._rows else refused
 
     def _free(self, waiter: _Waiter[RowT]) -> None:
-        row = waiter.row  # None if it was refused
+        row = waiter.row  # None if the chat was refused, or not submitted yet
         if row is not None and self._rows.pop(row, None) is not None:
             self._engine.cancel(row)
 
     def _step(self) -> dict[_Waiter[RowT], RowUpdate]:
-        """Makes a step; its effect on the tasks that still wait."""
+        """Makes a step; returns updates for the tasks that still wait."""
         try:
             changed = self._engine.step()
-        except Exception as error:  # of the engine, which ends all that is under way
+        except Exception as error:  # after a failed step, the engine has dropped all rows
             ended = self._rows
             self._rows = {}
             return {waiter: RowUpdate(outcome=error) for waiter in ended.values()}

@@ -1,4 +1,4 @@
-"""A model whose open requests are answered step by step."""
+"""Answers the open requests of a model step by step."""
 
 from __future__ import annotations
 
@@ -27,19 +27,21 @@ class _OpenRequest:
 
     chat: Rendered
     streamed: bool  # whether its tokens are reported as they are drawn
-    reported: int = 0  # tokens that were
+    num_reported: int = 0  # tokens that have been reported
 
 
 class SteppedModel:
     """Turns rows into replies; a `StepLoop` calls it.
 
     Args:
-        threads: where the dialogs of requests with `keep` are kept.
+        model: computes the replies.
+        threads: keeps the dialogs of requests with `keep`.
         long_lived: whether requests without a thread share their common first tokens.
-        worker: of a server, makes the steps; None: whoever calls `step`.
+        worker: makes the steps of a server; None if the caller of `step` does.
 
     Attributes:
-        rows_at_most: the most requests forwarded together since memory ran out; None: it never did.
+        rows_at_most: the most requests forwarded together since memory ran out; None if it never
+            did.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class SteppedModel:
         self._threads = threads
         self._long_lived = long_lived
         self._worker = worker
-        # a small model leaves the other processors to the clients of its server
+        # a server with a small model leaves the other processors to its clients
         self._one_processor = worker is not None and model.runner.small
         self._scheduler = self._new_scheduler()
         self._open: dict[RowState, _OpenRequest] = {}
@@ -71,19 +73,19 @@ class SteppedModel:
 
     @property
     def running(self) -> int:
-        """Requests being forwarded; the other open ones wait."""
+        """The number of requests being forwarded; the other open ones wait."""
         return self._scheduler.running
 
     @property
     def capacity(self) -> int:
-        """The most requests forwarded together, given the memory known to suffice."""
+        """The most requests that can be forwarded together, as far as is known of the memory."""
         return self._scheduler.limit
 
-    def submit(self, chat: Rendered, streamed: bool = False) -> RowState:
-        """Queues a chat; `step` answers it along with all others.
+    def submit(self, chat: Rendered, *, streamed: bool = False) -> RowState:
+        """Queues a chat; `step` answers it together with all others.
 
         Raises:
-            ModelError: its worker has failed for good, or was closed.
+            ModelError: the worker has given up or was closed.
         """
         if self._worker is not None:
             self._worker.check_running()
@@ -93,9 +95,10 @@ class SteppedModel:
         return row
 
     def step(self) -> dict[RowState, RowUpdate]:
-        """Makes a pass; reports the replies that have ended, and streamed ones with new tokens.
+        """Makes a pass; returns updates of the replies that have ended or have new tokens.
 
-        An error of the pass ends every open request; of a `StepWorker`, it is a `ModelError`.
+        If the pass raises an error, all open requests end. With a `StepWorker`, the error is a
+        `ModelError`.
         """
         try:
             with one_thread() if self._one_processor else nullcontext():
@@ -116,20 +119,20 @@ class SteppedModel:
             self.rows_at_most = self._scheduler.halvings[-1]
         tokens = _new_tokens(
             {
-                row: request.reported
+                row: request.num_reported
                 for row, request in self._open.items()
-                if request.streamed and len(row.token_ids) > request.reported
+                if request.streamed and len(row.token_ids) > request.num_reported
             }
         )
         for row in tokens:
-            self._open[row].reported = len(row.token_ids)
+            self._open[row].num_reported = len(row.token_ids)
         outcomes = {row: self._end(row) for row in ended}
         changed = dict.fromkeys((*tokens, *ended))
         return {row: RowUpdate(tokens.get(row, ()), outcomes.get(row)) for row in changed}
 
     def cancel(self, row: RowState) -> None:
-        """Cancels a request and frees its rows at once; one that has ended stays as it is."""
-        if not row.done:  # else the next step reports it
+        """Cancels a request and frees its rows at once, unless it has ended."""
+        if not row.done:  # otherwise the next step reports it
             self._scheduler.cancel(row)
             self._open.pop(row, None)
 
@@ -172,20 +175,20 @@ def _have_reply(updates: Mapping[RowState, RowUpdate]) -> bool:
 
 
 def _new_tokens(rows: Mapping[RowState, int]) -> dict[RowState, list[Token]]:
-    """The tokens of rows, from the given number on, with their mass and log-probabilities."""
+    """The tokens of each row from the given index on, with their mass and log-probabilities."""
     masses = _new_masses(rows)
     return {row: _tokens(row, first, masses.get(row, [])) for row, first in rows.items()}
 
 
 def _tokens(row: RowState, first: int, masses: list[TokenMass]) -> list[Token]:
-    """The tokens of a row from `first` on; `masses` has one for each of them, or none."""
+    """The tokens of a row from index `first` on; `masses` has one for each of them, or is empty."""
     tokens: list[Token] = []
-    for number in range(first, len(row.token_ids)):
-        mass = masses[number - first] if masses else None
-        # there are as many as tokens if they were requested, and none otherwise
-        drawn = row.log_probabilities[number] if row.log_probabilities else None
+    for index in range(first, len(row.token_ids)):
+        mass = masses[index - first] if masses else None
+        # the list is empty unless log-probabilities were requested
+        drawn = row.log_probabilities[index] if row.log_probabilities else None
         token = Token(
-            token_id=row.token_ids[number],
+            token_id=row.token_ids[index],
             mass=float(mass.heads.mean()) if mass else None,
             uniform=float(mass.uniform.mean()) if mass else None,
             heads=mass.heads if mass else None,
@@ -198,7 +201,10 @@ def _tokens(row: RowState, first: int, masses: list[TokenMass]) -> list[Token]:
 
 
 def _new_masses(rows: Mapping[RowState, int]) -> dict[RowState, list[TokenMass]]:
-    """The masses at these tokens, float32 on the CPU, for the rows that trace them."""
+    """The masses at the tokens of each row from the given index on, float32 on the CPU.
+
+    Rows that do not trace their mass are left out.
+    """
     traced = {
         row: slice(first, len(row.token_ids))
         for row, first in rows.items()
@@ -208,14 +214,14 @@ def _new_masses(rows: Mapping[RowState, int]) -> dict[RowState, list[TokenMass]]
         return {}
     counts = [tokens.stop - tokens.start for tokens in traced.values()]
     masses = [mass for row, tokens in traced.items() for mass in row.masses[tokens]]
-    # those of all rows are copied from the device together, as each copy waits for it
-    heads_by_row = torch.split(_copied([mass.heads for mass in masses]), counts)
-    uniform_by_row = torch.split(_copied([mass.uniform for mass in masses]), counts)
+    # one copy for all rows, because each copy waits for the device
+    heads_by_row = torch.split(_copy_to_cpu([mass.heads for mass in masses]), counts)
+    uniform_by_row = torch.split(_copy_to_cpu([mass.uniform for mass in masses]), counts)
     return {
         row: list(map(TokenMass, row_heads, row_uniform))
         for row, row_heads, row_uniform in zip(traced, heads_by_row, uniform_by_row, strict=True)
     }
 
 
-def _copied(masses: list[Tensor]) -> Tensor:
+def _copy_to_cpu(masses: list[Tensor]) -> Tensor:
     return torch.stack(masses).float().cpu()

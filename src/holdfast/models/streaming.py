@@ -1,4 +1,4 @@
-"""Shows a reply piece by piece while it is drawn."""
+"""Passes the text of a reply on, piece by piece, while it is drawn."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import ChatModel, checked_batch
+from holdfast.models.protocol import ChatModel, prepare_batch
 from holdfast.models.requests import Reply, Request, Token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_UNFINISHED = "\ufffd"  # what a tokenizer decodes from an incomplete character
+_UNFINISHED = "\ufffd"  # tokenizers decode an incomplete character to this
 
 
 class StreamsTokens(Protocol):
-    """An engine in this process, which reports tokens as they are drawn."""
+    """An engine in this process, which yields tokens as they are drawn."""
 
     def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
         """Answers a request; yields every token as it is drawn, and the reply last."""
@@ -25,14 +25,14 @@ class StreamsTokens(Protocol):
 
 @runtime_checkable
 class StreamsText(Protocol):
-    """A model that shows a reply piece by piece while it is drawn."""
+    """A model that can pass a reply on piece by piece while it is drawn."""
 
     def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
         """Answers one chat, and passes its text to `write` in pieces."""
 
 
 def stream_text(model: ChatModel, request: Request, write: Callable[[str], None]) -> Reply:
-    """Answers one chat, and passes its text to `write`: in pieces if the model can, else whole."""
+    """Answers one chat and passes its text to `write`, in pieces if the model supports it."""
     if isinstance(model, StreamsText):
         return model.stream(request, write)
 
@@ -52,7 +52,7 @@ def stream_reply(
     write: Callable[[str], None],
 ) -> Reply:
     """Answers one chat and passes its text to `write` in pieces, as its tokens are drawn."""
-    (request,) = checked_batch([request])
+    (request,) = prepare_batch([request])
     text = PieceWriter(tokenizer, write)
 
     async def answer() -> Reply:
@@ -69,7 +69,7 @@ def stream_reply(
 
 
 class PieceWriter:
-    """Passes the text of a reply on piece by piece, never part of a character."""
+    """Passes the text of a reply to `write` in pieces that consist of whole characters."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, write: Callable[[str], None]):
         self.tokenizer = tokenizer
@@ -85,7 +85,7 @@ class PieceWriter:
             self.finish(text)
 
     def finish(self, text: str) -> None:
-        """Writes the part of `text`, the whole reply so far, that was not written yet."""
+        """Writes the rest of `text`, the whole reply so far, after the part already written."""
         if text.startswith(self.written) and len(text) > len(self.written):
             self.write(text[len(self.written) :])
             self.written = text

@@ -1,6 +1,6 @@
-"""The dialogs of a session's threads, with what was computed for them.
+"""Keeps the dialogs of a session's threads, with their keys and values.
 
-Memory for keys and values is bounded; those of the least recently used threads are evicted first,
+Memory for keys and values is bounded: those of the least recently used threads are evicted first,
 and recomputed when needed.
 """
 
@@ -15,10 +15,10 @@ _Dialog = tuple[CachedDialog, ...]  # one per stream
 
 
 class ThreadCache:
-    """The dialog of each thread, with at most `limit` bytes of keys and values in all.
+    """Keeps the dialog of each thread, with at most `limit` bytes of keys and values in all.
 
     Attributes:
-        size: bytes of the keys and values that are kept.
+        size: the bytes of the keys and values that are kept.
     """
 
     def __init__(self, limit: int):
@@ -42,14 +42,14 @@ class ThreadCache:
                 stream.prefix.keys_values = None
 
     def use(self, thread: Hashable) -> _Dialog:
-        """The current dialog of a thread, which becomes the most recently used; () if unknown."""
+        """Returns a thread's dialog, which becomes the most recently used; () if it is unknown."""
         if thread not in self._dialogs:
             return ()
         self._dialogs.move_to_end(thread)
         return self._dialogs[thread]
 
     def forget(self, thread: Hashable) -> None:
-        """Drops a thread; streams that refer to its keys and values already can still use them."""
+        """Drops a thread; streams that already refer to its keys and values can still use them."""
         self.size -= _size(self._dialogs.pop(thread, ()))
 
 

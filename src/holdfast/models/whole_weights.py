@@ -1,15 +1,16 @@
-"""Reads the weights of a checkpoint by transformers, which would make up those that are missing."""
+"""Loads checkpoints with transformers, and refuses missing weights, which it would make up."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ModelError, cut
 from holdfast.models.checkpoint import DEFAULT, Source
+from holdfast.plurals import count_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -31,9 +32,12 @@ def load_whole(
 
     Args:
         source: names the model in errors.
-        model_class: the class of transformers whose `from_pretrained` makes it.
-        location: of the checkpoint; None: `options` have its `state_dict`.
-        options: of `from_pretrained`.
+        model_class: the class of transformers whose `from_pretrained` loads the model.
+        location: the location of the checkpoint; None if `options` have its `state_dict`.
+        options: more arguments of `from_pretrained`.
+
+    Raises:
+        ModelError: weights are missing, or have another shape than the configuration says.
     """
     with _no_report():
         loaded: Any = model_class.from_pretrained(
@@ -46,17 +50,23 @@ def load_whole(
     model: PreTrainedModel
     model, report = loaded
     name = "The default model" if source.name == DEFAULT else repr(source.name)
+    _check_report(name, report)
+    return model
+
+
+def _check_report(name: str, report: Mapping[str, Any]) -> None:
+    """Refuses a model if the report of `from_pretrained` names missing or mismatched weights."""
     missing = sorted(report["missing_keys"])
     if missing and all(re.match(r"(lm_head|embed_out|output)\b", weight) for weight in missing):
         raise ModelError(
-            f"{name} has no head to write with ({cut(', '.join(missing), 120)} is missing), as a "
-            "base model saved without one; get the checkpoint for causal language modelling.",
+            f"{name} has no language-modelling head ({cut(', '.join(missing), 120)} is missing), as"
+            " if it was saved without one; get the checkpoint for causal language modelling.",
             option="model",
             value=missing,
         )
     if missing:
         raise ModelError(
-            f"{name} lacks {len(missing)} of the weights its config.json asks for"
+            f"{name} lacks {count_of(len(missing), 'weight')} that its config.json asks for"
             f" ({cut(', '.join(missing), 120)}); get the whole checkpoint, or the config.json that"
             " belongs to it.",
             option="model",
@@ -65,35 +75,34 @@ def load_whole(
     if mismatched := sorted(report["mismatched_keys"]):
         weight, stored, configured = mismatched[0]
         raise ModelError(
-            f"{name} has {len(mismatched)} weights of another size than its config.json asks for"
-            f" ({weight} is {tuple(stored)}, not {tuple(configured)}); get the config.json that"
-            " belongs to the weights.",
+            f"{name} has {count_of(len(mismatched), 'weight')} of another shape than its"
+            f" config.json says ({weight} is {tuple(stored)}, not {tuple(configured)}); get the"
+            " config.json that belongs to the weights.",
             option="model",
             value=tuple(stored),
             allowed=tuple(configured),
         )
-    return model
 
 
 @contextmanager
 def _no_report() -> Iterator[None]:
-    """Suppresses transformers' report of missing weights: what matters in it becomes an error."""
+    """Suppresses transformers' report of missing weights, which becomes an error here."""
     logger = logging.getLogger("transformers.modeling_utils")
 
-    def wanted(record: logging.LogRecord) -> bool:
+    def is_logged(record: logging.LogRecord) -> bool:
         message = record.getMessage()
         return "LOAD REPORT" not in message or "CONVERSION" in message
 
-    logger.addFilter(wanted)
+    logger.addFilter(is_logged)
     try:
         yield
     finally:
-        logger.removeFilter(wanted)
+        logger.removeFilter(is_logged)
 
 
 @contextmanager
 def without_weight_bars() -> Iterator[None]:
-    """Hides transformers' bars of weights that are read; those of a download stay."""
+    """Hides transformers' progress bars for reading weights; those for downloads stay."""
     from huggingface_hub.utils import are_progress_bars_disabled, enable_progress_bars
     from transformers.utils import logging
 

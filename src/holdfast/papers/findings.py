@@ -1,11 +1,11 @@
-"""Reproduced figures and tables, verdicts on the paper's claims, and one page for all."""
+"""Reproduced figures and tables, verdicts on the paper's claims, and one page for all of them."""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import (
@@ -41,15 +41,20 @@ class Claim:
 
 @dataclass(frozen=True)
 class Figure:
-    """A reproduced figure or table, with verdicts on its paper's claims."""
+    """A reproduced figure or table, with verdicts on its paper's claims.
+
+    Attributes:
+        how: how this run made it, if that differs from the paper.
+        rows: the table, header first; () for a figure.
+    """
 
     number: str
     title: str
-    how: str  # how this run made it, if not as in the paper
+    how: str
     images: tuple[Path, ...] = ()
     claims: tuple[Claim, ...] = ()
-    kind: str = "Figure"  # "Figure" or "Table"
-    rows: tuple[tuple[str, ...], ...] = ()  # of the table, header first; () for none
+    kind: Literal["Figure", "Table"] = "Figure"
+    rows: tuple[tuple[str, ...], ...] = ()
 
     @property
     def name(self) -> str:
@@ -58,7 +63,7 @@ class Figure:
 
     @property
     def anchor(self) -> str:
-        """Its id on the page."""
+        """The id of its section on the page."""
         return f"{self.kind.lower()}-{self.number}"
 
     @property
@@ -68,13 +73,29 @@ class Figure:
 
     @property
     def pictures(self) -> list[Picture]:
-        """Its images."""
+        """Its images, as the page embeds them."""
         return [Picture(self.title, path) for path in self.images]
 
 
+@dataclass(frozen=True)
+class ReproductionContent:
+    """The sections of the page, and the words for verdicts."""
+
+    figures: Sequence[Figure]
+    words: Mapping[str, str]
+
+
 def claim_that(text: str, value: Estimate, sign: int, measured: str, remark: str = "") -> Claim:
-    """The claim that an estimate is above 0 (`sign` +1) or below it (-1), judged."""
-    evidence = f"{measured} {in_words(value)}.{remark}"
+    """Judges the claim that an estimate is above 0 (`sign` +1) or below it (-1).
+
+    Args:
+        text: the claim.
+        measured: says what the estimate is, such as "Multi-task PASTA less zero-shot:".
+        remark: a sentence that follows the evidence; "" for none.
+    """
+    evidence = f"{measured} {in_words(value)}."
+    if remark:
+        evidence = f"{evidence} {remark}"
     if value.mean is None:
         return Claim(text, NOT_JUDGED, evidence)
     if why := verdict_on(value).why:
@@ -82,21 +103,30 @@ def claim_that(text: str, value: Estimate, sign: int, measured: str, remark: str
     return Claim(text, judge(value, sign), evidence)
 
 
-def not_judged(claim: Claim, why: str) -> Claim:
-    """The claim with the verdict that it could not be judged, and why."""
+def leave_unjudged(claim: Claim, why: str) -> Claim:
+    """The claim with the verdict that it could not be judged; `why` is added to its evidence."""
     return replace(claim, verdict=NOT_JUDGED, evidence=f"{claim.evidence} {why}".strip())
 
 
 def not_run(
-    number: str, title: str, texts: Iterable[str], why: str, kind: str = "Figure"
+    number: str,
+    title: str,
+    texts: Iterable[str],
+    why: str,
+    kind: Literal["Figure", "Table"] = "Figure",
 ) -> Figure:
-    """A figure or table whose claims, of these texts, are not judged, and why."""
+    """A figure or table that was not made, whose claims are not judged.
+
+    Args:
+        texts: the claims.
+        why: the reason, in a sentence.
+    """
     claims = tuple(Claim(text, NOT_JUDGED, why) for text in texts)
     return Figure(number, title, "Not run.", claims=claims, kind=kind)
 
 
 def in_words(value: Estimate) -> str:
-    """+0.123 [+0.045, +0.201] (n = 50), over n conversations or samples."""
+    """'+0.123 [+0.045, +0.201] (n = 50)', where n counts conversations or samples."""
     if value.mean is None:
         return "not measured"
     interval = "" if value.low is not None else ": no interval"
@@ -104,14 +134,18 @@ def in_words(value: Estimate) -> str:
 
 
 def pngs(paths: Iterable[Path], *names: str) -> tuple[Path, ...]:
-    """The PNG files with these names among paths; all PNG files if no name is given."""
+    """The PNG files among paths that have one of these names; all of them if no name is given."""
     return tuple(
         path for path in paths if path.suffix == ".png" and (not names or path.stem in names)
     )
 
 
 def scale_of(name: str, scales: Mapping[str, Scale]) -> Scale:
-    """The scale of that name; an unknown one raises UnknownName."""
+    """The scale of that name.
+
+    Raises:
+        UnknownName: there is none.
+    """
     if name not in scales:
         raise UnknownName("scale", name, scales)
     return scales[name]
@@ -127,29 +161,28 @@ def publish(
     """Writes `index.html` and `findings.json` into a folder; returns the path of the page.
 
     Args:
-        figures: as they are made, one by one.
-        facts: on what was measured, in a few words each.
+        figures: made one by one while they are iterated over.
+        facts: what was measured, in a few words each.
         notify: receives a line on each claim as soon as its figure is made.
     """
-    published: list[Figure] = []
+    finished: list[Figure] = []
     for figure in figures:
-        published.append(figure)
+        finished.append(figure)
         for claim in figure.claims:
             notify(f"{figure.name}: {claim.verdict}. {claim.text} {claim.evidence}")
     rows = [
         {**asdict(figure), "images": [path.relative_to(out).as_posix() for path in figure.images]}
-        for figure in published
+        for figure in finished
     ]
     write_whole(out / "findings.json", json.dumps(rows, indent=1) + "\n")
-    counts = Counter(claim.verdict for figure in published for claim in figure.claims)
+    counts = Counter(claim.verdict for figure in finished for claim in figure.claims)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
     html = render(
         "reproduction.html.j2",
         "reproduce",
         title,
+        ReproductionContent(finished, _WORDS),
         lines=[f"Claims: {summary}."],
         facts=facts,
-        figures=published,
-        words=_WORDS,
     )
     return write_whole(out / "index.html", html)

@@ -1,5 +1,5 @@
-"""Edits requests to a chat API by message methods, and scores the replies by a suite's rules.
+"""Edits requests to chat APIs with message methods, and scores the replies by a suite's rules.
 
-The command `holdfast proxy` does so between any client and any server, `holdfast.wrap` inside a
-client of OpenAI's package.
+`holdfast proxy` does this between any client and any server, `holdfast.wrap` inside a client of
+OpenAI's package.
 """

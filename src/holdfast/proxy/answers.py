@@ -1,4 +1,4 @@
-"""The response to a request, as far as it has come, as bytes."""
+"""The response to a request, as bytes that arrive one after the other."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 
 import httpx2
 
-MAX_SCORED_REPLY_BYTES = 8 * 2**20  # bytes of a reply that are kept until it is scored
+MAX_SCORED_REPLY_BYTES = 8 * 2**20  # a longer reply is not scored
 
 
 @dataclass
 class Answer:
-    """The response to a request, as far as it has come.
+    """The response to a request, as far as it has arrived.
 
-    A body that is too long to be scored is not kept, unless it is held: then it is the client's,
-    and `release` gives it up.
+    Of a body that is too long to be scored, nothing is kept, as the client has it already. If the
+    answer is held back instead, all of it is kept until `release`.
 
     Attributes:
-        status: 0 if there was none.
-        is_held: whether all of it is kept, as the client does not have it yet.
+        status: the HTTP status; 0 if there was no response.
+        is_held: whether the client does not have the body yet, so that all of it is kept.
     """
 
     status: int = 0
@@ -28,14 +28,14 @@ class Answer:
     _size: int = field(init=False, default=0)
 
     def add(self, part: bytes) -> None:
-        """Keeps the next bytes of its body."""
+        """Takes the next bytes of the body."""
         self._size += len(part)
         self._parts.append(part)
         if self.is_too_long and not self.is_held:
             self._parts.clear()
 
     def release(self) -> bytes:
-        """The body so far, which is kept no longer."""
+        """Returns the body so far, and keeps it no longer."""
         body = self.body
         self.is_held = False
         self._parts.clear()
@@ -48,12 +48,12 @@ class Answer:
 
     @property
     def body(self) -> bytes:
-        """The body as it came."""
+        """The body as it was sent, perhaps compressed."""
         return b"".join(self._parts)
 
     @property
     def text(self) -> str | None:
-        """The body as text; None if it cannot be decompressed here."""
+        """The body as text; None if its compression is not supported here."""
         body = self.body
         encoding = self.headers.get("content-encoding", "").strip().lower()
         try:

@@ -1,4 +1,4 @@
-"""A file of the chats that went through, for `holdfast logs`."""
+"""A file of the chats that passed through, which `holdfast logs` reads."""
 
 from __future__ import annotations
 
@@ -15,20 +15,8 @@ from holdfast.proxy.chat_requests import Api, ChatRequest
 _LOG = logging.getLogger("holdfast.proxy")
 
 
-def _is_torn(path: Path) -> bool:
-    """Whether a file has a last line that does not end."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(size - 1, 0))
-        return file.read(1) not in (b"", b"\n")
-
-
-def _some_fields(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: fields[name] for name in names if name in fields}
-
-
 class ChatLog:
-    """A file of chats, one in a line; any thread may write to it.
+    """A file with a chat per line, to which any thread may write.
 
     Raises:
         UsageError: the file cannot be written.
@@ -38,7 +26,7 @@ class ChatLog:
         self._lock = threading.Lock()
         try:
             self._file = path.open("a", encoding="utf-8")
-            if _is_torn(path):  # by a process that was killed; it spoils no other line
+            if _is_torn(path):  # a process was killed while it wrote; that spoils no other line
                 self._file.write("\n")
         except OSError as error:
             raise UsageError(
@@ -48,18 +36,31 @@ class ChatLog:
             ) from None
 
     def write(self, request: ChatRequest, answer: Mapping[str, Any], added: Sequence[str]) -> None:
-        """Writes a request as it came, its answer, and the texts that were added to it."""
+        """Writes a request as it came, the answer to it, and the texts that were added."""
         if request.api is Api.CHAT:
             chat = {"messages": request.body["messages"], **answer}
         else:
             chat = {
-                **_some_fields(request.body, ("instructions", "input")),
-                # the latter says whether it was cut
-                **_some_fields(answer, ("output", "incomplete_details")),
+                **_select_fields(request.body, ("instructions", "input")),
+                # `incomplete_details` says whether the reply was cut
+                **_select_fields(answer, ("output", "incomplete_details")),
             }
         try:
             with self._lock:
                 self._file.write(json.dumps({**chat, "added": list(added)}) + "\n")
                 self._file.flush()
-        except OSError as error:  # the reply itself goes on
+        except OSError as error:  # the reply itself is delivered
             _LOG.error("A chat could not be logged: %s", reason_of(error))
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether the last line of a file lacks its line break."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(size - 1, 0))
+        return file.read(1) not in (b"", b"\n")
+
+
+def _select_fields(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Returns those of the named fields that are present."""
+    return {name: fields[name] for name in names if name in fields}

@@ -1,4 +1,4 @@
-"""Replies of OpenAI's two chat APIs, complete or streamed, as the API's complete answers."""
+"""Reads replies of OpenAI's two chat APIs, streamed or not, as the API's complete answers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from holdfast.chat.chat_completions import AssistantMessage, ToolCallText, choic
 from holdfast.proxy.chat_requests import Api
 from holdfast.validation.json_values import fields_of, objects_in, text_or_empty
 
-_ENDS = ("response.completed", "response.incomplete")  # events that hold the whole response
+_ENDS = ("response.completed", "response.incomplete")  # events with the whole response
 _ITEM_DONE = "response.output_item.done"
-# items of the Responses API by which the model waits for the client; it runs other tools itself
-_WAITS = (
+# items of the Responses API whose result the client has to send; the server runs other tools itself
+_AWAITING_CLIENT = (
     "function_call",
     "custom_tool_call",
     "local_shell_call",
@@ -24,15 +24,15 @@ _WAITS = (
     "mcp_approval_request",
 )
 _FILTERED = "content_filter"
-_LINE_END = re.compile(r"\r\n|\n|\r")  # not splitlines, as JSON may hold other separators of lines
+_LINE_END = re.compile(r"\r\n|\n|\r")  # JSON may contain the other separators of `splitlines`
 
 
 def read_answers(api: Api, text: str) -> list[Mapping[str, Any]]:
-    """The answers in the body of a response, one for each choice, without those that broke off or
-    were cut off by a content filter.
+    """Reads the answers in the body of a response, one per choice.
 
-    Clients close a stream at its last event, so a reply may be whole though its body is not. The
-    body says whether it is a stream, as its Content-Type may not.
+    Answers that broke off, or that a content filter cut, are left out. Clients close a stream at
+    its last event, so a reply may be complete although the body is not. Whether the body is a
+    stream is seen in the body, as its Content-Type may be wrong.
     """
     text = text.removeprefix("\ufeff")
     try:
@@ -40,7 +40,7 @@ def read_answers(api: Api, text: str) -> list[Mapping[str, Any]]:
     except RecursionError:
         return []
     except ValueError:
-        return _streamed(api, text)
+        return _read_stream(api, text)
     if not isinstance(answer, dict):
         return []
     if api is Api.CHAT:
@@ -50,30 +50,35 @@ def read_answers(api: Api, text: str) -> list[Mapping[str, Any]]:
 
 
 def waits_for_client(output: Any) -> bool:
-    """Whether the output of the Responses API has a call whose result has to come from outside."""
+    """Whether an output of the Responses API has a call whose result the client has to send."""
     items = objects_in(output)
     done = [item.get("call_id") for item in items if str(item.get("type")).endswith("_output")]
-    return any(item.get("type") in _WAITS and item.get("call_id") not in done for item in items)
+    waiting = [item for item in items if item.get("type") in _AWAITING_CLIENT]
+    return any(item.get("call_id") not in done for item in waiting)
 
 
 def _is_whole(response: Mapping[str, Any]) -> bool:
-    """Whether a response has ended: it did not fail, and does not go on in the background."""
+    """Whether a response is complete: it neither failed nor continues in the background."""
     has_ended = (response.get("status") or "completed") in ("completed", "incomplete")
     return has_ended and fields_of(response.get("incomplete_details")).get("reason") != _FILTERED
 
 
-def _streamed(api: Api, text: str) -> list[Mapping[str, Any]]:
+def _read_stream(api: Api, text: str) -> list[Mapping[str, Any]]:
+    """Reads the answers in a stream; [] if a part of it may be missing."""
     try:
         events = [*_events(text)]
-    except (ValueError, RecursionError):  # a part of the reply may be missing
+    except (ValueError, RecursionError):
         return []
     return _streamed_choices(events) if api is Api.CHAT else _streamed_response(events)
 
 
 def _events(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a stream of server-sent events; raises a `ValueError` at other data.
+    """Yields the JSON objects in a stream of server-sent events.
 
-    An event whose end did not come is left out, as clients leave it out.
+    An event without its end is left out, as clients leave it out.
+
+    Raises:
+        ValueError: the data of an event is not JSON.
     """
     data = list[str]()
     for line in _LINE_END.split(text):
@@ -88,8 +93,9 @@ def _events(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _streamed_response(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The Responses API repeats the whole response in the last event; some servers leave out its
-    items, which have come before.
+    """Returns the whole response from the last event of the Responses API.
+
+    Some servers leave out its items there; these are taken from the events before.
     """
     items = [fields_of(event.get("item")) for event in events if event.get("type") == _ITEM_DONE]
     ends = [fields_of(event.get("response")) for event in events if event.get("type") in _ENDS]
@@ -98,6 +104,7 @@ def _streamed_response(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str,
 
 
 def _streamed_choices(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Joins the parts of the choices in a stream; choices that broke off are left out."""
     choices = dict[int, _StreamedChoice]()
     for event in events:
         for part in choices_in(event):
@@ -107,18 +114,20 @@ def _streamed_choices(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, 
 
 
 class _StreamedChoice:
-    """A choice of a streamed chat completion, as far as it has come."""
+    """A choice of a streamed chat completion, as far as it has arrived."""
 
     def __init__(self) -> None:
         self.finish_reason = ""
         self._message = AssistantMessage(is_strict=False)
 
     def add(self, part: Mapping[str, Any]) -> None:
+        """Adds the next part of the choice."""
         self._message.add(fields_of(part.get("delta")))
         self.finish_reason = text_or_empty(part.get("finish_reason")) or self.finish_reason
 
     @property
     def answer(self) -> dict[str, Any]:
+        """The choice as a complete answer of the API."""
         message: dict[str, Any] = {"role": "assistant", "content": self._message.text}
         if self._message.calls:
             calls = self._message.calls.values()
@@ -127,5 +136,6 @@ class _StreamedChoice:
 
 
 def _whole_call(call: ToolCallText) -> dict[str, Any]:
+    """Returns a tool call whose parts have all arrived, as the API writes it."""
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": call.id, "type": "function", "function": function}

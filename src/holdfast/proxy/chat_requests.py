@@ -1,6 +1,6 @@
-"""Requests to OpenAI's two chat APIs: their messages, and where the text of each is in the body.
+"""Reads requests to OpenAI's two chat APIs: their messages, and the place of each text in the body.
 
-Chat Completions has `messages`; the Responses API has `input`, a text or a list of items, and the
+Chat Completions has `messages`. The Responses API has `input`, a text or a list of items, and the
 system prompt in `instructions`. The content of a message is a text, null or a list of parts.
 """
 
@@ -18,31 +18,31 @@ from holdfast.proxy.json_edits import Change, Insertion, Path, Removal
 from holdfast.transcripts.call_messages import input_messages, system_prompt
 from holdfast.transcripts.transcript import Event
 
-# items of the Responses API that are neither messages nor a call or its result
-_ROLES_OF_ITEMS = {"compaction": "summary", "additional_tools": "tools", "mcp_list_tools": "tools"}
+# the roles of items of the Responses API that are neither messages nor tool calls and results
+_ITEM_ROLES = {"compaction": "summary", "additional_tools": "tools", "mcp_list_tools": "tools"}
 
 
 class Api(Enum):
-    """The APIs whose requests are edited, by the ends of their paths."""
+    """The APIs whose requests are edited; the values are the ends of their paths."""
 
     CHAT = "/chat/completions"
     RESPONSES = "/responses"
 
     @property
     def text_part(self) -> str:
-        """The type of a text part in a message of the user."""
+        """The type of a text part in a message by the user."""
         return "text" if self is Api.CHAT else "input_text"
 
 
 def api_of(method: str, path: str) -> Api | None:
-    """The API that a request is for; None if it is neither."""
+    """Returns the API that a request is for; None if it is for neither."""
     if method.upper() != "POST":
         return None
     return next((api for api in Api if path.rstrip("/").endswith(api.value)), None)
 
 
 class Unreadable(Exception):
-    """A body that we cannot read as a request to this API; the text of the exception says why."""
+    """A body that cannot be read as a request to an API; the exception's text says why."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class LocatedMessage:
     """A message of a request as text, and where it is in the body.
 
     Attributes:
-        item: its path, or that of its text if it is no more than that.
+        item: the path of the message, or of its text if the message is nothing but a text.
         texts: the paths of its texts; several if its content has several text parts.
-        part_type: of its text parts; "" if its content is no list of parts.
+        part_type: the type of its text parts; "" if its content is not a list of parts.
     """
 
     role: str
@@ -62,10 +62,10 @@ class LocatedMessage:
     part_type: str
 
     def insertions(self, edited: str) -> Iterator[Insertion]:
-        """The insertions after which the message says `edited`.
+        """Yields the insertions that turn the message's text into `edited`.
 
         Raises:
-            Unreadable: it takes more than text in front or behind.
+            Unreadable: that takes more than adding text at the beginning or the end.
         """
         if edited == self.text:
             return
@@ -73,7 +73,7 @@ class LocatedMessage:
             yield Insertion(self.texts[0], edited.removesuffix(self.text))
         elif edited.startswith(self.text) and self.texts:
             yield Insertion(self.texts[-1], edited.removeprefix(self.text), at_end=True)
-        elif self.part_type and not self.texts:  # images alone, say
+        elif self.part_type and not self.texts:  # only images, for example
             yield Insertion((*self.item, "content"), edited.rstrip(), part_type=self.part_type)
         else:
             raise Unreadable("a method rewrites a message, and text can only be added to it")
@@ -81,10 +81,10 @@ class LocatedMessage:
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """The body of a request, and its messages.
+    """The body of a request, and the messages in it.
 
     Attributes:
-        document: the body as it came; "" if it was not read from one.
+        document: the body as it came; "" if only the parsed body is known.
     """
 
     api: Api
@@ -94,38 +94,38 @@ class ChatRequest:
 
     @property
     def tokens(self) -> int:
-        """The length of its messages, estimated from their bytes."""
+        """The length of the messages, estimated from their bytes."""
         return estimated_tokens(message.text for message in self.messages)
 
     @property
     def system(self) -> str:
-        """The system prompt; "" without one."""
+        """The system prompt; "" if there is none."""
         texts = [message.text for message in self.messages if message.role == "system"]
         return "\n\n".join(filter(str.strip, texts))
 
     @property
     def ends_with_user(self) -> bool:
-        """Whether the user spoke last; otherwise an agent goes on, after the result of a tool."""
+        """Whether the user spoke last; otherwise an agent continues after the result of a tool."""
         return bool(self.messages) and self.messages[-1].role == "user"
 
     @property
     def is_stored(self) -> bool:
-        """Whether the dialog so far is on the server, and only what is new is here."""
+        """Whether the server keeps the dialog so far, and the request has only what is new."""
         return any(self.body.get(name) for name in ("previous_response_id", "conversation"))
 
     @property
     def chat(self) -> list[Message]:
-        """The messages as methods read them, each with its position."""
+        """The messages as methods take them, each with its position."""
         return [
             {"role": message.role, "content": message.text, "position": position}
             for position, message in enumerate(self.messages)
         ]
 
     def changes_to(self, edited: Sequence[Message]) -> tuple[Change, ...]:
-        """The changes after which the body says `edited`, which was made from `chat`.
+        """Returns the changes that turn the messages into `edited`, which was made from `chat`.
 
         Raises:
-            Unreadable: it takes more than adding text and leaving messages out.
+            Unreadable: that takes more than adding text and leaving out messages.
         """
         positions: list[int] = [message.get("position", -1) for message in edited]
         if -1 in positions or positions != sorted(set(positions)):
@@ -145,7 +145,7 @@ class ChatRequest:
 
     @property
     def events(self) -> list[Event]:
-        """Its messages as a transcript's events."""
+        """The messages as events of a transcript."""
         if self.api is Api.CHAT:
             return input_messages(self.body["messages"])
         prompt = system_prompt(self.body.get("instructions"))
@@ -156,17 +156,17 @@ def read_request(api: Api, document: str) -> ChatRequest:
     """Reads the body of a request.
 
     Raises:
-        Unreadable: it is not such a request; the server will say so.
+        Unreadable: it is no request to this API; the server will report that.
     """
     try:
         body = json.loads(document)
     except (ValueError, RecursionError):
         raise Unreadable("it is not JSON") from None
-    return replace(request_of(api, body), document=document)
+    return replace(request_from_body(api, body), document=document)
 
 
-def request_of(api: Api, body: Any) -> ChatRequest:
-    """Reads a parsed body, as `read_request` does."""
+def request_from_body(api: Api, body: Any) -> ChatRequest:
+    """Reads a parsed body; raises `Unreadable` as `read_request` does."""
     field = "messages" if api is Api.CHAT else "input"
     if not isinstance(body, dict):
         raise Unreadable("it is not an object")
@@ -175,7 +175,7 @@ def request_of(api: Api, body: Any) -> ChatRequest:
         located = [LocatedMessage("user", items, (field,), ((field,),), "")]
     elif isinstance(items, list):
         located = [
-            _located(item, (field, position), api)
+            _locate(item, (field, position), api)
             for position, item in enumerate(items)
             if isinstance(item, dict)
         ]
@@ -187,10 +187,10 @@ def request_of(api: Api, body: Any) -> ChatRequest:
     return ChatRequest(api, body, tuple(located))
 
 
-def _located(message: Mapping[str, Any], item: Path, api: Api) -> LocatedMessage:
-    """A message, or another item of the Responses API: a call of a tool, or its result."""
+def _locate(message: Mapping[str, Any], item: Path, api: Api) -> LocatedMessage:
+    """Locates the texts of an item: a message, or in the Responses API a tool call or result."""
     content = message.get("content")
-    role = str(message.get("role") or _ROLES_OF_ITEMS.get(str(message.get("type")), "tool"))
+    role = str(message.get("role") or _ITEM_ROLES.get(str(message.get("type")), "tool"))
     if role == "developer":
         role = "system"
     path = (*item, "content")

@@ -1,4 +1,4 @@
-"""The answers to a request that is sent again while its reply breaks a rule."""
+"""The answers to a request that is sent again while the reply breaks a rule."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ class CheckedAnswers:
             again = checked.add(answer to `again`)
         checked.best
 
-    A reply without text, or one that calls a tool, ends it: it cannot be checked.
+    A reply that has no text or calls a tool is the last, as it cannot be checked.
 
     Attributes:
-        best: the answer that breaks the fewest rules, and the earliest of those.
-        request: the request that it answers.
+        best: the answer that breaks the fewest rules; the earliest of several. None before `add`.
+        request: the request that `best` answers.
     """
 
     def __init__(self, relay: ChatRelay, relayed: RelayedRequest):
         self._relay = relay
-        self._sent = relayed
+        self._last_sent = relayed
         self._retries_left = relayed.retries
-        self._fewest: float = math.inf  # broken rules
+        self._min_broken: float = math.inf  # how many rules `best` breaks
         self.request = relayed
         self.best: Answer | None = None
 
     def add(self, answer: Answer) -> RelayedRequest | None:
-        """Takes the answer to the request sent last; returns the one to send then, if any."""
-        broken = self._relay.broken_rules(self._sent, answer)
-        if self.best is None or (broken is not None and len(broken) < self._fewest):
-            self.request = self._sent
+        """Takes the answer to the last request; returns the next to send, None if there is none."""
+        broken = self._relay.broken_rules(self._last_sent, answer)
+        if self.best is None or (broken is not None and len(broken) < self._min_broken):
+            self.request = self._last_sent
             self.best = answer
         if broken is None:
             return None
-        self._fewest = min(self._fewest, len(broken))
+        self._min_broken = min(self._min_broken, len(broken))
         if not broken or not self._retries_left:
             return None
         self._retries_left -= 1
-        again = self._relay.retry(self._sent, broken)
-        self._sent = again or self._sent
+        again = self._relay.retry(self._last_sent, broken)
+        self._last_sent = again or self._last_sent
         return again

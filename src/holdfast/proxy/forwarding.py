@@ -1,10 +1,9 @@
-"""The proxy as an ASGI application: every request goes upstream, and every answer comes down, as
-it is; only the messages of chats are edited.
+"""The proxy as an ASGI application, which forwards requests and answers and edits only chats.
 
-Bytes are sent on as they come, unless a reply is checked first and perhaps drawn again. A reply is
-scored in another thread once its last byte is sent. If the client leaves, the request upstream is
-cancelled. If the server upstream breaks off, so does the answer, and the client sees what it would
-have seen without a proxy.
+Bytes are sent on as they come, unless a reply is checked first and perhaps drawn again. Once its
+last byte is sent, a reply is scored in another thread. If the client leaves, the request upstream
+is cancelled. If the server upstream breaks off an answer, so does the proxy, and the client sees
+what it would see without one.
 """
 
 from __future__ import annotations
@@ -28,33 +27,42 @@ from holdfast.proxy.relay import ChatRelay, RelayedRequest
 from holdfast.proxy.reply_scores import Unscored
 from holdfast.proxy.request_edits import Edit, Outcome
 from holdfast.proxy.transfers import HOP_BY_HOP, Download, Upload, end_to_end
-from holdfast.proxy.upstream import Upstream
+from holdfast.proxy.upstream import Upstream, UpstreamFailure
 from holdfast.serve.access import log_failure
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, send_json
 
 _LOG = logging.getLogger("holdfast.proxy")
-_MAX_CHAT_BYTES = 64 * 2**20  # bytes; longer requests go up unread, as they come
-_WAITING_BYTES = 64 * 2**20  # of replies that wait to be scored; more are not
-_NOT_SENT_UP = HOP_BY_HOP | {b"host", b"expect"}  # uvicorn has answered the last
+_MAX_CHAT_BYTES = 64 * 2**20  # a longer request is forwarded unread
+_MAX_WAITING_BYTES = 64 * 2**20  # replies beyond this are not scored
+_NOT_FORWARDED = HOP_BY_HOP | {b"host", b"expect"}  # uvicorn answers `Expect` itself
+_FAILED = Refusal(
+    "The proxy failed on this request; its log says where.", code="internal_error", status=500
+)
+_SHUTTING_DOWN = Refusal(
+    "This proxy is shutting down and takes no new requests; try again later.",
+    code="shutting_down",
+    status=503,
+    headers={"Retry-After": "5"},
+)
 
 
 class Forwarding:
-    """Sends requests to a server, through `ChatRelay` if they are chats."""
+    """Forwards requests to a server; chats go through a `ChatRelay`."""
 
     def __init__(self, upstream: Upstream, relay: ChatRelay, metrics: ProxyMetrics):
         self._upstream = upstream
         self._relay = relay
         self._metrics = metrics
         self._scorer = ThreadPoolExecutor(1, "holdfast-scorer")
-        self.open = 0  # requests
-        self.waiting = 0  # replies that are not scored yet
-        self._waiting_bytes = 0  # of these
+        self.open = 0  # requests that have not ended
+        self.waiting = 0  # replies that wait to be scored
+        self._waiting_bytes = 0  # the length of these replies and of their requests
         self._is_draining = False
         self._idle = asyncio.Event()
 
     async def drain(self) -> None:
-        """Takes no new requests; returns when all have ended."""
+        """Refuses new requests from now on; returns when all open ones have ended."""
         self._is_draining = True
         if self.open:
             await self._idle.wait()
@@ -64,7 +72,7 @@ class Forwarding:
         await self._upstream.aclose()
 
     def close(self) -> None:
-        """Waits until the last replies are scored."""
+        """Waits until all replies are scored."""
         self._scorer.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,10 +104,11 @@ class Forwarding:
     async def _forward(
         self, api: Api | None, scope: Scope, receive: Receive, download: Download
     ) -> None:
+        """Forwards a request; a chat is read whole and edited first, unless it is too long."""
         _check_protocol(scope["headers"])
         upload = Upload(receive, scope["headers"])
         relayed: RelayedRequest | None = None
-        headers = end_to_end(scope["headers"], _NOT_SENT_UP)
+        headers = end_to_end(scope["headers"], _NOT_FORWARDED)
         content: bytes | AsyncIterator[bytes] | None = None
         body = None if api is None else await upload.read(_MAX_CHAT_BYTES)
         if api is not None and body is not None and body.is_whole:
@@ -117,8 +126,8 @@ class Forwarding:
 
         async def write(send: Send) -> None:
             if relayed is not None and relayed.retries:
-                request_with = partial(self._upstream.request, scope, headers)
-                await self._relay_checked(request_with, relayed, download)
+                build_request = partial(self._upstream.request, scope, headers)
+                await self._relay_checked(build_request, relayed, download)
             else:
                 request = self._upstream.request(scope, headers, content)
                 await self._relay_as_it_comes(request, relayed, download)
@@ -128,7 +137,7 @@ class Forwarding:
     async def _relay_as_it_comes(
         self, request: httpx2.Request, relayed: RelayedRequest | None, download: Download
     ) -> None:
-        """Sends a request up and its answer down, and has the reply scored, however it ended."""
+        """Sends a request up and its answer down, and has the reply scored, however it ends."""
         started = time.monotonic()
         answer = Answer()
         try:
@@ -136,7 +145,7 @@ class Forwarding:
             async with aclosing(response):
                 answer.status = response.status_code
                 answer.headers = response.headers
-                _log_status(request, response.status_code)
+                _log_error_status(request, response.status_code)
                 await download.start(response.status_code, response.headers)
                 async for part in self._parts(response, started):
                     await download.add(part)
@@ -150,17 +159,17 @@ class Forwarding:
 
     async def _relay_checked(
         self,
-        request_with: Callable[[bytes], httpx2.Request],
+        build_request: Callable[[bytes], httpx2.Request],
         relayed: RelayedRequest,
         download: Download,
     ) -> None:
-        """Sends a request up until its reply keeps the rules, and the best answer down."""
+        """Sends a request up until the reply keeps the rules, and the best answer down."""
         checked = CheckedAnswers(self._relay, relayed)
         again: RelayedRequest | None = relayed
-        delivered = Answer()  # nothing, if the client leaves first
+        delivered = Answer()  # stays empty if the client leaves first
         try:
             while again is not None:
-                request = request_with(again.content)
+                request = build_request(again.content)
                 answer = Answer(is_held=True)
                 is_first = checked.best is None
                 try:
@@ -169,7 +178,8 @@ class Forwarding:
                     if is_first:
                         delivered = answer
                         return await self._break_off(request, error, answer, download)
-                    self._note_error(request, error, "; an earlier reply is sent")
+                    failure = self._upstream.failure_of(error)
+                    self._note_failure(request, failure, ending="; an earlier reply is sent")
                     break
                 if answer.is_too_long:
                     if is_first:
@@ -190,7 +200,7 @@ class Forwarding:
         answer: Answer,
         download: Download,
     ) -> None:
-        """Sends an answer down that broke off, as far as it came."""
+        """Sends down an answer that broke off, as far as it came."""
         if answer.status and answer.is_held:
             await download.start(answer.status, answer.headers)
             await download.add(answer.body)
@@ -202,14 +212,14 @@ class Forwarding:
         """Sends a request up and keeps its answer.
 
         An answer that grows too long to be checked is sent down as it comes; without a `download`,
-        the rest of it is left unread.
+        the rest of it is not read.
         """
         started = time.monotonic()
         response = await self._upstream.send(request)
         async with aclosing(response):
             answer.status = response.status_code
             answer.headers = response.headers
-            _log_status(request, response.status_code)
+            _log_error_status(request, response.status_code)
             async for part in self._parts(response, started):
                 if not answer.is_held and download is not None:
                     await download.add(part)
@@ -222,7 +232,7 @@ class Forwarding:
                     await download.add(answer.release())
 
     async def _parts(self, response: httpx2.Response, started: float) -> AsyncIterator[bytes]:
-        """The body as it comes; notes how long after `started` its first byte came."""
+        """Yields the body as it comes; measures how long after `started` its first byte came."""
         is_first = True
         async for part in response.aiter_raw():
             if is_first:
@@ -233,37 +243,39 @@ class Forwarding:
     async def _refuse(
         self, request: httpx2.Request, error: httpx2.TransportError, download: Download
     ) -> None:
-        """Answers that there was no answer; one that has begun breaks off as it did upstream."""
-        refusal = self._upstream.refusal_of(error)
+        """Answers with a refusal; an answer that has begun is broken off, as it was upstream."""
+        failure = self._upstream.failure_of(error)
         if download.status:
             self._metrics.upstream_errors.labels("broke_off").inc()
-            _log_failed(request, f"{_FAILURES[str(refusal.code)]} in the middle of its answer")
+            _log_upstream_failure(request, f"{failure.log_text} in the middle of its answer")
         else:
-            self._note_error(request, error)
+            self._note_failure(request, failure)
+            refusal = failure.refusal
             await send_json(download.send, refusal.body(), refusal.status, refusal.headers)
 
-    def _note_error(
-        self, request: httpx2.Request, error: httpx2.TransportError, rest: str = ""
+    def _note_failure(
+        self, request: httpx2.Request, failure: UpstreamFailure, *, ending: str = ""
     ) -> None:
-        code = str(self._upstream.refusal_of(error).code)
-        self._metrics.upstream_errors.labels(code).inc()
-        _log_failed(request, _FAILURES[code] + rest)
+        """Counts and logs a failure; `ending` is added to the line of the log."""
+        self._metrics.upstream_errors.labels(failure.code).inc()
+        _log_upstream_failure(request, failure.log_text + ending)
 
     def _end(self, relayed: RelayedRequest | None, answer: Answer) -> None:
-        """Has a reply scored."""
+        """Has a reply scored in the other thread, unless too many are waiting."""
         if relayed is None or relayed.chat is None:
             return
         size = len(answer.body) + len(relayed.content)
-        if self._waiting_bytes and self._waiting_bytes + size > _WAITING_BYTES:
+        if self._waiting_bytes and self._waiting_bytes + size > _MAX_WAITING_BYTES:
             return self._relay.tally.note_reply(Unscored.BUSY)
         self.waiting += 1
         self._waiting_bytes += size
         scoring = asyncio.get_running_loop().run_in_executor(
             self._scorer, self._relay.end, relayed, answer
         )
-        scoring.add_done_callback(partial(self._scored, size))
+        scoring.add_done_callback(partial(self._note_scored, size))
 
-    def _scored(self, size: int, scoring: asyncio.Future[None]) -> None:
+    def _note_scored(self, size: int, scoring: asyncio.Future[None]) -> None:
+        """Takes note that a reply has been scored, or could not be."""
         self.waiting -= 1
         self._waiting_bytes -= size
         if not scoring.cancelled() and (error := scoring.exception()):
@@ -272,42 +284,23 @@ class Forwarding:
             _LOG.error("A reply could not be scored: %s", type(error).__name__)
 
 
-_FAILURES = {
-    "upstream_timeout": "silent for longer than --timeout",
-    "upstream_unreachable": "cannot be reached",
-    "upstream_malformed": "gave an answer that is not HTTP",
-    "upstream_closed": "closed the connection",
-}
-
-
-def _log_failed(request: httpx2.Request, what: str) -> None:
-    """Logs a failure of the upstream, without bodies, headers, or a query that may hold a key."""
+def _log_upstream_failure(request: httpx2.Request, text: str) -> None:
+    """Logs a failure of the upstream; no bodies or headers, and no query, which may have a key."""
     url = request.url.copy_with(userinfo=b"", query=None)
-    _LOG.warning("%s %s: %s", request.method, url, what)
+    _LOG.warning("%s %s: %s", request.method, url, text)
 
 
-def _log_status(request: httpx2.Request, status: int) -> None:
+def _log_error_status(request: httpx2.Request, status: int) -> None:
     """Logs an answer that is an error."""
     if status >= 400:
-        _log_failed(request, f"answered with status {status}")
-
-
-_FAILED = Refusal(
-    "The proxy failed on this request; its log says where.", code="internal_error", status=500
-)
-_SHUTTING_DOWN = Refusal(
-    "This proxy is shutting down and takes no new requests; try again later.",
-    code="shutting_down",
-    status=503,
-    headers={"Retry-After": "5"},
-)
+        _log_upstream_failure(request, f"answered with status {status}")
 
 
 def _check_protocol(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Refuses a WebSocket, which would go up as a plain request."""
+    """Refuses WebSockets, which would be forwarded as a plain request."""
     if any(name == b"upgrade" and value.lower() == b"websocket" for name, value in headers):
         raise Refusal(
-            "The proxy passes no WebSockets on (OpenAI's Realtime API); connect to the server"
+            "The proxy does not forward WebSockets (OpenAI's Realtime API); connect to the server"
             " itself.",
             code="websocket",
             status=501,

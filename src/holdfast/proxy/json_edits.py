@@ -1,8 +1,7 @@
-"""Adds text to a JSON document, removes elements of its lists, and leaves every other character as
-it is.
+"""Adds text to a JSON document and removes elements of its lists, character by character.
 
-Writing a parsed document out again would change its spaces, escapes and numbers, and with them what
-a server caches or signs.
+All other characters stay as they are. Parsing the document and writing it again would change its
+spaces, escapes and numbers, and with them what a server caches or signs.
 """
 
 from __future__ import annotations
@@ -21,10 +20,13 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True)
 class Insertion:
-    """Text for the string at a path, where null is an empty one; or, with `part_type`, for a new
-    first part of the list there.
+    """Adds text to the string at a path, or adds a part to the list there.
 
-    The new part is `{"type": part_type, "text": text}`, as chat APIs write parts of a message.
+    Args:
+        path: the string, which may be null, or with `part_type` the list.
+        at_end: whether the text goes behind the string, rather than in front of it.
+        part_type: the type of the part; "" adds text to a string. The part becomes the first of the
+            list, as `{"type": part_type, "text": text}`, which is how chat APIs write them.
     """
 
     path: Path
@@ -35,13 +37,13 @@ class Insertion:
 
 @dataclass(frozen=True)
 class Removal:
-    """Removes the element of a list at a path; it must not be the last."""
+    """Removes the element of a list at a path; it must not be the last one."""
 
     path: Path
 
     @property
     def next_element(self) -> Path:
-        """The path of the element behind it."""
+        """The path of the element after it."""
         *parents, number = self.path
         assert isinstance(number, int)
         return (*parents, number + 1)
@@ -51,14 +53,14 @@ Change = Insertion | Removal
 
 
 class _Span(NamedTuple):
-    """Where a value begins and ends in a document."""
+    """The characters of a value in a document: from `start` to before `end`."""
 
     start: int
     end: int
 
 
 class _Splice(NamedTuple):
-    """The characters of a document to replace, and the text that replaces them."""
+    """A replacement: the characters of a document from `start` to `end`, and their new text."""
 
     start: int
     end: int
@@ -66,7 +68,7 @@ class _Splice(NamedTuple):
 
 
 def edit_document(document: str, changes: Sequence[Change]) -> str:
-    """The valid JSON `document` with changes, whose paths it has."""
+    """Applies changes to a valid JSON `document`, in which their paths have to exist."""
     paths = [change.path for change in changes]
     paths += [change.next_element for change in changes if isinstance(change, Removal)]
     spans = _spans(document, paths)
@@ -77,7 +79,7 @@ def edit_document(document: str, changes: Sequence[Change]) -> str:
 
 
 def _splice(document: str, spans: Mapping[Path, _Span], change: Change) -> _Splice:
-    """The replacement that makes a change."""
+    """Returns the replacement that carries out a change."""
     start, end = spans[change.path]
     if isinstance(change, Removal):
         return _Splice(start, spans[change.next_element].start, "")
@@ -92,13 +94,13 @@ def _splice(document: str, spans: Mapping[Path, _Span], change: Change) -> _Spli
 
 
 def _spans(document: str, paths: Sequence[Path]) -> dict[Path, _Span]:
-    """Where the values at these paths begin and end."""
+    """Returns where the values at these paths begin and end."""
     spans = dict[Path, _Span]()
     parents = {path[:length] for path in paths for length in range(len(path))}
     targets = frozenset(paths)
 
     def scan(start: int, path: Path) -> int:
-        """Notes the spans in the value that begins here, and returns where it ends."""
+        """Scans the value that begins here, notes the spans in it, and returns where it ends."""
         if path not in parents:
             end = _DECODER.raw_decode(document, start)[1]
         elif document[start] == "{":
@@ -110,6 +112,7 @@ def _spans(document: str, paths: Sequence[Path]) -> dict[Path, _Span]:
         return end
 
     def scan_members(start: int, path: Path) -> int:
+        """Scans an object from its brace on."""
         position = _after_space(document, start + 1)
         while document[position] != "}":
             key, end_of_key = _DECODER.raw_decode(document, position)
@@ -119,6 +122,7 @@ def _spans(document: str, paths: Sequence[Path]) -> dict[Path, _Span]:
         return position + 1
 
     def scan_elements(start: int, path: Path) -> int:
+        """Scans a list from its bracket on."""
         position = _after_space(document, start + 1)
         number = 0
         while document[position] != "]":
@@ -131,12 +135,13 @@ def _spans(document: str, paths: Sequence[Path]) -> dict[Path, _Span]:
 
 
 def _after_space(document: str, position: int) -> int:
+    """Returns the position of the first character that is not white space."""
     space = _SPACE.match(document, position)
     assert space is not None
     return space.end()
 
 
 def _after_comma(document: str, position: int) -> int:
-    """The position behind a comma and the space around it; without one, behind the space."""
+    """Returns the position after a comma and the space around it; without one, after the space."""
     position = _after_space(document, position)
     return _after_space(document, position + 1) if document[position] == "," else position

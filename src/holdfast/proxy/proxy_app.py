@@ -1,8 +1,8 @@
-"""The addresses that the proxy answers itself, beside those that it forwards.
+"""The proxy's application: the addresses that it answers itself; it forwards all others.
 
-/metrics            Prometheus
-/holdfast           the live page, whose files are under /holdfast/
-/holdfast/live.json the numbers that it shows
+/metrics             metrics for Prometheus
+/holdfast            the live page, whose files are below /holdfast/
+/holdfast/live.json  the numbers that the page shows
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import Json, send_json
 
 PAGE = "/holdfast"
-_SHARED_FILES = ("colours.css", "dom.js", "icon.svg")  # which the playground has too
+_SHARED_FILES = ("colours.css", "dom.js", "icon.svg")  # the playground has them too
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class LiveRule:
 
 @dataclass(frozen=True)
 class LiveNumbers:
-    """The numbers that `live.js` shows; see `Tally`."""
+    """The numbers that `live.js` shows; `Counts` explains them."""
 
     title: PageTitle
-    last_turn: int  # later turns are counted together
+    last_turn: int  # the turns after this one are counted together
     open: int  # requests that have not ended
     requests: dict[str, int]
     unscored: dict[str, int]
@@ -64,21 +64,21 @@ class LiveNumbers:
     left_out: int
     retries: int
     rules: list[LiveRule]
-    suite_rules: int  # of all cases
-    scored_rules: int  # of those, by which replies can be scored
-    which_are_scored: str  # a sentence that names the others
+    suite_rules: int  # the number of rules in all cases
+    scored_rules: int  # how many of these replies can be scored by
+    which_are_scored: str  # sentences that also name the others
 
 
 class ProxyApp:
     """The proxy's ASGI application.
 
     Args:
-        forwarding: answers whatever the proxy does not answer itself.
-        metrics: at `/metrics`.
-        middleware: whose rules the page names, those that are not scored too.
-        tally: the counts that the page shows.
+        forwarding: answers all requests that the proxy does not answer itself.
+        metrics: shown at `/metrics`.
+        middleware: has the rules that the page names, including those that are not scored.
+        tally: has the counts that the page shows.
         title: what the page says about the proxy.
-        hosts: host names that it answers under; () for any.
+        hosts: the host names that the proxy answers under; () for any.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ProxyApp:
         if scope["type"] == "lifespan":
             return await self._live_until_shutdown(receive, send)
         if scope["type"] != "http":
-            return  # `uvicorn_config` leaves out WebSockets
+            return  # WebSockets, which `uvicorn_config` disables
         try:
             self._access.check(scope)
         except Refusal as refusal:
@@ -119,7 +119,7 @@ class ProxyApp:
         await response(scope, receive, send)
 
     async def _live_until_shutdown(self, receive: Receive, send: Send) -> None:
-        """Answers the lifespan messages of ASGI, and closes connections at the last of them."""
+        """Answers ASGI's lifespan messages, and closes the connections upstream at shutdown."""
         await receive()  # lifespan.startup
         await send({"type": "lifespan.startup.complete"})
         await receive()  # lifespan.shutdown
@@ -127,17 +127,17 @@ class ProxyApp:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _local_response(self, path: str) -> Response | None:
-        """The answer of the proxy itself; None if the upstream is to answer."""
+        """Returns the proxy's own answer; None if the request is to be forwarded."""
         if path == "/metrics":
             return Response(self._metrics.exposition(), 200, SECURITY_HEADERS, CONTENT_TYPE_LATEST)
         if path == f"{PAGE}/live.json":
             return Json(asdict(self._live()), headers=SECURITY_HEADERS)
-        if path == f"{PAGE}/":  # whose links would lead elsewhere
+        if path == f"{PAGE}/":  # from here, the page's links would lead elsewhere
             return RedirectResponse(f"..{PAGE}", headers=SECURITY_HEADERS)
         return self._page.get(path)
 
     def _live(self) -> LiveNumbers:
-        """The numbers of the page."""
+        """Collects the numbers for the page."""
         counts = self._tally.counts()
         rules = [
             LiveRule(
@@ -167,11 +167,12 @@ class ProxyApp:
         )
 
     def _place_in_suite(self, row: RuleCount) -> int:
+        """Returns where the rule of a row is in the suite."""
         return self._order[row.cell.case, row.cell.rule]
 
 
 def _page_files() -> dict[str, Response]:
-    """The files of the page by their paths."""
+    """Returns the files of the page, by their paths."""
     package = files("holdfast")
     shared = [package / "serve" / "page" / name for name in _SHARED_FILES]
     page = {}
@@ -183,11 +184,11 @@ def _page_files() -> dict[str, Response]:
 
 
 def uvicorn_config(app: ProxyApp) -> uvicorn.Config:
-    """The configuration of a server that adds nothing to what it forwards."""
+    """Returns the configuration of a server that adds nothing to what it forwards."""
     return uvicorn.Config(
         app,
         log_config=None,
-        log_level="critical",  # an answer that breaks off upstream breaks off here, in no log
+        log_level="critical",  # an answer that breaks off upstream raises here, which is no error
         access_log=False,
         server_header=False,
         date_header=False,

@@ -1,4 +1,4 @@
-"""The proxy's Prometheus metrics; those about rules and reminders are read from the tally."""
+"""The proxy's Prometheus metrics; those about rules and reminders come from the tally."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from prometheus_client.registry import Collector
 from holdfast.proxy.suite_middleware import SuiteRule
 from holdfast.proxy.tally import LAST_TURN, Tally
 
+# the buckets of histograms
 _SECONDS = (
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600,
 )  # fmt: skip
 
 
 class ProxyMetrics:
-    """Counters and histograms of one proxy, whose suite has these rules."""
+    """The counters and histograms of a proxy.
+
+    Args:
+        tally: the counts of requests and replies, read whenever metrics are asked for.
+        rules: the rules of the proxy's suite.
+    """
 
     def __init__(self, tally: Tally, rules: Sequence[SuiteRule]):
         self._registry = registry = CollectorRegistry()
         self.requests = Counter(
             "holdfast_proxy_requests",
-            "Requests answered, by API and status; 0: no answer was sent; 499: the client went"
-            " away.",
+            "Answered requests, by API and status; 0: no answer was sent; 499: the client left.",
             ("api", "status"),
             registry=registry,
         )
@@ -36,13 +41,13 @@ class ProxyMetrics:
         )
         self.edit_seconds = Histogram(
             "holdfast_proxy_edit_seconds",
-            "How long it takes to edit a chat, once its body has come.",
+            "Seconds that it takes to edit a chat, once its body has arrived.",
             buckets=_SECONDS,
             registry=registry,
         )
         self.first_byte_seconds = Histogram(
             "holdfast_proxy_first_byte_seconds",
-            "From sending a request up to the first bytes of its answer.",
+            "Seconds from sending a request up to the first bytes of its answer.",
             buckets=_SECONDS,
             registry=registry,
         )
@@ -50,7 +55,7 @@ class ProxyMetrics:
         registry.register(_SuiteRulesCollector(rules))
 
     def note_open(self, count: Callable[[], float]) -> None:
-        """Adds the gauge of requests that have not ended."""
+        """Adds a gauge of open requests, which `count` returns."""
         text = "Requests that have not ended."
         Gauge("holdfast_proxy_open", text, registry=self._registry).set_function(count)
 
@@ -59,12 +64,12 @@ class ProxyMetrics:
         self.requests.labels(api, str(status)).inc()
 
     def exposition(self) -> bytes:
-        """All metrics in Prometheus's text format."""
+        """Returns all metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
 
 class _SuiteRulesCollector(Collector):
-    """The rules of a suite as a metric: those that are scored, and why the others are not."""
+    """The rules of a suite as a metric: whether replies are scored by each, and if not, why."""
 
     def __init__(self, rules: Sequence[SuiteRule]):
         self._rules = rules
@@ -82,7 +87,7 @@ class _SuiteRulesCollector(Collector):
 
 
 class _TallyCollector(Collector):
-    """A tally as metrics."""
+    """The counts of a tally as metrics."""
 
     def __init__(self, tally: Tally):
         self._tally = tally
@@ -112,7 +117,7 @@ class _TallyCollector(Collector):
         )
         yield CounterMetricFamily(
             "holdfast_proxy_retries",
-            "Requests that were sent again, as the reply broke a rule.",
+            "Requests that were sent again because the reply broke a rule.",
             value=counts.retries,
         )
         unscored = CounterMetricFamily(

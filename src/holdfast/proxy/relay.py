@@ -1,4 +1,4 @@
-"""One request and its reply as bytes: edited on the way up, and scored once the reply is over."""
+"""Edits a request on its way up, and scores the reply once it is complete; both are bytes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ OnReply = Callable[[ScoredReply], None]
 
 @dataclass(frozen=True)
 class RelayedRequest:
-    """A request on its way.
+    """A request on its way to the server.
 
     Attributes:
-        content: the body to send; the very bytes that came, if there is nothing to change.
-        chat: the request as it came, by which its reply is scored; None if it is not.
-        retries: how often it may be sent again, if the reply breaks a rule.
+        content: the body to send; exactly the bytes that came, if nothing is changed.
+        chat: the request as it came, with the rules that its reply is scored by; None if its reply
+            is not scored.
+        retries: how many times it may be sent again if the reply breaks a rule.
     """
 
     api: Api
@@ -46,11 +47,11 @@ class RelayedRequest:
 
 
 class ChatRelay:
-    """Edits requests and scores replies by a middleware, and counts both.
+    """Edits requests and scores replies with a middleware, and counts both.
 
     Args:
-        log: the file that gets a line for each reply that came whole, with the chat and the added
-            texts, as `holdfast logs` reads it; None: no text is written anywhere.
+        log: the file to which the chat of each complete reply is appended, with the texts that were
+            added, as `holdfast logs` reads it; None writes no text anywhere.
         on_reply: called with the scores of each reply.
 
     Raises:
@@ -70,12 +71,17 @@ class ChatRelay:
         self._on_reply = on_reply
 
     def begin(self, api: Api, content: bytes, encoding: str = "") -> RelayedRequest:
-        """Edits the body of a request; `encoding` is how it is compressed."""
-        relayed = self._begun(api, content, encoding)
+        """Edits the body of a request and counts the edit.
+
+        Args:
+            encoding: the compression that its Content-Encoding names; "" for none.
+        """
+        relayed = self._edit(api, content, encoding)
         self.tally.note_edit(relayed.edit)
         return relayed
 
-    def _begun(self, api: Api, content: bytes, encoding: str) -> RelayedRequest:
+    def _edit(self, api: Api, content: bytes, encoding: str) -> RelayedRequest:
+        """Edits the body of a request; one that cannot be read stays as it is."""
         unreadable = RelayedRequest(api, content, Edit(Outcome.UNREADABLE))
         if encoding.strip().lower() not in ("", "identity"):
             return unreadable
@@ -94,17 +100,17 @@ class ChatRelay:
         return RelayedRequest(api, content, edit, chat, chat.retries if is_edited else 0)
 
     def broken_rules(self, relayed: RelayedRequest, answer: Answer) -> Sequence[str] | None:
-        """The texts of the rules that a whole answer breaks; None if that cannot be told."""
+        """Returns the texts of the rules that an answer breaks; None if it cannot be checked."""
         choices = _choices(relayed.api, answer)
         if relayed.chat is None or isinstance(choices, Unscored) or len(choices) != 1:
             return None
         try:
             return relayed.chat.broken_rules(choices[0])
-        except HoldfastError:  # of a measure that the user wrote
+        except HoldfastError:  # raised by a measure that the user wrote
             return None
 
     def retry(self, relayed: RelayedRequest, broken: Sequence[str]) -> RelayedRequest | None:
-        """The request to send after a reply that broke these rules; None if it is the same."""
+        """Returns the request to send after a reply broke rules; None if it would be the same."""
         chat = relayed.chat
         edit = None if chat is None else chat.edit_again(broken)
         if chat is None or edit is None:
@@ -115,20 +121,21 @@ class ChatRelay:
         return replace(relayed, content=content.encode(), edit=edit)
 
     def end(self, relayed: RelayedRequest, answer: Answer) -> None:
-        """Scores the reply to a request, or counts why it has no scores."""
+        """Scores the reply to a request, or counts the reason why it has no scores."""
         if relayed.chat is None:
             return
         choices = _choices(relayed.api, answer)
         if isinstance(choices, Unscored):
             return self.tally.note_reply(choices)
-        scored = []
+        replies = []
         for choice in choices:
-            scored.append(relayed.chat.score(choice))
-            self.tally.note_reply(scored[-1])
+            reply = relayed.chat.score(choice)
+            replies.append(reply)
+            self.tally.note_reply(reply)
             if self._log is not None:
                 self._log.write(relayed.chat.request, choice, relayed.edit.added)
-        if self._on_reply is not None:  # last, as it may raise
-            for reply in scored:
+        if self._on_reply is not None:  # last, as it may raise an error
+            for reply in replies:
                 if isinstance(reply, ScoredReply):
                     self._on_reply(reply)
 
@@ -141,7 +148,7 @@ def chat_relay(
     on_reply: OnReply | None,
     log: Path | str | None,
 ) -> ChatRelay:
-    """The relay of a client that runs in the user's process."""
+    """Makes the relay of a client that runs in the user's process."""
     if not isinstance(suite, Suite):
         suite = load_suite(str(suite), probed=False)
     middleware = SuiteMiddleware(suite, methods)
@@ -151,7 +158,7 @@ def chat_relay(
 
 
 def _choices(api: Api, answer: Answer) -> list[Mapping[str, Any]] | Unscored:
-    """The choices of an answer, or why there are none."""
+    """Returns the choices of an answer, or why there are none."""
     if answer.status != 200:
         return Unscored.FAILED
     if answer.is_too_long:

@@ -11,30 +11,30 @@ from holdfast.drift.cases import Rule
 from holdfast.errors import HoldfastError
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures import Score
-from holdfast.measures.patterns import searches_end_within
+from holdfast.measures.patterns import limit_search_time
 from holdfast.measures.scores import FOLLOWED, Undecided
 
 _LOG = logging.getLogger("holdfast.proxy")
-_SECONDS = 1.0  # of computing that the patterns of a rule may take for a reply
+_MAX_SECONDS = 1.0  # of computing for the patterns of one rule on one reply
 
 
 class Unscored(Enum):
     """Why a reply has no scores."""
 
     FAILED = "failed"  # the request was refused, or the reply broke off
-    UNREADABLE = "unreadable"  # it is no reply of the API as we know it
+    UNREADABLE = "unreadable"  # it is not in the API's format as we know it
     MEASURE_FAILED = "measure_failed"  # the log names the rule
-    UNFINISHED = "unfinished"  # it calls a tool, so the assistant's turn goes on
+    UNFINISHED = "unfinished"  # it calls a tool, so the assistant's turn is not over
     EMPTY = "empty"  # it has no text
     NO_RULE = "no_rule"  # no rule applies to it
-    CUT = "cut"  # at the token limit, and the rules that apply need its end
+    CUT = "cut"  # it ended at the token limit, and the rules that apply need its end
     NOT_SHOWN = "not_shown"  # the chat lacks what decides, such as the text of a file
     BUSY = "busy"  # too many replies were waiting to be scored
     TOO_LONG = "too_long"
-    NOT_SUPPORTED = "not_supported"  # compressed in a way that is not known here
+    NOT_SUPPORTED = "not_supported"  # its compression is not supported
 
 
-# of the reasons of single rules, the one that is given for a reply without any score
+# If several rules give no score, for different reasons, the first of these is the reply's reason.
 _MOST_INFORMATIVE_FIRST = (
     Unscored.MEASURE_FAILED,
     Unscored.CUT,
@@ -45,7 +45,7 @@ _MOST_INFORMATIVE_FIRST = (
 
 @dataclass(frozen=True)
 class RuleScore:
-    """The score of a reply by one rule."""
+    """The score of a reply by one rule; `reason` explains it."""
 
     rule: str  # its id; "" for the only rule of a case
     value: float
@@ -59,21 +59,21 @@ class RuleScore:
 
 @dataclass(frozen=True)
 class ScoredReply:
-    """The scores of an assistant's turn."""
+    """The scores of an assistant's turn, at least one."""
 
     case: str
-    turn: int  # of the dialog, from 1
+    turn: int  # the number of the turn in its dialog, from 1
     scores: tuple[RuleScore, ...]
 
 
 def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredReply | Unscored:
-    """The scores of a turn by the rules that apply to it."""
+    """Scores a turn by the rules that apply to it."""
     scores: list[RuleScore] = []
     reasons: set[Unscored] = set()
     for rule in rules:
         try:
             score = _score(rule, turn)
-        except HoldfastError as error:  # of a measure that the user wrote, or a slow pattern
+        except HoldfastError as error:  # a measure that the user wrote failed, or a slow pattern
             reasons.add(Unscored.MEASURE_FAILED)
             note_failure(case, rule, error)
             continue
@@ -89,14 +89,14 @@ def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredRep
 
 
 def note_failure(case: str, rule: Rule, error: HoldfastError) -> None:
-    """Logs that a reply could not be scored by a rule, without what may quote the reply."""
+    """Logs that a reply could not be scored by a rule, without text that may quote the reply."""
     where = f"{case}/{rule.id or ''}"
     _LOG.error("The rule %s could not be scored: %s", where, type(error).__name__)
 
 
 def _score(rule: Rule, turn: LoggedTurn) -> Score | Unscored:
-    """The score of a turn by a rule, or why it has none; the reasons are those of the logs."""
-    with searches_end_within(_SECONDS):
+    """Returns the score of a turn by a rule, or why it has none, as for logs."""
+    with limit_search_time(_MAX_SECONDS):
         if not rule.when.applies(turn.done, turn.user, turn.role):
             return Unscored.NO_RULE
         score = rule.measure.judge_turn(turn.done)

@@ -1,4 +1,4 @@
-"""Edits of a request: the outcome, and the changes to make in its messages."""
+"""Edits of a request: their outcome, and the changes to make in its messages."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from holdfast.proxy.json_edits import Change, Insertion, Removal
 
 
 class Outcome(Enum):
-    """The outcome of editing a request."""
+    """What became of a request that was to be edited."""
 
     EDITED = "edited"  # text was added, or messages were left out
     UNCHANGED = "unchanged"  # the methods had nothing to do
-    NO_CASE = "no_case"  # its system message is that of no case
-    NO_PROMPT = "no_prompt"  # a method needs its system message, and it has none
-    STORED = "stored"  # the dialog so far is on the server, so its turns are not known
-    UNREADABLE = "unreadable"  # it is no request of the API as we know it, or a measure failed
+    NO_CASE = "no_case"  # its system prompt belongs to no case
+    NO_PROMPT = "no_prompt"  # it has no system prompt, and a method needs one
+    STORED = "stored"  # the server keeps the dialog so far, so its turns are not known
+    UNREADABLE = "unreadable"  # it is not in the API's format as we know it, or a measure failed
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Edit:
     """The changes to make in a request.
 
     Attributes:
-        reminds: whether text is added to its last message, if that is the user's. A reminder
-            further up was counted when its message was the last.
+        reminds: whether text is added to the last message, and that is the user's. Reminders in
+            earlier messages were counted when these were the last.
     """
 
     outcome: Outcome
@@ -35,15 +35,15 @@ class Edit:
 
     @property
     def added(self) -> list[str]:
-        """The texts that are added."""
+        """The texts that are added to messages."""
         return [change.text for change in self.changes if isinstance(change, Insertion)]
 
     @property
     def added_tokens(self) -> int:
-        """Their length, estimated from their bytes, as there is no tokenizer."""
+        """The length of these texts, estimated from their bytes, as there is no tokenizer."""
         return estimated_tokens(self.added)
 
     @property
     def left_out(self) -> int:
-        """How many messages are left out."""
+        """The number of messages that are left out."""
         return sum(isinstance(change, Removal) for change in self.changes)

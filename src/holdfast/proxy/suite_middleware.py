@@ -1,7 +1,7 @@
-"""Applies a suite to chats that go on elsewhere: each is of one case, which edits and scores it.
+"""Applies a suite to chats that take place elsewhere: each belongs to a case of the suite.
 
-A suite of one case applies to every request. With several, a request is of the case whose prompt
-its system message is or contains; the longest, if there are several.
+A suite with one case applies to every request. Otherwise a request belongs to the case whose prompt
+its system message contains; if several do, to the one with the longest prompt.
 """
 
 from __future__ import annotations
@@ -22,56 +22,62 @@ from holdfast.proxy.suite_chat import EditingCase, SuiteChat
 
 
 class NotScored(Enum):
-    """Why the proxy scores no turn by a rule; the value names it in its metrics."""
+    """Why the proxy scores no turn by a rule; the values are used in its metrics."""
 
     JUDGE = "needs_judge"
-    NO_WHEN = "no_when"  # it is made for the answers to its probes
+    NO_WHEN = "no_when"  # the rule is made for the answers to its probes
 
     @classmethod
     def of(cls, rule: Rule) -> NotScored:
-        """The reason for a rule that is not shown by turns."""
+        """Returns the reason for a rule that turns do not show."""
         return cls.JUDGE if rule.measure.judged else cls.NO_WHEN
 
-    def in_words(self, count: int) -> str:
-        """The reason, for so many rules, and the cure if there is one."""
-        if self is NotScored.JUDGE:
-            return "as it needs a judge" if count == 1 else "as they need a judge"
-        has = "as it has" if count == 1 else "as they have"
-        return f"{has} no `when:` (with `when: {{user: '.'}}` a rule is scored in every turn)"
+
+_EXPLANATIONS = {
+    NotScored.JUDGE: "Rules that need a judge are not scored",
+    NotScored.NO_WHEN: (
+        "Rules without `when:` are not scored (with `when: {user: '.'}`, a rule is scored in every"
+        " turn)"
+    ),
+}
 
 
 @dataclass(frozen=True)
 class SuiteRule:
-    """A rule of a suite, and why no turn is scored by it; None if turns are."""
+    """A rule of a suite.
+
+    Attributes:
+        rule: its id; "" for the only rule of a case.
+        not_scored: why no turn is scored by it; None if turns are.
+    """
 
     case: str
-    rule: str  # its id; "" for the only rule of a case
+    rule: str
     text: str
     not_scored: NotScored | None
 
     @property
     def name(self) -> str:
-        """CASE/RULE, or the case alone for its only rule."""
+        """`CASE/RULE`, or only the case for its only rule."""
         return f"{self.case}/{self.rule}" if self.rule else self.case
 
 
 def which_are_scored(rules: Sequence[SuiteRule]) -> str:
-    """How many rules are scored, which are not, and why: a sentence."""
-    scored = sum(rule.not_scored is None for rule in rules)
-    reasons = []
+    """Says in sentences how many rules are scored, which are not, and why."""
+    count = sum(rule.not_scored is None for rule in rules)
+    verb = "is" if count == 1 else "are"
+    sentences = [f"{count} of {count_of(len(rules), 'rule')} {verb} scored."]
     for reason in NotScored:
         if names := [rule.name for rule in rules if rule.not_scored is reason]:
-            reasons.append(f"{', '.join(names)}, {reason.in_words(len(names))}")
-    rest = f"; not scored: {'; '.join(reasons)}" if reasons else ""
-    are = "is" if scored == 1 else "are"
-    return f"{scored} of {count_of(len(rules), 'rule')} {are} scored{rest}."
+            sentences.append(f"{_EXPLANATIONS[reason]}: {', '.join(names)}.")
+    return " ".join(sentences)
 
 
 class SuiteMiddleware:
-    """The cases of a suite, with the methods and the rules of each.
+    """The cases of a suite, with the methods that edit their chats and the rules that score them.
 
     Raises:
-        UsageError: a method acts inside the model, or chooses rules of a kind that a case does not
+        UsageError: a method acts inside the model, or selects rules of a kind that a case does not
             have; or no rule of the suite can be scored in a conversation.
     """
 
@@ -111,21 +117,22 @@ class SuiteMiddleware:
         return tuple(rule for rule in self.rules if rule.not_scored is not None)
 
     def chat_of(self, request: ChatRequest) -> SuiteChat | Outcome:
-        """A request with the case that applies to it, or why none does."""
+        """Returns a request with the case that applies to it, or why none does."""
         case = self.case_of(request.system)
         if case is None:
             return Outcome.NO_CASE
         return Outcome.STORED if request.is_stored else SuiteChat(request, case)
 
     def case_of(self, system: str) -> EditingCase | None:
-        """The case of a request with this system prompt; None if no case applies to it."""
+        """Returns the case for a request with this system prompt; None if no case applies."""
         if len(self._cases) == 1:
             return self._cases[0]
-        fitting = [editing for editing in self._cases if editing.prompt in system]
-        return max(fitting, key=lambda editing: len(editing.prompt), default=None)
+        matches = [editing for editing in self._cases if editing.prompt in system]
+        return max(matches, key=lambda editing: len(editing.prompt), default=None)
 
 
 def _refuse(method: Method) -> NoReturn:
+    """Raises an error for a method that acts inside the model."""
     *others, last = METHODS_OUTSIDE_MODELS
     raise UsageError(
         f"{method.name} acts inside the model, and only the messages of a chat can be edited here;"

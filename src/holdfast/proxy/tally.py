@@ -1,4 +1,4 @@
-"""Counts of what happened to the requests and replies of a middleware."""
+"""Counts what becomes of the requests and replies of a middleware."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from holdfast.proxy.reply_scores import ScoredReply, Unscored
 from holdfast.proxy.request_edits import Edit, Outcome
 
-LAST_TURN = 16  # later turns are counted together, so that no client makes counters without limit
+LAST_TURN = 16  # later turns are counted together, which bounds the number of counters
 
 
 @dataclass(frozen=True)
 class RuleCell:
-    """A rule at a turn of its dialogs; `turn` is `LAST_TURN + 1` for all later turns too."""
+    """A rule at a turn of its dialogs; the turn `LAST_TURN + 1` stands for all later ones too."""
 
     case: str
     rule: str
@@ -24,7 +24,7 @@ class RuleCell:
 
 @dataclass(frozen=True)
 class RuleCount:
-    """How many replies at a turn kept a rule, of those that it applied to."""
+    """How many replies at a turn kept a rule, of those that were scored by it."""
 
     cell: RuleCell
     kept: int
@@ -36,16 +36,16 @@ class Counts:
     """The counts of a middleware at one moment.
 
     Attributes:
-        requests: by what became of them.
-        unscored: replies without scores, by the reason.
+        requests: by the outcome of editing them.
+        unscored: replies without scores, by reason.
         reminders: messages of the user to which text was added.
-        added_tokens: sent in all requests, estimated; a reminder is sent again with each later
-            turn of its dialog.
+        added_tokens: added in all requests, estimated; a reminder is sent, and counted, again with
+            each later turn of its dialog.
         left_out: messages that were not sent, in all requests.
-        retries: requests that were sent again, as the reply broke a rule; their tokens count as
-            added.
-        scored: replies with a score of a rule.
-        kept: those of them that kept it.
+        retries: requests that were sent again because the reply broke a rule; all of their tokens
+            count as added.
+        scored: replies that were scored by a rule, by rule and turn.
+        kept: how many of these kept it.
     """
 
     requests: Counter[Outcome] = field(default_factory=Counter)
@@ -59,7 +59,7 @@ class Counts:
 
     @property
     def rules(self) -> list[RuleCount]:
-        """The rules that were scored, by turn."""
+        """The rules that were scored, each at each turn."""
         return [RuleCount(cell, self.kept[cell], scored) for cell, scored in self.scored.items()]
 
 
@@ -71,7 +71,7 @@ class Tally:
         self._lock = threading.Lock()
 
     def counts(self) -> Counts:
-        """The counts so far, as a copy."""
+        """Returns a copy of the counts so far."""
         with self._lock:
             return copy.deepcopy(self._counts)
 

@@ -1,4 +1,4 @@
-"""A request on its way up and an answer on its way down, through a proxy: bodies and headers."""
+"""Bodies and headers on their way through a proxy: of a request up, and of an answer down."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Send
 from holdfast.proxy.answers import Answer
 from holdfast.serve.wire import ClientLeft
 
-# headers about one connection, which a proxy does not pass on (RFC 9110, section 7.6.1)
+# headers about a single connection, which a proxy does not forward (RFC 9110, section 7.6.1)
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
     b" transfer-encoding upgrade".split()
@@ -25,7 +25,7 @@ RawHeaders = list[tuple[bytes, bytes]]
 def end_to_end(
     headers: Iterable[tuple[bytes, bytes]], dropped: frozenset[bytes] = HOP_BY_HOP
 ) -> RawHeaders:
-    """The headers that a proxy passes on: all but `dropped` and those that `Connection` names."""
+    """Returns the headers that a proxy forwards: not `dropped`, nor those in `Connection`."""
     lowered = [(name.lower(), value) for name, value in headers]
     connection = b",".join(value for name, value in lowered if name == b"connection")
     named = {name.strip().lower() for name in connection.split(b",")}
@@ -40,7 +40,7 @@ class UploadedBody(NamedTuple):
 
 
 class Upload:
-    """The body of a request while it arrives."""
+    """The body of a request while it arrives from the client."""
 
     def __init__(self, receive: Receive, headers: Iterable[tuple[bytes, bytes]]):
         names = dict(headers)
@@ -51,10 +51,10 @@ class Upload:
             self._over.set()
 
     async def parts(self, beginning: bytes = b"") -> AsyncGenerator[bytes, None]:
-        """The body, part by part, after a beginning that was read already.
+        """Yields the body part by part, after a beginning that was read before.
 
         Raises:
-            ClientLeft: the client went away before its end.
+            ClientLeft: the client left before the end of the body.
         """
         if beginning:
             yield beginning
@@ -66,27 +66,27 @@ class Upload:
                 self._over.set()
             yield message.get("body", b"")
 
-    async def read(self, most: int) -> UploadedBody:
-        """The body; only its beginning if it has more than `most` bytes."""
+    async def read(self, max_bytes: int) -> UploadedBody:
+        """Reads the body; only the beginning of one that has more than `max_bytes`."""
         body = bytearray()
         async with aclosing(self.parts()) as parts:
             async for part in parts:
                 body += part
-                if len(body) > most:
+                if len(body) > max_bytes:
                     break
         return UploadedBody(bytes(body), is_whole=self._over.is_set())
 
     async def receive_next(self) -> Message:
-        """The next message of the client after the body, such as that it has left."""
+        """Returns the client's next message after the body, such as that it has left."""
         await self._over.wait()
         return await self._receive()
 
 
 class Download:
-    """The answer on its way down.
+    """The answer on its way to the client.
 
     Attributes:
-        status: 0 until it has begun.
+        status: the status that was sent; 0 until then.
     """
 
     def __init__(self, send: Send):
@@ -100,16 +100,16 @@ class Download:
         await self._send(message)
 
     async def start(self, status: int, headers: httpx2.Headers) -> None:
-        """Sends the status, and those headers of the upstream that a proxy passes on."""
-        passed_on = end_to_end(headers.raw)
-        await self.send({"type": "http.response.start", "status": status, "headers": passed_on})
+        """Sends the status, and the upstream's headers that a proxy forwards."""
+        forwarded = end_to_end(headers.raw)
+        await self.send({"type": "http.response.start", "status": status, "headers": forwarded})
 
     async def add(self, part: bytes) -> None:
         """Sends the next part of the body."""
         await self.send({"type": "http.response.body", "body": part, "more_body": True})
 
     async def send_whole(self, answer: Answer) -> None:
-        """Sends an answer that is complete."""
+        """Sends a complete answer."""
         await self.start(answer.status, answer.headers)
         await self.add(answer.body)
         await self.end()

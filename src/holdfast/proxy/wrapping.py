@@ -37,25 +37,25 @@ def wrap(
     on_reply: OnReply | None = None,
     log: Path | str | None = None,
 ) -> Client:
-    """A copy of a client of OpenAI's package, whose chats are edited and whose replies are scored.
+    """Copies a client of OpenAI's package; the copy edits chats and scores the replies to them.
 
-    It does what `holdfast proxy` does, without a process: everything that the client can do works
-    as before, streams, tools, retries and raw responses included. The client itself stays as it is;
-    both share its connections, so closing one closes the other.
+    This does what `holdfast proxy` does, without a process. Everything that the client can do works
+    as before, including streams, tools, retries and raw responses. The client itself stays as it
+    is. It shares its connections with the copy, so closing one closes the other.
 
     Args:
-        client: an `OpenAI` or `AsyncOpenAI`, or a client that inherits from them.
-        suite: whose rules score the replies, as `holdfast.drift.load_suite` takes it.
+        client: an `OpenAI` or `AsyncOpenAI`, or a client that inherits from one of them.
+        suite: the suite whose rules score the replies, as `holdfast.drift.load_suite` takes it.
         method: edits the messages, such as "reminder:every=4", or has replies drawn again that
-            broke a rule ("check-and-retry:n=2"), which are then returned whole.
-        tally: counts the requests and the rules that their replies keep.
-        on_reply: is called with the `ScoredReply` of each reply, once it is over; with an
-            asynchronous client in another thread, perhaps several at a time.
-        log: the file to which each scored chat is appended, with its texts.
+            broke a rule ("check-and-retry:n=2"), which are then returned in one piece.
+        tally: counts the requests, and the rules that the replies keep.
+        on_reply: called with the `ScoredReply` of each reply, once it is over; with an asynchronous
+            client in another thread, perhaps several at a time.
+        log: a file to which each scored chat is appended, with its texts.
 
     Raises:
-        UsageError: it is no such client, the method acts inside the model, or no rule of the
-            suite can be scored in a conversation.
+        UsageError: the client is of another kind, the method acts inside the model, or no rule of
+            the suite can be scored in a conversation.
     """
     import openai
 
@@ -80,7 +80,7 @@ def wrap(
 
 
 def _defaults(inner: httpx2.Client | httpx2.AsyncClient) -> dict[str, Any]:
-    """The defaults of requests, which the outer client makes; the inner one only sends them."""
+    """Returns what the inner client adds to every request; the outer one adds it instead."""
     return {"headers": inner.headers, "params": inner.params, "cookies": inner.cookies}
 
 
@@ -92,14 +92,14 @@ class _Transport(httpx2.BaseTransport):
         self._exchanges = _Exchanges(_BlockingSender(client), relay)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        return _finished(self._exchanges.answer(request))
+        return _run_without_waiting(self._exchanges.answer(request))
 
     def close(self) -> None:
         self._client.close()
 
 
 class _AsyncTransport(httpx2.AsyncBaseTransport):
-    """The same for an asynchronous client."""
+    """Sends requests by another, asynchronous client, through a relay."""
 
     def __init__(self, client: httpx2.AsyncClient, relay: ChatRelay):
         self._client = client
@@ -115,15 +115,16 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
 class _BlockingSender:
     """A client whose requests block.
 
-    Its methods are coroutines nevertheless, so that an exchange is written once for both kinds of
-    clients; one that awaits nothing else never waits, and needs no event loop.
+    Its methods are coroutines nevertheless, so that `_Exchanges` serves both kinds of clients. As
+    they never wait, they need no event loop. `parts` iterates over a body, and `run` calls a
+    function that may take long.
     """
 
     def __init__(self, client: httpx2.Client):
         self._client = client
 
     async def send(self, request: httpx2.Request) -> httpx2.Response:
-        return _to_read(self._client.send(request, stream=True))
+        return _unconsumed(self._client.send(request, stream=True))
 
     def parts(self, response: httpx2.Response) -> Iterator[bytes]:
         return response.iter_raw()
@@ -139,13 +140,13 @@ class _BlockingSender:
 
 
 class _AsyncSender:
-    """An asynchronous client: `parts` iterates over a body, and `run` calls what may take long."""
+    """An asynchronous client; it has the methods of `_BlockingSender`."""
 
     def __init__(self, client: httpx2.AsyncClient):
         self._client = client
 
     async def send(self, request: httpx2.Request) -> httpx2.Response:
-        return _to_read(await self._client.send(request, stream=True))
+        return _unconsumed(await self._client.send(request, stream=True))
 
     def parts(self, response: httpx2.Response) -> AsyncIterator[bytes]:
         return response.aiter_raw()
@@ -160,8 +161,8 @@ class _AsyncSender:
         return await to_thread.run_sync(function, *arguments)
 
 
-def _finished(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine that never waits."""
+def _run_without_waiting(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Runs a coroutine that never waits, and returns its result."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -172,27 +173,29 @@ def _finished(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 @dataclass(frozen=True)
 class _Exchanges:
-    """Requests that a relay edits, and their responses, whose replies it scores."""
+    """Sends requests that a relay edits, and has the replies scored."""
 
     sender: _BlockingSender | _AsyncSender
     relay: ChatRelay
 
     async def answer(self, request: httpx2.Request) -> httpx2.Response:
-        """The response to a request."""
+        """Sends a request, and returns the response to it."""
         relayed = await self.sender.run(_begin, self.relay, request)
         if relayed is None:
-            return _unread(await self.sender.send(request))
+            return _with_body(await self.sender.send(request))
         if relayed.retries:
-            return await self._checked(request, relayed)
+            return await self._answer_with_retries(request, relayed)
         try:
             body = await self._send(request, relayed)
-        except BaseException:  # such as that the caller does not wait any longer
+        except BaseException:  # including that the caller stopped waiting
             self.relay.end(relayed, Answer())
             raise
-        return _unread(body.response, body)
+        return _with_body(body.response, body)
 
-    async def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
-        """The best answer to a request that is sent until its reply keeps the rules.
+    async def _answer_with_retries(
+        self, request: httpx2.Request, relayed: RelayedRequest
+    ) -> httpx2.Response:
+        """Sends a request until its reply keeps the rules, and returns the best answer.
 
         An answer that is too long to be checked is passed on as it comes.
         """
@@ -202,7 +205,7 @@ class _Exchanges:
             is_first = checked.best is None
             try:
                 body = await self._hold(request, again, passes_on_long=is_first)
-            except BaseException as error:  # of the transport, or of a hook of the client's own
+            except BaseException as error:  # from the transport, or from a hook of the client's
                 if is_first or not isinstance(error, Exception):
                     self.relay.end(relayed, Answer())
                     raise
@@ -210,17 +213,17 @@ class _Exchanges:
             if not body.answer.is_too_long:
                 again = await self.sender.run(checked.add, body.answer)
             elif is_first:
-                return _unread(body.response, body)
+                return _with_body(body.response, body)
             else:
                 break
-        return await self.sender.run(_whole, self.relay, checked)
+        return await self.sender.run(_best_response, self.relay, checked)
 
     async def _hold(
         self, request: httpx2.Request, relayed: RelayedRequest, *, passes_on_long: bool
     ) -> _RecordedBody:
-        """The answer to a request, read until it ends or is too long to be checked.
+        """Returns the answer to a request, read until it ends or is too long to be checked.
 
-        It is closed then, except for a long one that is to be passed on.
+        The response is closed then, unless it is too long and is to be passed on.
         """
         body = await self._send(request, relayed, is_held=True)
         answer = body.answer
@@ -238,18 +241,20 @@ class _Exchanges:
     async def _send(
         self, request: httpx2.Request, relayed: RelayedRequest, *, is_held: bool = False
     ) -> _RecordedBody:
-        response = await self.sender.send(_edited(request, relayed))
+        """Sends a request; the body of the response is recorded as it is read."""
+        response = await self.sender.send(_edited_request(request, relayed))
         answer = Answer(response.status_code, response.headers, is_held=is_held)
         return _RecordedBody(response, self.sender.parts(response), answer, relayed, self.relay)
 
 
 @dataclass(eq=False)
 class _RecordedBody(httpx2.SyncByteStream, httpx2.AsyncByteStream):
-    """The bytes of a response: those that its answer holds first, and then as they come. Once it
-    is closed, its reply is scored.
+    """The bytes of a response, which are recorded; once it is closed, its reply is scored.
+
+    The bytes that `answer` holds come first, then the others as they arrive.
 
     Args:
-        parts: an iterator over the rest of the body, as the client of the response iterates.
+        parts: an iterator over the rest of the body; asynchronous if the client is.
     """
 
     response: httpx2.Response
@@ -282,19 +287,20 @@ class _RecordedBody(httpx2.SyncByteStream, httpx2.AsyncByteStream):
         try:
             await self.response.aclose()
         finally:
-            with CancelScope(shield=True):  # the scores of what came are kept
+            with CancelScope(shield=True):  # cancelling must not lose the scores
                 await to_thread.run_sync(self.relay.end, self.relayed, self.answer)
 
 
 def _begin(relay: ChatRelay, request: httpx2.Request) -> RelayedRequest | None:
-    """The request, edited; None if it is no chat."""
+    """Has a chat edited by the relay; returns None for other requests."""
     api = api_of(request.method, request.url.path)
     if api is None:
         return None
     return relay.begin(api, request.content, request.headers.get("content-encoding", ""))
 
 
-def _edited(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Request:
+def _edited_request(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Request:
+    """Returns a request with the body that the relay made."""
     headers = httpx2.Headers([(k, v) for k, v in request.headers.raw if k.lower() != _LENGTH])
     return httpx2.Request(
         request.method,
@@ -305,12 +311,14 @@ def _edited(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Request:
     )
 
 
-def _to_read(response: httpx2.Response) -> httpx2.Response:
-    """The response; a copy of it if it was read already, as a hook of the client may do."""
+def _unconsumed(response: httpx2.Response) -> httpx2.Response:
+    """Returns a response that can be read, even if a hook of the client has read it already."""
     if not response.is_stream_consumed:
         return response
-    decoded = (b"content-encoding", _LENGTH)
-    headers = [(name, value) for name, value in response.headers.raw if name.lower() not in decoded]
+    outdated = (b"content-encoding", _LENGTH)
+    headers = [
+        (name, value) for name, value in response.headers.raw if name.lower() not in outdated
+    ]
     return httpx2.Response(
         response.status_code,
         headers=headers,
@@ -319,8 +327,8 @@ def _to_read(response: httpx2.Response) -> httpx2.Response:
     )
 
 
-def _whole(relay: ChatRelay, checked: CheckedAnswers) -> httpx2.Response:
-    """The best answer, whose reply is scored."""
+def _best_response(relay: ChatRelay, checked: CheckedAnswers) -> httpx2.Response:
+    """Returns the best answer as a response, and scores its reply."""
     best = checked.best
     assert best is not None
     relay.end(checked.request, best)
@@ -328,8 +336,8 @@ def _whole(relay: ChatRelay, checked: CheckedAnswers) -> httpx2.Response:
     return httpx2.Response(best.status, headers=best.headers, stream=stream)
 
 
-def _unread(response: httpx2.Response, body: _RecordedBody | None = None) -> httpx2.Response:
-    """A response whose body has not been read, perhaps with another body."""
+def _with_body(response: httpx2.Response, body: _RecordedBody | None = None) -> httpx2.Response:
+    """Returns a response whose body has not been read, perhaps with another body."""
     return httpx2.Response(
         response.status_code,
         headers=response.headers,

@@ -29,7 +29,8 @@ def write(
 
     Raises:
         UsageError: no folder was given, or out is a folder.
-        RecordsError: a folder is not a run, has no finished conversation, or out cannot be written.
+        RecordsError: a folder is not a run of `holdfast drift`, has no finished conversation, or
+            out cannot be written.
     """
     out = Path(out)
     folders = [folders] if isinstance(folders, (str, Path)) else folders
@@ -39,7 +40,12 @@ def write(
 def read_results(
     folders: Sequence[Path | str], out: Path, option: str = "--out"
 ) -> list[DriftResults]:
-    """The results of the runs of a page; refuses a page that could not be written."""
+    """Reads the results of the runs that go on one page, once it is certain that it can be written.
+
+    Raises:
+        UsageError: no folder was given, or out is a folder.
+        RecordsError: a folder is not a run of `holdfast drift`, or out cannot be written.
+    """
     from holdfast.analysis.series import label_runs
 
     if not folders:
@@ -65,7 +71,7 @@ def read_results(
 
 
 def write_page(results: Sequence[DriftResults], out: Path, option: str = "--out") -> Path:
-    """Writes the report of results that are known, and its figures beside it."""
+    """Writes the page of results that are already read, and its figures beside it."""
     import numpy as np
 
     from holdfast.report.drift_page import render_page
@@ -92,12 +98,13 @@ def check_page(out: Path | str, option: str = "--out") -> Path:
             option=option,
             value=out,
         )
-    above = next(folder for folder in out.absolute().parents if os.path.lexists(folder))
-    trouble = 0 if above.is_dir() else errno.ENOTDIR
-    if not trouble and not os.access(above, os.W_OK | os.X_OK):
-        trouble = errno.EACCES
-    if trouble:
-        raise cannot_write(
-            out, OSError(trouble, os.strerror(trouble)), f"another place with {option}"
-        )
+    folder = next(parent for parent in out.absolute().parents if os.path.lexists(parent))
+    code = None
+    if not folder.is_dir():
+        code = errno.ENOTDIR
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        code = errno.EACCES
+    if code is not None:
+        error = OSError(code, os.strerror(code))
+        raise cannot_write(out, error, f"another place with {option}")
     return out

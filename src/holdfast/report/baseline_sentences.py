@@ -1,4 +1,4 @@
-"""Sentences on a baseline: what the same probes score without the system prompt."""
+"""Sentences on a baseline: how the same probes score without the system prompt."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,56 +15,71 @@ from holdfast.records.identity import DefaultPrompt
 from holdfast.records.run_summary import BaselineScores
 from holdfast.report.wording import plain
 
+_LABELS = {  # of the verdicts that are worth a line, in display order
+    MADE_WORSE: "Made worse by the prompt",
+    NEVER_FOLLOWED: "Never followed, in any round",
+    UNINFORMATIVE: "Uninformative (just as good without the prompt)",
+    CANNOT_TELL: "Too uncertain to say whether the prompt makes a difference",
+}
 
-def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
-    """Which prompts (`by_case`) or rules are never followed, uninformative or undecided."""
-    overall = baseline.overall
+
+def baseline_lines(baseline: Baseline, *, by_case: bool = False) -> list[str]:
+    """Says what the prompt changes overall, and which rules it leaves as they are or makes worse.
+
+    Args:
+        by_case: whether to name cases rather than measures. A baseline with a row for each rule
+            always names rules.
+    """
+    lines = [_overall_sentence(baseline.overall)]
+    if baseline.default:
+        lines.append(default_prompt_sentence(baseline.default))
+    if baseline.overall.n < MIN_SAMPLES:
+        return lines
     rows: Iterable[BaselineScores] = baseline.measures
     if by_case or baseline.by_rule:
         rows = baseline.cases.values()
-    few = overall.n < MIN_SAMPLES
-    unclear = "too few conversations to compare" if few else "no clear difference"
-    apart = {1: "clearly higher", -1: "clearly lower", 0: unclear}
-    lines = [
-        f"Without a system prompt the same probes score {plain(overall.unprompted)} in round 1,"
-        f" with it {plain(overall.prompted)}: {apart[overall.difference.sign]}."
-    ]
-    if baseline.default:
-        lines.append(default_prompt_sentence(baseline.default))
-    verdicts = {
-        MADE_WORSE: "Made worse by the prompt",
-        NEVER_FOLLOWED: "Never followed, in any round",
-        UNINFORMATIVE: "Uninformative (just as good without the prompt)",
-        CANNOT_TELL: "Too uncertain to say whether the prompt makes a difference",
-    }
-    if baseline.by_rule and not by_case:
-        del verdicts[NEVER_FOLLOWED]  # the title and the table of rules name them
-    for verdict, text in {} if few else verdicts.items():
+    for verdict, label in _LABELS.items():
+        if verdict == NEVER_FOLLOWED and baseline.by_rule and not by_case:
+            continue  # the title and the table of rules name these already
         names = [
             f"{row.name} ({row.prompted.mean:.2f} with it, {row.unprompted.mean:.2f} without)"
             for row in rows
             if row.verdict == verdict
         ]
         if names:
-            lines.append(f"{text}: {listing(names)}.")
+            lines.append(f"{label}: {listing(names)}.")
     return lines
+
+
+def _overall_sentence(overall: BaselineScores) -> str:
+    """Compares the scores with and without the prompt, over all measures."""
+    if overall.n < MIN_SAMPLES:
+        verdict = "too few conversations to compare"
+    else:
+        verdict = {1: "clearly higher", -1: "clearly lower", 0: "no clear difference"}[
+            overall.difference.sign
+        ]
+    return (
+        f"Without a system prompt the same probes score {plain(overall.unprompted)} in round 1,"
+        f" with it {plain(overall.prompted)}: {verdict}."
+    )
 
 
 def baseline_hint(rows: Sequence[EstimateRow]) -> str:
     """Suggests --baseline for a run with rules that did not measure one."""
     if len(rows) == 1:
         return (
-            "The rule may score the same without the system prompt; --baseline measures that, and"
-            " says which."
+            "The rule may score the same without the system prompt; --baseline finds out whether it"
+            " does."
         )
     return (
-        "Some rules may score the same without the system prompt; --baseline measures that, and"
-        " says which."
+        "Some rules may score the same without the system prompt; --baseline finds out which ones"
+        " do."
     )
 
 
 def default_prompt_sentence(default: DefaultPrompt) -> str:
-    """Describes the system prompt that the template inserts by itself."""
+    """Describes the system prompt that the chat template inserts if none is given."""
     if default.can_be_left_out:
         return (
             f"Without a system prompt this template inserts '{default.text}'; to measure without a"

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DARK = "#222222"
-_MAX_LEGEND_CHARACTERS = 28  # most characters of a sweep's name in the legend
+_MAX_LEGEND_CHARACTERS = 28  # of the name of a sweep
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """The stability of a candidate by round."""
+
+    candidate: Candidate
+    style: figures.CurveStyle
+    label: str
 
 
 def write_calibration_figures(calibration: Calibration, budget: float, folder: Path) -> list[Path]:
@@ -57,7 +66,7 @@ def _trade_off(calibration: Calibration) -> Figure:
     )
     axis.set(
         title="what a method gives, and what it costs",
-        xlabel=f"lost on {_short(calibration)}: {calibration.unit}",
+        xlabel=f"lost on {_capability_name(calibration)}: {calibration.unit}",
         ylabel="stability, mean over rounds",
     )
     axis.set_ylim(max(0.0, axis.get_ylim()[0]), min(1.02, axis.get_ylim()[1]))
@@ -74,15 +83,15 @@ def _trade_off(calibration: Calibration) -> Figure:
 def _draw_sweep(
     axis: Axes, calibration: Calibration, number: int, start: float
 ) -> list[PointLabel]:
-    """Draws a sweep, starting at the stability without a fix; returns its candidates' labels."""
+    """Draws a sweep from the stability without a fix, `start`; returns its candidates' labels."""
     candidates = calibration.sweeps[number]
     drops = [calibration.drop(candidate) for candidate in candidates]
     gains = [calibration.gain(candidate) for candidate in candidates]
     x = figures.means(drops)
     y = figures.means([estimate(candidate.stability, SCORES) for candidate in candidates])
     curve = figures.style_of(number + 1)
-    # the quantity measured is the difference from no method, so the whiskers in both directions
-    # show paired differences
+    # what is measured is the difference from no method, so the whiskers in both directions are
+    # intervals of paired differences
     figures.error_bars(axis, x, y, curve.colour, figures.whiskers(gains), figures.whiskers(drops))
     axis.plot(
         [0, *x],
@@ -101,24 +110,17 @@ def _draw_sweep(
     ]
 
 
-@dataclass(frozen=True)
-class _Curve:
-    candidate: Candidate
-    style: figures.CurveStyle
-    label: str
-
-
 def _by_round(calibration: Calibration, budget: float) -> Figure:
     figure, (axis,) = figures.panels(1, 1, 6.4, 3.8)
-    shown = [_Curve(calibration.none, figures.CurveStyle(_DARK, "--"), "none")]
+    curves = [_Curve(calibration.none, figures.CurveStyle(_DARK, "--"), "none")]
     for number, (name, parameter) in enumerate(calibration.names):
         closest = calibration.closest(calibration.sweeps[number], budget)
         lost = f"{calibration.mean_drop(closest):+.1f} lost"
         label = f"{_label(name, parameter)}={closest.value} ({lost})"
-        shown.append(_Curve(closest, figures.style_of(number + 1), label))
-    for index, curve in enumerate(shown):
+        curves.append(_Curve(closest, figures.style_of(number + 1), label))
+    for index, curve in enumerate(curves):
         points = estimate_columns(curve.candidate.by_round, SCORES)
-        rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(shown) - 1) / 2)
+        rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(curves) - 1) / 2)
         measured = ~np.isnan(figures.means(points))
         x = rounds[measured]
         y = figures.means(points)[measured]
@@ -142,8 +144,8 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
         ylim=(0, 1.02),
     )
     note = (
-        f"lost on {_short(calibration)}, {calibration.unit}; whiskers: 95% bootstrap intervals"
-        " over conversations"
+        f"lost on {_capability_name(calibration)}, {calibration.unit}; whiskers: 95% bootstrap"
+        " intervals over conversations"
     )
     figures.legend_below(figure, *axis.get_legend_handles_labels(), note)
     return figure
@@ -154,9 +156,11 @@ def _label(name: str, parameter: str) -> str:
     return f"{cut(name, _MAX_LEGEND_CHARACTERS)}, {parameter}".replace("$", r"\$")
 
 
-def _short(calibration: Calibration) -> str:
-    """The name of the capability, without the folders of its file."""
-    kind, _, where = calibration.about.capability.partition(":")
+def _capability_name(calibration: Calibration) -> str:
+    """The name of the capability; of a file, without its folders."""
+    kind, _, path = calibration.about.capability.partition(":")
     if kind == "mmlu":
         return "MMLU"
-    return " ".join(filter(None, (kind, where.rstrip("/").rsplit("/", 1)[-1]))).replace("$", r"\$")
+    file = path.rstrip("/").rpartition("/")[2]
+    name = f"{kind} {file}" if file else kind
+    return name.replace("$", r"\$")

@@ -1,21 +1,23 @@
 """A calibration as a table for the terminal, and as a page."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.candidates import FOLDERS, MAX_ADDED_BROKEN, Calibration
+from holdfast.analysis.candidates import FOLDERS, MAX_ADDED_BROKEN, Calibration, Candidate
 from holdfast.analysis.choosing import Pick, front
 from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.prompt_effect import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
 from holdfast.analysis.series import read_series
-from holdfast.analysis.statistics import SCORES, estimate
+from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Run, read_run
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
-from holdfast.report.calibration_sentences import answer, chance_line, signed_to
-from holdfast.report.page import Table, pictures, render_study
+from holdfast.report.calibration_sentences import answer_sentences, chance_line, signed_to
+from holdfast.report.page import Picture, Table, pictures, render_study
 from holdfast.report.wording import aligned, percent, plain, signed, with_interval
 
 
@@ -23,9 +25,9 @@ class SettingRow(NamedTuple):
     """A setting in the table, as text."""
 
     method: str
-    front: str  # a star on the Pareto front
+    front: str  # a star if it is on the Pareto front
     stability: str
-    against: str  # the difference from no method
+    against: str  # the difference from no method; "" for no method itself, as the next two
     verdict: str
     capability: str
     points_lost: str
@@ -33,17 +35,31 @@ class SettingRow(NamedTuple):
     perplexity: str
 
 
+@dataclass(frozen=True)
+class CalibrationContent:
+    """The sections of the page.
+
+    Attributes:
+        notes: on the tokens spent, on averages, and on settings that break replies.
+        unprompted: scores with and without the system prompt; None if not measured.
+        unprompted_lines: sentences on these scores, or on how to measure them.
+    """
+
+    calibration: Calibration
+    chosen: Pick
+    notes: list[str]
+    settings: Table
+    trade_off: list[Picture]
+    by_round: list[Picture]
+    unprompted: Table | None
+    unprompted_lines: list[str]
+
+
 def table(calibration: Calibration) -> str:
-    """Every setting with its 95% intervals; a star marks the Pareto front."""
-    head, *rows = setting_rows(calibration)
-    lines = [_in_a_line(head._replace(front="", verdict=""))]
-    for row in rows:
-        without_intervals = row._replace(
-            stability=row.stability.partition(" ")[0],
-            verdict=row.verdict.partition(":")[0],
-            capability=row.capability.partition(" ")[0],
-        )
-        lines.append(_in_a_line(without_intervals))
+    """The table for the terminal: every setting, with a star if it is on the Pareto front."""
+    header, *rows = setting_rows(calibration, in_full=False)
+    header = header._replace(front="", verdict="")
+    lines = aligned([_star_first(row) for row in (header, *rows)])
     count = len(calibration.none.stability)
     if calibration.about.plan.conversations is None:
         sizes = f"{count} conversations per setting, 95% intervals for these prompts only."
@@ -53,22 +69,25 @@ def table(calibration: Calibration) -> str:
         f"{sizes} * no setting is both more stable and cheaper. Points are {calibration.unit} on"
         f" {calibration.about.capability}."
     )
-    return "\n".join([*aligned(lines), legend, *_health_lines(calibration)])
+    return "\n".join([*lines, legend, *_health_lines(calibration)])
 
 
-def _in_a_line(row: SettingRow) -> tuple[str, ...]:
-    """The star first, then the rest."""
+def _star_first(row: SettingRow) -> tuple[str, ...]:
+    """The cells of a row with the star in the first column."""
     method, star, *others = row
     return star, method, *others
 
 
 def _health_lines(calibration: Calibration) -> list[str]:
-    """Explains the last columns of the table, and lists the settings that they rule out."""
+    """Explains the columns on broken replies and perplexity, and lists the settings they rule out.
+
+    Returns [] if these were not measured.
+    """
     if calibration.none.broken is None:
         return []
     lines = [
-        "Broken: replies that are empty, loop, or are gibberish. Perplexity: of replies,"
-        " under the model without a method."
+        "Broken: replies that are empty, loop, or are gibberish. Perplexity: of the replies, under"
+        " the model without a method."
     ]
     breaking = [
         f"{candidate.method} ({signed_to(calibration.breaks(candidate), 0)} points)"
@@ -84,7 +103,7 @@ def _health_lines(calibration: Calibration) -> list[str]:
 
 
 def detail_lines(calibration: Calibration) -> list[str]:
-    """The tokens spent on capability and, if question counts vary, how it is averaged."""
+    """The tokens spent on capability; how it is averaged, if dialogs differ in questions."""
     tokens = sum(candidate.tokens for candidate in calibration.candidates)
     lines = [f"{tokens:,} tokens forwarded for {calibration.about.capability}."]
     questions = calibration.questions
@@ -99,7 +118,10 @@ def detail_lines(calibration: Calibration) -> list[str]:
 
 
 def unprompted_lines(run: Run) -> list[str]:
-    """Which prompts or rules score as well without the system prompt, or how to measure it."""
+    """Names the prompts or rules that score as well without the system prompt.
+
+    If that was not measured, suggests how to measure it; [] for a suite without rules.
+    """
     first = read_series(run)[0]
     baseline = baseline_beside(run, first)
     if baseline is None:
@@ -115,86 +137,109 @@ def unprompted_lines(run: Run) -> list[str]:
 
 
 def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step: str) -> str:
-    """The HTML of the page of a calibration whose figures and summary are in `folder`; `step` is
-    the next step, whose commands have a line each.
+    """The HTML of the page of a calibration.
+
+    Args:
+        chosen: the setting that is recommended, or why none is.
+        folder: has the runs of the calibration and its figures.
+        step: the next step; each command in it has a line of its own.
     """
     stability, capability = (read_run(folder / name) for name in FOLDERS)
-    headline, _, more = answer(calibration, chosen).partition(". ")
+    headline, *more = answer_sentences(calibration, chosen)
     chance = chance_line(calibration)
-    return render_study(
-        "calibrate",
-        f"{headline.rstrip('.')}.",
-        dict(zip(FOLDERS, (stability, capability), strict=True)),
-        (
-            f"{len(calibration.none.stability)} conversations per setting",
-            f"{len(calibration.candidates)} settings",
-            calibration.about.capability,
-        ),
-        lines=(more, chance and f"{chance}.", f"Next: {step}"),
+    content = CalibrationContent(
         calibration=calibration,
         chosen=chosen,
         notes=[*detail_lines(calibration), *_health_lines(calibration)],
         settings=Table("Every setting, with 95% intervals", setting_rows(calibration)),
         trade_off=pictures(
-            folder, trade_off="Stability against points lost; whiskers are 95% intervals"
+            folder, {"trade_off": "Stability against points lost; whiskers are 95% intervals"}
         ),
-        by_round=pictures(folder, by_round="Stability by round; whiskers are 95% intervals"),
+        by_round=pictures(folder, {"by_round": "Stability by round; whiskers are 95% intervals"}),
         unprompted=_unprompted_table(stability),
         unprompted_lines=unprompted_lines(stability),
+    )
+    return render_study(
+        "calibrate",
+        headline,
+        content,
+        runs=dict(zip(FOLDERS, (stability, capability), strict=True)),
+        facts=(
+            f"{len(calibration.none.stability)} conversations per setting",
+            f"{len(calibration.candidates)} settings",
+            calibration.about.capability,
+        ),
+        lines=(" ".join(more), f"{chance}." if chance else "", f"Next: {step}"),
     )
 
 
 def _unprompted_table(run: Run) -> Table | None:
-    """Round 1 scores with and without the system prompt; None if not measured."""
+    """The scores of round 1 with and without the system prompt; None if not measured."""
     baseline = baseline_beside(run, read_series(run)[0])
     if baseline is None:
         return None
     unit = "rule" if baseline.by_rule else "prompt"
     rows = [(unit, "n", "with it", "without", "difference", "verdict")]
     for row in baseline.cases.values():
-        scores = plain(row.prompted), plain(row.unprompted), signed(row.difference)
+        scores = (plain(row.prompted), plain(row.unprompted), signed(row.difference))
         rows.append((row.name, str(row.n), *scores, row.verdict))
     return Table("Round 1 with the system prompt and without, with 95% intervals", rows)
 
 
-def setting_rows(calibration: Calibration) -> list[SettingRow]:
-    """The table of every setting, header first, with as many digits as in the terminal."""
+def setting_rows(calibration: Calibration, *, in_full: bool = True) -> list[SettingRow]:
+    """The table of every setting, the header first.
+
+    Args:
+        in_full: whether stability and capability have their intervals and verdicts their reasons,
+            for which a terminal has no room.
+    """
     chance = "" if calibration.chance is None else f" (chance {calibration.chance:.1f})"
-    head = SettingRow(
-        "method",
-        "Pareto front",
-        "stability",
-        "against none",
-        "verdict",
-        f"capability{chance}",
-        "points lost",
-        "broken",
-        "perplexity",
+    header = SettingRow(
+        method="method",
+        front="Pareto front",
+        stability="stability",
+        against="against none",
+        verdict="verdict",
+        capability=f"capability{chance}",
+        points_lost="points lost",
+        broken="broken",
+        perplexity="perplexity",
     )
-    rows = [head]
-    for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
-        against = ""
-        verdict = ""
-        lost = ""
+    rows = [header]
+    for candidate, is_on_front in zip(calibration.candidates, front(calibration), strict=True):
+        row = _setting_row(candidate, is_on_front=is_on_front, in_full=in_full)
         if candidate is not calibration.none:
             gain = calibration.gain(candidate)
-            against = signed_to(gain, 3)
-            lost = signed_to(calibration.drop(candidate), 1)
             side = verdict_on(gain)
-            verdict = ": ".join(filter(None, (side.word("higher", "lower"), side.why)))
-        broken = candidate.broken
-        perplexity = candidate.perplexity
-        rows.append(
-            SettingRow(
-                method=candidate.method,
-                front="*" if star else "",
-                stability=with_interval(estimate(candidate.stability, SCORES), "{:.3f}".format),
-                against=against,
-                verdict=verdict,
-                capability=with_interval(estimate(candidate.capability, None), "{:.1f}".format),
-                points_lost=lost,
-                broken="" if broken is None else percent(float(np.nanmean(broken))),
-                perplexity="" if perplexity is None else f"{perplexity:.1f}",
+            verdict = side.word("higher", "lower")
+            row = row._replace(
+                against=signed_to(gain, 3),
+                verdict=f"{verdict}: {side.why}" if side.why and in_full else verdict,
+                points_lost=signed_to(calibration.drop(candidate), 1),
             )
-        )
+        rows.append(row)
     return rows
+
+
+def _setting_row(candidate: Candidate, *, is_on_front: bool, in_full: bool) -> SettingRow:
+    """The row of a setting, without the columns that compare it with the model as it is."""
+    stability = estimate(candidate.stability, SCORES)
+    capability = estimate(candidate.capability, None)
+    broken = candidate.broken
+    perplexity = candidate.perplexity
+    write = with_interval if in_full else _mean
+    return SettingRow(
+        method=candidate.method,
+        front="*" if is_on_front else "",
+        stability=write(stability, "{:.3f}".format),
+        against="",
+        verdict="",
+        capability=write(capability, "{:.1f}".format),
+        points_lost="",
+        broken="" if broken is None else percent(float(np.nanmean(broken))),
+        perplexity="" if perplexity is None else f"{perplexity:.1f}",
+    )
+
+
+def _mean(value: Estimate, write: Callable[[float], str]) -> str:
+    return "–" if value.mean is None else write(value.mean)

@@ -12,6 +12,11 @@ from holdfast.report.wording import with_interval
 
 def answer(calibration: Calibration, chosen: Pick) -> str:
     """The recommendation, or why none is given."""
+    return " ".join(answer_sentences(calibration, chosen))
+
+
+def answer_sentences(calibration: Calibration, chosen: Pick) -> list[str]:
+    """The sentences of `answer`; the first one sums it up."""
     if chosen.method == NO_FIX:
         return _nothing_chosen(calibration, chosen)
     reported = int(calibration.report.sum())
@@ -23,65 +28,63 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
         f" ({signed_to(chosen.gain)}), points lost {signed_to(chosen.drop, 1)}."
     )
     if not chosen.recommended:
-        return (
-            f"Nothing to recommend yet within a budget of {budget}. The best candidate is"
-            f" {chosen.method}. {numbers} There {chosen.why}."
-        )
+        return [
+            f"Nothing to recommend yet within a budget of {budget}.",
+            f"The best candidate is {chosen.method}.",
+            numbers,
+            f"There {chosen.why}.",
+        ]
+    recommendation = [f"Use {chosen.method}, within a budget of {budget}.", numbers]
     most_stable = max(calibration.candidates[1:], key=Candidate.mean_stability).method
     if most_stable == chosen.method:
-        return f"Use {chosen.method}, within a budget of {budget}. {numbers}"
-    return (
-        f"Use {chosen.method}, within a budget of {budget}. {numbers} Over all {total},"
-        f" {most_stable} is the most stable; but a setting is chosen on {total - reported} of them,"
-        " and needs a clear gain and a clear margin to the budget there."
-    )
+        return recommendation
+    return [
+        *recommendation,
+        f"Over all {total}, {most_stable} is the most stable; but a setting is chosen on"
+        f" {total - reported} of them, and needs a clear gain and a clear margin to the budget"
+        " there.",
+    ]
 
 
-def _nothing_chosen(calibration: Calibration, chosen: Pick) -> str:
-    """Why the model as it is was chosen, and how far the closest setting is from being chosen."""
+def _nothing_chosen(calibration: Calibration, chosen: Pick) -> list[str]:
+    """Why the model as it is was chosen, and how close the closest setting came."""
     choosing = int((~calibration.report).sum())
     total = len(calibration.report)
     budget = points_of(chosen.budget)
     if choosing < MIN_SAMPLES:
-        return (
+        return [
             f"Too few conversations to recommend a setting: {choosing} to choose on, and"
             f" {MIN_SAMPLES} are needed."
-        )
+        ]
     if chosen.none_fits:
-        reason = (
-            f"Nothing to recommend: on the {choosing} of {total} conversations that settings are"
-            f" chosen on, every setting costs more than {budget} on average."
-        )
+        reason = f"every setting costs more than {budget} on average"
     elif any(map(calibration.breaks_replies, calibration.candidates[1:])):
         reason = (
-            f"Nothing to recommend: on the {choosing} of {total} conversations that settings are"
-            f" chosen on, no setting within a budget of {budget} that does not break replies is"
-            " more stable than the model as it is."
+            f"no setting within a budget of {budget} that does not break replies is more stable"
+            " than the model as it is"
         )
     else:
-        reason = (
-            f"Nothing to recommend: on the {choosing} of {total} conversations that settings are"
-            f" chosen on, no setting within a budget of {budget} is more stable than the model as"
-            " it is."
-        )
-    return f"{reason} {_nearest(calibration, chosen.near)}" if chosen.near else reason
+        reason = f"no setting within a budget of {budget} is more stable than the model as it is"
+    sentence = (
+        f"Nothing to recommend: on the {choosing} of {total} conversations that settings are chosen"
+        f" on, {reason}."
+    )
+    return [sentence, _closest(calibration, chosen.near)] if chosen.near else [sentence]
 
 
-def _nearest(calibration: Calibration, near: Candidate) -> str:
-    """The gain and the cost of the closest setting: where it was not chosen, and over all."""
+def _closest(calibration: Calibration, near: Candidate) -> str:
+    """The gain and the cost of the closest setting, on the half to choose on and over all."""
     choosing = ~calibration.report
     total = len(calibration.report)
     gain = calibration.gain(near)
-    half_gain = calibration.gain(near, choosing)
-    half_drop = calibration.drop(near, choosing)
+    half = (
+        f"The closest is {near.method}: stability {signed_to(calibration.gain(near, choosing))},"
+        f" points lost {signed_to(calibration.drop(near, choosing), 1)}"
+    )
     if gain.mean is None or gain.mean <= 0:
-        return (
-            f"The closest is {near.method}: stability {signed_to(half_gain)}, points lost"
-            f" {signed_to(half_drop, 1)}; on all {total}, it is no more stable there either."
-        )
+        return f"{half}; on all {total}, it is no more stable either."
     return (
-        f"The closest is {near.method}: stability {signed_to(half_gain)}, points lost"
-        f" {signed_to(half_drop, 1)}; on all {total}, stability {signed_to(gain)}, points lost"
+        f"{half}; on all {total}, stability {signed_to(gain)}, points lost"
         f" {signed_to(calibration.drop(near), 1)}."
     )
 
@@ -92,12 +95,14 @@ def points_of(budget: float) -> str:
 
 
 def chance_line(calibration: Calibration) -> str:
-    """Why points lost mean nothing if the model only guesses; "" otherwise."""
+    """Why points lost mean nothing if the model only guesses, and what to do.
+
+    Returns a sentence without its full stop, so that another cure may follow; "" if the model does
+    better than guessing.
+    """
     if not calibration.at_chance:
         return ""
-    score = with_interval(
-        estimate(calibration.none.capability, None), lambda points: f"{points:.1f}"
-    )
+    score = with_interval(estimate(calibration.none.capability, None), "{:.1f}".format)
     return (
         f"{calibration.about.capability} is at chance: the model without a method scores {score}"
         f"%, and guessing {calibration.chance:.1f}%, so there is no capability to lose; give"
@@ -106,7 +111,10 @@ def chance_line(calibration: Calibration) -> str:
 
 
 def next_step(calibration: Calibration, chosen: Pick) -> str:
-    """Advice if nothing is recommended and a larger calibration would not help."""
+    """Advice if nothing is recommended and a larger calibration would not help.
+
+    It begins in lower case, to follow "Next:".
+    """
     near = chosen.near
     if calibration.at_chance:
         return "give a --capability that the model has; perplexity:FILE works with any model."
@@ -121,4 +129,5 @@ def signed_to(value: Estimate, digits: int = 2) -> str:
     """A difference with its interval, rounded to `digits`: '+0.055 [+0.039, +0.071]'."""
     if value.mean is None:
         return "not measured"
+    # adding 0.0 turns a rounded -0.0 into 0.0
     return with_interval(value, lambda number: f"{round(number, digits) + 0.0:+.{digits}f}")

@@ -9,12 +9,13 @@ from typing import NamedTuple
 from holdfast.analysis.statistics import Estimate
 
 COLOURS = 6  # --series-0 to --series-5 in page.css, and as many dash patterns
-MAX_ROUND_COLUMNS = 16  # most rounds that a table shows as columns; more become rows
-MAX_DOTS = 24  # most means of a curve to draw a dot for each
+MAX_ROUND_COLUMNS = 16  # a table with more rounds has a row for each instead
+MAX_DOTS = 24  # a curve with more means has no dots
 DASHES = 3  # patterns of dashed lines
-_NUMBERED = 12  # an axis numbers every round up to this many
+MAX_UNFOLDED = 6  # small charts of a section; the others are folded away
+_MAX_NUMBERED_ROUNDS = 12  # on an axis
 _NEAR = 4.0  # units; lines that are closer cover one another
-_STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
+_STEPS = (1, 2, 5, 10, 20, 25, 50, 100)  # between numbered rounds
 _Point = tuple[float, float]
 
 
@@ -65,7 +66,7 @@ class Chart:
 
     title: str
     description: str  # read by screen readers, with the title
-    curves: Sequence[Curve]  # only those with a mean
+    curves: Sequence[Curve]  # each has at least one mean
     rounds: int  # length of the x axis
     top: float = 1.0  # largest y value; the axis starts at 0
     small: bool = False  # for small multiples, with fewer labels and no whiskers
@@ -84,12 +85,16 @@ class Chart:
     @property
     def ticks(self) -> tuple[int, ...]:
         """The rounds that the x axis numbers."""
-        return tuple(dict.fromkeys((1, self.rounds))) if self.small else numbered(self.rounds)
+        if self.small:
+            return (1, self.rounds) if self.rounds > 1 else (1,)
+        return rounds_to_number(self.rounds)
 
     def x(self, round: int) -> float:
         """The x coordinate of a round."""
         span = self.width - self.left - self.right
-        return self.left + (span * (round - 1) / (self.rounds - 1) if self.rounds > 1 else span / 2)
+        if self.rounds <= 1:
+            return self.left + span / 2
+        return self.left + span * (round - 1) / (self.rounds - 1)
 
     def y(self, value: float) -> float:
         """The y coordinate of a value, clipped to the axis."""
@@ -101,7 +106,7 @@ class Chart:
         return [(self.x(number), self.y(mean)) for number, mean, _ in curve.measured]
 
     def band(self, curve: Curve) -> list[_Point]:
-        """The outline of a curve's intervals; a single interval gives only two points."""
+        """The outline of a curve's intervals: its upper ends, then its lower ends backwards."""
         ends = [
             (self.x(number), self.y(point.low), self.y(point.high))
             for number, _, point in curve.measured
@@ -110,21 +115,23 @@ class Chart:
         return [(x, high) for x, _, high in ends] + [(x, low) for x, low, _ in reversed(ends)]
 
     def width_of(self, curve: Curve) -> float:
-        """The width of a curve's line: more for each later one that covers a part of it."""
+        """The width of a curve's line, which grows with each later curve that covers part of it."""
         later = self.curves[self.curves.index(curve) + 1 :]
         return 2.1 + 2.4 * sum(self._covers(other, curve) for other in later)
 
     def _covers(self, other: Curve, curve: Curve) -> bool:
-        """Whether two curves coincide from one round to the next, or in their only one."""
+        """Whether another curve lies on a curve for two rounds in a row, or in its only round."""
         other_heights = {number: self.y(mean) for number, mean, _ in other.measured}
         near = [
             number in other_heights and abs(self.y(mean) - other_heights[number]) < _NEAR
             for number, mean, _ in curve.measured
         ]
-        return any(map(all, itertools.pairwise(near))) if len(near) > 1 else all(near)
+        if len(near) < 2:
+            return all(near)
+        return any(first and second for first, second in itertools.pairwise(near))
 
     def whiskers(self, curve: Curve) -> str:
-        """An SVG path of one standard deviation each way; an end beyond the axis has no cap."""
+        """An SVG path of one standard deviation up and down; an end beyond the axis has no cap."""
         shift = 4.0 * (self.curves.index(curve) - (len(self.curves) - 1) / 2)
         path = ""
         for number, mean, point in curve.measured:
@@ -141,7 +148,7 @@ class Chart:
 
     @property
     def ends(self) -> Iterator[EndLabel]:
-        """Labels of the last means, moved apart to avoid overlap."""
+        """Labels of the last means, moved apart so that they do not overlap."""
         gap = 12.0 if self.small else 14.0
         floor = self.height - self.below + 2
         curves = sorted(
@@ -157,20 +164,23 @@ class Chart:
             yield EndLabel(self.x(last.round), height, curve.colour, f"{last.mean:.{digits}f}")
 
 
-def small(chart: Chart) -> Chart:
-    """The chart, resized for small multiples."""
+def shrink(chart: Chart) -> Chart:
+    """Resizes a chart for small multiples."""
     return replace(chart, small=True, width=240, height=150, left=26, right=34, above=10, below=22)
 
 
 def spark_path(values: Sequence[float | None]) -> list[_Point]:
-    """A sparkline of values from 0 to 1, 76 by 28 units with a margin of 3."""
+    """The points of a sparkline of values from 0 to 1: 76 by 28 units with a margin of 3."""
     step = 70 / max(1, len(values) - 1)
-    places = enumerate(values)
-    return [(3 + at * step, 3 + 22 * (1 - value)) for at, value in places if value is not None]
+    return [
+        (3 + index * step, 3 + 22 * (1 - value))
+        for index, value in enumerate(values)
+        if value is not None
+    ]
 
 
 def round_top(values: Sequence[float]) -> float:
-    """A number at or above every value whose quarters are round, for a y axis from 0."""
+    """The top of a y axis from 0: at or above every value, and with quarters that are round."""
     largest = max(values, default=0.0)
     if largest <= 0:
         return 1.0
@@ -178,13 +188,13 @@ def round_top(values: Sequence[float]) -> float:
     return next(step * size for step in (1, 2, 4, 6, 8, 10) if step * size >= largest * 0.999999)
 
 
-def numbered(rounds: int) -> tuple[int, ...]:
-    """The rounds that an axis numbers: all, or the first, the last, and round numbers between.
+def rounds_to_number(rounds: int) -> tuple[int, ...]:
+    """The rounds that an axis numbers: all of them, or the first, the last and some between.
 
-    >>> numbered(3), numbered(32), numbered(100)
-    ((1, 2, 3), (1, 5, 10, 15, 20, 25, 32), (1, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100))
+    >>> rounds_to_number(3), rounds_to_number(32)
+    ((1, 2, 3), (1, 5, 10, 15, 20, 25, 32))
     """
-    step = next((step for step in _STEPS if rounds <= _NUMBERED * step), rounds)
+    step = next((step for step in _STEPS if rounds <= _MAX_NUMBERED_ROUNDS * step), rounds)
     if step == 1:
         return tuple(range(1, rounds + 1))
     between = [number for number in range(step, rounds, step) if rounds - number > step / 2]

@@ -12,19 +12,17 @@ from holdfast.records.run_summary import CheckedCell, PromptComparison, RuleComp
 from holdfast.report.opening_sentences import nothing_measured
 
 _ROUNDING = 1e-6  # in hundredths
-_SAME_DRAWS = "with the same draws"
 
 
 def sentence(checked: PromptCheck, terms: Terms) -> str:
-    """The reason for a verdict and its cost: '(decided after 3 of 8 conversations)'."""
+    """The reason for a verdict and its cost: '... (decided after 3 of 8 conversations)'."""
     evidence = reason(checked, terms)
-    if checked.verdict == UNDECIDED and any(cell.mean is None for cell in checked.cells):
-        evidence = f"{evidence}; {missing_text(checked)}" if checked.lowest else evidence
+    is_incomplete = any(cell.mean is None for cell in checked.cells)
+    if checked.verdict == UNDECIDED and is_incomplete and checked.lowest:
+        evidence = f"{evidence}; {missing_text(checked)}"
     conversations = count_of(len(checked.records), "conversation")
     if checked.decided_after < len(checked.records):
-        conversations = f"decided after {checked.decided_after} of {conversations}"
-    if evidence.endswith(f"{_SAME_DRAWS})"):
-        return f"{evidence.removesuffix(')')}; {conversations})"
+        return f"{evidence} (decided after {checked.decided_after} of {conversations})"
     return f"{evidence} ({conversations})"
 
 
@@ -51,7 +49,7 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
 
 
 def _cell_text(
-    cell: CheckedCell, checked: PromptCheck, terms: Terms, with_rule: bool = True
+    cell: CheckedCell, checked: PromptCheck, terms: Terms, *, with_rule: bool = True
 ) -> str:
     """'round 3, rule brief: 0.42 [0.31, 0.55], low since round 2'."""
     place = f"round {cell.round}"
@@ -70,12 +68,15 @@ def _cell_text(
 
 
 def _low_since(cell: CheckedCell, checked: PromptCheck, terms: Terms) -> int | None:
-    """The round since which the mean was below the bar, if that was before it was certain."""
+    """The first of the rounds in a row, up to a failing cell, whose mean is below the bar.
+
+    None if the cell does not fail, or is the first of them itself.
+    """
     if terms.min_stability is None or cell_verdict(cell, terms.min_stability) != FAIL:
         return None
     first = cell.round
-    before = [other for other in checked.cells if other.rule == cell.rule]
-    for earlier in reversed(before[: before.index(cell)]):
+    cells_of_rule = [other for other in checked.cells if other.rule == cell.rule]
+    for earlier in reversed(cells_of_rule[: cells_of_rule.index(cell)]):
         if earlier.mean is None or earlier.mean >= terms.min_stability:
             break
         first = earlier.round
@@ -83,7 +84,14 @@ def _low_since(cell: CheckedCell, checked: PromptCheck, terms: Terms) -> int | N
 
 
 def missing_text(checked: PromptCheck, rule: str | None = None) -> str:
-    """How many scores of a prompt, or of one of its rules, there are not, and why; "" if none."""
+    """'not judged: 3 were cut at the token limit, 2 were not asked or not answered'.
+
+    Args:
+        rule: counts only the probes of this rule; None counts those of the whole prompt.
+
+    Returns:
+        "" if no score is missing.
+    """
     probes = [
         (row, probe)
         for row, record in enumerate(checked.records)
@@ -92,10 +100,11 @@ def missing_text(checked: PromptCheck, rule: str | None = None) -> str:
     ]
     reasons = Counter(probe.why for _, probe in probes)
     parts = [f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common()]
-    cells = {(row, probe.rule, probe.round) for row, probe in probes}
-    others = checked.unanswered - len(cells) if rule is None else 0
-    if others > 0:
-        parts.append(f"{others:,} were not asked or not answered")
+    if rule is None:
+        cells = {(row, probe.rule, probe.round) for row, probe in probes}
+        unanswered = checked.unanswered - len(cells)
+        if unanswered > 0:
+            parts.append(f"{unanswered:,} were not asked or not answered")
     return f"not judged: {', '.join(parts)}" if parts else ""
 
 
@@ -106,8 +115,7 @@ def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     text = _cell_text(rule.cell, checked, terms, with_rule=False)
     if rule.comparison is None or not rule.comparison.fell:
         return text
-    most = _fall_text(rule.comparison)
-    return f"{text}; fell against the earlier run, {most}"
+    return f"{text}; fell against the earlier run, {_fall_text(rule.comparison)}"
 
 
 def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
@@ -133,28 +141,29 @@ def numbers_text(cell: CheckedCell) -> str:
 
 def comparison_text(comparison: PromptComparison) -> str:
     """The result of the comparison with an earlier run."""
-    result = _result_of(comparison)
+    result = _comparison_result(comparison)
     if comparison.not_compared:
         return f"{result}; not compared: {', '.join(comparison.not_compared)}"
     return result
 
 
-def _result_of(comparison: PromptComparison) -> str:
+def _comparison_result(comparison: PromptComparison) -> str:
     if not comparison.rules:
         return "nothing to compare with the earlier run"
-    pairs = (
-        f"({count_of(comparison.pairs, 'pair')} of conversations, {comparison.alike} {_SAME_DRAWS})"
+    sample = (
+        f"over {count_of(comparison.pairs, 'pair')} of conversations, {comparison.alike} of them"
+        " with the same draws"
     )
     if fallen := [rule for rule in comparison.rules if rule.fell]:
         rules = "; ".join(map(_rule_comparison_text, fallen))
-        return f"fell against the earlier run: {rules} {pairs}"
+        return f"fell against the earlier run: {rules}, {sample}"
     largest_fall = comparison.rules[0]
     rule = _rule_comparison_text(largest_fall)
     if comparison.fell:
-        return f"fell against the earlier run, though no rule certainly by itself: {rule} {pairs}"
+        return f"fell against the earlier run, though no rule certainly by itself: {rule}, {sample}"
     if largest_fall.now >= largest_fall.before:
-        return f"no mean is lower than in the earlier run {pairs}"
-    return f"no certain fall against the earlier run: {rule} {pairs}"
+        return f"no mean is lower than in the earlier run, {sample}"
+    return f"no certain fall against the earlier run: {rule}, {sample}"
 
 
 def _rule_comparison_text(comparison: RuleComparison) -> str:
@@ -169,7 +178,11 @@ def _fall_text(comparison: RuleComparison) -> str:
 
 
 def how_to_decide(verdict: str, lowest: CheckedCell | None, terms: Terms) -> str | None:
-    """How to decide an undecided verdict with this lowest mean; None otherwise or without a bar."""
+    """How to decide a verdict that is undecided under a bar; None for any other.
+
+    Args:
+        lowest: the cell with the lowest mean; None if nothing was measured.
+    """
     if verdict != UNDECIDED or terms.min_stability is None or lowest is None or terms.smoke:
         return None
     return (

@@ -29,21 +29,22 @@ from holdfast.report.check_sentences import (
 from holdfast.report.series_charts import NamedChart
 
 _WORDS = {FAIL: "fails", UNDECIDED: "undecided", PASS: "passes"}  # in display order
-_CURVE, _BAR = 1, 5  # colours
-_MAX_PROMPTS_NAMED = 3  # most prompts described below the headline
+_CURVE_COLOUR = 1
+_BAR_COLOUR = 5
+_MAX_PROMPTS_NAMED = 3  # below the headline
 
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """A prompt or one of its rules; `at` is the index of the series of its conversations."""
+    """The verdict on a prompt or on one of its rules."""
 
     prompt: str
-    rule: str
+    rule: str  # "" for the prompt as a whole
     verdict: str
     why: str
     conversations: int
     decided_after: int
-    at: int
+    series_index: int  # of the series that has its conversations
 
     @property
     def word(self) -> str:
@@ -57,7 +58,7 @@ class CheckSection:
 
     label: str  # of its series
     check: Check
-    share: float  # largest probability that an end of an interval is wrong
+    share: float  # the largest probability that an end of an interval is wrong
     rows: list[VerdictRow]  # prompts in suite order, each followed by its rules
     charts: list[NamedChart]  # by prompt and rule, failures first
 
@@ -65,23 +66,31 @@ class CheckSection:
 def check_sections(
     checks: Sequence[Check | None], labels: Sequence[str], series: Sequence[Series]
 ) -> list[CheckSection]:
-    """The sections of those runs that have a check."""
+    """The sections of the runs that have a check."""
     index_of = {(item.run, item.method): index for index, item in enumerate(series)}
-    return [
-        CheckSection(
-            label=series[index].label,
-            check=check,
-            share=max(checked.error for checked in check.prompts),
-            rows=[row for checked in check.prompts for row in _rows(checked, check, index)],
-            charts=[chart for checked in _ordered(check) for chart in _charts(checked, check)],
-        )
-        for check, label in zip(checks, labels, strict=True)
-        if check is not None and (index := index_of.get((label, check.method))) is not None
-    ]
+    sections = []
+    for check, label in zip(checks, labels, strict=True):
+        if check is None:
+            continue
+        index = index_of.get((label, check.method))
+        if index is not None:
+            sections.append(_section(check, series[index].label, index))
+    return sections
+
+
+def _section(check: Check, label: str, index: int) -> CheckSection:
+    """The section of a check whose conversations are those of the series at `index`."""
+    return CheckSection(
+        label=label,
+        check=check,
+        share=max(checked.error for checked in check.prompts),
+        rows=[row for checked in check.prompts for row in _rows(checked, check, index)],
+        charts=[chart for checked in _failures_first(check) for chart in _charts(checked, check)],
+    )
 
 
 def check_headline(check: Check) -> str:
-    """The totals, or the verdict on the only prompt, with the error bound."""
+    """The totals; of a single prompt, its verdict and the chance that it is wrong."""
     if len(check.prompts) > 1:
         return totals(check.prompts, check.terms)
     (checked,) = check.prompts
@@ -89,9 +98,8 @@ def check_headline(check: Check) -> str:
     if sentences := caveats(check.prompts, check.terms):
         return f"{text}. {' '.join(sentences)}"
     # "undecided" is no verdict, and passing without a bar does not prove that there was no fall
-    if checked.verdict == UNDECIDED or (
-        check.terms.min_stability is None and checked.verdict == PASS
-    ):
+    is_fall_unproven = check.terms.min_stability is None and checked.verdict == PASS
+    if checked.verdict == UNDECIDED or is_fall_unproven:
         return f"{text}."
     return (
         f"{text}. The chance that this verdict is wrong is at most {percentage(check.terms.error)}."
@@ -99,15 +107,19 @@ def check_headline(check: Check) -> str:
 
 
 def check_lines(check: Check) -> list[str]:
-    """If there are several prompts, a sentence on each of the first that do not pass."""
+    """The caveats, and a sentence on each of the first prompts that do not pass.
+
+    Returns [] for a single prompt, on which the headline says all this.
+    """
     if len(check.prompts) == 1:
         return []
     limits = " ".join(caveats(check.prompts, check.terms))
-    failing = [checked for checked in _ordered(check) if checked.verdict != PASS]
+    failing = [checked for checked in _failures_first(check) if checked.verdict != PASS]
     lines = [f"{_status(checked, check)}." for checked in failing[:_MAX_PROMPTS_NAMED]]
     more = len(failing) - len(lines)
-    either = [f"Not passed either: {count_of(more, 'prompt')}."] if more else []
-    return [limits, *lines, *either]
+    if more:
+        lines.append(f"Another {count_of(more, 'prompt')} did not pass.")
+    return [limits, *lines]
 
 
 def _status(checked: PromptCheck, check: Check) -> str:
@@ -115,16 +127,19 @@ def _status(checked: PromptCheck, check: Check) -> str:
     word = _WORDS[checked.verdict]
     if checked.verdict == UNDECIDED:
         open_as = verdict_word(checked, check.terms)
-        word = f"{'has' if open_as == NO_CLEAR_FAILURE else 'is'} {open_as}"
+        verb = "has" if open_as == NO_CLEAR_FAILURE else "is"
+        word = f"{verb} {open_as}"
     return f"{checked.id} {word}: {sentence(checked, check.terms)}"
 
 
-def _ordered(check: Check) -> list[PromptCheck]:
+def _failures_first(check: Check) -> list[PromptCheck]:
     """Failing prompts first, then undecided ones, then the rest; each in suite order."""
     return sorted(check.prompts, key=lambda checked: list(_WORDS).index(checked.verdict))
 
 
 def _rows(checked: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow]:
+    """The row of a prompt, then one for each of its rules."""
+
     def row(rule: str, verdict: str, why: str) -> VerdictRow:
         return VerdictRow(
             prompt=checked.id,
@@ -133,7 +148,7 @@ def _rows(checked: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow
             why=why,
             conversations=len(checked.records),
             decided_after=checked.decided_after,
-            at=index,
+            series_index=index,
         )
 
     why = reason(checked, check.terms)
@@ -159,10 +174,11 @@ def _chart(name: str, cells: Sequence[CheckedCell], bar: float | None) -> Chart:
         NOTHING if cell.mean is None else Estimate(0, cell.mean, None, cell.low, cell.high)
         for cell in cells
     ]
-    curves = [Curve(name, points, _CURVE)]
+    curves = [Curve(name, points, _CURVE_COLOUR)]
     text = "; ".join(f"round {cell.round}: {numbers_text(cell)}" for cell in cells)
     if bar is not None:
         level = [Estimate(0, bar, None, None, None)] * len(cells)
-        curves.insert(0, Curve("bar", level, _BAR, dash=1))
+        curves.insert(0, Curve("bar", level, _BAR_COLOUR, dash=1))
         text = f"{text}; the bar is {bar:g}"
-    return Chart(f"Keeps {name}", f"{text}.", [c for c in curves if c.measured], len(cells))
+    measured = [curve for curve in curves if curve.measured]
+    return Chart(f"Keeps {name}", f"{text}.", measured, len(cells))

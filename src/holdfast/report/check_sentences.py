@@ -16,7 +16,10 @@ UNAVAILABLE = "unavailable"
 
 
 def verdict_word(checked: PromptCheck, terms: Terms) -> str:
-    """The verdict on a prompt in a word: an open one of an outage or a smoke test says which."""
+    """The verdict on a prompt in a word.
+
+    An undecided verdict has a word of its own after an outage or a smoke test.
+    """
     if checked.verdict == PASS and terms.smoke and terms.min_stability is None:
         return NO_CLEAR_FAILURE  # the few pairs of a smoke test cannot show that nothing fell
     if checked.verdict != UNDECIDED:
@@ -28,11 +31,11 @@ def verdict_word(checked: PromptCheck, terms: Terms) -> str:
 
 def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     """The verdicts, one per line, then details of prompts that do not pass, and the totals."""
-    width = max(len(checked.id) for checked in checks)
     words = {checked.id: verdict_word(checked, terms) for checked in checks}
-    room = max(map(len, words.values()))
+    word_width = max(map(len, words.values()))
+    id_width = max(map(len, words))
     lines = [
-        f"{words[checked.id].upper().ljust(room)}  {checked.id.ljust(width)}"
+        f"{words[checked.id].upper().ljust(word_width)}  {checked.id.ljust(id_width)}"
         f"  {sentence(checked, terms)}"
         for checked in checks
     ]
@@ -44,40 +47,47 @@ def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
 
 
 def caveats(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
-    """The limits of open verdicts: those of an outage, and those of a smoke test."""
-    lines = []
-    if gone := [checked for checked in checks if checked.unavailable]:
-        lost = sum(checked.lost for checked in gone)
-        asked = sum(len(checked.records) * len(checked.cells) for checked in gone)
-        lines.append(
+    """Says what undecided verdicts do not show after an outage or a smoke test; [] otherwise."""
+    sentences = []
+    if unavailable := [checked for checked in checks if checked.unavailable]:
+        lost = sum(checked.lost for checked in unavailable)
+        asked = sum(len(checked.records) * len(checked.cells) for checked in unavailable)
+        sentences.append(
             f"Unavailable: {lost:,} of {asked:,} replies were lost, as the server failed or a"
             " filter withheld them. This says nothing about the prompts; repeat the check with"
             " another --out."
         )
-    if terms.smoke and any(verdict_word(one, terms) == NO_CLEAR_FAILURE for one in checks):
-        lines.append(
+    if terms.smoke and any(verdict_word(item, terms) == NO_CLEAR_FAILURE for item in checks):
+        sentences.append(
             "A smoke test finds only clear failures, so this does not show that the prompts hold;"
             " the check without --smoke can."
         )
-    return [part for line in lines for part in textwrap.wrap(line, WIDTH)]
+    return [line for text in sentences for line in textwrap.wrap(text, WIDTH)]
 
 
-def counted(checks: Sequence[PromptCheck], terms: Terms | None = None) -> str:
-    """'1 of 3 prompts failed, 2 passed'."""
+def count_verdicts(checks: Sequence[PromptCheck], terms: Terms | None = None) -> str:
+    """'1 of 3 prompts failed, 2 passed'.
+
+    Args:
+        terms: tells undecided verdicts of an outage or a smoke test apart; None counts them all as
+            undecided.
+    """
     verdicts = [checked.verdict for checked in checks]
     words = {FAIL: "failed", UNDECIDED: "undecided", PASS: "passed"}
     if terms is not None:
         verdicts = [verdict_word(checked, terms) for checked in checks]
         words |= {NO_CLEAR_FAILURE: "without a clear failure", UNAVAILABLE: "unavailable"}
-    counts = {word: verdicts.count(verdict) for verdict, word in words.items()}
-    first, *others = ((count, word) for word, count in counts.items() if count)
-    parts = [f"{count} {word}" for count, word in others]
-    return ", ".join([f"{first[0]} of {count_of(len(checks), 'prompt')} {first[1]}", *parts])
+    counts = [
+        (verdicts.count(verdict), word) for verdict, word in words.items() if verdict in verdicts
+    ]
+    (count, word), *others = counts
+    first = f"{count} of {count_of(len(checks), 'prompt')} {word}"
+    return ", ".join([first, *(f"{count} {word}" for count, word in others)])
 
 
 def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
     """How many prompts fail, are undecided and pass, and by which criterion."""
-    counts = counted(checks, terms)
+    counts = count_verdicts(checks, terms)
     error = percentage(terms.error)
     if terms.min_stability is None:
         return (

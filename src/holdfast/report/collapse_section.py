@@ -1,6 +1,7 @@
 """Reports conversations that have broken down, in sentences and tables."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.analysis.collapse import (
     BROKEN_SHARE_WARNING,
@@ -23,24 +24,48 @@ _REPEATED = {
     "own": "repeat the speaker’s own earlier turns",
     "loops": "loop",
 }
-_WORTH_SAYING = 0.05  # smallest share of turns of one kind to report
+_MIN_SHARE_REPORTED = 0.05  # of all turns
+_TURNS_HEADER = (
+    "Series",
+    "Turns written",
+    "Cut at the token limit",
+    "Repeat the other",
+    "Repeat their own",
+    "Loop",
+    "Conversations collapsed",
+    "From round",
+)
+
+
+@dataclass(frozen=True)
+class CollapseSection:
+    """The section of the page.
+
+    Attributes:
+        turns: how many turns are cut or repeated.
+        readings: stability with and without collapsed conversations; None if none collapsed.
+    """
+
+    turns: Table
+    readings: Table | None
 
 
 def collapse_lines(results: DriftResults) -> list[str]:
-    """How many turns of each series are cut or repeated, and what its scores then mean; [] if few.
+    """How many turns of each series are cut or repeated, and what its scores then mean.
 
-    It never takes back the title of the run.
+    Returns [] if few turns are. The sentences never contradict the title of the run.
     """
     series = results.series
     outcome = results.findings.outcome
-    counted = {item: counts for item in series if (counts := count_turns(item.records)).notable}
-    if not counted:
+    counts_by_series = {item: count_turns(item.records) for item in series}
+    notable = {item: counts for item, counts in counts_by_series.items() if counts.notable}
+    if not notable:
         return []
     tokens = results.run.identity_as(ConversationsIdentity).settings.sampling.max_new_tokens
     limit = "the token limit" if tokens is None else count_of(tokens, "token")
-    lines = [_turns_line(item, counts, limit, len(series)) for item, counts in counted.items()]
+    lines = [_turns_line(item, counts, limit, len(series)) for item, counts in notable.items()]
     broken = [
-        item for item, counts in counted.items() if counts.share("broken") >= BROKEN_SHARE_WARNING
+        item for item, counts in notable.items() if counts.share("broken") >= BROKEN_SHARE_WARNING
     ]
     if not broken:
         lines.append(
@@ -54,16 +79,16 @@ def collapse_lines(results: DriftResults) -> list[str]:
     return lines
 
 
-def _turns_line(item: Series, collapse: Collapse, limit: str, of_series: int) -> str:
+def _turns_line(item: Series, collapse: Collapse, limit: str, num_series: int) -> str:
     """'Of the turns, 58% are cut at 60 tokens, 25% loop; 5 of 12 conversations collapsed.'"""
     shares = ", ".join(
         f"{percent(collapse.share(name))} {words}"
         for name, words in ({"cut": f"are cut at {limit}"} | _REPEATED).items()
-        if collapse.share(name) >= _WORTH_SAYING
+        if collapse.share(name) >= _MIN_SHARE_REPORTED
     )
     collapsed = len(collapse.collapsed)
     total = count_of(collapse.conversations, "conversation")
-    if of_series == 1:
+    if num_series == 1:
         return f"Of the turns, {shares}; {collapsed} of {total} collapsed."
     if item.label == NO_FIX:
         return f"Of the turns without a fix, {shares}; {collapsed} of {total} collapsed."
@@ -71,14 +96,17 @@ def _turns_line(item: Series, collapse: Collapse, limit: str, of_series: int) ->
 
 
 def collapse_cures(series: Sequence[Series]) -> list[str]:
-    """Ways to keep self-chats from breaking down, if many do; given user messages cannot derail."""
-    counted = [count_turns(item.records) for item in series]
+    """Ways to keep many self-chats from breaking down, as clauses that begin with a verb.
+
+    Returns [] if few break down, or if the user's messages are given and so cannot derail.
+    """
     if any(chat.replayed or chat.scripted for item in series for chat in item.records):
         return []
+    counts_by_series = [count_turns(item.records) for item in series]
     cures = []
-    if any(counts.share("cut") >= CUT_SHARE_WARNING for counts in counted):
+    if any(counts.share("cut") >= CUT_SHARE_WARNING for counts in counts_by_series):
         cures.append("raise --max-new-tokens")
-    if any(counts.share("broken") >= BROKEN_SHARE_WARNING for counts in counted):
+    if any(counts.share("broken") >= BROKEN_SHARE_WARNING for counts in counts_by_series):
         cures.append(
             "let another model play the user (--user-model), give it a --persona, or script what"
             " it says (--user-turns)"
@@ -86,31 +114,23 @@ def collapse_cures(series: Sequence[Series]) -> list[str]:
     return cures
 
 
-def collapse_section(series: Sequence[Series]) -> dict[str, Table | None] | None:
-    """Tables of cut or repeated turns and of stability without collapsed dialogs; None if few."""
-    counted = [count_turns(item.records) for item in series]
-    if not any(counts.collapsed or counts.notable for counts in counted):
+def collapse_section(series: Sequence[Series]) -> CollapseSection | None:
+    """The section of the page; None if few turns are cut or repeated and no dialog collapsed."""
+    counts_by_series = [count_turns(item.records) for item in series]
+    if not any(counts.collapsed or counts.notable for counts in counts_by_series):
         return None
-    left = [without_collapsed(item, counts) for item, counts in zip(series, counted, strict=True)]
-    return {
-        "turns": Table("Turns that are cut or repeated", (_HEAD, *map(_row, series, counted))),
-        "readings": _readings(series, left) if any(item.collapsed for item in counted) else None,
-    }
+    rows = map(_turns_row, series, counts_by_series)
+    turns = Table("Turns that are cut or repeated", (_TURNS_HEADER, *rows))
+    if not any(counts.collapsed for counts in counts_by_series):
+        return CollapseSection(turns, None)
+    rest = [
+        without_collapsed(item, counts)
+        for item, counts in zip(series, counts_by_series, strict=True)
+    ]
+    return CollapseSection(turns, _readings(series, rest))
 
 
-_HEAD = (
-    "Series",
-    "Turns written",
-    "Cut at the token limit",
-    "Repeat the other",
-    "Repeat their own",
-    "Loop",
-    "Conversations collapsed",
-    "From round",
-)
-
-
-def _row(item: Series, counts: Collapse) -> tuple[str, ...]:
+def _turns_row(item: Series, counts: Collapse) -> tuple[str, ...]:
     rounds = sorted(counts.collapsed.values())
     return (
         item.label,
@@ -121,19 +141,21 @@ def _row(item: Series, counts: Collapse) -> tuple[str, ...]:
     )
 
 
-def _readings(series: Sequence[Series], left: Sequence[Series]) -> Table:
+def _readings(series: Sequence[Series], rest: Sequence[Series]) -> Table:
+    """Stability with all conversations, and below it without the collapsed ones."""
     last = max(item.rounds for item in series)
     rows = [("Series", "Conversations", "Round 1", f"Round {last}", "Change", "Against no method")]
-    for item, rest in zip(series, left, strict=True):
+    for item, sound in zip(series, rest, strict=True):
         rows.append((item.label, f"all {len(item.records)}", *_reading(series, item)))
-        if collapsed := len(item.records) - len(rest.records):
-            cells = _reading(left, rest) if rest.records else ("–",) * 4
-            conversations = f"{len(rest.records)}, with {collapsed} left out"
+        if collapsed := len(item.records) - len(sound.records):
+            cells = _reading(rest, sound) if sound.records else ("–",) * 4
+            conversations = f"{len(sound.records)}, with {collapsed} left out"
             rows.append((f"{item.label}, without the collapsed", conversations, *cells))
     return Table("Stability with and without the collapsed conversations", tuple(rows))
 
 
 def _reading(series: Sequence[Series], item: Series) -> tuple[str, str, str, str]:
+    """The last four cells of a row of `_readings`."""
     row = row_of(item, "stability")
     pair = difference(series, item, "stability")
     return (

@@ -15,8 +15,13 @@ from holdfast.records.comparison_summary import (
     ContrastSummary,
 )
 from holdfast.report import charts, series_charts
-from holdfast.report.compare_sentences import compare_lines, compare_title, counted, pair_name
-from holdfast.report.compare_tables import contrast_rows, heads, reasons, row_name
+from holdfast.report.compare_sentences import (
+    compare_lines,
+    compare_title,
+    describe_sample,
+    pair_name,
+)
+from holdfast.report.compare_tables import contrast_rows, header_of, reasons
 from holdfast.report.how_measured import about_runs
 from holdfast.report.page import Table, render
 
@@ -30,16 +35,39 @@ class ComparisonFigure:
     panel: series_charts.Panel
     number_rows: list[series_charts.NumberRow]
 
-    @classmethod
-    def of(cls, series: Sequence[Series]) -> ComparisonFigure:
-        """The figure of these series."""
-        runs = dict.fromkeys(item.run for item in series)
-        return cls(
-            " and ".join(runs),
-            series_charts.looks(series),
-            series_charts.panel(series, "stability"),
-            series_charts.number_rows(series, ["stability"]),
-        )
+
+@dataclass(frozen=True)
+class ComparisonTable:
+    """The differences between two runs under one method.
+
+    Attributes:
+        few: the rows of rules and kinds with too few conversations for a verdict.
+        reasons: why some verdicts are open.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: list[ComparedRow]
+    few: list[ComparedRow]
+    reasons: list[str]
+
+
+@dataclass(frozen=True)
+class ComparisonContent:
+    """The sections of the page.
+
+    Attributes:
+        tables: for each other run and each method that is compared.
+        reach: the largest difference, for the axis of all marks.
+        contrasts: what differs between the runs; None if nothing does.
+        limits: sentences on what is not compared, or needs care.
+    """
+
+    figures: list[ComparisonFigure]
+    tables: list[ComparisonTable]
+    reach: float
+    contrasts: Table | None
+    limits: Sequence[str]
 
 
 def comparison_page(comparison: RunComparison) -> str:
@@ -47,7 +75,53 @@ def comparison_page(comparison: RunComparison) -> str:
     measured = [
         [item for item in series if item.measured("stability")] for series in comparison.figures
     ]
-    figures = [ComparisonFigure.of(series) for series in measured if series]
+    content = ComparisonContent(
+        figures=[_figure(series) for series in measured if series],
+        tables=[_table(item) for item in comparison.methods],
+        reach=_reach(comparison),
+        contrasts=(
+            Table("What differs", contrast_rows(comparison)) if comparison.contrasts else None
+        ),
+        limits=comparison.limits,
+    )
+    return render(
+        "compare.html.j2",
+        "compare",
+        compare_title(comparison),
+        content,
+        lines=compare_lines(comparison),
+        facts=[f"{len(comparison.runs)} runs", *map(describe_sample, comparison.methods[:1])],
+        runs=about_runs(comparison.runs, comparison.labels),
+    )
+
+
+def _figure(series: Sequence[Series]) -> ComparisonFigure:
+    runs = dict.fromkeys(item.run for item in series)
+    return ComparisonFigure(
+        title=" and ".join(runs),
+        legend=series_charts.legend_of(series),
+        panel=series_charts.panel(series, "stability"),
+        number_rows=series_charts.number_rows(series, ["stability"]),
+    )
+
+
+def _table(item: MethodComparison) -> ComparisonTable:
+    return ComparisonTable(
+        title=pair_name(item),
+        header=header_of(item),
+        rows=[row for row in item.rows if not _has_few(row)],
+        few=[row for row in item.rows if _has_few(row)],
+        reasons=reasons(item),
+    )
+
+
+def _has_few(row: ComparedRow) -> bool:
+    """Whether a rule or a kind of rule has too few conversations for a verdict."""
+    return row.grouping in ("kind", "rule") and row.over_rounds.n < MIN_SAMPLES
+
+
+def _reach(comparison: RunComparison) -> float:
+    """A round number at or above the ends of every interval, whatever their sign."""
     differences = [
         value
         for item in comparison.methods
@@ -55,31 +129,7 @@ def comparison_page(comparison: RunComparison) -> str:
         for value in (row.over_rounds, row.last_round)
     ]
     ends = [end for value in differences for end in (value.mean, value.low, value.high)]
-    contrasts = Table("What differs", contrast_rows(comparison)) if comparison.contrasts else None
-    return render(
-        "compare.html.j2",
-        "compare",
-        compare_title(comparison),
-        lines=compare_lines(comparison),
-        facts=[f"{len(comparison.runs)} runs", *map(counted, comparison.methods[:1])],
-        methods=comparison.methods,
-        contrasts=contrasts,
-        limits=comparison.limits,
-        figures=figures,
-        reach=charts.round_top([abs(end) for end in ends if end is not None]),
-        pair_name=pair_name,
-        row_name=row_name,
-        heads=heads,
-        reasons=reasons,
-        enough=lambda item: [row for row in item.rows if not _is_small(row)],
-        few=lambda item: [row for row in item.rows if _is_small(row)],
-        runs=about_runs(comparison.runs, comparison.labels),
-    )
-
-
-def _is_small(row: ComparedRow) -> bool:
-    """Whether a row is one of a rule or a kind with too few conversations for a verdict."""
-    return row.grouping in ("kind", "rule") and row.over_rounds.n < MIN_SAMPLES
+    return charts.round_top([abs(end) for end in ends if end is not None])
 
 
 def comparison_summary(comparison: RunComparison) -> ComparisonSummary:
@@ -93,11 +143,11 @@ def comparison_summary(comparison: RunComparison) -> ComparisonSummary:
             for item in comparison.contrasts
         ),
         limits=comparison.limits,
-        methods=tuple(map(_method, comparison.methods)),
+        methods=tuple(map(_method_summary, comparison.methods)),
     )
 
 
-def _method(item: MethodComparison) -> ComparedMethod:
+def _method_summary(item: MethodComparison) -> ComparedMethod:
     return ComparedMethod(
         run=item.now.run,
         against=item.before.run,

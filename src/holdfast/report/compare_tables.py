@@ -13,8 +13,10 @@ from holdfast.records.mean_estimate import Judged
 from holdfast.report.compare_sentences import compare_lines, compare_title, pair_name, side_name
 from holdfast.report.wording import WIDTH, aligned, other_prompts, signed
 
-SHOWN_ROWS = 30  # rules in the terminal and in Markdown; the page and the JSON have all
-_MAX_VALUE_CHARACTERS = 40  # characters of a setting's value
+MAX_ROWS = 30  # of a table in the terminal and in Markdown; the page and the JSON have all
+_MAX_VALUE_CHARACTERS = 40  # of the value of a setting
+_CONTEXT = 12  # characters before the first one in which two values differ
+_MAX_REASONS = 3  # below a table in the terminal
 _TITLES: dict[RuleGrouping, str] = {
     "all": "all rules",
     "kind": "kind of rule",
@@ -24,21 +26,23 @@ _TITLES: dict[RuleGrouping, str] = {
 
 
 def contrast_rows(comparison: RunComparison) -> list[tuple[str, ...]]:
-    """The contrasts of the runs, a row for each setting and a column for each run; heads first."""
-    heads = ("", *comparison.labels)
-    return [heads, *((item.name, *_apart(item)) for item in comparison.contrasts)]
+    """A row for each setting that differs and a column for each run; the header comes first."""
+    header = ("", *comparison.labels)
+    rows = [(item.name, *_distinct_parts(item)) for item in comparison.contrasts]
+    return [header, *rows]
 
 
-def _apart(item: Contrast) -> list[str]:
-    """The values cut to what shows where they differ."""
+def _distinct_parts(item: Contrast) -> list[str]:
+    """The values of a setting; long ones are cut around the first place where they differ."""
     values = [" ".join(value.split()) for value in item.values]
     if max(map(len, values)) <= _MAX_VALUE_CHARACTERS:
         return values
-    same = 0
-    while all(same < len(value) for value in values) and len({v[same] for v in values}) == 1:
-        same += 1
-    start = max(0, same - 12)
-    return [("…" if start else "") + cut(value[start:], _MAX_VALUE_CHARACTERS) for value in values]
+    columns = enumerate(zip(*values, strict=False))
+    shortest = min(map(len, values))
+    first = next((index for index, column in columns if len(set(column)) > 1), shortest)
+    start = max(0, first - _CONTEXT)
+    ellipsis = "…" if start else ""
+    return [ellipsis + cut(value[start:], _MAX_VALUE_CHARACTERS) for value in values]
 
 
 def _difference(value: Judged) -> str:
@@ -71,8 +75,8 @@ def _mean(value: Estimate) -> str:
     return "–" if value.mean is None else f"{value.mean:.2f}"
 
 
-def heads(item: MethodComparison) -> tuple[str, ...]:
-    """The heads of the columns of a comparison."""
+def header_of(item: MethodComparison) -> tuple[str, ...]:
+    """The header of the table of a comparison."""
     return (
         "stability",
         side_name(item, item.before),
@@ -88,12 +92,13 @@ def _rounds_text(rounds: Sequence[int]) -> str:
         return "no round"
     if len(rounds) == 1:
         return f"round {rounds[0]}"
-    whole = len(rounds) == rounds[-1] - rounds[0] + 1
-    return f"{'rounds' if whole else f'{len(rounds)} rounds from'} {rounds[0]} to {rounds[-1]}"
+    if len(rounds) == rounds[-1] - rounds[0] + 1:
+        return f"rounds {rounds[0]} to {rounds[-1]}"
+    return f"{len(rounds)} rounds from {rounds[0]} to {rounds[-1]}"
 
 
 def reasons(item: MethodComparison) -> list[str]:
-    """Why verdicts are open although their intervals do not show it."""
+    """Why verdicts are open, other than that an interval includes 0, which the reader sees."""
     differences = [value for row in item.rows for value in (row.over_rounds, row.last_round)]
     few = any(0 < value.n < MIN_SAMPLES for value in differences)
     why_open = dict.fromkeys(value.why for value in differences if value.n >= MIN_SAMPLES)
@@ -102,26 +107,26 @@ def reasons(item: MethodComparison) -> list[str]:
 
 
 def compare_text(comparison: RunComparison) -> str:
-    """All that `holdfast compare` prints."""
-    blocks = [_wrapped([compare_title(comparison), *compare_lines(comparison)])]
+    """The text that `holdfast compare` prints."""
+    blocks = [_wrap([compare_title(comparison), *compare_lines(comparison)])]
     if comparison.contrasts:
-        rows = contrast_rows(comparison)
-        blocks.append(["What differs:", *aligned(rows, "  ")])
+        blocks.append(["What differs:", *aligned(contrast_rows(comparison), "  ")])
     if comparison.limits:
-        blocks.append(["Keep in mind:", *_wrapped(comparison.limits, "  ")])
+        blocks.append(["Keep in mind:", *_wrap(comparison.limits, "  ")])
     for item in comparison.methods:
         cells = _cells(item)
-        blocks.append([f"{pair_name(item)}:", *_stacked(heads(item), cells[:SHOWN_ROWS])])
-        if len(cells) > SHOWN_ROWS:
-            blocks[-1].append(f"  {len(cells) - SHOWN_ROWS} more rows are on the page.")
+        blocks.append([f"{pair_name(item)}:", *_stack(header_of(item), cells[:MAX_ROWS])])
+        if len(cells) > MAX_ROWS:
+            blocks[-1].append(f"  {len(cells) - MAX_ROWS} more rows are on the page.")
         if others := other_prompts(item.overall.over_rounds):
             blocks[-1].append(f"  For {others} over all rounds.")
-        blocks[-1] += _wrapped([f"cannot tell: {why}" for why in reasons(item)[:3]], "  ")
+        why_open = [f"cannot tell: {why}" for why in reasons(item)[:_MAX_REASONS]]
+        blocks[-1] += _wrap(why_open, "  ")
     return "\n\n".join("\n".join(lines) for lines in blocks)
 
 
-def _stacked(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
-    """A table; if it is wider than a terminal, the differences stand below each row's means."""
+def _stack(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+    """A table; if it is wider than a terminal, each row's differences go on a line of their own."""
     lines = aligned([names, *cells], "  ")
     if max(map(len, lines)) <= WIDTH:
         return lines
@@ -132,48 +137,44 @@ def _stacked(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
     return [line for pair in zip(first, second, strict=True) for line in pair]
 
 
-def _wrapped(lines: Sequence[str], left: str = "") -> list[str]:
-    return [
-        part
-        for line in lines
-        for part in textwrap.wrap(
-            line, WIDTH, initial_indent=left, subsequent_indent=left + "  " * bool(left)
-        )
-    ]
+def _wrap(lines: Sequence[str], left: str = "") -> list[str]:
+    hanging = left + "  " if left else ""
+    wrapper = textwrap.TextWrapper(WIDTH, initial_indent=left, subsequent_indent=hanging)
+    return [part for line in lines for part in wrapper.wrap(line)]
 
 
 def compare_markdown(comparison: RunComparison) -> str:
-    """The same as Markdown, for the comment on a pull request."""
-    lines = [f"### {_escaped(compare_title(comparison))}", ""]
-    lines += [f"{_escaped(line)}\n" for line in compare_lines(comparison)]
+    """The same as Markdown, for a comment on a pull request."""
+    lines = [f"### {_escape(compare_title(comparison))}", ""]
+    lines += [f"{_escape(line)}\n" for line in compare_lines(comparison)]
     for item in comparison.methods:
-        lines += [f"**{_escaped(pair_name(item))}**", ""]
+        lines += [f"**{_escape(pair_name(item))}**", ""]
         rows = _cells(item)
-        lines += [*_markdown_table(heads(item), rows[:SHOWN_ROWS]), ""]
-        if len(rows) > SHOWN_ROWS:
-            lines += [f"{len(rows) - SHOWN_ROWS} more rows are on the page.", ""]
+        lines += [*_markdown_table(header_of(item), rows[:MAX_ROWS]), ""]
+        if len(rows) > MAX_ROWS:
+            lines += [f"{len(rows) - MAX_ROWS} more rows are on the page.", ""]
     if comparison.limits:
-        lines += [*(f"- {_escaped(line)}" for line in comparison.limits), ""]
+        lines += [*(f"- {_escape(line)}" for line in comparison.limits), ""]
     if comparison.contrasts:
         head, *rows = contrast_rows(comparison)
         lines += ["What differs:", "", *_markdown_table(head, rows), ""]
     lines.append(
-        "Brackets: 95% intervals. “Cannot tell” means that the data do not decide, and not that"
-        " there is no difference."
+        "Brackets: 95% intervals. “Cannot tell” means that the data do not decide, not that there"
+        " is no difference."
     )
     return "\n".join(lines)
 
 
 def _markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [
-        f"| {' | '.join(map(_escaped, names))} |",
+        f"| {' | '.join(map(_escape, names))} |",
         f"|{' --- |' * len(names)}",
-        *(f"| {' | '.join(map(_escaped, row))} |" for row in rows),
+        *(f"| {' | '.join(map(_escape, row))} |" for row in rows),
     ]
 
 
-def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is: it comes from suites and prompts of others."""
+def _escape(text: str) -> str:
+    """Escapes text from suites and prompts, so that Markdown displays it as it is."""
     text = " ".join(text.split())
     for mark in "\\`*_<>|[]#@":
         text = text.replace(mark, f"&#{ord(mark)};" if mark in "<>@#|" else f"\\{mark}")

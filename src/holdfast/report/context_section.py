@@ -11,61 +11,74 @@ from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.page import Table
 from holdfast.report.wording import plain, with_verdict
 
-CURE = (
+CURE = (  # a clause that begins with a verb
     "raise the server's context (Ollama: OLLAMA_CONTEXT_LENGTH; llama-server: --ctx-size), so that"
     " it reads the whole chat"
 )
 
 
 def truncation_lines(series: Sequence[Series]) -> list[str]:
-    """Sentences on each series whose chats a server cut off."""
+    """Sentences on each series whose chats a server cut off; [] if none was."""
     lines = []
     for item in series:
-        if (cut := truncation_of(item)) is not None:
-            lines += _truncation_sentences(item, cut)
+        if (truncation := truncation_of(item)) is not None:
+            lines += _truncation_sentences(item, truncation)
     return lines
 
 
-def _truncation_sentences(item: Series, cut: Truncation) -> list[str]:
-    """The parts that a server left out, since which rounds, and the counts that show it."""
-    first = min(cut.cut_from.values())
-    last = max(cut.cut_from.values())
+def _truncation_sentences(item: Series, truncation: Truncation) -> list[str]:
+    """Says what the server left out, from which rounds on, and which counts show it."""
+    first = min(truncation.cut_from.values())
+    last = max(truncation.cut_from.values())
     rounds = f"round {first}" if first == last else f"rounds {first} to {last}"
-    conversations = count_of(cut.conversations, "conversation")
-    count = (
-        f"Its count of prompt tokens stays at or below {cut.limit:,} while the dialog grows, in"
-        f" {len(cut.cut_from)} of {conversations}."
-    )
-    if item.label != NO_FIX:
-        count = f"With {item.label}: {count}"
-    canary = (
-        f"The canary is known {plain(cut.canary_before)} before and {plain(cut.canary_after)} after"
-    )
-    if cut.verdict == PROMPT_LOST:
+    conversations = count_of(truncation.conversations, "conversation")
+    limit = f"{truncation.limit:,}"
+    cut = len(truncation.cut_from)
+    if item.label == NO_FIX:
+        count = (
+            f"Its count of prompt tokens stays at or below {limit} while the dialog grows, in {cut}"
+            f" of {conversations}."
+        )
+    else:
+        count = (
+            f"With {item.label}, its count of prompt tokens stays at or below {limit} while the"
+            f" dialog grows, in {cut} of {conversations}."
+        )
+    before = plain(truncation.canary_before)
+    after = plain(truncation.canary_after)
+    canary = f"The canary is known {before} before and {after} after."
+    if truncation.verdict == PROMPT_LOST:
         return [
             f"The server stopped reading the system prompt in {rounds}.",
             count,
-            f"{canary}.",
+            canary,
             "From there on this measures a prompt that was cut off, not drift.",
         ]
-    if cut.verdict == PROMPT_KEPT:
+    if truncation.verdict == PROMPT_KEPT:
         return [
             f"The server leaves out a part of the dialog from {rounds} on, but keeps the system"
             " prompt.",
             count,
-            f"{canary}.",
+            canary,
         ]
+    if truncation.canary_after.n:
+        conclusion = f"{canary} That is inconclusive."
+    else:
+        conclusion = "--canary finds out which."
     return [
         f"The server reads no more of the dialog from {rounds} on.",
         count,
         "It may have cut off the system prompt, or older messages, or leave cached tokens out of"
         " its count.",
-        f"{canary}, which is inconclusive." if cut.canary_after.n else "--canary finds out which.",
+        conclusion,
     ]
 
 
 def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
-    """Sentences on each series: what is kept once the older rounds are summarised."""
+    """Sentences on each series: what it keeps once the older rounds are summarised.
+
+    Returns [] if no rounds were summarised.
+    """
     lines = []
     for item in series:
         rows = summarised_rounds_of(item)
@@ -96,15 +109,23 @@ def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
 
 
 def survival_table(series: Sequence[Series]) -> Table | None:
-    """Scores by series and rule before and after older rounds were summarised; None if none."""
+    """Scores by series and rule before and after older rounds were summarised.
+
+    Returns None if no rounds were.
+    """
     rows: list[tuple[str, ...]] = [
         ("Series", "Rule", "Conversations", "Before", "After a summary", "Change")
     ]
     for item in series:
         for row in summarised_rounds_of(item):
-            name = row.rule or "all rules"
-            conversations = str(row.after.n)
-            numbers = plain(row.before), plain(row.after)
-            change = with_verdict(row.difference, "rises", "falls")
-            rows.append((item.label, name, conversations, *numbers, change))
+            rows.append(
+                (
+                    item.label,
+                    row.rule or "all rules",
+                    str(row.after.n),
+                    plain(row.before),
+                    plain(row.after),
+                    with_verdict(row.difference, "rises", "falls"),
+                )
+            )
     return Table("Stability before and after a summary", tuple(rows)) if len(rows) > 1 else None

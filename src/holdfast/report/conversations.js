@@ -1,110 +1,174 @@
-// The prompts, the list of conversations and their reader; follows page.js.
+// The table of prompts, the list of conversations and their reader; follows page.js.
 
-// --- the table of prompts ------------------------------------------------------------------------------------
+// --- the table of prompts ------------------------------------------------------------------------
 
 function setUpPrompts() {
-  const table = $("prompt-table"), body = table.tBodies[0], rows = [...body.rows];
+  const table = $("prompt-table");
+  const body = table.tBodies[0];
+  const rows = [...body.rows];
+
   function filter() {
-    const series = $("prompt-series").value, wanted = $("prompt-find").value.toLowerCase();
-    let shown = 0;
+    const series = $("prompt-series").value;
+    const query = $("prompt-find").value.toLowerCase();
+    let count = 0;
     for (const row of rows) {
-      row.hidden = row.dataset.series !== series || !row.cells[0].textContent.toLowerCase().includes(wanted);
-      shown += !row.hidden;
+      const isFound = row.cells[0].textContent.toLowerCase().includes(query);
+      row.hidden = row.dataset.series !== series || !isFound;
+      count += !row.hidden;
     }
-    $("prompt-count").textContent = `${shown} ${shown === 1 ? "prompt" : "prompts"}`;
+    $("prompt-count").textContent = `${count} ${count === 1 ? "prompt" : "prompts"}`;
   }
-  for (const head of table.querySelectorAll("th[data-sort]")) head.querySelector("button").addEventListener("click", () => {
-    const up = head.getAttribute("aria-sort") !== "ascending", sign = up ? 1 : -1;
+
+  function sortBy(head) {
+    const isAscending = head.getAttribute("aria-sort") !== "ascending";
+    const sign = isAscending ? 1 : -1;
     for (const other of table.querySelectorAll("[aria-sort]")) other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", up ? "ascending" : "descending");
+    head.setAttribute("aria-sort", isAscending ? "ascending" : "descending");
     const value = (row) => row.cells[head.cellIndex].dataset.value;
-    const compare = head.dataset.sort === "number" ? (a, b) => value(a) - value(b) : (a, b) => value(a).localeCompare(value(b));
+    const compare = head.dataset.sort === "number"
+      ? (a, b) => value(a) - value(b)
+      : (a, b) => value(a).localeCompare(value(b));
     body.append(...rows.sort((a, b) => sign * compare(a, b)));
-  });
-  for (const button of document.querySelectorAll("[data-prompt]")) button.addEventListener("click", () => readPrompt(button.dataset.prompt, button.dataset.of, button));
+  }
+
+  for (const head of table.querySelectorAll("th[data-sort]")) {
+    head.querySelector("button").addEventListener("click", () => sortBy(head));
+  }
+  for (const button of document.querySelectorAll("[data-prompt]")) {
+    const { prompt, of: series } = button.dataset;
+    button.addEventListener("click", () => readPrompt(prompt, series, button));
+  }
   $("prompt-series").addEventListener("change", filter);
   $("prompt-find").addEventListener("input", filter);
   filter();
 }
 
-// --- the list of conversations -------------------------------------------------------------------------------
+// --- the list of conversations -------------------------------------------------------------------
 
 const index = JSON.parse($("index").textContent);
-const FIRST = 10, MORE = 40;
-let listed = [], shown = 0, onlyPrompt = null;
+const FIRST = 10; // rows of the list at first
+const MORE = 40; // rows that are added at a time
+let listed = []; // the entries that pass the filters, in order
+let shown = 0; // how many of them have a row
+let onlyPrompt = null; // the prompt to which the list is limited, if the table of prompts chose one
 
-const entries = index.rows.map(([series, number, agent, user, stability, adoption, ended], place) => {
-  const seen = stability.filter((v) => v !== null), taken = adoption.filter((v) => v !== null);
+/** A row of the index with names; conversations.py packs it. */
+function unpackEntry([series, number, agent, user, stability, adoption, ended], place) {
+  const scores = stability.filter((value) => value !== null);
+  const adopted = adoption.filter((value) => value !== null);
   return {
-    place, series: index.series[series], seriesAt: series, number, agent: index.prompts[agent], user: index.prompts[user], stability, adoption, ended,
-    seen, first: seen[0] ?? null, last: seen.at(-1) ?? null, mean: seen.length ? seen.reduce((a, b) => a + b) / seen.length : null,
-    firstTaken: taken[0] ?? null, lastTaken: taken.at(-1) ?? null,
+    place,
+    series: index.series[series],
+    seriesAt: series,
+    number,
+    agent: index.prompts[agent],
+    user: index.prompts[user],
+    stability,
+    adoption,
+    ended,
+    scores,
+    first: scores[0] ?? null,
+    last: scores.at(-1) ?? null,
+    mean: scores.length ? scores.reduce((a, b) => a + b) / scores.length : null,
+    firstAdoption: adopted[0] ?? null,
+    lastAdoption: adopted.at(-1) ?? null,
   };
-});
+}
+
+const entries = index.rows.map(unpackEntry);
 
 const SCORES = {
-  lost: (e) => e.first > 0.5 && e.last <= 0.5, never: (e) => e.seen.length && e.seen.every((v) => v <= 0.5), held: (e) => e.seen.length && e.seen.every((v) => v > 0.5),
-  adopted: (e) => e.lastTaken !== null && e.lastTaken >= 0.5,
+  lost: (entry) => entry.first > 0.5 && entry.last <= 0.5,
+  never: (entry) => entry.scores.length && entry.scores.every((value) => value <= 0.5),
+  held: (entry) => entry.scores.length && entry.scores.every((value) => value > 0.5),
+  adopted: (entry) => entry.lastAdoption !== null && entry.lastAdoption >= 0.5,
 };
 const ORDERS = {
-  number: (a, b) => a.place - b.place, fall: (a, b) => (a.last - a.first) - (b.last - b.first) || a.place - b.place,
+  number: (a, b) => a.place - b.place,
+  fall: (a, b) => (a.last - a.first) - (b.last - b.first) || a.place - b.place,
   low: (a, b) => a.mean - b.mean || a.place - b.place,
 };
 const fixed = (value) => (value === null ? "–" : value.toFixed(2));
 
+/** A strip of scores by round, with the first and the last in numbers. */
 function strip(name, kind, values, first, last) {
-  const cells = values.map((v) => make("i", v === null ? { class: "none" } : { "--v": v }));
-  return make("span", { class: `strip ${kind}` }, make("span", {}, name), make("span", { class: `cells${values.length > 16 ? " many" : ""}`, "aria-hidden": "true" }, ...cells), make("span", {}, `${fixed(first)} → ${fixed(last)}`));
+  const attributesOf = (value) => (value === null ? { class: "none" } : { "--v": value });
+  const cells = values.map((value) => make("i", attributesOf(value)));
+  const size = values.length > 16 ? " many" : "";
+  return make("span", { class: `strip ${kind}` }, make("span", {}, name),
+    make("span", { class: `cells${size}`, "aria-hidden": "true" }, ...cells),
+    make("span", {}, `${fixed(first)} → ${fixed(last)}`));
 }
 
 function listRow(entry) {
-  const told = (role, prompt) => make("span", { class: "said clamp" }, make("span", { class: "role" }, role), prompt.text || "(no prompt)");
-  const button = make("button", { type: "button", class: "row", "data-place": entry.place },
-    make("span", { class: "head" }, make("span", { class: "who" }, `#${entry.number} `), make("span", { class: "method" }, entry.series.label),
-      entry.ended !== null && make("span", { class: "meta" }, ` ended in round ${entry.ended}`)),
-    make("span", { class: "lines" }, told("agent", entry.agent), !entry.series.isGiven && told("user", entry.user)),
-    make("span", { class: "strips" }, strip("stability", "keep", entry.stability, entry.first, entry.last),
-      entry.lastTaken !== null && strip("adoption", "take", entry.adoption, entry.firstTaken, entry.lastTaken)));
+  const { series, agent, user, stability, adoption, ended } = entry;
+  const promptLine = (role, prompt) => make("span", { class: "said clamp" },
+    make("span", { class: "role" }, role), prompt.text || "(no prompt)");
+  const head = make("span", { class: "head" },
+    make("span", { class: "who" }, `#${entry.number} `),
+    make("span", { class: "method" }, series.label),
+    ended !== null && make("span", { class: "meta" }, ` ended in round ${ended}`));
+  const prompts = make("span", { class: "lines" },
+    promptLine("agent", agent), !series.isGiven && promptLine("user", user));
+  const strips = make("span", { class: "strips" },
+    strip("stability", "keep", stability, entry.first, entry.last),
+    entry.lastAdoption !== null
+      && strip("adoption", "take", adoption, entry.firstAdoption, entry.lastAdoption));
+  const attributes = { type: "button", class: "row", "data-place": entry.place };
+  const button = make("button", attributes, head, prompts, strips);
   button.addEventListener("click", () => openReader(entry));
   return make("li", {}, button);
 }
 
 function more() {
-  const upTo = Math.min(listed.length, shown + (shown ? MORE : FIRST));
-  $("rows").append(...listed.slice(shown, upTo).map(listRow));
-  shown = upTo;
+  const end = Math.min(listed.length, shown + (shown ? MORE : FIRST));
+  $("rows").append(...listed.slice(shown, end).map(listRow));
+  shown = end;
   $("more").hidden = shown >= listed.length;
   const left = listed.length - shown;
   $("more").textContent = left > MORE ? `Show ${MORE} of ${left} more` : `Show ${left} more`;
 }
 
-/** "12 of 96 conversations"; where several series hold them, how many rows that makes. */
-function counted(some) {
-  const number = (list) => new Set(list.map((e) => e.number)).size, all = number(entries);
-  const shown = `${number(some)} of ${all} ${all === 1 ? "conversation" : "conversations"}`;
-  return index.series.length > 1 ? `${shown}, in ${some.length} of ${entries.length} rows` : shown;
+/** "12 of 96 conversations"; if the list has several series, also the number of rows. */
+function describeCount(some) {
+  const countConversations = (list) => new Set(list.map((entry) => entry.number)).size;
+  const all = countConversations(entries);
+  const noun = all === 1 ? "conversation" : "conversations";
+  const count = `${countConversations(some)} of ${all} ${noun}`;
+  if (index.series.length === 1) return count;
+  return `${count}, in ${some.length} of ${entries.length} rows`;
 }
 
 function filterList() {
-  const form = $("filters").elements, get = (name) => (form[name] ? form[name].value : "");
-  const wanted = get("find").toLowerCase();
-  listed = entries.filter((e) => (get("series") === "" || e.seriesAt === +get("series"))
-    && (!get("category") || e.agent.category === get("category")) && (!get("score") || SCORES[get("score")](e))
-    && (!onlyPrompt || e.agent.id === onlyPrompt)
-    && (!wanted || `${e.agent.text} ${e.agent.id} ${e.user.text} ${e.user.id}`.toLowerCase().includes(wanted)));
+  const form = $("filters").elements;
+  const get = (name) => (form[name] ? form[name].value : "");
+  const query = get("find").toLowerCase();
+  const textOf = ({ agent, user }) => `${agent.text} ${agent.id} ${user.text} ${user.id}`;
+  listed = entries.filter((entry) =>
+    (get("series") === "" || entry.seriesAt === +get("series"))
+    && (!get("category") || entry.agent.category === get("category"))
+    && (!get("score") || SCORES[get("score")](entry))
+    && (!onlyPrompt || entry.agent.id === onlyPrompt)
+    && (!query || textOf(entry).toLowerCase().includes(query)));
   listed.sort(ORDERS[get("order")]);
   $("rows").replaceChildren();
   shown = 0;
   more();
-  $("count").replaceChildren(counted(listed));
-  if (onlyPrompt) {
-    const clear = make("button", { type: "button", class: "link" }, "show all");
-    clear.addEventListener("click", () => { onlyPrompt = null; filterList(); $("count").scrollIntoView({ block: "center" }); });
-    $("count").append(` where the agent has ${onlyPrompt}. `, clear);
-  }
+  $("count").replaceChildren(describeCount(listed));
+  if (!onlyPrompt) return;
+  const clear = make("button", { type: "button", class: "link" }, "show all");
+  clear.addEventListener("click", () => {
+    onlyPrompt = null;
+    filterList();
+    $("count").scrollIntoView({ block: "center" });
+  });
+  $("count").append(` where the agent has ${onlyPrompt}. `, clear);
 }
 
-/** From the table of prompts: opens the first conversation in which the agent had this prompt; arrows lead to the others. */
+/**
+ * From the table of prompts: opens the first conversation in which the agent had this prompt.
+ * Arrows lead to the others.
+ */
 function readPrompt(prompt, series, button) {
   $("filters").reset();
   onlyPrompt = prompt;
@@ -113,91 +177,139 @@ function readPrompt(prompt, series, button) {
   openReader(listed[0], button);
 }
 
-// --- the reader ----------------------------------------------------------------------------------------------
+// --- the reader ----------------------------------------------------------------------------------
 
-const unpacked = new Map();
+const unpacked = new Map(); // promises of chunks, by number
 
 /** The texts of a conversation; a packed chunk is unpacked once. */
 async function texts(place) {
-  const at = Math.floor(place / index.perChunk);
-  if (!unpacked.has(at)) {
-    const node = $(`chunk-${at}`);
-    unpacked.set(at, "packed" in node.dataset ? unpack(node.textContent) : Promise.resolve(JSON.parse(node.textContent)));
+  const number = Math.floor(place / index.perChunk);
+  if (!unpacked.has(number)) {
+    const node = $(`chunk-${number}`);
+    const isPacked = "packed" in node.dataset;
+    const text = node.textContent;
+    unpacked.set(number, isPacked ? unpack(text) : Promise.resolve(JSON.parse(text)));
   }
-  return (await unpacked.get(at))[place % index.perChunk];
+  return (await unpacked.get(number))[place % index.perChunk];
 }
 
 async function unpack(base64) {
-  if (!("DecompressionStream" in window)) throw new Error("This browser cannot unpack the texts; read them in records.jsonl, or use a browser from 2023 or later.");
-  const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  if (!("DecompressionStream" in window)) {
+    throw new Error("This browser cannot unpack the texts; read them in records.jsonl, or use a"
+      + " browser from 2023 or later.");
+  }
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
 }
 
+/** The system prompt of a speaker. */
 function brief(role, prompt) {
-  return make("section", { class: `brief ${role}` }, make("h3", {}, role === "agent" ? "The agent is told" : "The user is told"),
-    prompt.text ? make("p", { dir: "auto" }, prompt.text) : make("p", { class: "nothing" }, "nothing"),
-    make("p", { class: "meta" }, [prompt.category, prompt.id].filter(Boolean).join(" · ").replace("_", " ")));
+  const title = role === "agent" ? "The agent is told" : "The user is told";
+  const names = [prompt.category, prompt.id].filter(Boolean).join(" · ").replace("_", " ");
+  return make("section", { class: `brief ${role}` }, make("h3", {}, title),
+    make("p", prompt.text ? { dir: "auto" } : { class: "nothing" }, prompt.text || "nothing"),
+    make("p", { class: "meta" }, names));
 }
 
-const written = (tag, kind, text) => make(tag, { class: text ? kind : `${kind} nothing`, dir: "auto" }, text || "(empty reply)");
+const written = (tag, kind, text) =>
+  make(tag, { class: text ? kind : `${kind} nothing`, dir: "auto" }, text || "(empty reply)");
 
 function probeCard([, kind, question, reply, score, reason, mass, rule, note]) {
-  const own = kind !== "adoption";
-  const about = own ? `keeps ${rule || "its own"}` : `takes on ${rule || "the other’s"}`;
-  const what = kind === "canary" || kind === "recall" ? kind : about;
-  return make("div", { class: `probe ${own ? "keep" : "take"}` },
-    make("header", {}, [`probe: ${what}`, note].filter(Boolean).join(" · "), score === null ? make("span", {}, "not judged")
-      : make("span", { class: "score" }, make("i", { "--v": score, "aria-hidden": "true" }), fixed(score))),
-    make("p", { class: "question", dir: "auto" }, index.questions[question]), written("p", "reply", reply),
+  const isOwn = kind !== "adoption";
+  const isOfRule = kind !== "canary" && kind !== "recall";
+  const about = isOwn ? `keeps ${rule || "its own"}` : `takes on ${rule || "the other’s"}`;
+  const title = [`probe: ${isOfRule ? about : kind}`, note].filter(Boolean).join(" · ");
+  const result = score === null
+    ? make("span", {}, "not judged")
+    : make("span", { class: "score" },
+      make("i", { "--v": score, "aria-hidden": "true" }), fixed(score));
+  return make("div", { class: `probe ${isOwn ? "keep" : "take"}` },
+    make("header", {}, title, result),
+    make("p", { class: "question", dir: "auto" }, index.questions[question]),
+    written("p", "reply", reply),
     make("p", { class: "reason" }, reason, mass !== null && ` · mass ${mass.toFixed(3)}`));
 }
 
 function turnBubble([, speaker, text, note, mass]) {
   const notes = [speaker, note, mass !== null && `mass ${mass.toFixed(3)}`].filter(Boolean);
-  return make("div", { class: `turn ${speaker}` }, make("p", { class: "name" }, notes.join(" · ")), written("div", "bubble", text));
+  return make("div", { class: `turn ${speaker}` },
+    make("p", { class: "name" }, notes.join(" · ")), written("div", "bubble", text));
 }
 
-/** Probes stand where they were asked: in place of the user's turn, or after the agent's. */
-function roundPart(round, { turns, probes }, probedAfter) {
-  const asked = probes.filter((p) => p[0] === round), spoken = turns.filter((t) => t[0] === round);
-  const cards = asked.length > 0 && make("div", { class: "probes" }, ...asked.map(probeCard));
+/** A round of the conversation, with its probes before or after its turns, as they were asked. */
+function roundPart(round, { turns, probes }, isProbedAfter) {
+  const probesOfRound = probes.filter((probe) => probe[0] === round);
+  const turnsOfRound = turns.filter((turn) => turn[0] === round);
+  const cards = probesOfRound.length > 0
+    && make("div", { class: "probes" }, ...probesOfRound.map(probeCard));
   return make("section", { class: "round" }, make("h3", {}, `Round ${round}`),
-    !probedAfter && cards, ...spoken.map(turnBubble), probedAfter && cards);
+    !isProbedAfter && cards, ...turnsOfRound.map(turnBubble), isProbedAfter && cards);
 }
 
-let current = null, opener = null;
+let current = null; // the entry that is open
+let opener = null; // the element that gets the focus back
 
-const addressOf = (entry) => `#conversation-${entry.number}${entry.seriesAt ? `-series-${entry.seriesAt + 1}` : ""}`;
+function addressOf(entry) {
+  const series = entry.seriesAt ? `-series-${entry.seriesAt + 1}` : "";
+  return `#conversation-${entry.number}${series}`;
+}
 
-/** Puts the open conversation into the address, where the place of the page allows it; a new entry in the history lets Back close it. */
+/**
+ * Puts the open conversation into the address. A new entry in the history lets Back close it. An
+ * embedded copy of the page has no address of its own, so that browsers refuse.
+ */
 function setAddress(hash, isNew = false) {
   const address = hash || location.pathname + location.search;
-  try { isNew ? history.pushState("reader", "", address) : history.replaceState(history.state, "", address); } catch { /* an embedded copy has no address of its own */ }
+  try {
+    if (isNew) history.pushState("reader", "", address);
+    else history.replaceState(history.state, "", address);
+  } catch { /* the page works without */ }
 }
 
-/** Shows a conversation; the focus goes back to `from` at the end, or to its row in the list. */
+/** Buttons for the same conversation in each series of its run. */
+function seriesButtons(entry) {
+  const body = $("reader-body");
+  const alike = entries.filter((other) =>
+    other.number === entry.number && other.series.run === entry.series.run);
+  return alike.map((other) => {
+    const attributes = { type: "button", "aria-pressed": String(other === entry) };
+    const button = make("button", attributes, other.series.label);
+    button.addEventListener("click", async () => {
+      const top = body.scrollTop;
+      await openReader(other);
+      body.scrollTop = top;
+      $("reader-methods").querySelector("[aria-pressed=true]").focus();
+    });
+    return button;
+  });
+}
+
+/** Shows a conversation; in the end the focus returns to `from`, or to its row in the list. */
 async function openReader(entry, from = null) {
   current = entry;
   if (from) opener = from;
-  const reader = $("reader"), body = $("reader-body");
+  const reader = $("reader");
+  const body = $("reader-body");
   $("reader-title").textContent = `Conversation ${entry.number}`;
-  const alike = entries.filter((e) => e.number === entry.number && e.series.run === entry.series.run);
-  $("reader-methods").replaceChildren(...alike.map((other) => {
-    const button = make("button", { type: "button", "aria-pressed": String(other === entry) }, other.series.label);
-    button.addEventListener("click", async () => { const top = body.scrollTop; await openReader(other); body.scrollTop = top; $("reader-methods").querySelector("[aria-pressed=true]").focus(); });
-    return button;
-  }));
-  const at = listed.indexOf(entry);
-  $("previous").disabled = at <= 0;
-  $("next").disabled = at < 0 || at >= listed.length - 1;
+  $("reader-methods").replaceChildren(...seriesButtons(entry));
+  const position = listed.indexOf(entry);
+  $("previous").disabled = position <= 0;
+  $("next").disabled = position < 0 || position >= listed.length - 1;
   body.replaceChildren(make("p", { class: "nothing" }, "Unpacking …"));
   if (location.hash !== addressOf(entry)) setAddress(addressOf(entry), !reader.open);
-  if (!reader.open) { reader.showModal(); $("reader-title").focus(); }
+  if (!reader.open) {
+    reader.showModal();
+    $("reader-title").focus();
+  }
   try {
     const data = await texts(entry.place);
     if (current !== entry) return;
-    const rounds = [...new Set([...data.turns, ...data.probes].map((item) => item[0]))].sort((a, b) => a - b);
-    body.replaceChildren(make("div", { class: "briefs" }, brief("agent", entry.agent), !entry.series.isGiven && brief("user", entry.user)),
+    const numbers = new Set([...data.turns, ...data.probes].map((item) => item[0]));
+    const rounds = [...numbers].sort((a, b) => a - b);
+    body.replaceChildren(
+      make("div", { class: "briefs" },
+        brief("agent", entry.agent), !entry.series.isGiven && brief("user", entry.user)),
       ...rounds.map((round) => roundPart(round, data, entry.series.probedAfter)),
       data.ended ? make("p", { class: "ended", dir: "auto" }, data.ended) : "");
     body.scrollTop = 0;
@@ -208,25 +320,44 @@ async function openReader(entry, from = null) {
 
 function setUpReader() {
   const reader = $("reader");
-  const step = (by) => { const next = listed[listed.indexOf(current) + by]; if (listed.includes(current) && next) openReader(next); };
+  const linked = () => entries.find((entry) => addressOf(entry) === location.hash);
+
+  function step(by) {
+    const next = listed[listed.indexOf(current) + by];
+    if (listed.includes(current) && next) openReader(next);
+  }
+
+  function leave() {
+    if (linked() && history.state === "reader") history.back();
+    else if (linked()) setAddress("");
+    (opener || document.querySelector(`.row[data-place="${current.place}"]`))?.focus();
+    opener = null;
+  }
+
+  function follow() {
+    if (linked()) openReader(linked());
+    else reader.close();
+  }
+
   $("previous").addEventListener("click", () => step(-1));
   $("next").addEventListener("click", () => step(1));
   $("close").addEventListener("click", () => reader.close());
   reader.addEventListener("click", (event) => { if (event.target === reader) reader.close(); });
-  reader.addEventListener("close", () => {
-    if (linked()) history.state === "reader" ? history.back() : setAddress("");
-    (opener || document.querySelector(`.row[data-place="${current.place}"]`))?.focus();
-    opener = null;
-  });
-  const linked = () => entries.find((entry) => addressOf(entry) === location.hash);
-  const follow = () => (linked() ? openReader(linked()) : reader.close());
+  reader.addEventListener("close", leave);
   addEventListener("popstate", follow);
   follow();
 }
 
 setUpPrompts();
-$("filters").addEventListener("input", () => { onlyPrompt = null; filterList(); });
+$("filters").addEventListener("input", () => {
+  onlyPrompt = null;
+  filterList();
+});
 $("filters").addEventListener("submit", (event) => event.preventDefault());
-$("more").addEventListener("click", () => { const from = shown; more(); $("rows").children[from]?.querySelector("button").focus(); });
+$("more").addEventListener("click", () => {
+  const start = shown;
+  more();
+  $("rows").children[start]?.querySelector("button").focus();
+});
 filterList();
 setUpReader();

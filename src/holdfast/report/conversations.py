@@ -1,4 +1,7 @@
-"""Conversations as data for the page: an index, and texts unpacked when one is opened."""
+"""Conversations as data for the page: an index, and texts that are unpacked when one is opened.
+
+JSON has a list for each NamedTuple here, which conversations.js reads by position.
+"""
 
 import base64
 import gzip
@@ -16,9 +19,8 @@ from holdfast.report.shortfalls import early_end
 
 T = TypeVar("T")
 
-PER_CHUNK = 24
-# up to this many characters in total, chunks stay readable JSON; beyond, they are gzip in base64
-PLAIN_LIMIT = 600_000
+PER_CHUNK = 24  # conversations whose texts are packed together
+MAX_PLAIN_CHARACTERS = 600_000  # of all chunks as readable JSON; longer ones are compressed
 
 _NOTES = {
     "length": "cut at the length limit",
@@ -28,9 +30,6 @@ _NOTES = {
     RECORDED: "as it was recorded",
     SCRIPTED: "as scripted",
 }
-
-
-# what conversations.js reads by position: JSON has a list for each
 
 
 class PackedRow(NamedTuple):
@@ -46,7 +45,7 @@ class PackedRow(NamedTuple):
 
 
 class PackedTurn(NamedTuple):
-    """A turn."""
+    """A turn of a conversation."""
 
     round: int
     speaker: str
@@ -60,13 +59,22 @@ class PackedProbe(NamedTuple):
 
     round: int
     kind: str
-    question: int  # its number
+    question: int  # the number of its text
     reply: str
     score: float | None  # None if the reply is no evidence
     reason: str
     mass: float | None
     rule: str | None
     note: str  # how its reply ended, and what the model did not see
+
+
+class _Place(NamedTuple):
+    """Where a conversation is; the list is in the order of its fields."""
+
+    run: int
+    conversation: int
+    series: int
+    row: int  # in the series
 
 
 class PackedConversations(NamedTuple):
@@ -82,33 +90,36 @@ class PackedConversations(NamedTuple):
 
 
 def pack(series: Sequence[Series]) -> PackedConversations:
-    """Packs the conversations of some series; those of one pair under several methods are adjacent,
-    so that they share a chunk.
+    """Packs the conversations of some series.
+
+    Conversations of one pair under several methods are adjacent, so that they share a chunk.
     """
     runs = list(dict.fromkeys(item.run for item in series))
-    order = sorted(
-        (runs.index(item.run), int(number), at, row)
-        for at, item in enumerate(series)
+    places = sorted(
+        _Place(runs.index(item.run), int(number), index, row)
+        for index, item in enumerate(series)
         for row, number in enumerate(item.conversations)
     )
-    records = [series[at].records[row] for _, _, at, row in order]
+    records = [series[place.series].records[place.row] for place in places]
     sides = (side for record in records for side in (record.agent, record.user))
-    prompts = _numbered(map(_prompt_of, sides))
-    questions = _numbered(probe.question for record in records for probe in record.answered)
+    prompts = _number(map(_prompt_of, sides))
+    questions = _number(probe.question for record in records for probe in record.answered)
     rows = [
         PackedRow(
-            series=at,
-            conversation=number,
+            series=place.series,
+            conversation=place.conversation,
             agent=prompts[_prompt_of(record.agent)],
             user=prompts[_prompt_of(record.user)],
-            stability=_numbers(series[at].stability[row]),
-            adoption=_numbers(series[at].adoption[row]),
+            stability=_numbers(series[place.series].stability[place.row]),
+            adoption=_numbers(series[place.series].adoption[place.row]),
             ended=record.ended.round if record.ended else None,
         )
-        for record, (_, number, at, row) in zip(records, order, strict=True)
+        for record, place in zip(records, places, strict=True)
     ]
     listing = {
-        "prompts": [{"id": name, "category": group, "text": text} for name, group, text in prompts],
+        "prompts": [
+            {"id": name, "category": category, "text": text} for name, category, text in prompts
+        ],
         "questions": list(questions),
         "rows": rows,
         "perChunk": PER_CHUNK,
@@ -119,8 +130,8 @@ def pack(series: Sequence[Series]) -> PackedConversations:
     return PackedConversations(listing, [texts[start : start + PER_CHUNK] for start in starts])
 
 
-def _numbered(values: Iterable[T]) -> dict[T, int]:
-    """The distinct values in their order, each with its number."""
+def _number(values: Iterable[T]) -> dict[T, int]:
+    """Numbers the distinct values in the order in which they first occur."""
     return {value: number for number, value in enumerate(dict.fromkeys(values))}
 
 
@@ -137,16 +148,20 @@ def script_json(value: Any) -> Markup:
 
 
 class Chunk(NamedTuple):
-    """Texts of some conversations for an inert script element: JSON, or gzip in base64."""
+    """The texts of some conversations for an inert script element.
+
+    Attributes:
+        text: JSON, or gzip in base64 if it is packed.
+    """
 
     text: Markup
     is_packed: bool
 
 
 def script_chunks(chunks: Sequence[Any]) -> list[Chunk]:
-    """Converts chunks to script text: JSON if small in total, otherwise packed."""
+    """Converts chunks to script text: readable JSON if it is short in total, else compressed."""
     texts = [script_json(chunk) for chunk in chunks]
-    if sum(map(len, texts)) <= PLAIN_LIMIT:
+    if sum(map(len, texts)) <= MAX_PLAIN_CHARACTERS:
         return [Chunk(text, False) for text in texts]
     packed = (gzip.compress(text.encode("ascii"), 9, mtime=0) for text in texts)
     return [Chunk(Markup(base64.b64encode(data).decode("ascii")), True) for data in packed]
@@ -158,13 +173,13 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 def _texts(record: Conversation, questions: Mapping[str, int]) -> dict[str, Any]:
     """The turns and probes of a conversation, and why it ended early."""
-    summed = {(summary.view, summary.rounds[1]) for summary in record.summaries}
+    summarised = {(summary.view, summary.rounds[1]) for summary in record.summaries}
     turns = [
         PackedTurn(
             round=turn.round,
             speaker=turn.speaker,
             text=turn.text,
-            note=_note(turn, turn.speaker, summed),
+            note=_note(turn, turn.speaker, summarised),
             mass=_mass(turn),
         )
         for turn in record.turns
@@ -179,7 +194,7 @@ def _texts(record: Conversation, questions: Mapping[str, int]) -> dict[str, Any]
             reason=probe.reason,
             mass=_mass(probe),
             rule=probe.rule,
-            note=_note(probe, "agent", summed),
+            note=_note(probe, "agent", summarised),
         )
         for probe in record.answered
     ]
@@ -187,22 +202,29 @@ def _texts(record: Conversation, questions: Mapping[str, int]) -> dict[str, Any]
     return {"turns": turns, "probes": probes, "ended": ended}
 
 
-def _note(reply: Turn | Probe | Unscored, view: str, summed: set[tuple[str, int]]) -> str:
-    """How a reply ended and which rounds it saw; `summed`: (view, last round) of summaries."""
+def _note(reply: Turn | Probe | Unscored, view: str, summarised: set[tuple[str, int]]) -> str:
+    """How a reply ended and which rounds it saw; "" if there is nothing to say.
+
+    Args:
+        view: the speaker whose view of the dialog the reply saw.
+        summarised: the view and the last round of each summary.
+    """
     notes = [_NOTES.get(reply.stop_reason or "", "")]
-    names = dict.fromkeys(
-        call["function"]["name"]
-        for message in (reply.messages if isinstance(reply, Turn) else ())
-        for call in message.get("tool_calls", ())
-    )
     if reply.reasoning:
         notes.append("after reasoning")
-    if names:
-        notes.append(f"with calls of {', '.join(names)}")
+    if names := _called_tools(reply):
+        notes.append(f"with calls to {', '.join(names)}")
     if count := reply.left_out:
-        before = "a summary of those before" if (view, count) in summed else "nothing before"
+        before = "a summary of those before" if (view, count) in summarised else "nothing before"
         notes.append(f"saw round {count + 1} and later, and {before}")
     return "; ".join(filter(None, notes))
+
+
+def _called_tools(reply: Turn | Probe | Unscored) -> list[str]:
+    """The names of the tools that a turn calls, each once."""
+    messages = reply.messages if isinstance(reply, Turn) else ()
+    calls = (call for message in messages for call in message.get("tool_calls", ()))
+    return list(dict.fromkeys(call["function"]["name"] for call in calls))
 
 
 def _mass(item: Turn | Probe | Unscored) -> float | None:

@@ -1,7 +1,10 @@
 """The page of one or several runs of the drift benchmark."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from markupsafe import Markup
 
 from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
@@ -12,63 +15,259 @@ from holdfast.analysis.method_differences import (
     difference,
     rule_differences,
 )
+from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.prompt_rows import PromptRow, by_prompt
 from holdfast.analysis.series import KINDS, MEASURED, Series
+from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
+from holdfast.records.judge_records import Agreement
 from holdfast.report import charts, series_charts
-from holdfast.report.check_section import check_headline, check_lines, check_sections
-from holdfast.report.collapse_section import collapse_lines, collapse_section
+from holdfast.report.check_section import (
+    CheckSection,
+    check_headline,
+    check_lines,
+    check_sections,
+)
+from holdfast.report.collapse_section import CollapseSection, collapse_lines, collapse_section
 from holdfast.report.context_section import survival_lines, survival_table, truncation_lines
-from holdfast.report.conversations import pack, script_chunks, script_json
+from holdfast.report.conversations import Chunk, pack, script_chunks, script_json
 from holdfast.report.how_measured import about_runs, conversation_kind
 from holdfast.report.judge_agreement import read_agreements
 from holdfast.report.next_step import next_step
-from holdfast.report.opening_sentences import counted, opening
-from holdfast.report.page import render
+from holdfast.report.opening_sentences import describe_conversations, opening
+from holdfast.report.page import Table, render
 
-_EXTREMES = 5
-SHOWN_CATEGORIES = 6  # the others are folded away
+_MAX_EXTREMES = 5  # prompts in each list of the least and the most stable
 
 
-class ComparedMethods(NamedTuple):
-    """Each series with its baseline and its differences by kind, and the reach of the axis."""
+class ChangeRow(NamedTuple):
+    """How the scores of a series change from the first round to the last."""
 
-    rows: list[tuple[Series, Series, list[Difference | None]]]
+    label: str
+    changes: list[Estimate]  # by kind, in the order of the panels
+    conversations: int
+
+
+class RoundsSection(NamedTuple):
+    """Stability and adoption round by round."""
+
+    panels: list[series_charts.Panel]
+    numbers: list[series_charts.NumberRow]
+    changes: list[ChangeRow]
+
+
+class AttentionSection(NamedTuple):
+    """The attention mass on the system prompt round by round."""
+
+    legend: list[charts.Curve]
+    panel: series_charts.Panel
+    numbers: list[series_charts.NumberRow]
+
+
+class RulesSection(NamedTuple):
+    """How well each rule is kept.
+
+    Attributes:
+        rows: the rules in enough conversations for an interval; `charts` has a chart for each.
+        few: the rules in too few conversations.
+        differences: what each method changes at each of `rows`.
+    """
+
+    charts: series_charts.Multiples
+    rows: list[estimates.EstimateRow]
+    few: list[estimates.EstimateRow]
+    differences: list[Difference]
+
+
+class MethodRow(NamedTuple):
+    """A series compared with its baseline; a difference is None if it cannot be measured."""
+
+    series: Series
+    baseline: Series
+    differences: list[Difference | None]  # by kind
+
+
+class MethodsSection(NamedTuple):
+    """The methods compared, and the reach of the axis on which the differences are drawn."""
+
+    rows: list[MethodRow]
     reach: float
+
+
+class NumberedPrompt(NamedTuple):
+    """A prompt of the agent, with the number of its series."""
+
+    series_number: int
+    row: PromptRow
 
 
 class PromptsSection(NamedTuple):
     """Every prompt that the agent had, the least stable of each series first.
 
     Attributes:
-        rows: each with the number of its series.
         prompts: how many different ones there are.
         extremes: titles, each with prompts of the first series; () if too few are in enough
             conversations.
-        enough: how many prompts of the first series are in enough conversations to be ranked.
+        num_ranked: how many prompts of the first series are in enough conversations for a rank.
     """
 
-    rows: list[tuple[int, PromptRow]]
+    rows: list[NumberedPrompt]
     prompts: int
     extremes: Sequence[tuple[str, list[PromptRow]]]
-    enough: int
+    num_ranked: int
 
 
-def _methods_section(series: Sequence[Series]) -> ComparedMethods | None:
-    """None if there is nothing to compare."""
-    rows = [
-        (item, baseline, [difference(series, item, kind) for kind in KINDS])
-        for item in series
-        if (baseline := baseline_of(series, item)) is not None
+@dataclass(frozen=True)
+class DriftContent:
+    """The sections of the page, and what several of them need.
+
+    A section that the runs give no reason for is None or empty.
+
+    Attributes:
+        rounds: of the longest series.
+        legend: the colour and dashes of each series.
+        colours: the number of each series' colour.
+        measured: the kinds of `MEASURED` that at least one series has.
+        scored: those of them that are scores of replies.
+        categories: small charts by kind of score.
+        compaction: scores before and after older rounds were summarised.
+        agent_categories: for the filter of the list of conversations.
+        index, chunks: the conversations as data for the page's script.
+    """
+
+    series: Sequence[Series]
+    rounds: int
+    legend: list[charts.Curve]
+    colours: Mapping[Series, int]
+    measured: list[str]
+    scored: list[str]
+    check: list[CheckSection]
+    by_round: RoundsSection
+    accuracy: series_charts.Multiples | None
+    rules: RulesSection | None
+    methods: MethodsSection | None
+    categories: Mapping[str, series_charts.Multiples]
+    baseline: Baseline | None
+    judges: list[Agreement]
+    prompts: PromptsSection
+    attention: AttentionSection | None
+    collapse: CollapseSection | None
+    compaction: Table | None
+    agent_categories: list[str]
+    conversation_kinds: list[str]
+    probe_places: list[str]
+    index: Markup
+    chunks: list[Chunk]
+
+
+def render_page(results: Sequence[DriftResults]) -> str:
+    """The HTML of the report; the output of models is escaped, or inert JSON."""
+    runs = [result.run for result in results]
+    labels = [result.series[0].run for result in results]
+    series = [item for result in results for item in result.series]
+    headline, *lines = _opening(results[0])
+    return render(
+        "drift.html.j2",
+        "drift" if results[0].check is None else "check",
+        headline,
+        _content(results, runs, labels, series),
+        lines=lines,
+        facts=_facts(runs, series),
+        runs=about_runs(runs, labels),
+    )
+
+
+def _content(
+    results: Sequence[DriftResults],
+    runs: Sequence[Run],
+    labels: Sequence[str],
+    series: Sequence[Series],
+) -> DriftContent:
+    measured = [kind for kind in MEASURED if any(item.measured(kind) for item in series)]
+    scored = [kind for kind in KINDS if kind in measured]
+    identities = [run.identity_as(ConversationsIdentity) for run in runs]
+    agents = [record.agent for item in series for record in item.records]
+    categories = sorted({agent.category for agent in agents if agent.category})
+    rules = _rules_section(series)
+    # a single category without meaning would only repeat the whole run
+    is_one_category = len(categories) < 2 and (rules is not None or categories == [NO_CATEGORY])
+    entries = [_series_entry(item, result.run) for result in results for item in result.series]
+    packed = pack(series)
+    return DriftContent(
+        series=series,
+        rounds=max(item.rounds for item in series),
+        legend=series_charts.legend_of(series),
+        colours={item: index % charts.COLOURS for index, item in enumerate(series)},
+        measured=measured,
+        scored=scored,
+        check=check_sections([result.check for result in results], labels, series),
+        by_round=_rounds_section(series, scored),
+        accuracy=_accuracy_section(series),
+        rules=rules,
+        methods=_methods_section(series),
+        categories={} if is_one_category else _categories_section(series),
+        baseline=results[0].baseline,
+        judges=[agreement for run in runs for agreement in read_agreements(run.folder)],
+        prompts=_prompts_section(series),
+        attention=_attention_section(series) if "mass" in measured else None,
+        collapse=collapse_section(series),
+        compaction=survival_table(series),
+        agent_categories=categories,
+        conversation_kinds=sorted({conversation_kind(identity) for identity in identities}),
+        probe_places=sorted({identity.settings.probe_at for identity in identities}),
+        index=script_json({"series": entries, **packed.listing}),
+        chunks=script_chunks(packed.chunks),
+    )
+
+
+def _opening(results: DriftResults) -> list[str]:
+    """The opening sentences of the page: on a check if there is one, else on the first run."""
+    series = results.series
+    cut_off = truncation_lines(series)
+    survival = survival_lines(series, results.run)
+    if (check := results.check) is not None:
+        return [check_headline(check), *check_lines(check), *cut_off, *survival]
+    sentences = opening(until_prompt_lost(series), results.findings, results.baseline)
+    lines = [*cut_off, *sentences, *collapse_lines(results), *survival]
+    return [*lines, next_step(results)]
+
+
+def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
+    """Says what was measured, in a few words each; "" where a run has no such thing."""
+    identity = runs[0].identity_as(ConversationsIdentity)
+    names = {
+        "model": identity.model,
+        "user model": identity.user_model and identity.user_model.name,
+        "replayed": identity.dialogs and identity.dialogs.name,
+        "user turns of": identity.user_turns and identity.user_turns.name,
+        "suite": identity.suite,
+    }
+    return [
+        f"{len(runs)} runs" if len(runs) > 1 else "",
+        describe_conversations(series),
+        *(f"{word} {name}" for word, name in names.items() if name),
+        "" if identity.settings.seed is None else f"seed {identity.settings.seed}",
+        (runs[0].manifest.created or "")[:10],
     ]
-    pairs = [pair for _, _, differences in rows for pair in differences if pair]
-    values = [value for pair in pairs for value in (pair.last, pair.mean)]
-    ends = [end for value in values for end in (value.mean, value.low, value.high)]
-    reach = charts.round_top([abs(end) for end in ends if end is not None])
-    return ComparedMethods(rows, reach) if rows else None
+
+
+def _rounds_section(series: Sequence[Series], scored: Sequence[str]) -> RoundsSection:
+    changes = [
+        ChangeRow(
+            item.label,
+            [estimates.row_of(item, kind).change for kind in scored],
+            len(item.records),
+        )
+        for item in series
+    ]
+    return RoundsSection(
+        panels=[series_charts.panel(series, kind) for kind in scored],
+        numbers=series_charts.number_rows(series, scored),
+        changes=changes,
+    )
 
 
 def _accuracy_section(series: Sequence[Series]) -> series_charts.Multiples | None:
@@ -81,36 +280,76 @@ def _accuracy_section(series: Sequence[Series]) -> series_charts.Multiples | Non
     return series_charts.multiples(series, groups, "{} accuracy") if groups else None
 
 
+def _rules_section(series: Sequence[Series]) -> RulesSection | None:
+    """None if no prompt has several rules."""
+    rows = estimates.rule_rows(series)
+    if not rows:
+        return None
+    enough = [row for row in rows if row.n >= estimates.MIN_UNITS]
+    groups = series_charts.groups_of(enough)
+    return RulesSection(
+        charts=series_charts.multiples(series, groups, "Keeps {}"),
+        rows=enough,
+        few=[row for row in rows if row not in enough],
+        differences=rule_differences(series, enough),
+    )
+
+
+def _methods_section(series: Sequence[Series]) -> MethodsSection | None:
+    """None if no series has a baseline to be compared with."""
+    rows = [
+        MethodRow(item, baseline, [difference(series, item, kind) for kind in KINDS])
+        for item in series
+        if (baseline := baseline_of(series, item)) is not None
+    ]
+    if not rows:
+        return None
+    pairs = [pair for row in rows for pair in row.differences if pair]
+    values = [value for pair in pairs for value in (pair.last, pair.mean)]
+    ends = [end for value in values for end in (value.mean, value.low, value.high)]
+    return MethodsSection(rows, charts.round_top([abs(end) for end in ends if end is not None]))
+
+
 def _categories_section(series: Sequence[Series]) -> dict[str, series_charts.Multiples]:
-    """By kind of probe, a small chart for each category of the scored prompt."""
-    blocks = {}
+    """By kind of score, a small chart for each category of the prompt that is scored."""
+    by_kind = {}
     for kind in KINDS:
         rows = [row for item in series for row in estimates.category_rows(item, kind)]
-        if rows:
-            groups = series_charts.groups_of(sorted(rows, key=lambda row: row.group))
-            spaced = [group._replace(name=group.name.replace("_", " ")) for group in groups]
-            blocks[kind] = series_charts.multiples(
-                series, spaced, series_charts.CAPTIONS[kind][0] + ": {}"
-            )
-    return blocks
+        if not rows:
+            continue
+        groups = series_charts.groups_of(sorted(rows, key=lambda row: row.group))
+        spaced = [group._replace(name=group.name.replace("_", " ")) for group in groups]
+        title = f"{series_charts.CAPTIONS[kind].title}: {{}}"
+        by_kind[kind] = series_charts.multiples(series, spaced, title)
+    return by_kind
 
 
 def _prompts_section(series: Sequence[Series]) -> PromptsSection:
     tables = [by_prompt(item) for item in series]
-    drawn = [row for row in tables[0] if row.results.n >= estimates.MIN_UNITS]
-    size = min(_EXTREMES, len(drawn) // 2)
+    ranked = [row for row in tables[0] if row.results.n >= estimates.MIN_UNITS]
+    size = min(_MAX_EXTREMES, len(ranked) // 2)
+    extremes: list[tuple[str, list[PromptRow]]] = []
+    if size:
+        extremes = [("Least stable", ranked[:size]), ("Most stable", ranked[::-1][:size])]
     return PromptsSection(
-        rows=[(at, row) for at, table in enumerate(tables) for row in table],
+        rows=[NumberedPrompt(number, row) for number, table in enumerate(tables) for row in table],
         prompts=len({row.results.id for table in tables for row in table}),
-        extremes=(("Least stable", drawn[:size]), ("Most stable", drawn[::-1][:size]))
-        if size
-        else (),
-        enough=len(drawn),
+        extremes=extremes,
+        num_ranked=len(ranked),
+    )
+
+
+def _attention_section(series: Sequence[Series]) -> AttentionSection:
+    pairs = zip(series_charts.legend_of(series), series, strict=True)
+    return AttentionSection(
+        legend=[entry for entry, item in pairs if item.measured("mass")],
+        panel=series_charts.panel(series, "mass"),
+        numbers=series_charts.number_rows(series, ["mass"]),
     )
 
 
 def _series_entry(item: Series, run: Run) -> dict[str, Any]:
-    """A series in the index of conversations."""
+    """A series as the page's script reads it."""
     identity = run.identity_as(ConversationsIdentity)
     return {
         "label": item.label,
@@ -119,95 +358,3 @@ def _series_entry(item: Series, run: Run) -> dict[str, Any]:
         "isGiven": conversation_kind(identity) in ("scripted", "replayed"),
         "probedAfter": identity.settings.probe_at == "after-round",
     }
-
-
-def render_page(results: Sequence[DriftResults]) -> str:
-    """The HTML of the report; model output is escaped, or inert JSON."""
-    runs = [result.run for result in results]
-    labels = [result.series[0].run for result in results]
-    series = [item for result in results for item in result.series]
-    entries = [_series_entry(item, result.run) for result in results for item in result.series]
-    packed = pack(series)
-    identities = [run.identity_as(ConversationsIdentity) for run in runs]
-    checks = [result.check for result in results]
-    baseline = results[0].baseline
-    rules = estimates.rule_rows(series)
-    enough = [row for row in rules if row.n >= estimates.MIN_UNITS]
-    agents = [record.agent for item in series for record in item.records]
-    categories = sorted({agent.category for agent in agents if agent.category})
-    one_category = len(categories) < 2 and (rules or categories == [NO_CATEGORY])
-    shown = list(zip(series_charts.looks(series), series, strict=True))
-    kinds = {kind: [look for look, item in shown if item.measured(kind)] for kind in MEASURED}
-    measured = {kind: drawn for kind, drawn in kinds.items() if drawn}
-    first, *lines = _opening(results[0])
-    return render(
-        "drift.html.j2",
-        "drift" if checks[0] is None else "check",
-        first,
-        lines=lines,
-        facts=_facts(runs, series),
-        series=series,
-        rounds=max(item.rounds for item in series),
-        looks=series_charts.looks(series),
-        colours={item: index % charts.COLOURS for index, item in enumerate(series)},
-        measured=measured,
-        scored=[kind for kind in KINDS if kind in measured],
-        panel=series_charts.panel,
-        row_of=estimates.row_of,
-        number_rows=series_charts.number_rows,
-        check=check_sections(checks, labels, series),
-        accuracy=_accuracy_section(series),
-        rules=series_charts.multiples(series, series_charts.groups_of(enough), "Keeps {}")
-        if rules
-        else None,
-        rule_rows=enough,
-        MIN_UNITS=estimates.MIN_UNITS,
-        few_rules=[row for row in rules if row not in enough],
-        rule_differences=rule_differences(series, enough),
-        methods=_methods_section(series),
-        # a single category without meaning would only repeat the whole run
-        categories={} if one_category else _categories_section(series),
-        CAPTIONS=series_charts.CAPTIONS,
-        shown_categories=SHOWN_CATEGORIES,
-        baseline=baseline,
-        judges=[agreement for run in runs for agreement in read_agreements(run.folder)],
-        prompts=_prompts_section(series),
-        collapse=collapse_section(series),
-        compaction=survival_table(series),
-        agent_categories=categories,
-        conversation_kinds=sorted({conversation_kind(identity) for identity in identities}),
-        probe_places=sorted({identity.settings.probe_at for identity in identities}),
-        runs=about_runs(runs, labels),
-        index=script_json({"series": entries, **packed.listing}),
-        chunks=script_chunks(packed.chunks),
-    )
-
-
-def _opening(results: DriftResults) -> list[str]:
-    """The opening sentences of the page: on a check if there is one, else on the first run."""
-    series = results.series
-    cut_off = truncation_lines(series)
-    kept = survival_lines(series, results.run)
-    if (check := results.check) is not None:
-        return [check_headline(check), *check_lines(check), *cut_off, *kept]
-    opened = opening(until_prompt_lost(series), results.findings, results.baseline)
-    lines = [*cut_off, *opened, *collapse_lines(results), *kept]
-    return [*lines, next_step(results)]
-
-
-def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
-    identity = runs[0].identity_as(ConversationsIdentity)
-    named = {
-        "model": identity.model,
-        "user model": identity.user_model and identity.user_model.name,
-        "replayed": identity.dialogs and identity.dialogs.name,
-        "user turns of": identity.user_turns and identity.user_turns.name,
-        "suite": identity.suite,
-    }
-    return [
-        f"{len(runs)} runs" if len(runs) > 1 else "",
-        counted(series),
-        *(f"{word} {name}" for word, name in named.items() if name),
-        "" if identity.settings.seed is None else f"seed {identity.settings.seed}",
-        (runs[0].manifest.created or "")[:10],
-    ]

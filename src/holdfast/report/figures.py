@@ -1,23 +1,28 @@
-"""Figures as SVG and PNG: their style, axes, legends and files. Matplotlib is imported when one is
-drawn.
+"""Figures as SVG and PNG: their style, axes, legends and files.
+
+Matplotlib is imported only when a figure is drawn.
 """
 
 from __future__ import annotations
 
 import io
+import itertools
 import textwrap
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from holdfast.analysis.statistics import Estimate
 from holdfast.errors import cut
 from holdfast.files import write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -40,12 +45,13 @@ _STYLE: Any = {
     "ytick.color": "#555555",
 }
 _LINES = ("-", "--", ":", "-.")
-_SIZES = (None, 8, 7, 6)  # font sizes of a legend; the largest that fits is used
-_PER_INCH, _SMALL_PER_INCH = 15, 20  # characters of a note, and of a name at the smallest size
-_LEGEND_HEIGHT = 0.8  # inches of a figure's height that a legend may take
+_FONT_SIZES = (None, 8, 7, 6)  # of a legend; None is that of the figure
+_NOTE_CHARACTERS_PER_INCH = 15
+_NAME_CHARACTERS_PER_INCH = 20  # at the smallest font size
+_LEGEND_HEIGHT = 0.8  # inches; a figure with a taller legend grows
 
 
-def styled():
+def styled() -> AbstractContextManager[None]:
     """A context that applies the style of the figures."""
     import matplotlib
 
@@ -57,9 +63,9 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
     written = []
     for name, figure in figures.items():
         for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
-            drawn = io.BytesIO()
-            figure.savefig(drawn, format=suffix, dpi=200, metadata=metadata)
-            written.append(write_whole(folder / f"{name}.{suffix}", drawn.getvalue()))
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=suffix, dpi=200, metadata=metadata)
+            written.append(write_whole(folder / f"{name}.{suffix}", buffer.getvalue()))
     return written
 
 
@@ -76,12 +82,12 @@ def panels(count: int, across: int, width: float, height: float) -> tuple[Figure
 
 
 def means(points: Sequence[Estimate]) -> np.ndarray:
-    """The means, [point]; NaN, which is not drawn, if nothing was measured."""
+    """The means, [point]; NaN, which matplotlib leaves out, if nothing was measured."""
     return np.array([point.mean for point in points], dtype=float)
 
 
 def whiskers(points: Sequence[Estimate]) -> np.ndarray:
-    """How far the intervals reach below and above the means, [2, point]; 0 without one."""
+    """How far the intervals reach below and above the means, [2, point]; 0 without an interval."""
     mean, low, high = np.array([(p.mean, p.low, p.high) for p in points], dtype=float).T
     return np.nan_to_num(np.maximum([mean - low, high - mean], 0))
 
@@ -99,8 +105,15 @@ def style_of(number: int) -> CurveStyle:
     return CurveStyle(COLOURS[number % len(COLOURS)], _LINES[number // len(COLOURS) % len(_LINES)])
 
 
-def error_bars(axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = None) -> None:
-    """Draws thin error bars around points, of the lengths `up` and `across`."""
+def error_bars(
+    axis: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    colour: str,
+    up: ArrayLike,
+    across: ArrayLike | None = None,
+) -> None:
+    """Draws thin error bars around points: vertical ones, and horizontal ones if given."""
     axis.errorbar(
         x,
         y,
@@ -115,19 +128,30 @@ def error_bars(axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = N
 
 
 def legend_below(
-    figure: Figure, handles: Sequence[Any], names: Sequence[str], note: str = "", columns: int = 2
+    figure: Figure,
+    handles: Sequence[Artist],
+    names: Sequence[str],
+    note: str = "",
+    columns: int = 2,
 ) -> None:
-    """Draws a legend below the figure, as large as fits; cuts long names, may grow the figure."""
+    """Draws a legend below the figure, with as large a font and as many columns as fit.
+
+    Long names are cut, and the figure grows if the legend is tall.
+
+    Args:
+        note: a text above the entries; "" for none.
+        columns: the largest number of columns to try.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    title = textwrap.fill(note, int(figure.get_figwidth() * _PER_INCH)) if note else None
-    room = int(figure.get_figwidth() * _SMALL_PER_INCH)
-    short = [cut(name, room) for name in names]
-    sizes = [(size, across) for size in _SIZES for across in range(columns, 0, -1)]
-    for size, across in sizes:
+    width = figure.get_figwidth()
+    title = textwrap.fill(note, int(width * _NOTE_CHARACTERS_PER_INCH)) if note else None
+    short_names = [cut(name, int(width * _NAME_CHARACTERS_PER_INCH)) for name in names]
+    layouts = list(itertools.product(_FONT_SIZES, range(columns, 0, -1)))
+    for size, across in layouts:
         legend = figure.legend(
             handles,
-            short,
+            short_names,
             ncols=across,
             fontsize=size,
             title=title,
@@ -137,7 +161,7 @@ def legend_below(
             alignment="left",
         )
         box = legend.get_window_extent(FigureCanvasAgg(figure).get_renderer())
-        if box.width <= figure.bbox.width or (size, across) == sizes[-1]:
+        if box.width <= figure.bbox.width or (size, across) == layouts[-1]:
             extra = max(0.0, box.height / figure.dpi - _LEGEND_HEIGHT)
             figure.set_figheight(figure.get_figheight() + extra)
             return

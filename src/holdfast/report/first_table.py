@@ -22,33 +22,35 @@ def first_table(results: DriftResults) -> str:
     if nothing := nothing_measured(run.conversations):
         return "\n".join(textwrap.wrap(nothing, WIDTH)) + "\n"
     sentences = opening(until_prompt_lost(results.series), results.findings, results.baseline)
-    lines = [*sentences, *collapse_lines(results)]
+    sentences += collapse_lines(results)
+    size = f"{count_of(len(series.records), 'conversation')} of {count_of(series.rounds, 'round')}"
+    lines = [
+        *(line for sentence in sentences for line in textwrap.wrap(sentence, WIDTH)),
+        "",
+        f"How well each rule is kept, from 0 to 1 [95% interval], in {size}:",
+        *aligned(_table(results), "  "),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(results: DriftResults) -> list[tuple[str, ...]]:
+    """The rules with their scores, the header first; rules without a score come last."""
+    series = results.series[0]
     rules = [row for row in estimates.rule_rows(results.series) if row.series is series]
     rows = rules or [estimates.row_of(series, "stability")]
     table = [("", "round 1", f"round {series.rounds}", "change")]
     for row in rows:
         name = row.group if row.rule else "all prompts"
         table.append((name, plain(row.points[0]), plain(row.points[-1]), _change(row)))
-    judged = {row.rule for row in rows}
-    table += [
-        (rule, "–", "–", _why_not_judged(reasons))
-        for rule, reasons in _unscored_rules(series).items()
-        if rule not in judged
-    ]
-    size = f"{count_of(len(series.records), 'conversation')} of {count_of(series.rounds, 'round')}"
-    return "\n".join(
-        [
-            *(part for line in lines for part in textwrap.wrap(line, WIDTH)),
-            "",
-            f"How well each rule is kept, from 0 to 1 [95% interval], in {size}:",
-            *aligned(table, "  "),
-            "",
-        ]
-    )
+    scored = {row.rule for row in rows}
+    for rule, reasons in _unscored_rules(series).items():
+        if rule not in scored:
+            table.append((rule, "–", "–", _why_not_judged(reasons)))
+    return table
 
 
 def _unscored_rules(series: Series) -> dict[str, Counter[str]]:
-    """The rules with probes whose replies are no evidence, and how many there are by why."""
+    """By rule, how many replies could not be scored, counted by reason."""
     reasons: dict[str, Counter[str]] = {}
     for record in series.records:
         for probe in record.unscored:

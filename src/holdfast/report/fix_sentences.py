@@ -1,8 +1,8 @@
-"""The sentences on the best fix: what it gains, and what is lost with it too."""
+"""The sentences on the best fix: what it gains, and which rules it does not save."""
 
 from collections.abc import Sequence
 
-from holdfast.analysis.estimates import rule_rows
+from holdfast.analysis.estimates import EstimateRow, rule_rows
 from holdfast.analysis.method_differences import Difference, fixes
 from holdfast.analysis.outcome import is_lost, is_uninformative
 from holdfast.analysis.prompt_effect import Baseline
@@ -14,17 +14,17 @@ from holdfast.report.wording import percent, points_apart
 
 
 def fix(series: Sequence[Series]) -> str | None:
-    """The best fix, against the first series; None if nothing was compared."""
+    """Compares the best fix with the first series; None if there is no fix to compare."""
     best = best_fix(series)
     if best is None or best.last.mean is None:
         return None
     last = best.row.points[-1].mean
-    assert last is not None  # it has a difference
+    assert last is not None  # as it has a difference
     gain = best.last
-    compared = len(fixes(series))
+    methods = len(fixes(series))
     name = best.row.series.method
-    if compared > 1:
-        name = f"{name}, the highest of {compared} methods over all rounds,"
+    if methods > 1:
+        name = f"{name}, the highest of {methods} methods over all rounds,"
     scores = f"{percent(last)} in round {best.row.series.rounds}"
     sign = verdict_on(gain).sign
     if sign > 0:
@@ -47,24 +47,31 @@ def best_fix(series: Sequence[Series]) -> Difference | None:
 
 
 def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | None:
-    """'Still lost with it: “signs” (20%).', for rules that are lost without the best fix too, and
-    that it does not raise, or are lost with it as well.
+    """'Still lost with it: “signs” (20%).'; None if the best fix saves every lost rule.
+
+    Names the rules that are lost without the best fix and, with it, are lost too or score no higher
+    in the last round.
     """
-    if (best := best_fix(series)) is None or best.last.mean is None:
+    best = best_fix(series)
+    if best is None or best.last.mean is None:
         return None
-    before = {
+    scores_without = {
         (row.case, row.rule): row.points[-1].mean or 0.0
         for row in rule_rows([series[0]])
-        if (row.never_followed or is_lost(row)) and not is_uninformative(row, baseline)
+        if _is_not_kept(row) and not is_uninformative(row, baseline)
     }
     names = []
     for row in rule_rows([best.row.series]):
-        without = before.get((row.case, row.rule))
+        without = scores_without.get((row.case, row.rule))
         last = row.points[-1].mean
         if without is None or last is None:
             continue
         if last < without:
             names.append(f"“{row.group}” ({percent(last)}, {percent(without)} without)")
-        elif row.never_followed or is_lost(row) or last == without:
+        elif _is_not_kept(row) or last == without:
             names.append(f"“{row.group}” ({percent(last)})")
     return f"Still lost with it: {listing(names)}." if names else None
+
+
+def _is_not_kept(row: EstimateRow) -> bool:
+    return row.never_followed or is_lost(row)

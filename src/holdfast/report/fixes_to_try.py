@@ -1,4 +1,4 @@
-"""The fixes to try on a model: those that a record shows to help, and those to compare."""
+"""The fix to try first on a model, and the fixes to compare in a search for the best one."""
 
 from holdfast.records.identity import Manifest
 
@@ -8,10 +8,10 @@ _REPETITIONS = "repetition:probability=0.5,1"
 
 
 def first_fix(manifest: Manifest, *, endpoint: bool) -> str | None:
-    """The setting to try first: one that a record shows to help, or None.
+    """The setting that is known to help most on this model or one like it; None if none is.
 
-    docs/choosing.md has the records. Retries have been measured on Qwen2.5-Coder 0.5B and 1.5B;
-    behind an endpoint there is nothing else but to edit messages.
+    docs/choosing.md has the measurements. Retries were measured on Qwen2.5-Coder 0.5B and 1.5B.
+    An endpoint can only have its messages edited, so repetition is all that is left to try there.
     """
     if manifest.identity.model == "default":
         return "split-softmax:exponent=0.5"
@@ -23,7 +23,7 @@ def first_fix(manifest: Manifest, *, endpoint: bool) -> str | None:
 
 
 def fixes_to_compare(manifest: Manifest, *, endpoint: bool) -> tuple[str, ...]:
-    """Sweeps of a search for the best fix; () on the default model, which has its own."""
+    """The sweeps of a search for the best fix; () for the default model, which has its own."""
     if manifest.identity.model == "default":
         return ()
     retries = [_RETRY] if manifest.checkable else []
@@ -34,8 +34,10 @@ def fixes_to_compare(manifest: Manifest, *, endpoint: bool) -> tuple[str, ...]:
 
 
 def _late_split_softmax(manifest: Manifest, exponents: str) -> str:
-    """Split-softmax on the last third of the layers, where that is known."""
+    """Split-softmax on the last third of the layers; on all, if the model's shape is unknown."""
     layers = manifest.layers
     heads = manifest.heads
-    last_third = f",heads={2 * layers // 3}-{layers - 1}.0-{heads - 1}" if layers and heads else ""
-    return f"split-softmax:exponent={exponents}{last_third}"
+    spec = f"split-softmax:exponent={exponents}"
+    if not layers or not heads:
+        return spec
+    return f"{spec},heads={2 * layers // 3}-{layers - 1}.0-{heads - 1}"

@@ -1,10 +1,12 @@
-"""A model's geometry in words, as figures and as a page: norms of its embeddings, and how far its
-hidden states spread.
+"""A model's geometry: the norms of its embeddings, and how far its hidden states spread.
+
+Reported in words, as figures and as a page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ from holdfast.analysis.hidden_geometry import ByGroup, Geometry
 from holdfast.analysis.study_summary import DIALOGS
 from holdfast.records import read_run
 from holdfast.report import figures
-from holdfast.report.page import Table, pictures, render_study
+from holdfast.report.page import Picture, Table, pictures, render_study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,8 +29,24 @@ _GROUPS = (  # in the order of `ByGroup`
 )
 
 
+@dataclass(frozen=True)
+class GeometryContent:
+    """The sections of the page.
+
+    Attributes:
+        results: sentences on what was found.
+        states, norms: figures.
+        averages: the numbers behind the figure of the hidden states.
+    """
+
+    results: Sequence[str]
+    states: Sequence[Picture]
+    norms: Sequence[Picture]
+    averages: Table
+
+
 def geometry_lines(geometry: Geometry, dialogs: int) -> list[str]:
-    """The results on this many dialogs, one per line."""
+    """The results, one per line; `dialogs` is how many dialogs they rest on."""
     norms = geometry.embedding_norms
     first = geometry.hidden_states[0]
     last = geometry.hidden_states[-1]
@@ -51,7 +69,7 @@ def write_geometry_figures(geometry: Geometry, folder: Path) -> list[Path]:
 
 
 def write_norms(model: str, norms: Sequence[float], folder: Path) -> list[Path]:
-    """Writes only `norms`, as SVG and PNG."""
+    """Writes only `norms`, which needs no dialogs, as SVG and PNG."""
     with figures.styled():
         return figures.save({"norms": _norms(model, norms)}, folder)
 
@@ -84,25 +102,33 @@ def _hidden_states(geometry: Geometry) -> Figure:
 
 
 def geometry_page(geometry: Geometry, lines: Sequence[str], folder: Path) -> str:
-    """The HTML of the page of a study of geometry, with its results in words."""
+    """The HTML of the page; `lines` are the results in words, and `folder` has runs and figures."""
     run = read_run(folder / DIALOGS)
-    spreads = geometry.hidden_states
-    groups = tuple(ByGroup.model_fields)
-    quantities = [f"{quantity}, {group}" for quantity in ("dimension", "angle") for group in groups]
-    averages = [("round", *quantities)]
-    for spread in spreads:
-        values = (*spread.dimension.values(), *spread.angle.values())
-        averages.append((str(spread.round), *(f"{value:.2f}" for value in values)))
+    states = "Effective dimension and opening angle, averaged over layers and dialogs"
+    rounds = geometry.hidden_states[-1].round
+    content = GeometryContent(
+        results=lines,
+        states=pictures(folder, {"hidden_states": states}),
+        norms=pictures(folder, {"norms": "Li et al. 2024, Figure 7"}),
+        averages=_averages(geometry),
+    )
     return render_study(
         "geometry",
-        f"How the hidden states of {geometry.model} spread over {spreads[-1].round} rounds.",
-        {DIALOGS: run},
-        (f"{len(run.records)} dialogs", f"suite {geometry.suite}"),
-        read=lines,
-        states=pictures(
-            folder,
-            hidden_states="Effective dimension and opening angle, averaged over layers and dialogs",
-        ),
-        norms=pictures(folder, norms="Li et al. 2024, Figure 7"),
-        averages=Table("Averages over layers and dialogs, without intervals", averages),
+        f"How the hidden states of {geometry.model} spread over {rounds} rounds.",
+        content,
+        runs={DIALOGS: run},
+        facts=(f"{len(run.records)} dialogs", f"suite {geometry.suite}"),
     )
+
+
+def _averages(geometry: Geometry) -> Table:
+    quantities = [
+        f"{quantity}, {group}"
+        for quantity in ("dimension", "angle")
+        for group in ByGroup.model_fields
+    ]
+    rows = [("round", *quantities)]
+    for spread in geometry.hidden_states:
+        values = (*spread.dimension.values(), *spread.angle.values())
+        rows.append((str(spread.round), *(f"{value:.2f}" for value in values)))
+    return Table("Averages over layers and dialogs, without intervals", rows)

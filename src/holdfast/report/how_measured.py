@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.collapse import count_turns
-from holdfast.records import Conversation, LogDialog, Run, command_of
+from holdfast.records import (
+    Conversation,
+    LogDialog,
+    Probe,
+    Run,
+    Turn,
+    Unscored,
+    command_of,
+)
 from holdfast.records.identity import ConversationsIdentity, Manifest, flat
 from holdfast.report.baseline_sentences import default_prompt_sentence
 from holdfast.report.shortfalls import (
@@ -29,7 +37,13 @@ def conversation_kind(identity: ConversationsIdentity) -> str:
 
 @dataclass(frozen=True)
 class About:
-    """How a run was measured: the notes of its suite, its settings, versions and cost."""
+    """How a run was measured.
+
+    Attributes:
+        label: the name of the run on the page.
+        notes: what its suite says about itself, and the template's system prompt if it has one.
+        rows: its settings, versions and cost, each with a name.
+    """
 
     label: str
     command: str
@@ -38,7 +52,7 @@ class About:
 
 
 def about_runs(runs: Sequence[Run], labels: Sequence[str]) -> list[About]:
-    """Describes how each run was measured."""
+    """Describes how each run was measured; a run with the label "" is named by its folder."""
     return [
         About(
             label or run.folder.name,
@@ -62,8 +76,8 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     rows = [("started", _time(manifest.created))]
     if resumed := manifest.resumed:
         last = _time(resumed[-1].created)
-        often = f"once, last {last}" if len(resumed) == 1 else f"{len(resumed)} times, last {last}"
-        rows.append(("resumed", often))
+        often = "once" if len(resumed) == 1 else f"{len(resumed)} times"
+        rows.append(("resumed", f"{often}, last {last}"))
     rows += manifest.versions.items()
     count = len(run.records) if run.is_stored else len(_conversations(run))
     for name, value in flat(manifest.identity.to_json()).items():
@@ -71,16 +85,18 @@ def _rows(run: Run) -> list[tuple[str, str]]:
             value = f"{count} of the {value} that the command allows"
         rows.append((name, value))
     rows += _cost(run)
-    if narrowed := [r.rows_at_most for r in run.conversations if r.rows_at_most is not None]:
+    limits = [r.rows_at_most for r in run.conversations if r.rows_at_most is not None]
+    if limits:
         text = (
-            f"{len(narrowed)} conversations ended after it had, with at most {min(narrowed)} rows"
-            " at a time"
+            f"{len(limits)} conversations ended after that, with at most {min(limits)} rows at a"
+            " time"
         )
         rows.append(("memory ran out", text))
     return rows
 
 
 def _conversations(run: Run) -> set[int]:
+    """The numbers of the conversations, which every method shares."""
     return {record.conversation for record in run.records}
 
 
@@ -94,13 +110,14 @@ def _turns(records: Sequence[Dialog]) -> list[tuple[str, str]]:
     for record in records:
         if record.turns:
             by_method.setdefault(record.method, []).append(record)
-    counted = [count_turns(group) for group in by_method.values()]
-    turns = sum(counts.turns for counts in counted)
+    groups = [count_turns(group) for group in by_method.values()]
+    turns = sum(counts.turns for counts in groups)
     if not turns:
         return []
-    cut, broken = (sum(counts.counts[name] for counts in counted) for name in ("cut", "broken"))
-    collapsed = sum(len(counts.collapsed) for counts in counted)
-    dialogs = sum(counts.conversations for counts in counted)
+    cut = sum(counts.counts["cut"] for counts in groups)
+    broken = sum(counts.counts["broken"] for counts in groups)
+    collapsed = sum(len(counts.collapsed) for counts in groups)
+    dialogs = sum(counts.conversations for counts in groups)
     return [
         ("turns cut at the length limit", f"{cut:,} of {turns:,}"),
         ("turns that repeat or loop", f"{broken:,} of {turns:,}"),
@@ -117,8 +134,8 @@ def _cost(run: Run) -> list[tuple[str, str]]:
     count = len(_conversations(run))
     rows = [("records", f"{len(records):,}")]
     if run.manifest.command == "drift" and len(methods) > 1:
-        recorded = f"{count:,}, under {len(methods)} methods: {len(records):,} in all"
-        rows = [("conversations recorded", recorded)]
+        in_all = f"{count:,}, under {len(methods)} methods: {len(records):,} in all"
+        rows = [("conversations recorded", in_all)]
     elif run.manifest.command == "drift":
         rows = [("conversations recorded", f"{count:,}")]
     if run.dialogs:
@@ -134,15 +151,14 @@ def _cost(run: Run) -> list[tuple[str, str]]:
             ("tokens forwarded", f"{forwarded:,}, {forwarded / least:.2f} times the least possible")
         )
     rows += [*_read_by_method(run.conversations), *_retries(run.conversations)]
-    timed = (record for record in records if not isinstance(record, LogDialog))
-    seconds = sum(record.seconds for record in timed)
+    seconds = sum(record.seconds for record in records if not isinstance(record, LogDialog))
     if seconds:
         rows.append(("time", f"{seconds:,.0f} s for all conversations"))
     return rows
 
 
 def _cost_of_logs(run: Run) -> list[tuple[str, str]]:
-    """The same of logs whose records are not in memory, without comparing the turns' texts."""
+    """Like `_cost`, for logs too large for memory: the texts of turns are not compared."""
     scores = run.log_scores
     rows = [("records", f"{len(run.records):,}")]
     rows.append(("turns that repeat or loop", "not counted: too many turns to compare"))
@@ -154,11 +170,12 @@ def _cost_of_logs(run: Run) -> list[tuple[str, str]]:
 
 
 def _read_by_method(records: Sequence[Conversation]) -> list[tuple[str, str]]:
-    """The tokens that the model reads per conversation, if methods can be compared by it.
+    """The tokens that the model reads per conversation under each method.
 
-    Only conversations that were recorded under all methods count.
+    Only conversations that were recorded under all methods count; [] if there are none, or only
+    one method.
     """
-    read: dict[str, dict[int, int]] = {}
+    read: dict[str, dict[int, int]] = {}  # by method and conversation
     for record in records:
         if record.tokens.read is not None:
             read.setdefault(record.method, {})[record.conversation] = record.tokens.read
@@ -179,18 +196,14 @@ def _read_by_method(records: Sequence[Conversation]) -> list[tuple[str, str]]:
 
 
 def _retries(records: Sequence[Conversation]) -> list[tuple[str, str]]:
-    """How many of the agent's replies were drawn again, by method that did."""
+    """How many of the agent's replies were drawn again, by method; [] if none were."""
     texts = []
     for method in dict.fromkeys(record.method for record in records):
-        replies = [
-            reply
-            for record in records
-            if record.method == method
-            for reply in (
-                *(turn for turn in record.turns if turn.speaker == "agent"),
-                *record.answered,
-            )
-        ]
+        replies: list[Turn | Probe | Unscored] = []
+        for record in records:
+            if record.method == method:
+                replies += [turn for turn in record.turns if turn.speaker == "agent"]
+                replies += record.answered
         again = sum(1 for reply in replies if reply.retries)
         if again:
             texts.append(f"{method} {again:,} of {len(replies):,}")

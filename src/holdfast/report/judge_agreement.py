@@ -13,35 +13,40 @@ _AGREEMENTS = TypeAdapter(list[Agreement])
 
 
 def read_agreements(folder: Path) -> list[Agreement]:
-    """The agreement of each judge of a run; [] if it has none."""
+    """The agreement of each judge of a run; [] if no model judged it.
+
+    Raises:
+        RecordsError: the file of agreements is damaged or cannot be read.
+    """
     path = folder / AGREEMENTS
     if not path.is_file():
         return []
+    cure = "repeat the command of the run, which writes it again."
     try:
         return _AGREEMENTS.validate_json(path.read_bytes())
     except ValidationError as error:
-        why = first_fault(error)
+        raise RecordsError(f"{path} {first_fault(error)}; {cure}", value=path) from None
     except OSError as error:
         why = f"cannot be read ({reason_of(error)})"
-    raise RecordsError(
-        f"{path} {why}; repeat the command of the run, which writes it again.", value=path
-    )
+        raise RecordsError(f"{path} {why}; {cure}", value=path) from None
 
 
 def agreement_line(agreement: Agreement) -> str:
-    """The agreement of a judge, in a sentence."""
-    judged = agreement.case
+    """A sentence on how many labels a judge agrees with."""
+    topic = agreement.case
     if agreement.rule:
-        judged = f"{agreement.case}, rule {agreement.rule}"
-    agrees = (
-        f"the judge {agreement.model} of {judged} agrees with {agreement.agreed} of"
+        topic = f"{agreement.case}, rule {agreement.rule}"
+    evidence = (
+        f"the judge {agreement.model} of {topic} agrees with {agreement.agreed} of"
         f" {agreement.labels} labelled replies, Cohen's kappa {agreement.kappa:.2f} (follows:"
         f" {counts_text(agreement.follows)}; breaks: {counts_text(agreement.breaks)})"
     )
-    return f"{agrees}; below {MIN_KAPPA}, and forced." if agreement.forced else f"{agrees}."
+    if agreement.forced:
+        return f"{evidence}; that is below {MIN_KAPPA}, but its use is forced."
+    return f"{evidence}."
 
 
 def counts_text(counts: VerdictCounts) -> str:
-    """'3 yes, 1 no'; an answer that was never given is left out."""
+    """'3 yes, 1 no'; a verdict that was never given is left out."""
     verdicts = zip(counts, VerdictCounts._fields, strict=True)
     return ", ".join(f"{count} {verdict}" for count, verdict in verdicts if count)

@@ -16,9 +16,9 @@ _OUTCOMES: dict[str, Outcome] = {
     PASS: "passed",
     FAIL: "failure",
     UNDECIDED: "error",
-    "": "passed",  # of logs without a bar
+    "": "passed",  # logs without a bar have no verdict
 }
-_TYPES = {"failure": FAIL, "error": UNDECIDED}  # of an outage, "unavailable"
+_TYPES = {"failure": FAIL, "error": UNDECIDED}  # the `type` of a failure or an error
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -27,12 +27,12 @@ class JUnitCase:
     """One test case.
 
     Attributes:
-        classname: the group that CI servers show it in.
+        classname: the group in which CI servers show it.
         name: its name in the group.
-        outcome: whether it passed, failed, could not be decided, or was not run.
+        outcome: whether it passed, failed, could not be decided ("error"), or was not run.
         message: one line that gives the evidence.
-        text: further lines; written only of a failure or an error.
-        seconds: how long it took.
+        text: further lines, which are written only for a failure or an error.
+        seconds: how long it took, or its share of the time.
     """
 
     classname: str
@@ -69,8 +69,9 @@ def write_cases(name: str, cases: Sequence[JUnitCase], path: Path | str, seconds
 
 
 def write_unfinished(command: str, path: Path | str, message: str) -> Path:
-    """Writes a suite whose one test is an error: a command that reached no verdict, and why. It
-    takes the place of an earlier run's file, which would pass for this one's.
+    """Writes a suite with a single error, for a command that ended before it reached a verdict.
+
+    It replaces the file of an earlier run, which could be mistaken for the result of this one.
     """
     name = f"holdfast {command}"
     case = JUnitCase("holdfast", command, "error", message, text=message)

@@ -8,35 +8,36 @@ _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
 def formats_list() -> str:
-    """Each format: its name, what it reads, where it lies on each system, how to export it."""
+    """Each format: its name, what it reads, where its files are on each system, how to export."""
     return "\n\n".join("\n".join(_entry(name, guide)) for name, guide in GUIDES.items())
 
 
 def _entry(name: str, guide: Guide) -> list[str]:
     lines = [name, f"  {_plain(guide.reads)}"]
     for place in guide.places:
-        on = {"Linux": place.linux, "macOS": place.macos, "Windows": place.windows}
-        for path in dict.fromkeys(on.values()):
-            systems = ", ".join(system for system, other in on.items() if other == path)
-            lines.append(f"  {systems}: {path}")
+        path_on = {"Linux": place.linux, "macOS": place.macos, "Windows": place.windows}
+        for path in dict.fromkeys(path_on.values()):
+            systems = [system for system, other in path_on.items() if other == path]
+            lines.append(f"  {', '.join(systems)}: {path}")
     if guide.export:
         lines.append(f"  export: {_plain(guide.export).removeprefix('or ')}")
     return lines
 
 
 def _plain(text: str) -> str:
-    """Markdown as a terminal shows it."""
+    """Markdown without its links and code marks, for a terminal."""
     return _LINK.sub(r"\1", text).replace("`", "")
 
 
 def formats_table() -> str:
     """The formats as a table in Markdown."""
     rows = [
-        "| `--format` | what it reads | where it lies on Linux, or how to export it |",
+        "| `--format` | what it reads | where its files are on Linux, or how to export them |",
         "| --- | --- | --- |",
     ]
     for name, guide in GUIDES.items():
         places = [place.linux if place.folder else f"`{place.linux}`" for place in guide.places]
-        where = ", ".join([*places, *filter(None, [guide.export])])
-        rows.append(f"| `{name}` | {guide.reads} | {where} |")
+        if guide.export:
+            places.append(guide.export)
+        rows.append(f"| `{name}` | {guide.reads} | {', '.join(places)} |")
     return "\n".join(rows)

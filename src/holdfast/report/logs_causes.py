@@ -23,40 +23,74 @@ if TYPE_CHECKING:
 _VERBS = {"said": "Said in", "left": "Left the context in", "ordered": "Ordered otherwise in"}
 
 
+@dataclass(frozen=True)
+class CausesSection:
+    """The section of the page.
+
+    Attributes:
+        by_rule: how many breaches of each rule have each cause.
+        meanings: the name of each cause that occurs, and its meaning.
+        hint: how to find the causes that the logs do not show; "" if they show most.
+        tables: how well rules are kept, by what was in the context.
+    """
+
+    by_rule: Table
+    meanings: tuple[tuple[str, str], ...]
+    hint: str
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True)
+class BreachReason:
+    """Why a turn broke a rule, as the page shows it."""
+
+    name: str
+    why: str  # "" if the name says everything
+    evidence: tuple[tuple[str, str], ...]  # for each piece, where it is, and a quotation or ""
+
+
 def why_table(run: Run) -> str:
-    """The text for the terminal: how many breaches have each cause, all together and by rule; ""
-    if nothing was broken.
+    """The text for the terminal: how many breaches have each cause, in total and by rule.
+
+    Returns "" if nothing was broken.
     """
     by_rule = count_causes(run)
     if not by_rule:
         return ""
     counts = total_causes(by_rule)
     total = sum(counts.values())
-    listed = ", ".join(
+    breakdown = ", ".join(
         f"{CAUSE_WORDS[cause].name} {counts[cause]}" for cause in counts if counts[cause]
     )
-    lines = ["", f"Why: {total:,} {'breach' if total == 1 else 'breaches'}: {listed}."]
+    lines = ["", f"Why: {count_of(total, 'breach')}: {breakdown}."]
     if len(by_rule) > 1 and sum(map(bool, counts.values())) > 1:
         lines += ["", *aligned(_by_rule(run, by_rule, IN_A_COLUMN))]
-    lines += _compactions(context_effects(run).compactions)
+    if effect := context_effects(run).compactions:
+        lines += ["", _compactions_sentence(effect)]
     if hint := hint_of(run):
         lines += ["", hint]
     return "\n".join(lines)
 
 
 def _by_rule(run: Run, counts: Mapping[str, Mapping[str, int]], most: int) -> list[tuple[str, ...]]:
-    """A row for each rule, with a column for each cause that some breach has."""
+    """A row for each rule, and a column for each cause that occurs; the header comes first.
+
+    Args:
+        counts: how many breaches have each cause, by rule.
+        most: the length in characters to which a rule's words are cut.
+    """
     totals = total_causes(counts)
     causes = [cause for cause in totals if totals[cause]]
     rows: list[tuple[str, ...]] = [("rule", *(CAUSE_WORDS[cause].name for cause in causes))]
-    return rows + [
-        (rule_words(run, rule, most), *(str(of_rule[cause]) for cause in causes))
-        for rule, of_rule in counts.items()
-    ]
+    for rule, counts_of_rule in counts.items():
+        rows.append(
+            (rule_words(run, rule, most), *(str(counts_of_rule[cause]) for cause in causes))
+        )
+    return rows
 
 
 def hint_of(run: Run) -> str:
-    """How to find the causes that the transcripts of an agent do not show, if most are such."""
+    """How to find causes that an agent's transcripts do not show; "" if they show most of them."""
     counts = total_causes(count_causes(run))
     unknown = counts["unknown"]
     total = sum(counts.values())
@@ -73,18 +107,19 @@ def hint_of(run: Run) -> str:
 
 def asked_sentence(asked: RecallSample) -> str:
     """How many breaches the model was asked about, and how these were chosen."""
-    sentence = f"{asked.model} was asked for its rules at {asked.asked:,} of {asked.present:,}"
-    sentence += " breaches whose rule was present"
+    sentence = (
+        f"{asked.model} was asked for its rules at {asked.asked:,} of {asked.present:,} breaches"
+        " whose rule was present"
+    )
     if asked.asked < asked.present:
         sentence += ", drawn at random (the same ones each time)"
     if asked.undecided:
-        sentence += f"; {asked.undecided:,} gave no whole answer, and stay present"
+        sentence += f"; {asked.undecided:,} gave no complete answer, and still count as present"
     return f"{sentence}."
 
 
-def _compactions(effect: CompactionEffect | None) -> list[str]:
-    if effect is None:
-        return []
+def _compactions_sentence(effect: CompactionEffect) -> str:
+    """How many rules the summaries kept, and how adherence changed from before to after them."""
     kept = sum(rule.in_summary for rule in effect.kept)
     total = sum(rule.compactions for rule in effect.kept)
     dialogs = count_of(effect.dialogs, "dialog")
@@ -93,20 +128,7 @@ def _compactions(effect: CompactionEffect | None) -> list[str]:
         sentence += f"; summaries kept {kept} of {total} rules that were in the context"
     if effect.change.n:
         sentence += f"; from before to after, the share kept changed by {signed(effect.change)}"
-    return ["", f"{sentence}."]
-
-
-@dataclass(frozen=True)
-class CausesSection:
-    """The section of the page: the causes of breaches by rule, what each cause that occurs means,
-    how to find those that are not shown ("" if most are), and how well rules are kept by what was
-    in the context.
-    """
-
-    by_rule: Table
-    meanings: tuple[tuple[str, str], ...]
-    hint: str
-    tables: tuple[Table, ...]
+    return f"{sentence}."
 
 
 def causes_section(run: Run) -> CausesSection | None:
@@ -122,18 +144,11 @@ def causes_section(run: Run) -> CausesSection | None:
     return CausesSection(by_rule, meanings, hint_of(run), tuple(_tables(run)))
 
 
-@dataclass(frozen=True)
-class ShownReason:
-    """Why a turn broke a rule, as the page shows it."""
+def reason_of(cause: BreachCause | None, words: str) -> BreachReason | None:
+    """The cause of a breach for the page; None if none was looked for.
 
-    name: str
-    why: str  # "" if the name says all
-    evidence: tuple[tuple[str, str], ...]  # where it is, and its words
-
-
-def reason_of(cause: BreachCause | None, words: str) -> ShownReason | None:
-    """A cause for the page; None if none was looked for. A quote of the rule's own words, which
-    stand above it, is left out.
+    Args:
+        words: the rule, which the page shows above; evidence does not quote it again.
     """
     if cause is None:
         return None
@@ -141,7 +156,7 @@ def reason_of(cause: BreachCause | None, words: str) -> ShownReason | None:
     evidence = tuple(
         (_where(item), "" if item.quote == words else item.quote) for item in cause.evidence
     )
-    return ShownReason(CAUSE_WORDS[cause.cause].name, why, evidence)
+    return BreachReason(CAUSE_WORDS[cause.cause].name, why, evidence)
 
 
 def causes_of_rule(counts: Mapping[str, int] | None) -> str:
@@ -157,7 +172,7 @@ def _where(item: Evidence) -> str:
 
 
 def _tables(run: Run) -> list[Table]:
-    """Adherence by what was in the context, where there is something to compare."""
+    """How well rules are kept by what was in the context, where there are groups to compare."""
     effects = context_effects(run)
     tables = [
         _by_start("Kept, by tokens since the rule was said", effects.by_tokens_since),
@@ -166,19 +181,28 @@ def _tables(run: Run) -> list[Table]:
         _by_name("Kept, by kind of rule", "kind", effects.by_kind),
         _by_name("Kept, by polarity of rule", "polarity", effects.by_polarity),
     ]
-    effect = effects.compactions
-    if effect is not None and effect.change.n:
-        rows = [("dialogs", "change"), (str(effect.change.n), signed(effect.change))]
-        tables.append(Table("Kept after compactions, compared with before", rows))
-    if effect is not None and effect.kept:
-        kept: list[tuple[str, ...]] = [
-            ("rule", "compactions", "said by the summary", "still in the context")
-        ]
-        for rule in effect.kept:
-            counts = rule.compactions, rule.in_summary, rule.in_context
-            kept.append((rule_words(run, rule.rule, IN_A_TABLE), *map(str, counts)))
-        tables.append(Table("What compactions kept of each rule", kept))
+    if effect := effects.compactions:
+        tables += [_change_table(effect), _kept_table(run, effect)]
     return [table for table in tables if table is not None]
+
+
+def _change_table(effect: CompactionEffect) -> Table | None:
+    if not effect.change.n:
+        return None
+    rows = [("dialogs", "change"), (str(effect.change.n), signed(effect.change))]
+    return Table("Kept after compactions, compared with before", rows)
+
+
+def _kept_table(run: Run, effect: CompactionEffect) -> Table | None:
+    if not effect.kept:
+        return None
+    rows: list[tuple[str, ...]] = [
+        ("rule", "compactions", "said by the summary", "still in the context")
+    ]
+    for rule in effect.kept:
+        counts = (rule.compactions, rule.in_summary, rule.in_context)
+        rows.append((rule_words(run, rule.rule, IN_A_TABLE), *map(str, counts)))
+    return Table("What compactions kept of each rule", rows)
 
 
 def _by_start(title: str, values: Sequence[EstimateFrom]) -> Table | None:

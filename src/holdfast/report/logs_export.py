@@ -1,11 +1,11 @@
-"""The scores of logs as files for other programs: a row, or an event, for each turn and rule.
+"""The scores of logs as files for other programs: a row or an event for each turn and rule.
 
 - CSV and Parquet: a table.
-- OTLP's JSON: an event `gen_ai.evaluation.result` as the semantic conventions of OpenTelemetry for
-  generative AI define it (open-telemetry/semantic-conventions-genai, model/gen-ai/events.yaml),
-  in the span that the turn came from, if the log is one of spans.
+- OTLP's JSON: the event `gen_ai.evaluation.result` of OpenTelemetry's semantic conventions for
+  generative AI (open-telemetry/semantic-conventions-genai, model/gen-ai/events.yaml). If the log
+  consists of spans, the event belongs to the span that the turn came from.
 
-Rows are written as they are read, so that a run may be larger than memory.
+Rows are written while they are read, so a run may be larger than memory.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ KEPT_LABEL = "pass"
 BROKEN_LABEL = "fail"
 UNSCORED_LABEL = "not judged"
 SUFFIXES = (".csv", ".parquet", ".json")
-_ROW_GROUP = 50_000
-_ID = {"traceId": re.compile(r"[0-9a-f]{32}"), "spanId": re.compile(r"[0-9a-f]{16}")}
+_ROW_GROUP = 50_000  # rows of a Parquet file that are written together
+_ID_FORMATS = {"traceId": re.compile(r"[0-9a-f]{32}"), "spanId": re.compile(r"[0-9a-f]{16}")}
 
 
 class ScoreRow(NamedTuple):
-    """A turn, and its score by one of the rules that apply to it."""
+    """A turn, and its score under one of the rules that apply to it."""
 
     source: str
     dialog: int
@@ -53,13 +53,13 @@ class ScoreRow(NamedTuple):
     turn: int
     tokens: int
     score: float | None  # None if the turn was not judged
-    label: str
+    label: str  # KEPT_LABEL, BROKEN_LABEL or UNSCORED_LABEL
     reason: str
     judge: str | None
     user: str
     reply: str
     tools: str
-    span: str | None
+    span: str | None  # "TRACE/SPAN", if the log has spans
 
 
 COLUMNS = tuple(
@@ -69,10 +69,10 @@ COLUMNS = tuple(
 
 
 def write_logs_export(run: Run, path: Path) -> Path:
-    """Writes the scores of a run of `logs` in the format that the file's name ends with.
+    """Writes the scores of a run of `holdfast logs` in the format that the file's suffix names.
 
     Raises:
-        UsageError: the name has another ending, or pyarrow is not installed.
+        UsageError: the suffix is not one of `SUFFIXES`, or pyarrow is needed and not installed.
         RecordsError: the file cannot be written.
     """
     check_export(path)
@@ -92,7 +92,7 @@ def write_logs_export(run: Run, path: Path) -> Path:
 
 
 def check_export(path: Path) -> None:
-    """Refuses a file that has the name of no format, or whose format needs what is missing."""
+    """Refuses a file whose suffix names no format, or whose format needs a missing package."""
     if path.suffix not in _WRITERS:
         raise UsageError(
             f"--export {path} is in no known format; let it end in .csv, .parquet, or .json for"
@@ -111,9 +111,7 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
         turns = {turn.round: turn for turn in record.turns}
         for score in sorted(record.answered, key=lambda item: item.round):
             turn = turns[score.round]
-            is_scored = isinstance(score, Probe)
             value = score.score if isinstance(score, Probe) else None
-            kept = KEPT_LABEL if value is not None and value >= FOLLOWED else BROKEN_LABEL
             yield ScoreRow(
                 source=record.source,
                 dialog=record.conversation,
@@ -123,7 +121,7 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
                 turn=score.round,
                 tokens=turn.tokens,
                 score=value,
-                label=kept if is_scored else UNSCORED_LABEL,
+                label=_label(value),
                 reason=score.reason,
                 judge=score.judge if isinstance(score, Probe) else None,
                 user=score.question,
@@ -131,6 +129,12 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
                 tools=", ".join(turn.tools),
                 span=turn.span,
             )
+
+
+def _label(score: float | None) -> str:
+    if score is None:
+        return UNSCORED_LABEL
+    return KEPT_LABEL if score >= FOLLOWED else BROKEN_LABEL
 
 
 def _write_csv(run: Run, file: IO[bytes]) -> None:
@@ -161,7 +165,7 @@ def _write_parquet(run: Run, file: IO[bytes]) -> None:
 
 
 def _write_otlp(run: Run, file: IO[bytes]) -> None:
-    """One `ExportLogsServiceRequest` in OTLP's JSON."""
+    """Writes one `ExportLogsServiceRequest` in OTLP's JSON."""
     scope = {"name": "holdfast", "version": __version__}
     resource = {"attributes": _attributes({"service.name": "holdfast"})}
     created = run.manifest.created or "1970-01-01T00:00:00+00:00"
@@ -175,10 +179,10 @@ def _write_otlp(run: Run, file: IO[bytes]) -> None:
 
 
 def _event(row: ScoreRow, time: str) -> dict[str, Any]:
-    """An event of the conventions, and what else says where it is from."""
+    """An event of the conventions, with further attributes that say where it comes from."""
     trace, _, span = (row.span or "").partition("/")
     ids = {"traceId": trace.removeprefix("0x"), "spanId": span.removeprefix("0x")}
-    is_linked = all(_ID[name].fullmatch(value) for name, value in ids.items())
+    is_linked = all(_ID_FORMATS[name].fullmatch(value) for name, value in ids.items())
     attributes = {
         "gen_ai.evaluation.name": row.rule,
         "gen_ai.evaluation.score.value": row.score,
@@ -186,7 +190,7 @@ def _event(row: ScoreRow, time: str) -> dict[str, Any]:
         "gen_ai.evaluation.explanation": row.reason,
         "holdfast.source": row.source,
         "holdfast.turn": row.turn,
-        # ids that are none of OpenTelemetry's cannot stand in its fields
+        # an id in another form than OpenTelemetry's does not fit its fields
         "holdfast.span": row.span if not is_linked else None,
     }
     return {
@@ -200,13 +204,15 @@ def _event(row: ScoreRow, time: str) -> dict[str, Any]:
 
 
 def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
-    """Attributes in OTLP's form; those without a value are left out."""
+    """Attributes in OTLP's form; ones without a value are left out."""
     return [
-        {"key": name, "value": _typed(value)} for name, value in values.items() if value is not None
+        {"key": name, "value": _otlp_value(value)}
+        for name, value in values.items()
+        if value is not None
     ]
 
 
-def _typed(value: str | int | float) -> dict[str, Any]:
+def _otlp_value(value: str | int | float) -> dict[str, Any]:
     if isinstance(value, float):
         return {"doubleValue": value}
     return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}

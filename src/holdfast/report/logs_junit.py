@@ -13,13 +13,37 @@ from holdfast.report.logs_page import broken_turns
 from holdfast.report.logs_sentences import Rows
 from holdfast.report.wording import plain, signed
 
-_MAX_TURNS_SHOWN = 3  # most turns that a test case shows
+_MAX_TURNS_SHOWN = 3  # in a test case
+
+
+def write_logs_junit(
+    run: Run, rows: Rows, bar: float | None, path: Path | str, seconds: float
+) -> Path:
+    """Writes the verdicts as JUnit XML: a test case for each rule; an undecided one is an error."""
+    suite = run.identity_as(LogsIdentity).suite
+    cases = []
+    for row in rows:
+        prompt, _, rule = row.rule.partition("/")
+        turns = broken_turns(run, row)[:_MAX_TURNS_SHOWN]
+        cases.append(
+            JUnitCase(
+                classname=f"holdfast.{suite}.{prompt}",
+                name=rule or prompt,
+                outcome=outcome_of(row.verdict),
+                message="; ".join(_facts(row, bar)),
+                text="\n".join(f"{turn.where}: {turn.reason}" for turn in turns),
+            )
+        )
+    return write_cases(f"holdfast logs {suite}", cases, path, seconds)
 
 
 def _facts(row: Adherence, bar: float | None) -> list[str]:
-    """The evidence behind the verdict on a rule."""
+    """The evidence behind the verdict on a rule, in parts that semicolons join."""
     if row.is_judged:
-        facts = [f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"]
+        facts = [
+            f"mean score {plain(row.overall)}; the rule applies to {row.applied} of"
+            f" {count_of(row.turns, 'turn')}"
+        ]
     else:
         facts = [
             "no turn could be judged: where the rule applies, replies were cut or the log does not"
@@ -27,27 +51,16 @@ def _facts(row: Adherence, bar: float | None) -> list[str]:
         ]
     if bar is not None:
         low, high = row.bounds
-        facts.append(f"the bar is {bar:g}, the bounds that decide are [{low:.2f}, {high:.2f}]")
+        facts.append(f"the bar is {bar:g}, and the bounds that decide are [{low:.2f}, {high:.2f}]")
     if row.earlier:
-        facts.append(f"against {plain(row.earlier.before)}: {signed(row.earlier.difference)}")
+        facts.append(
+            f"the earlier logs score {plain(row.earlier.before)}, a difference of"
+            f" {signed(row.earlier.difference)}"
+        )
     if row.uncompared:
-        facts.append(f"not compared, as {row.uncompared}")
+        facts.append(f"not compared with the earlier logs, as {row.uncompared}")
     if row.for_probes:
-        facts.append("made for the answers to probes, and no `when` says which turns it is for")
+        facts.append(
+            "the rule is made for the answers to probes, and no `when` says which turns it is for"
+        )
     return facts
-
-
-def write_logs_junit(
-    run: Run, rows: Rows, bar: float | None, path: Path | str, seconds: float
-) -> Path:
-    """Writes the verdicts as JUnit XML: a test case for each rule; undecided is an error."""
-    suite = run.identity_as(LogsIdentity).suite
-    cases = []
-    for row in rows:
-        prompt, _, rule = row.rule.partition("/")
-        broken = broken_turns(run, row)[:_MAX_TURNS_SHOWN]
-        text = "\n".join(f"{turn.where}: {turn.reason}" for turn in broken)
-        classname = f"holdfast.{suite}.{prompt}"
-        message = "; ".join(_facts(row, bar))
-        cases.append(JUnitCase(classname, rule or prompt, outcome_of(row.verdict), message, text))
-    return write_cases(f"holdfast logs {suite}", cases, path, seconds)

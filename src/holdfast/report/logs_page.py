@@ -10,9 +10,15 @@ from holdfast.analysis.rule_context import count_causes
 from holdfast.plurals import count_of
 from holdfast.records import BreachStep, Run
 from holdfast.records.log_scores import rule_of
-from holdfast.report.logs_causes import ShownReason, causes_of_rule, causes_section, reason_of
+from holdfast.report.logs_causes import (
+    BreachReason,
+    CausesSection,
+    causes_of_rule,
+    causes_section,
+    reason_of,
+)
 from holdfast.report.logs_sentences import Rows, headline, lines, notes, worst_first
-from holdfast.report.logs_strips import strip_figures
+from holdfast.report.logs_strips import StripFigure, strip_figures
 from holdfast.report.logs_table import (
     first_broken,
     rule_cells,
@@ -24,34 +30,20 @@ from holdfast.report.logs_wording import rule_id, rule_words
 from holdfast.report.page import render_study
 from holdfast.report.wording import plain, signed
 
-_MAX_PROBLEMS = 200  # with the files that the page shows
-_MAX_BROKEN_TURNS = 50  # most turns that the page shows per rule
-_AT_ONCE = 3  # of these, those that are shown without unfolding
-
-
-def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
-    """The HTML of the page; `shown` holds the rules or categories of the figures."""
-    formats = ", ".join(f"{n} in {name}" for name, n in run.manifest.formats.items())
-    counts = count_causes(run)
-    return render_study(
-        "logs",
-        headline(run, rows),
-        {run.folder.name: run},
-        (count_of(len(run.records), "dialog"), formats),
-        lines(run, rows, bar),
-        broken=[_broken_rule(run, row, counts.get(row.rule)) for row in worst_first(rows)],
-        why=causes_section(run),
-        overview=_overview(run, list(dict.fromkeys([*shown, *rows])), bar),
-        against=_against(run, rows),
-        notes=notes(run, rows),
-        figures=strip_figures(run, shown),
-        problems=_shown_problems(run.manifest.problems),
-    )
+_MAX_PROBLEMS = 200  # listed on the page; `summary.json` has all
+_MAX_BROKEN_TURNS = 50  # on the page, per rule
+_UNFOLDED_TURNS = 3  # of these, the ones that are visible at once
 
 
 @dataclass(frozen=True)
-class ShownRule:
-    """A row of the table of rules: its words, its id ("" if these are the same), and its cells."""
+class RuleRow:
+    """A row of a table of rules.
+
+    Attributes:
+        words: the rule in words, or its id if the suite has no words for it.
+        id: "" if `words` already is the id.
+        cells: the other cells, in the order of the table's head.
+    """
 
     words: str
     id: str
@@ -60,55 +52,15 @@ class ShownRule:
 
 @dataclass(frozen=True)
 class RulesTable:
-    """A table of rules; `head` names the cells, without the rule itself."""
+    """A table with a row for each rule; `head` has no entry for the column of the rule itself."""
 
     caption: str
     head: tuple[str, ...]
-    rows: tuple[ShownRule, ...]
-
-
-def _rules_table(
-    run: Run, caption: str, rules: Rows, cells: Sequence[Sequence[str]]
-) -> RulesTable | None:
-    """A table whose first row of cells is the head; None without a rule."""
-    if not rules:
-        return None
-    head, *filled = without_empty(cells)
-    rows = [
-        ShownRule(rule_words(run, row.rule), rule_id(run, row.rule), tuple(line))
-        for row, line in zip(rules, filled, strict=True)
-    ]
-    return RulesTable(caption, tuple(head), tuple(rows))
-
-
-def _overview(run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
-    names = ("turns kept", "kept", "dialogs", "first to last turn", "first broken")
-    cells: list[tuple[str, ...]] = [(*names, verdict_head(bar))]
-    for row in rules:
-        verdict = verdict_cell(row, bar) if row.verdict else "–"
-        cells.append((*rule_cells(row), first_broken(row), verdict))
-    return _rules_table(run, "How well each rule is kept", rules, cells)
-
-
-def _against(run: Run, rows: Rows) -> RulesTable | None:
-    compared = [row for row in rows if row.earlier]
-    cells: list[tuple[str, ...]] = [("before", "now", "difference")]
-    for row in compared:
-        assert row.earlier is not None
-        difference = signed(row.earlier.difference)
-        cells.append((plain(row.earlier.before), plain(row.overall), difference))
-    return _rules_table(run, "Against the earlier logs", compared, cells)
-
-
-def _shown_problems(problems: Sequence[str]) -> list[str]:
-    """The first problems with the files, and how many more there are."""
-    more = len(problems) - _MAX_PROBLEMS
-    rest = [f"and {more:,} more, which `summary.json` lists"] if more > 0 else []
-    return [*problems[:_MAX_PROBLEMS], *rest]
+    rows: tuple[RuleRow, ...]
 
 
 @dataclass(frozen=True)
-class ShownTurn:
+class TurnDetails:
     """A turn that broke a rule, as the page shows it."""
 
     number: int
@@ -116,52 +68,160 @@ class ShownTurn:
     score: float
     reason: str
     user: str  # the user's message before it
-    step: BreachStep | None  # the tool call that broke the rule, if its calls show it
+    step: BreachStep | None  # the tool call that broke the rule; None if the calls do not show it
     reply: str  # "" beside a step
-    tools: str  # the names of those it called
-    why: ShownReason | None
+    tools: str  # the names of the tools that it called
+    why: BreachReason | None
 
 
 @dataclass(frozen=True)
 class BrokenRule:
     """A rule with the turns that broke it, the worst first.
 
-    Args:
-        id: "" if there are no words but the id.
+    Attributes:
+        words: the rule in words, or its id if the suite has no words for it.
+        id: "" if `words` already is the id.
         summary: how many turns broke it, in how many dialogs, and why.
-        first, rest: the turns that are shown at once, and those that are folded.
-        hidden: how many more there are than the page has.
+        first: the turns that are visible at once.
+        rest: the turns that are folded away.
+        hidden: how many more turns broke it than the page shows.
     """
 
     words: str
     id: str
     summary: str
-    first: tuple[ShownTurn, ...]
-    rest: tuple[ShownTurn, ...]
+    first: tuple[TurnDetails, ...]
+    rest: tuple[TurnDetails, ...]
     hidden: int
 
 
-def _broken_rule(run: Run, row: Adherence, causes: Mapping[str, int] | None) -> BrokenRule | None:
-    """None if no turn broke the rule."""
-    if not row.broken:
-        return None
-    shown = broken_turns(run, row)
-    dialogs = f"{row.survival.broken} of {count_of(row.overall.n, 'dialog')}"
-    summary = f"Broken in {len(row.broken):,} of {count_of(row.applied, 'turn')}, in {dialogs}"
-    why = causes_of_rule(causes)
-    return BrokenRule(
-        rule_words(run, row.rule),
-        rule_id(run, row.rule),
-        f"{summary}; why: {why}" if why else summary,
-        tuple(shown[:_AT_ONCE]),
-        tuple(shown[_AT_ONCE:]),
-        len(row.broken) - len(shown),
+@dataclass(frozen=True)
+class LogsContent:
+    """The sections of the page.
+
+    Attributes:
+        broken: the rules that some turn broke, the least kept first.
+        why: the causes of the breaches; None if none were looked for.
+        overview: every rule; None without any.
+        against: the comparison with earlier logs; None without any.
+        notes: on rules and turns that the headline leaves out.
+        figures: how well rules are kept over the dialog.
+        problems: what could not be read.
+    """
+
+    broken: list[BrokenRule]
+    why: CausesSection | None
+    overview: RulesTable | None
+    against: RulesTable | None
+    notes: list[str]
+    figures: list[StripFigure]
+    problems: list[str]
+
+
+def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
+    """The HTML of the page.
+
+    Args:
+        rows: every rule.
+        shown: the rules or categories of the figures, which also come first in the overview.
+        bar: the mean that every rule must reach; None without a bar.
+    """
+    formats = ", ".join(f"{count} in {name}" for name, count in run.manifest.formats.items())
+    causes = count_causes(run)
+    content = LogsContent(
+        broken=[
+            _broken_rule(run, row, causes.get(row.rule)) for row in worst_first(rows) if row.broken
+        ],
+        why=causes_section(run),
+        overview=_overview(run, list(dict.fromkeys([*shown, *rows])), bar),
+        against=_against(run, rows),
+        notes=notes(run, rows),
+        figures=strip_figures(run, shown),
+        problems=_first_problems(run.manifest.problems),
+    )
+    return render_study(
+        "logs",
+        headline(run, rows),
+        content,
+        runs={run.folder.name: run},
+        facts=(count_of(len(run.records), "dialog"), formats),
+        lines=lines(run, rows, bar),
     )
 
 
-def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
-    """The turns that broke a rule, worst first."""
-    shown = []
+def _overview(run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
+    head = (
+        "turns kept",
+        "kept",
+        "dialogs",
+        "first to last turn",
+        "first broken",
+        verdict_head(bar),
+    )
+    cells = [
+        (*rule_cells(row), first_broken(row), verdict_cell(row, bar) if row.verdict else "–")
+        for row in rules
+    ]
+    return _rules_table(run, "How well each rule is kept", rules, head, cells)
+
+
+def _against(run: Run, rows: Rows) -> RulesTable | None:
+    """The comparison with earlier logs; None if no rule was compared."""
+    compared = [(row, row.earlier) for row in rows if row.earlier]
+    head = ("before", "now", "difference")
+    cells = [
+        (plain(earlier.before), plain(row.overall), signed(earlier.difference))
+        for row, earlier in compared
+    ]
+    rules = [row for row, _ in compared]
+    return _rules_table(run, "Against the earlier logs", rules, head, cells)
+
+
+def _rules_table(
+    run: Run,
+    caption: str,
+    rules: Rows,
+    head: Sequence[str],
+    cells: Sequence[Sequence[str]],
+) -> RulesTable | None:
+    """A table of rules without columns that are empty throughout; None without rules."""
+    if not rules:
+        return None
+    head, *cells = without_empty([head, *cells])
+    rows = [
+        RuleRow(rule_words(run, row.rule), rule_id(run, row.rule), tuple(cells_of_rule))
+        for row, cells_of_rule in zip(rules, cells, strict=True)
+    ]
+    return RulesTable(caption, tuple(head), tuple(rows))
+
+
+def _first_problems(problems: Sequence[str]) -> list[str]:
+    """The first problems with the files, and how many more there are."""
+    more = len(problems) - _MAX_PROBLEMS
+    rest = [f"and {more:,} more, which `summary.json` lists"] if more > 0 else []
+    return [*problems[:_MAX_PROBLEMS], *rest]
+
+
+def _broken_rule(run: Run, row: Adherence, causes: Mapping[str, int] | None) -> BrokenRule:
+    """A rule that some turn broke; `causes` is None if no causes were looked for."""
+    turns = broken_turns(run, row)
+    dialogs = f"{row.survival.broken} of {count_of(row.overall.n, 'dialog')}"
+    summary = f"Broken in {len(row.broken):,} of {count_of(row.applied, 'turn')}, in {dialogs}"
+    if why := causes_of_rule(causes):
+        summary = f"{summary}; why: {why}"
+    return BrokenRule(
+        words=rule_words(run, row.rule),
+        id=rule_id(run, row.rule),
+        summary=summary,
+        first=tuple(turns[:_UNFOLDED_TURNS]),
+        rest=tuple(turns[_UNFOLDED_TURNS:]),
+        hidden=len(row.broken) - len(turns),
+    )
+
+
+def broken_turns(run: Run, row: Adherence) -> list[TurnDetails]:
+    """The turns that broke a rule, the worst first, as many as the page shows."""
+    turns = []
     for broken in row.broken[:_MAX_BROKEN_TURNS]:
         record = run.dialogs[broken.dialog]
         probe = next(
@@ -171,8 +231,8 @@ def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
         )
         turn = next(turn for turn in record.turns if turn.round == broken.turn)
         step = None if probe.cause is None else probe.cause.step
-        shown.append(
-            ShownTurn(
+        turns.append(
+            TurnDetails(
                 number=broken.turn,
                 where=f"{record.source}, turn {broken.turn}",
                 score=broken.score,
@@ -184,4 +244,4 @@ def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
                 why=reason_of(probe.cause, rule_words(run, row.rule)),
             )
         )
-    return shown
+    return turns

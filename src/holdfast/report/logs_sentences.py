@@ -24,26 +24,37 @@ def have_verdicts(rows: Rows) -> bool:
 
 
 def headline(run: Run, rows: Rows) -> str:
-    """The first line, on the rule that fell most against earlier logs, or is kept least."""
-    rows = [row for row in rows if row.is_judged]
-    if not rows and unjudged_rules(run):
-        return f"No rule could be judged on any turn of {count_of(len(run.records), 'dialog')}."
-    if not rows:
-        return f"No rule applied to any turn of {count_of(len(run.records), 'dialog')}."
-    rows = [row for row in rows if not row.for_probes]
-    if not rows:
+    """The first line: on the rule that fell most since earlier logs, or else is kept least."""
+    dialogs = count_of(len(run.records), "dialog")
+    judged = [row for row in rows if row.is_judged]
+    if not judged and unjudged_rules(run):
+        return f"No rule could be judged on any turn of {dialogs}."
+    if not judged:
+        return f"No rule applied to any turn of {dialogs}."
+    tested = [row for row in judged if not row.for_probes]
+    if not tested:
         return "No rule says which turns it is for, so these logs do not show how well it is kept."
+    return _largest_fall(run, tested) or _kept_least(run, tested)
+
+
+def _largest_fall(run: Run, rows: Rows) -> str | None:
+    """The rule that fell most since the earlier logs; None if none certainly fell."""
     compared = [(row.rule, row.earlier) for row in rows if row.earlier is not None]
     falls = [(rule, earlier.difference) for rule, earlier in compared if earlier.certain < 0]
-    if falls:
-        rule, change = min(falls, key=lambda item: item[1].mean or 0)
-        mean, low, high = (
-            f"{-100 * (value or 0):.0f}" for value in (change.mean, change.high, change.low)
-        )
-        return (
-            f"{rule_name(run, rule)} is kept less than in the earlier logs: by {mean} points (95%"
-            f" interval {low} to {high})."
-        )
+    if not falls:
+        return None
+    rule, change = min(falls, key=lambda item: item[1].mean or 0)
+    mean, low, high = (
+        f"{-100 * (value or 0):.0f}" for value in (change.mean, change.high, change.low)
+    )
+    return (
+        f"{rule_name(run, rule)} is kept less than in the earlier logs: by {mean} points (95%"
+        f" interval {low} to {high})."
+    )
+
+
+def _kept_least(run: Run, rows: Rows) -> str:
+    """The rule that is kept least, and how often and how early it is broken."""
     if all(row.overall.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
     least = worst_first(rows)[0]
@@ -56,25 +67,26 @@ def headline(run: Run, rows: Rows) -> str:
         subject = f"Of {len(rows)} rules, {name} is kept least: it is"
     if not least.broken:
         return f"{subject} never broken, but kept only in part: {_share(least.overall)}."
+    cause = _commonest_cause(run, least)
+    ending = f"; {cause}." if cause else "."
     if least.applied == 1:
-        return f"{subject} broken in the only turn it applies to{_why(run, least)}."
+        return f"{subject} broken in the only turn it applies to{ending}"
     first = min(turn.turn for turn in least.broken)
     when = f"as early as turn {first}" if least.overall.n > 1 else f"first in turn {first}"
     return (
-        f"{subject} broken in {len(least.broken):,} of the {applied} it applies to,"
-        f" {when}{_why(run, least)}."
+        f"{subject} broken in {len(least.broken):,} of the {applied} it applies to, {when}{ending}"
     )
 
 
-def _why(run: Run, row: Adherence) -> str:
-    """'; the log does not show why', the most frequent cause of a rule's breaches; "" if none."""
+def _commonest_cause(run: Run, row: Adherence) -> str:
+    """'the log does not show why in 3 of them'; "" if no cause was looked for."""
     counts = count_causes(run).get(row.rule)
     if not counts:
         return ""
     total = sum(counts.values())
     cause = max(counts, key=lambda name: counts[name])
-    part = f" in {counts[cause]:,} of them" if counts[cause] < total else ""
-    return f"; {CAUSE_WORDS[cause].clause}{part}"
+    clause = CAUSE_WORDS[cause].clause
+    return f"{clause} in {counts[cause]:,} of them" if counts[cause] < total else clause
 
 
 def _share(kept: Estimate) -> str:
@@ -86,19 +98,25 @@ def _share(kept: Estimate) -> str:
 
 
 def worst_first(rows: Rows) -> list[Adherence]:
-    """The rules by how well they are kept, those with enough dialogs for a verdict before others,
-    and those that are made for probes last.
+    """Sorts rules by how well they are kept, the worst first.
+
+    Rules with too few dialogs for a verdict come after the others, and rules that are made for
+    probes come last.
     """
 
-    def place(row: Adherence) -> tuple[bool, bool, float, int]:
+    def rank(row: Adherence) -> tuple[bool, bool, float, int]:
         mean = 1.0 if row.overall.mean is None else row.overall.mean
         return row.for_probes, row.overall.n < MIN_SAMPLES, mean, -len(row.broken)
 
-    return sorted(rows, key=place)
+    return sorted(rows, key=rank)
 
 
 def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
-    """How often each rule was not judged on a turn that it applies to; for one reason, or any."""
+    """By rule, how many turns that it applies to could not be judged.
+
+    Args:
+        why: counts only the turns that could not be judged for this reason; "" counts all.
+    """
     counts = Counter[str]()
     for (rule, reason), count in run.log_scores.unscored.items():
         if why in ("", reason):
@@ -107,18 +125,19 @@ def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
 
 
 def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
-    """The lines below the headline: on its rule, and the verdicts."""
+    """The lines below the headline: more on its rule, and the verdicts."""
     return [*_on_least(rows), *_on_verdicts(rows, bar)]
 
 
 def notes(run: Run, rows: Rows) -> list[str]:
-    """Sentences on whatever the headline leaves out and was not scored."""
+    """Sentences on the rules that the headline leaves out, and on what was not scored."""
     return [*_on_rules(run, rows), *_left_out(run)]
 
 
 def _on_least(rows: Rows) -> list[str]:
-    """When the rule of the headline is lost, and whether other dialogs would lose it too."""
-    if not (tested := [row for row in rows if row.is_judged and not row.for_probes]):
+    """When the rule of the headline is first broken, and whether that holds for other dialogs."""
+    tested = [row for row in rows if row.is_judged and not row.for_probes]
+    if not tested:
         return []
     least = worst_first(tested)[0]
     sentences = []

@@ -15,17 +15,20 @@ from holdfast.report.logs_wording import IN_A_TABLE, rule_words
 from holdfast.report.page import Table
 from holdfast.report.wording import percent, plain
 
+Unit = Literal["turn", "tokens"]
+_BINS: dict[Unit, Sequence[int]] = {"turn": TURN_BINS, "tokens": TOKEN_BINS}
+
 
 @dataclass(frozen=True)
 class StripCell:
     """The turns of a rule in one bin.
 
-    Args:
-        label: of the bin, such as "9–16".
-        share: of these turns that keep the rule, over dialogs; None if there are none.
+    Attributes:
+        label: the name of the bin, such as "9–16".
+        share: how many of these turns keep the rule, over dialogs; None if there are none.
         text: the share as percent; "" if there is none.
-        count: of dialogs; "" if there are none.
-        meaning: in full, for a screen reader and under the pointer.
+        count: the number of dialogs; "" if there are none.
+        meaning: the cell in words, for a screen reader and under the pointer.
     """
 
     label: str
@@ -46,7 +49,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class StripFigure:
-    """A strip for each rule, on the same bins, and the numbers that they show."""
+    """A strip for each rule, on the same bins, and the numbers in them."""
 
     title: str
     note: str
@@ -55,11 +58,11 @@ class StripFigure:
 
 
 def strip_figures(run: Run, rows: Sequence[Adherence]) -> list[StripFigure]:
-    """By turn and by length; a figure with only one bin would show no course, and is left out."""
+    """The figures by turn and by length; one that has only a single bin is left out."""
     judged = [row for row in rows if row.is_judged]
     figures = [
-        _figure(run, judged, [row.by_turn for row in judged], TURN_BINS, "turn"),
-        _figure(run, judged, [row.by_tokens for row in judged], TOKEN_BINS, "tokens"),
+        _figure(run, judged, [row.by_turn for row in judged], "turn"),
+        _figure(run, judged, [row.by_tokens for row in judged], "tokens"),
     ]
     return [figure for figure in figures if figure is not None]
 
@@ -68,35 +71,38 @@ def _figure(
     run: Run,
     rows: Sequence[Adherence],
     estimates: Sequence[Sequence[EstimateFrom]],
-    bins: Sequence[int],
-    unit: Literal["turn", "tokens"],
+    unit: Unit,
 ) -> StripFigure | None:
     """The figure of the estimates of each rule; None if they are all in one bin."""
-    starts = {item.start for of_rule in estimates for item in of_rule}
+    starts = {item.start for estimates_of_rule in estimates for item in estimates_of_rule}
     if len(starts) < 2:
         return None
-    shown = [start for start in bins if min(starts) <= start <= max(starts)]
-    labels = [_bin_name(bins, start) for start in shown]
+    bins = [start for start in _BINS[unit] if min(starts) <= start <= max(starts)]
+    labels = [_bin_name(unit, start) for start in bins]
     strips: list[Strip] = []
     numbers: list[tuple[str, ...]] = [("rule", *(f"{unit} {label}" for label in labels))]
-    for row, of_rule in zip(rows, estimates, strict=True):
-        by_start = {item.start: item for item in of_rule}
-        items = [by_start.get(start) for start in shown]
+    for row, estimates_of_rule in zip(rows, estimates, strict=True):
+        by_start = {item.start: item for item in estimates_of_rule}
+        items = [by_start.get(start) for start in bins]
         cells = [_cell(item, label, unit) for item, label in zip(items, labels, strict=True)]
         count = f"{count_of(row.applied, 'turn')} in {count_of(row.overall.n, 'dialog')}"
         strips.append(Strip(rule_words(run, row.rule), count, tuple(cells)))
         texts = (f"{plain(item)}, n = {item.n}" if item else "–" for item in items)
         numbers.append((rule_words(run, row.rule, IN_A_TABLE), *texts))
-    title = "Kept, by turn of the dialog"
-    note = "Below each cell: the turn, and n, the number of dialogs."
-    if unit == "tokens":
+    if unit == "turn":
+        title = "Kept, by turn of the dialog"
+        note = "Below each cell: the turn, and n, the number of dialogs."
+    else:
         title = "Kept, by length of the dialog"
-        note = "Below each cell: the tokens before the turn (4 bytes each), and n, the dialogs."
+        note = (
+            "Below each cell: the tokens before the turn (estimated at 4 bytes each), and n, the"
+            " number of dialogs."
+        )
     table = Table("Mean over dialogs, 95% interval, and number of dialogs", numbers)
     return StripFigure(title, note, tuple(strips), table)
 
 
-def _cell(item: Estimate | None, label: str, unit: str) -> StripCell:
+def _cell(item: Estimate | None, label: str, unit: Unit) -> StripCell:
     bin_name = f"{unit} {label}"
     if item is None or item.mean is None:
         return StripCell(label, None, "", "", f"{bin_name}: the rule does not apply")
@@ -105,10 +111,12 @@ def _cell(item: Estimate | None, label: str, unit: str) -> StripCell:
     return StripCell(label, item.mean, text, f"n {item.n:,}", meaning)
 
 
-def _bin_name(bins: Sequence[int], start: int) -> str:
-    column = bins.index(start)
-    after = bins[column + 1] if column + 1 < len(bins) else None
-    if bins is TOKEN_BINS:
+def _bin_name(unit: Unit, start: int) -> str:
+    """'9–16' or '513+' turns, '8k–16k' or '256k+' tokens."""
+    bins = _BINS[unit]
+    index = bins.index(start)
+    after = bins[index + 1] if index + 1 < len(bins) else None
+    if unit == "tokens":
         low = f"{start // 1000}k" if start else "0"
         return f"{low}+" if after is None else f"{low}–{after // 1000}k"
     if after is None:

@@ -11,7 +11,7 @@ from holdfast.report.logs_wording import IN_A_COLUMN, rule_id, rule_words
 from holdfast.report.wording import aligned, plain, signed
 
 KEY = (
-    "turns kept    of those that the rule applies to",
+    "turns kept    how many of the turns that the rule applies to keep it",
     "kept          the mean over dialogs, each counting once however long it is",
     "first broken  how many dialogs break the rule, in which turn the earliest does, and by which",
     "              half have (about: an estimate, as some end before they break it)",
@@ -19,41 +19,53 @@ KEY = (
 
 
 def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
-    """The text for the terminal: the opening sentences of the page, then a row for each rule or
-    category that is shown.
+    """The text for the terminal: the opening sentences, the table, and a key to its columns.
+
+    Args:
+        rows: every rule, for the sentences.
+        shown: the rules or categories that the table has.
+        bar: the mean that every rule must reach; None without a bar.
     """
-    compared = any(row.earlier for row in rows)
+    sentences = [headline(run, rows), *lines(run, rows, bar), *notes(run, rows)]
+    table = aligned(without_empty(_cells(run, rows, shown, bar)))
+    return "\n".join([*sentences, "", *table, "", *KEY])
+
+
+def _cells(run: Run, rows: Rows, shown: Rows, bar: float | None) -> list[list[str]]:
+    """The table, head first; columns that only some runs need are there if this one does."""
+    has_earlier = any(row.earlier for row in rows)
+    has_verdicts = have_verdicts(rows)
+    has_ids = any(rule_id(run, row.rule) for row in shown)
     head = ["rule", "turns kept", "kept [95%]", "dialogs", "first to last turn", "first broken"]
-    ids = [rule_id(run, row.rule) for row in shown]
-    if compared:
+    if has_earlier:
         head.append("against")
-    if have_verdicts(rows):
+    if has_verdicts:
         head.append(verdict_head(bar))
-    if any(ids):
+    if has_ids:
         head.append("id")
     cells = [head]
-    for row, name in zip(shown, ids, strict=True):
+    for row in shown:
         line = [rule_words(run, row.rule, IN_A_COLUMN), *rule_cells(row), first_broken(row)]
-        if compared:
+        if has_earlier:
             line.append(signed(row.earlier.difference) if row.earlier else "–")
-        if have_verdicts(rows):
+        if has_verdicts:
             line.append(verdict_cell(row, bar))
-        if any(ids):
-            line.append(name)
+        if has_ids:
+            line.append(rule_id(run, row.rule))
         cells.append(line)
-    table = aligned(without_empty(cells))
-    above = [headline(run, rows), *lines(run, rows, bar), *notes(run, rows)]
-    return "\n".join([*above, "", *table, "", *KEY])
+    return cells
 
 
 def without_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The rows of a table without the columns in which every cell below the head is a dash."""
-    kept = [column for column in zip(*rows, strict=True) if len(rows) < 2 or {*column[1:]} != {"–"}]
-    return [list(row) for row in zip(*kept, strict=True)]
+    """Drops the columns of a table in which every cell below the head is a dash."""
+    columns = [
+        column for column in zip(*rows, strict=True) if len(rows) < 2 or set(column[1:]) != {"–"}
+    ]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def verdict_cell(row: Adherence, bar: float | None) -> str:
-    """'fail [0.41, 0.78]', with the bounds that decide it if there is a bar."""
+    """'fail [0.41, 0.78]', with the bounds that decide it; only 'fail' without a bar."""
     low, high = row.bounds
     return row.verdict if bar is None else f"{row.verdict} [{low:.2f}, {high:.2f}]"
 
@@ -64,19 +76,20 @@ def verdict_head(bar: float | None) -> str:
 
 
 def rule_cells(row: Adherence) -> tuple[str, str, str, str]:
-    """How many turns keep a rule, the mean over dialogs, the dialogs, and the change in them."""
+    """The cells on a rule's scores: turns kept, the mean over dialogs, dialogs, and the change."""
     change = signed(row.change) if row.change.n else "–"
     return turns_kept(row), plain(row.overall), str(row.overall.n), change
 
 
 def turns_kept(row: Adherence) -> str:
-    """'8 of 10'."""
+    """'8 of 10'; a dash if no turn was judged."""
     return f"{row.applied - len(row.broken):,} of {row.applied:,}" if row.is_judged else "–"
 
 
 def first_broken(row: Adherence) -> str:
-    """'3 of 40 dialogs, earliest turn 2', with the turn by which half of all dialogs have broken
-    the rule if they have.
+    """'3 of 40 dialogs, earliest turn 2'.
+
+    If half of all dialogs break the rule, ', half by turn 5' follows.
     """
     if not row.is_judged:
         return "not judged"
@@ -88,4 +101,5 @@ def first_broken(row: Adherence) -> str:
     broken = f"{survival.broken} of {row.overall.n} dialogs, earliest turn {survival.turns[0]}"
     if survival.median is None or 2 * survival.broken < row.overall.n:
         return broken
-    return f"{broken}, half by {'about ' if survival.estimated else ''}turn {survival.median}"
+    about = "about " if survival.estimated else ""
+    return f"{broken}, half by {about}turn {survival.median}"

@@ -9,12 +9,13 @@ from holdfast.analysis.verdicts import too_few
 from holdfast.report import figures
 from holdfast.report.wording import aligned, plain, signed
 
-_HEADS = {
-    Grouping.ALL: ("", "rules", "round 1", "last quarter", "change", ""),
-    Grouping.ROUNDS: ("", "rules", "round 1", "then", "change", ""),
-    Grouping.LENGTH: ("", "rules", "round 1", "then", "change", ""),
-    Grouping.PRESSURE: ("", "rules", "after an ordinary one", "after it", "difference", ""),
+_HEADERS = {  # without the first column
+    Grouping.ALL: ("rules", "round 1", "last quarter", "change", ""),
+    Grouping.ROUNDS: ("rules", "round 1", "then", "change", ""),
+    Grouping.LENGTH: ("rules", "round 1", "then", "change", ""),
+    Grouping.PRESSURE: ("rules", "after an ordinary one", "after it", "difference", ""),
 }
+_NAMES = {Grouping.ADOPTION: "the user’s rules"}  # of rows without a group
 _COLOURS = {"falls": "#b3423a", "rises": "#2f7d4f", "holds": "#3b5f8a"}
 _UNDECIDED = "#9a9a9a"
 
@@ -32,36 +33,41 @@ def loss_lines(rows: Sequence[LossRow]) -> list[str]:
 
 
 def table_of(rows: Sequence[LossRow]) -> list[tuple[str, ...]]:
-    """The rows of one grouping as a table, its heads first."""
+    """The rows of one grouping as a table, the header first."""
     grouping = rows[0].grouping
-    _, *heads = _HEADS.get(grouping, _HEADS[Grouping.ALL])
-    table = [(str(grouping) if grouping is not Grouping.ALL else "", *heads)]
+    header = _HEADERS.get(grouping, _HEADERS[Grouping.ALL])
+    title = "" if grouping is Grouping.ALL else str(grouping)
+    table = [(title, *header)]
     for row in rows:
+        why = too_few(row.change)
         table.append(
             (
-                row.group or ("the user’s rules" if grouping is Grouping.ADOPTION else "all rules"),
+                row.group or _NAMES.get(grouping, "all rules"),
                 str(row.rules),
                 plain(row.first),
                 plain(row.last),
                 signed(row.change),
-                row.verdict + (f": {too_few(row.change)}" if too_few(row.change) else ""),
+                f"{row.verdict}: {why}" if why else row.verdict,
             )
         )
     return table
 
 
 def reminder_line(rows: Sequence[LossRow]) -> str:
-    """The method that reminds of the kinds that fall, from where they do; "" if none falls."""
+    """The method that reminds of the kinds of rule that fall; "" if none falls.
+
+    It starts before the earliest round in which one of them is lower.
+    """
     falling = {row.group: row.falls_from for row in rows if row.falls_from is not None}
     if not falling:
         return ""
     before = min(number for number in falling.values() if number is not None) - 1
     spec = f"reminder:every=1,text=rules,kinds={'/'.join(falling)},after={before}"
-    return f"To remind of the kinds that fall, from where they do: --method {spec}"
+    return f"To remind the model of the kinds of rules that fall, once they do: --method {spec}"
 
 
 def recall_lines(rows: Sequence[RecallRow]) -> list[str]:
-    """A table of which rules the model can state, for each method."""
+    """A table for each method: how many rules the model states when it is asked for them."""
     lines: list[str] = []
     for method in dict.fromkeys(row.method for row in rows):
         table: list[tuple[str, ...]] = [
@@ -69,12 +75,17 @@ def recall_lines(rows: Sequence[RecallRow]) -> list[str]:
         ]
         for row in rows:
             if row.method == method:
-                shares = (row.stated_first, row.stated_last)
-                of_broken = plain(row.stated_of_broken)
-                of_kept = plain(row.stated_of_kept)
-                name = row.kind or "all rules"
-                table.append((name, *map(plain, shares), str(row.broken), of_broken, of_kept))
-        lines += [f"{method}: the rules that the model states when it is asked for them"]
+                table.append(
+                    (
+                        row.kind or "all rules",
+                        plain(row.stated_first),
+                        plain(row.stated_last),
+                        str(row.broken),
+                        plain(row.stated_of_broken),
+                        plain(row.stated_of_kept),
+                    )
+                )
+        lines.append(f"{method}: the rules that the model states when it is asked for them")
         lines += [*aligned(table, "  "), ""]
     return lines[:-1]
 
@@ -83,7 +94,7 @@ def write_loss_figure(maps: Mapping[str, Sequence[LossRow]], folder: Path) -> li
     """Writes `loss_map`, the change of each kind of rule in each run, as SVG and PNG.
 
     Args:
-        maps: by the label of a run, its rows under one method.
+        maps: the rows of each run under one method, by the label of the run.
     """
     kinds = dict.fromkeys(
         row.group for rows in maps.values() for row in rows if row.grouping is Grouping.KIND

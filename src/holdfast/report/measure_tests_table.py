@@ -11,12 +11,14 @@ from holdfast.report.wording import aligned
 def measure_tests_table(tests: Sequence[MeasureTest]) -> str:
     """The precision and recall of every measure, and each disagreement on a line."""
     header = ("rule", "measure", "follows", "breaks", "precision", "recall", "")
-    rows = [header, *map(_row, tests)]
-    lines = [*aligned(rows), *_disagreements(tests)]
-    return "\n".join(lines)
+    table = aligned([header, *map(_row, tests)])
+    return "\n".join([*table, "", *_disagreement_lines(tests)])
 
 
 def _row(test: MeasureTest) -> tuple[str, ...]:
+    note = test.untested or ""
+    if not note and not test.turns:
+        note = "no labelled turns"
     return (
         test.rule,
         test.measure,
@@ -24,11 +26,12 @@ def _row(test: MeasureTest) -> tuple[str, ...]:
         str(test.breaks),
         _share(test.precision),
         _share(test.recall),
-        test.untested or ("" if test.turns else "no labelled turns"),
+        note,
     )
 
 
 def _share(share: Estimate) -> str:
+    """'0.92 (0.85 to 0.97)'; a hyphen if nothing was measured."""
     if share.mean is None:
         return "-"
     if share.low is None or share.high is None:
@@ -36,13 +39,13 @@ def _share(share: Estimate) -> str:
     return f"{share.mean:.2f} ({share.low:.2f} to {share.high:.2f})"
 
 
-def _disagreements(tests: Sequence[MeasureTest]) -> Iterator[str]:
+def _disagreement_lines(tests: Sequence[MeasureTest]) -> Iterator[str]:
     count = sum(len(test.disagreements) for test in tests)
     turns = sum(test.turns for test in tests)
     if not count:
-        yield f"\nEvery labelled turn is scored as labelled ({count_of(turns, 'turn')})."
+        yield f"Every labelled turn is scored as labelled ({count_of(turns, 'turn')})."
         return
-    yield f"\n{count} of {count_of(turns, 'labelled turn')} scored otherwise than labelled:"
+    yield f"{count} of {count_of(turns, 'labelled turn')} scored otherwise than labelled:"
     for test in tests:
         for turn in test.disagreements:
             yield f"  {test.rule}, {turn.source}: {_label_and_score(turn)}: {turn.text!r}"

@@ -12,10 +12,13 @@ from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.errors import UsageError
 from holdfast.methods import CompiledMethods, compile_methods, parse
+from holdfast.plurals import join_with_and, listing
 from holdfast.report.collapse_section import collapse_cures
 from holdfast.report.context_section import CURE
 from holdfast.report.fix_sentences import best_fix
 from holdfast.report.run_setup import RunSetup, setup_of
+
+_MAX_RULES_NAMED = 2
 
 
 def next_step(results: DriftResults) -> str:
@@ -23,11 +26,11 @@ def next_step(results: DriftResults) -> str:
     setup = setup_of(results)
     if shard := setup.shard:
         return f"Next: join shard {shard} with the others:\nholdfast join FOLDER... --out WHOLE"
-    if fault := _fault(results):
-        return f"Next: {fault}."
+    if cure := _cure(results):
+        return f"Next: {cure}."
     conversations = len(results.series[0].records)
     if conversations < MIN_SAMPLES:
-        return _more(setup, MIN_SAMPLES, "the fewest for a verdict")
+        return _more_conversations(setup, MIN_SAMPLES, "the fewest for a verdict")
     if setup.rounds < 2:
         return "Next: use --rounds 8; one round cannot show drift."
     outcome = results.findings.outcome
@@ -49,13 +52,16 @@ def next_step(results: DriftResults) -> str:
     return _settle(results, setup, fix)
 
 
-def _fault(results: DriftResults) -> str | None:
-    """The change that a run needs before it says anything about drift; None if it needs none."""
+def _cure(results: DriftResults) -> str | None:
+    """The change that a run needs before it says anything about drift; None if it needs none.
+
+    A clause that begins with a verb, without a full stop.
+    """
     findings = results.findings
     series = results.series
     if has_lost_prompt(series):
         return CURE
-    if findings.outcome is Outcome.CUT or _unmeasured_reason(series[0]) == "cut":
+    if findings.outcome is Outcome.CUT or _commonest_reason_unscored(series[0]) == "cut":
         return "raise --max-new-tokens, so that the replies end before they are cut"
     if findings.outcome is Outcome.NOT_MEASURED:
         return (
@@ -63,8 +69,8 @@ def _fault(results: DriftResults) -> str | None:
             " has a text that can be scored"
         )
     if findings.outcome is Outcome.MADE_WORSE:
-        names = " and ".join(f"“{row.name}”" for row in findings.made_worse[:2])
-        return f"reword the prompt, as it makes {names} worse"
+        names = [f"“{row.name}”" for row in findings.made_worse[:_MAX_RULES_NAMED]]
+        return f"reword the prompt, as it makes {join_with_and(names)} worse"
     if findings.outcome is Outcome.UNINFORMATIVE:
         return (
             "give the rules measures that replies without the system prompt fail; --baseline says"
@@ -79,8 +85,8 @@ def _fault(results: DriftResults) -> str | None:
     return None
 
 
-def _unmeasured_reason(first: Series) -> str | None:
-    """The commonest reason why probes have no score, if none has one."""
+def _commonest_reason_unscored(first: Series) -> str | None:
+    """The commonest reason why probes have no score; None if at least one probe has a score."""
     if not is_unmeasured(first.records):
         return None
     return unscored_by_reason(first.records, "stability").most_common(1)[0][0]
@@ -93,15 +99,13 @@ def _never_followed(series: Sequence[Series]) -> list[str]:
 
 
 def _reword(rules: Sequence[str]) -> str:
-    """Advice about rules that are never followed."""
-    names = " and ".join(f"“{name}”" for name in rules[:2])
-    if len(rules) > 2:
-        names = f"{names} and {len(rules) - 2} more"
+    """Advice about rules that are never followed, as a clause without a full stop."""
+    names = listing([f"“{name}”" for name in rules], _MAX_RULES_NAMED)
     return f"reword the prompt or use another model, as the agent hardly ever follows {names}"
 
 
-def _more(setup: RunSetup, conversations: int, why: str) -> str:
-    """Asks for this many conversations in all."""
+def _more_conversations(setup: RunSetup, conversations: int, why: str) -> str:
+    """Asks for this many conversations in all; `why` is a clause, such as 'the fewest for ...'."""
     if setup.replayed:
         return f"Next: replay {conversations} dialogs, {why}."
     if not setup.command:
@@ -114,11 +118,11 @@ def _more(setup: RunSetup, conversations: int, why: str) -> str:
 
 def _use(fix: str, setup: RunSetup) -> str:
     """How to serve a model with the fix that helps, and how to measure its cost."""
-    compiled = _compiled(fix)
-    by_proxy = compiled.edits_requests and (setup.endpoint or compiled.needs_rules)
-    if by_proxy and setup.endpoint:
+    compiled = _compile(fix)
+    needs_proxy = compiled.edits_requests and (setup.endpoint or compiled.needs_rules)
+    if needs_proxy and setup.endpoint:
         return f"Next: put this fix before your server, for every client:\n{setup.proxy(fix)}"
-    if by_proxy:
+    if needs_proxy:
         return (
             "Next: measure what this fix costs, or serve the model with it, in two terminals:"
             f"\n{setup.calibrate([fix])}\n{setup.serve()}\n{setup.proxy(fix)}"
@@ -131,8 +135,8 @@ def _use(fix: str, setup: RunSetup) -> str:
     )
 
 
-def _compiled(fix: str) -> CompiledMethods:
-    """The methods of a spec string; none of a custom one, which only its own code can read."""
+def _compile(fix: str) -> CompiledMethods:
+    """Compiles a spec string; a custom method, which only its own code can read, becomes none."""
     try:
         return compile_methods(parse(fix, files=False))
     except UsageError:
@@ -148,11 +152,10 @@ def _try_a_fix(setup: RunSetup, never_followed: Sequence[str]) -> str:
             f"\n{search}"
         )
     else:
-        advice = (
-            f"add a fix to this run and compare:\n{setup.compared_with(setup.first_fix)}"
-            if setup.command
-            else f"try a fix with --method {setup.first_fix}"
-        )
+        advice = f"try a fix with --method {setup.first_fix}"
+        if setup.command:
+            command = setup.compared_with(setup.first_fix)
+            advice = f"add a fix to this run and compare:\n{command}"
         if not setup.endpoint:
             advice += f"\nor search for the best one (--dry-run says how long it takes):\n{search}"
     if never_followed:
@@ -171,7 +174,7 @@ def _settle(results: DriftResults, setup: RunSetup, fix: Difference | None) -> s
         goal = "to tell whether it drifts"
         needed = conversations_needed(findings.stability.change, -MATTERS, look)
     if needed is not None:
-        return _more(setup, needed, f"which should be enough {goal}")
+        return _more_conversations(setup, needed, f"which should be enough {goal}")
     if setup.endpoint:
         return "Next: try other methods; holdfast methods lists them."
     return (

@@ -16,26 +16,36 @@ from holdfast.records.run_summary import BaselineScores
 from holdfast.report.fix_sentences import fix, still_lost
 from holdfast.report.rules_headline import rules_headline, uninformative_line
 from holdfast.report.score_phrases import (
-    capitalised,
+    capitalise,
     could_be_chance,
+    join_phrases,
     scope_of,
-    shares_text,
+    scores_text,
     with_fix,
 )
 from holdfast.report.wording import percent, points_apart, with_interval
+
+_UNSCORED = (  # the outcomes whose title has no score
+    Outcome.MADE_WORSE,
+    Outcome.UNINFORMATIVE,
+    Outcome.BROKEN_DOWN,
+    Outcome.CUT,
+)
 
 
 def opening(
     series: Sequence[Series], findings: Findings, baseline: Baseline | None = None
 ) -> list[str]:
-    """The opening sentences of a run, given the findings on its first series. The first sentence is
-    its title, and follows from the outcome alone; then come the average change, and the best fix.
+    """The opening sentences of a run, given the findings on its first series.
+
+    The first sentence is the title, and follows from the outcome alone. The average change and the
+    best fix come after it.
     """
     if findings.outcome is Outcome.NOT_MEASURED:
         return [title(findings)]
-    # a title without the score over all probes is followed by it, the others by the change
+    # a title without the score over all probes is followed by that score, any other by the change
     has_no_score = findings.outcome in _UNSCORED or rules_headline(findings) is not None
-    lines = (
+    sentences = (
         title(findings),
         _average(findings.stability) if has_no_score else None,
         uninformative_line(findings.uninformative),
@@ -46,11 +56,7 @@ def opening(
         still_lost(series, baseline),
         _short_conversations(series[0]),
     )
-    return [line for line in lines if line]
-
-
-# outcomes whose title has no score
-_UNSCORED = (Outcome.MADE_WORSE, Outcome.UNINFORMATIVE, Outcome.BROKEN_DOWN, Outcome.CUT)
+    return [sentence for sentence in sentences if sentence]
 
 
 def title(findings: Findings) -> str:
@@ -92,61 +98,67 @@ def _broken_down(collapse: Collapse) -> str:
 
 
 def nothing_measured(records: Sequence[Conversation]) -> str | None:
-    """Says that none of the replies is evidence, and why; None if one is."""
+    """Says why no reply could be scored; None if at least one has a score."""
     if not is_unmeasured(records):
         return None
     reasons = unscored_by_reason(records, "stability")
     total = reasons.total()
-    parts = [f"{count:,} {WITHOUT_SCORE[name]}" for name, count in reasons.most_common()]
-    if len(parts) == 1:
-        (words,) = (WITHOUT_SCORE[name] for name in reasons)
-        return f"Nothing was measured: {total:,} of {total:,} replies to probes {words}."
+    if len(reasons) == 1:
+        (reason,) = reasons
+        return (
+            f"Nothing was measured: {total:,} of {total:,} replies to probes"
+            f" {WITHOUT_SCORE[reason]}."
+        )
+    parts = [f"{count:,} {WITHOUT_SCORE[reason]}" for reason, count in reasons.most_common()]
     return f"Nothing was measured: of {total:,} replies to probes, {join_with_and(parts)}."
 
 
 def headline(findings: Findings) -> str:
-    """Whether the agent drifts, in `MAX_WORDS` words; the two numbers if conversations are few."""
+    """Says whether the agent drifts, in at most `MAX_WORDS` words.
+
+    With too few conversations for a verdict, it gives the first and the last score only.
+    """
     row = findings.stability
     item = row.series
     first = row.points[0]
     last = row.points[-1]
     scope = scope_of(item)
     fixed = with_fix(item)
-    agent = capitalised(f"{fixed} the agent".strip())
+    agent = capitalise(join_phrases(fixed, "the agent"))
     conversations = count_of(last.n, "conversation")
     if last.mean is None or first.mean is None:
         return f"{agent} was not probed in every round: no verdict yet."
-    if item.rounds == 1 and last.n < MIN_SAMPLES:
-        return (
-            f"{agent} scores {with_interval(last, percent)} in round 1{scope} (only"
-            f" {conversations}, too few for a verdict)."
-        )
     if item.rounds == 1:
-        return f"{agent} scores {with_interval(last, percent)} in round 1{scope}."
-    scores = shares_text(row, " on probes")
+        score = join_phrases(f"scores {with_interval(last, percent)} in round 1", scope)
+        if last.n < MIN_SAMPLES:
+            return f"{agent} {score} (only {conversations}, too few for a verdict)."
+        return f"{agent} {score}."
+    scores = scores_text(row, on_probes=True)
     if findings.outcome is Outcome.TOO_FEW:
-        return f"Only {conversations}{fixed}, too few for a verdict: the agent scores {scores}."
+        sample = join_phrases(f"Only {conversations}", fixed)
+        return f"{sample}, too few for a verdict: the agent scores {scores}."
     if findings.outcome is Outcome.HOLDS:
-        most = f"{100 * MATTERS:.0f} points or more"
-        return f"No drift of {most}{fixed}{scope}: the agent scores {scores}."
+        no_drift = f"No drift of {100 * MATTERS:.0f} points or more"
+        return f"{join_phrases(no_drift, fixed, scope)}: the agent scores {scores}."
     if findings.outcome is Outcome.UNDECIDED:
-        return f"No clear drift{fixed}{scope}: the agent scores {scores}."
+        return f"{join_phrases('No clear drift', fixed, scope)}: the agent scores {scores}."
     if findings.outcome is Outcome.IMPROVES:
-        return f"{agent} improves{scope}: it scores {scores}."
-    return f"{agent} drifts{scope}: it scores {scores}."
+        return f"{join_phrases(agent, 'improves', scope)}: it scores {scores}."
+    return f"{join_phrases(agent, 'drifts', scope)}: it scores {scores}."
 
 
 def _average(row: EstimateRow) -> str | None:
-    """The mean over all probes, for a run whose title has no score."""
+    """The scores over all probes, for a title without any; None if no change was measured."""
     if row.change.mean is None:
         return None
     if verdict_on(row.change).sign:
-        return f"Over all probes it scores {shares_text(row)}: {points_apart(row.change)}."
+        return f"Over all probes it scores {scores_text(row)}: {points_apart(row.change)}."
     chance = could_be_chance(row.change)
-    return f"Over all probes it scores {shares_text(row)}: the change of {chance}."
+    return f"Over all probes it scores {scores_text(row)}: the change of {chance}."
 
 
 def _change(row: EstimateRow) -> str | None:
+    """The change between the scores in the title; None if there are too few to compare."""
     change = row.change
     if row.series.rounds == 1 or change.mean is None or change.n < MIN_SAMPLES:
         return None
@@ -168,18 +180,19 @@ def _few_prompts(first: Series) -> str | None:
 
 
 def _adoption(row: EstimateRow) -> str | None:
+    """Says whether the agent adopts the other speaker's prompt; None if too little was measured."""
     first = row.points[0]
     last = row.points[-1]
     change = row.change
     if first.mean is None or last.mean is None or row.series.rounds == 1 or change.n < MIN_SAMPLES:
         return None
     sign = verdict_on(change).sign
-    shares = shares_text(row)
+    scores = scores_text(row)
     if not sign:
-        return f"It shows no clear sign of adopting the other speaker’s prompt: {shares}."
+        return f"It shows no clear sign of adopting the other speaker’s prompt: {scores}."
     if sign > 0:
-        return f"It adopts the other speaker’s prompt more: {shares}, {points_apart(change)}."
-    return f"It adopts the other speaker’s prompt less: {shares}, {points_apart(change)}."
+        return f"It adopts the other speaker’s prompt more: {scores}, {points_apart(change)}."
+    return f"It adopts the other speaker’s prompt less: {scores}, {points_apart(change)}."
 
 
 def _short_conversations(first: Series) -> str | None:
@@ -191,8 +204,8 @@ def _short_conversations(first: Series) -> str | None:
     )
 
 
-def counted(series: Sequence[Series]) -> str:
-    """How many conversations of how many rounds, and under how many methods if several."""
+def describe_conversations(series: Sequence[Series]) -> str:
+    """'24 conversations of 8 rounds, under each of 3 methods'; one method is not mentioned."""
     counts = sorted({len(item.records) for item in series})
     number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     noun = "conversation" if counts[-1] == 1 else "conversations"

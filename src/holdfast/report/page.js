@@ -1,5 +1,5 @@
 "use strict";
-// Texts of models are untrusted: everything below reaches the page through textContent, never as markup.
+// Texts of models are untrusted: all of them reach the page through textContent, never as markup.
 
 const $ = (id) => document.getElementById(id);
 
@@ -7,59 +7,93 @@ const $ = (id) => document.getElementById(id);
 function make(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
+    const isAbsent = value === null || value === undefined || value === false;
     if (name === "--v") node.style.setProperty("--v", value);
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
+    else if (!isAbsent) node.setAttribute(name, value);
   }
   for (const child of children) if (child || child === 0) node.append(child);
   return node;
 }
 
-// --- theme ---------------------------------------------------------------------------------------------------
+// --- theme ---------------------------------------------------------------------------------------
 
 function setUpTheme() {
-  const root = document.documentElement, button = $("theme"), key = "holdfast-report-theme";
-  const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-  const label = () => { button.textContent = dark() ? "Light" : "Dark"; button.setAttribute("aria-label", dark() ? "Use light colours" : "Use dark colours"); };
+  const root = document.documentElement;
+  const button = $("theme");
+  const key = "holdfast-report-theme";
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme || (system.matches ? "dark" : "light")) === "dark";
+  function label() {
+    button.textContent = isDark() ? "Light" : "Dark";
+    button.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
+  }
   button.hidden = false;
-  try { root.dataset.theme = localStorage.getItem(key) || ""; } catch { /* some browsers keep nothing for a page from a file */ }
-  button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; label(); try { localStorage.setItem(key, root.dataset.theme); } catch { /* as above */ } });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
+  // some browsers store nothing for a page that is opened from a file
+  try { root.dataset.theme = localStorage.getItem(key) || ""; } catch { /* the system's theme */ }
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    label();
+    try { localStorage.setItem(key, root.dataset.theme); } catch { /* for this visit only */ }
+  });
+  system.addEventListener("change", label);
   label();
 }
 
-// --- charts --------------------------------------------------------------------------------------------------
+// --- charts --------------------------------------------------------------------------------------
 
-/** Reads a round under the pointer, or with the arrow keys, into the line below the chart. */
+/** Shows the numbers of the round under the pointer, or chosen with the arrow keys. */
 function setUpPlot(plot) {
-  const points = JSON.parse(plot.dataset.points), svg = plot.querySelector("svg"), out = plot.nextElementSibling;
-  const { width } = svg.viewBox.baseVal, left = +svg.dataset.left, span = width - left - +svg.dataset.right, last = points.length;
-  let now = last;
-  const x = (round) => left + (last > 1 ? span * (round - 1) / (last - 1) : span / 2);
-  function show(round, cursor) {
-    now = Math.min(last, Math.max(1, round));
+  const points = JSON.parse(plot.dataset.points);
+  const svg = plot.querySelector("svg");
+  const readout = plot.nextElementSibling;
+  const { width } = svg.viewBox.baseVal;
+  const left = +svg.dataset.left;
+  const span = width - left - +svg.dataset.right;
+  const last = points.length;
+  let current = last;
+
+  const xOf = (round) => left + (last > 1 ? span * (round - 1) / (last - 1) : span / 2);
+
+  function show(round, hasCursor) {
+    current = Math.min(last, Math.max(1, round));
     const line = svg.querySelector(".cursor");
-    line.setAttribute("x1", x(now)); line.setAttribute("x2", x(now));
-    line.setAttribute("visibility", cursor ? "visible" : "hidden");
-    out.replaceChildren(make("span", { class: "value" }, `round ${now}`));
-    const spoken = [];
-    for (const [colour, label, value, interval, sd] of points[now - 1]) {
-      out.append(make("span", { class: `value s${colour}` }, make("i"), make("span", {}, make("b", {}, value), interval && ` ${interval}`, sd && make("span", { class: "sd" }, ` sd ${sd}`), ` · ${label}`)));
-      spoken.push(`${label} ${value}${interval ? `, interval ${interval}` : ""}${sd ? `, standard deviation ${sd}` : ""}`);
+    line.setAttribute("x1", xOf(current));
+    line.setAttribute("x2", xOf(current));
+    line.setAttribute("visibility", hasCursor ? "visible" : "hidden");
+    readout.replaceChildren(make("span", { class: "value" }, `round ${current}`));
+    const descriptions = [];
+    for (const [colour, label, value, interval, sd] of points[current - 1]) {
+      readout.append(make("span", { class: `value s${colour}` }, make("i"), make("span", {},
+        make("b", {}, value), interval && ` ${interval}`,
+        sd && make("span", { class: "sd" }, ` sd ${sd}`), ` · ${label}`)));
+      const ends = interval ? `, interval ${interval}` : "";
+      const deviation = sd ? `, standard deviation ${sd}` : "";
+      descriptions.push(`${label} ${value}${ends}${deviation}`);
     }
-    plot.setAttribute("aria-valuenow", now);
-    plot.setAttribute("aria-valuetext", `Round ${now}: ${spoken.join("; ")}`);
+    plot.setAttribute("aria-valuenow", current);
+    plot.setAttribute("aria-valuetext", `Round ${current}: ${descriptions.join("; ")}`);
   }
+
   plot.addEventListener("pointermove", (event) => {
     const box = svg.getBoundingClientRect();
-    const at = (event.clientX - box.left) / box.width * width;
-    show(Math.round((at - left) / span * (last - 1)) + 1, true);
+    const x = (event.clientX - box.left) / box.width * width;
+    show(Math.round((x - left) / span * (last - 1)) + 1, true);
   });
   plot.addEventListener("pointerleave", () => show(last, false));
-  plot.addEventListener("focus", () => show(now, plot.matches(":focus-visible")));
-  plot.addEventListener("blur", () => show(now, false));
+  plot.addEventListener("focus", () => show(current, plot.matches(":focus-visible")));
+  plot.addEventListener("blur", () => show(current, false));
   plot.addEventListener("keydown", (event) => {
-    const to = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, Home: 1, End: last }[event.key];
-    if (to !== undefined) { event.preventDefault(); show(to, true); }
+    const round = {
+      ArrowLeft: current - 1,
+      ArrowDown: current - 1,
+      ArrowRight: current + 1,
+      ArrowUp: current + 1,
+      Home: 1,
+      End: last,
+    }[event.key];
+    if (round === undefined) return;
+    event.preventDefault();
+    show(round, true);
   });
   show(last, false);
 }
@@ -72,15 +106,17 @@ function setUpToggles() {
   }
 }
 
-// --- commands ------------------------------------------------------------------------------------------------
+// --- commands ------------------------------------------------------------------------------------
 
-/** A button that copies the command; where copying is not allowed, it selects the command instead. */
+/** Adds a button that copies a command, or selects it where copying is not allowed. */
 function setUpCommand(line) {
-  const code = line.querySelector("code"), button = make("button", { type: "button", class: "quiet" }, "Copy");
+  const code = line.querySelector("code");
+  const button = make("button", { type: "button", class: "quiet" }, "Copy");
   button.addEventListener("click", () => {
     const select = () => getSelection().selectAllChildren(code);
     if (!navigator.clipboard) return select();
-    navigator.clipboard.writeText(code.textContent).then(() => { button.textContent = "Copied"; }, select);
+    const copied = () => { button.textContent = "Copied"; };
+    navigator.clipboard.writeText(code.textContent).then(copied, select);
   });
   line.append(button);
 }

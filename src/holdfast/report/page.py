@@ -8,10 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from holdfast.records import Run
-from holdfast.report.how_measured import about_runs
+from holdfast.report.how_measured import About, about_runs
 from holdfast.report.template_environment import template_environment
 
 _REM_PER_POINT = 96 / 72 / 16  # CSS has 96 pixels to an inch of 72 points, browsers 16 to a rem
@@ -53,17 +52,19 @@ def render(
     template: str,
     command: str,
     headline: str,
+    content: object,
     *,
     lines: Sequence[str] = (),
     facts: Sequence[str] = (),
-    **values: Any,
+    runs: Sequence[About] = (),
 ) -> str:
     """Renders a template that extends `skeleton.html.j2`.
 
     Args:
+        content: a dataclass, whose fields are the template's own variables.
         lines: sentences below the headline; empty ones are left out.
-        facts: on what was measured, in a few words each; empty ones are left out.
-        values: for the template itself.
+        facts: what was measured, in a few words each; empty ones are left out.
+        runs: how each run was measured, for the last section.
     """
     page = template_environment().get_template(template)
     return page.render(
@@ -72,31 +73,42 @@ def render(
         headline=headline,
         lines=[line for line in lines if line],
         facts=[fact for fact in facts if fact],
+        runs=runs,
         navigation=[],  # filled by the sections
-        **values,
+        **vars(content),
     )
 
 
 def render_study(
     command: str,
     headline: str,
+    content: object,
     runs: Mapping[str, Run],
     facts: Sequence[str],
     lines: Sequence[str] = (),
-    **values: Any,
 ) -> str:
-    """Renders `{command}.html.j2`, which ends with how its runs, by name, were measured."""
+    """Renders `{command}.html.j2`, which ends with how its runs were measured.
+
+    Args:
+        content: a dataclass, whose fields are the template's own variables.
+        runs: by the name that the page gives them; the first one names the model.
+        facts, lines: as in `render`.
+    """
     manifest = next(iter(runs.values())).manifest
     model = manifest.identity.model
-    more = (f"model {model}" if model else "", (manifest.created or "")[:10])
-    about = about_runs(list(runs.values()), list(runs))
-    template = f"{command}.html.j2"
+    date = (manifest.created or "")[:10]
     return render(
-        template, command, headline, lines=lines, facts=(*facts, *more), runs=about, **values
+        f"{command}.html.j2",
+        command,
+        headline,
+        content,
+        lines=lines,
+        facts=(*facts, f"model {model}" if model else "", date),
+        runs=about_runs(list(runs.values()), list(runs)),
     )
 
 
-def pictures(folder: Path, **titles: str) -> list[Picture]:
-    """The figures that exist in a folder; `titles` are by figure name."""
+def pictures(folder: Path, titles: Mapping[str, str]) -> list[Picture]:
+    """The figures that exist in a folder; `titles` are by the name of a figure's file."""
     paths = [(title, folder / f"{name}.svg") for name, title in titles.items()]
     return [Picture(title, path) for title, path in paths if path.is_file()]

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
 
 _DISTANCES = (6, 12, 20, 30, 42, 56, 72)  # of a label from its point, in points
 _DIRECTIONS = ((1, 0.6), (-1, 0.6), (1, -0.9), (-1, -0.9), (0, 1), (0, -1), (1, 0), (-1, 0))
-_MARKER = 3  # points that a marker takes around its point
-_FAR = 15  # points; a label farther away is joined to its point by a line
+_MARKER = 3  # the radius of a point's marker, in points
+_FAR = 15  # points; a line joins a label that is farther away to its point
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,13 @@ class PointLabel:
 
 
 def place_labels(figure: Figure, axis: Axes, labels: Sequence[PointLabel]) -> None:
-    """Writes labels around their points; the rest of the figure has to be finished."""
+    """Writes labels around their points; everything else in the figure must be drawn already."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.transforms import Bbox
 
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw_without_rendering()  # settles the layout
-    inside = axis.get_window_extent(renderer)
+    frame = axis.get_window_extent(renderer)
     points = axis.transData.transform([(label.x, label.y) for label in labels]).reshape(-1, 2)
     taken = [Bbox.from_extents(x, y, x, y).padded(_MARKER * figure.dpi / 72) for x, y in points]
     for label in sorted(labels, key=lambda label: (label.x, label.y)):
@@ -52,9 +53,7 @@ def place_labels(figure: Figure, axis: Axes, labels: Sequence[PointLabel]) -> No
             text.xyann = (across * distance, up * distance)
             text.set_horizontalalignment(_alignment(across))
             box = text.get_window_extent(renderer).padded(1)
-            is_inside = inside.containsx(box.x0) and inside.containsx(box.x1)
-            is_inside &= inside.containsy(box.y0) and inside.containsy(box.y1)
-            if is_inside and not any(box.overlaps(other) for other in taken):
+            if _contains(frame, box) and not any(box.overlaps(other) for other in taken):
                 break
         taken.append(box)
         if max(map(abs, text.xyann)) > _FAR:
@@ -70,6 +69,15 @@ def place_labels(figure: Figure, axis: Axes, labels: Sequence[PointLabel]) -> No
                     "alpha": 0.6,
                 },
             ).set_in_layout(False)
+
+
+def _contains(outer: Bbox, inner: Bbox) -> bool:
+    return (
+        outer.containsx(inner.x0)
+        and outer.containsx(inner.x1)
+        and outer.containsy(inner.y0)
+        and outer.containsy(inner.y1)
+    )
 
 
 def _alignment(across: float) -> Literal["left", "right", "center"]:

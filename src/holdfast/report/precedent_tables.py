@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.analysis.precedent_results import CLEAR, Cell, Precedent
 from holdfast.analysis.verdicts import verdict_on
+from holdfast.plurals import count_of
 from holdfast.report import figures
 from holdfast.report.wording import aligned, plain, signed
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Line:
-    """The next replies after one history; those without the system prompt are dashed and hollow."""
+    """The line of the scores after one history; dashed and hollow without the system prompt."""
 
     history: str
     prompted: bool  # whether the system prompt was in view
@@ -27,20 +28,51 @@ class _Line:
     label: str
     colour: str
     marker: str
-    offset: float  # to the right of the number of replies, so that equal scores do not cover
+    offset: float  # to the right, so that the points of equal scores stand side by side
 
 
-_GREEN, _BLUE, _OCHRE, _RED = (figures.COLOURS[number] for number in (1, 2, 3, 5))
 _LINES = (
-    _Line("kept", True, "kept history", "kept replies, prompt in view", _GREEN, "o", -0.15),
-    _Line("kept", False, "kept, no prompt", "kept replies, without it", _BLUE, "o", 0.05),
-    _Line("broken", True, "broken history", "broken replies, prompt in view", _RED, "s", -0.05),
-    _Line("broken", False, "broken, no prompt", "broken replies, without it", _OCHRE, "s", 0.15),
+    _Line(
+        history="kept",
+        prompted=True,
+        head="kept history",
+        label="kept replies, prompt in view",
+        colour=figures.COLOURS[1],
+        marker="o",
+        offset=-0.15,
+    ),
+    _Line(
+        history="kept",
+        prompted=False,
+        head="kept, no prompt",
+        label="kept replies, without it",
+        colour=figures.COLOURS[2],
+        marker="o",
+        offset=0.05,
+    ),
+    _Line(
+        history="broken",
+        prompted=True,
+        head="broken history",
+        label="broken replies, prompt in view",
+        colour=figures.COLOURS[5],
+        marker="s",
+        offset=-0.05,
+    ),
+    _Line(
+        history="broken",
+        prompted=False,
+        head="broken, no prompt",
+        label="broken replies, without it",
+        colour=figures.COLOURS[3],
+        marker="s",
+        offset=0.15,
+    ),
 )
 
 
 def precedent_lines(results: Sequence[Precedent]) -> list[str]:
-    """A table of scores per method and group of rules, and what prompt and precedent are worth."""
+    """A table of scores for each method and group of rules, and sentences on what they show."""
     lines: list[str] = []
     for result in results:
         lines += [
@@ -50,15 +82,16 @@ def precedent_lines(results: Sequence[Precedent]) -> list[str]:
         ]
         deepest = result.depths[-1]
         if deepest.prompt_after_broken is not None and deepest.prompt_after_kept is not None:
-            lines += [
+            lines.append(
                 f"  The system prompt is worth {signed(deepest.prompt_after_broken)} after"
-                f" {deepest.seen} broken replies, and {signed(deepest.prompt_after_kept)} after"
-                f" {deepest.seen} kept ones."
-            ]
+                f" {count_of(deepest.seen, 'broken reply')}, and"
+                f" {signed(deepest.prompt_after_kept)} after"
+                f" {count_of(deepest.seen, 'kept reply')}."
+            )
         verdict = verdict_on(deepest.precedent).word("higher", "lower")
         lines += [
-            f"  With it in view, a kept history is worth {signed(deepest.precedent)} against a"
-            f" broken one: {verdict}.",
+            "  With the system prompt in view, a kept history is worth"
+            f" {signed(deepest.precedent)} against a broken one: {verdict}.",
             "",
         ]
     return lines[:-1]
@@ -90,22 +123,24 @@ def write_precedent_figures(results: Sequence[Precedent], folder: Path) -> list[
 
 
 def precedent_figure(results: Sequence[Precedent]) -> Figure:
-    """The scores by replies seen, one panel below the other for each method."""
-    shown = [result for result in results if result.rules == "all"]
-    figure, axes = figures.panels(len(shown), 1, 4.6, 3.2)
-    for axis, result in zip(axes, shown, strict=True):
+    """The scores by replies seen, with a panel for each method."""
+    results_of_all = [result for result in results if result.rules == "all"]
+    figure, axes = figures.panels(len(results_of_all), 1, 4.6, 3.2)
+    for axis, result in zip(axes, results_of_all, strict=True):
         for line in _LINES:
             _draw(axis, line, _cells_of(line, result))
         method = "without a fix" if result.method == "none" else result.method
         axis.set(title=f"next reply, {method}", xlabel="earlier replies in view")
-        axis.set(ylabel="score", ylim=(-0.05, 1.05), xticks=[d.seen for d in result.depths])
+        depths = [depth.seen for depth in result.depths]
+        axis.set(ylabel="score", ylim=(-0.05, 1.05), xticks=depths)
     figures.legend_below(figure, *axes[0].get_legend_handles_labels())
     return figure
 
 
 def _draw(axis: Axes, line: _Line, cells: Sequence[Cell]) -> None:
-    """Draws the scores after one history; where lines coincide, the wide solid one shows in the
-    gaps of the dashed one, and their points stand side by side.
+    """Draws the scores after one history.
+
+    Where two lines coincide, the wide solid one shows in the gaps of the dashed one.
     """
     cells = [cell for cell in cells if cell.score.mean is not None]
     if not cells:

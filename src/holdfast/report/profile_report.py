@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,27 @@ from holdfast.analysis.profile_file import write_ranking
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import read_run
 from holdfast.report import figures
-from holdfast.report.page import Table, pictures, render_study
+from holdfast.report.page import Picture, Table, pictures, render_study
 from holdfast.report.wording import with_interval
 
-_SHOWN = 5  # best heads
+_MAX_HEADS_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class ProfiledTask:
+    """The section of the page on one task."""
+
+    name: str
+    lines: Sequence[str]
+    pictures: list[Picture]
+    table: Table
+
+
+@dataclass(frozen=True)
+class ProfileContent:
+    """The sections of the page."""
+
+    tasks: list[ProfiledTask]
 
 
 def write_profile(folder: Path) -> list[Path]:
@@ -32,14 +50,14 @@ def _write_map(profile: Profile, folder: Path) -> list[Path]:
     grid = np.full((layers, heads), np.nan)
     for (layer, head), score in profile.scores.items():
         grid[layer, head] = score - profile.unsteered
-    widest = float(np.nanmax(np.abs(grid))) or 1.0
-    by = "right answer’s log-probability" if profile.by == "probability" else "accuracy"
+    largest = float(np.nanmax(np.abs(grid))) or 1.0
+    quantity = "right answer’s log-probability" if profile.by == "probability" else "accuracy"
     with figures.styled():
         figure, (axis,) = figures.panels(
             1, 1, max(4.6, 0.35 * heads + 2), max(3.0, 0.25 * layers + 1.2)
         )
-        image = axis.imshow(grid, cmap="RdBu_r", vmin=-widest, vmax=widest, aspect="auto")
-        axis.set(title=f"{profile.method} on one head: change of the {by}")
+        image = axis.imshow(grid, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto")
+        axis.set(title=f"{profile.method} on one head: change of the {quantity}")
         axis.set(xlabel="head", ylabel="layer", xticks=range(heads), yticks=range(layers))
         axis.grid(visible=False)
         figure.colorbar(image, ax=axis)
@@ -54,16 +72,16 @@ def profile_lines(folder: Path) -> list[str]:
         f"Unsteered {profile.unsteered:.4f}. Best heads, with the gain from steering each alone and"
         " its 95% interval over samples:"
     ]
-    for layer, head in profile.ranking.heads[:_SHOWN]:
+    for layer, head in profile.ranking.heads[:_MAX_HEADS_SHOWN]:
         score = profile.scores[layer, head]
         gain = gains[layer, head]
         text = with_interval(gain, lambda value: f"{value:+.4f}")
         word = verdict_on(gain).word("higher", "lower")
         lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
     if (certain := count_certain_gains(gains)) is None:
-        most = max(gain.n for gain in gains.values())
+        samples = max(gain.n for gain in gains.values())
         lines.append(
-            f"No gain is distinguishable from chance: {most} samples, fewer than {MIN_SAMPLES}."
+            f"No gain is distinguishable from chance: {samples} samples, fewer than {MIN_SAMPLES}."
         )
     else:
         lines.append(
@@ -74,36 +92,34 @@ def profile_lines(folder: Path) -> list[str]:
 
 
 def chosen_line(chosen: GainingHeads) -> str:
-    """How certain the gains of the chosen heads are."""
-    left_out = f", {chosen.left_out} that gain nothing left out" if chosen.left_out else ""
-    return (
+    """How many of the chosen heads have a certain gain, and how many heads were left out."""
+    sentence = (
         f"{chosen.certain} of these {len(chosen.heads)} heads have a gain distinguishable from"
-        f" chance{left_out}."
+        " chance"
     )
+    if chosen.left_out:
+        return f"{sentence}; {chosen.left_out} that gain nothing were left out."
+    return f"{sentence}."
 
 
 def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
-    """The HTML of the page of the profiles in `folder`, one folder for each task."""
+    """The HTML of the page of profiles.
+
+    Args:
+        folder: has a folder for each task, of its name.
+        lines: by task, the results in words.
+    """
     runs = {name: read_run(folder / name) for name in lines}
     tasks = []
     for name in runs:
-        profile = read_profile(folder / name)
-        rows: list[tuple[str, ...]] = [("head", "score", "gain", "95% interval", "samples")]
-        for layer, number in profile.ranking.heads:
-            score = profile.scores[layer, number]
-            gain = profile.gains[layer, number]
-            interval = "" if gain.low is None else f"[{gain.low:+.4f}, {gain.high:+.4f}]"
-            rows.append(
-                (f"{layer}.{number}", f"{score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n))
-            )
         title = f"{name}: what steering each head alone changes"
         tasks.append(
-            {
-                "name": name,
-                "lines": lines[name],
-                "pictures": pictures(folder / name, heads=title),
-                "table": Table(f"{name}: every head, best first", rows),
-            }
+            ProfiledTask(
+                name=name,
+                lines=lines[name],
+                pictures=pictures(folder / name, {"heads": title}),
+                table=Table(f"{name}: every head, best first", _rows(read_profile(folder / name))),
+            )
         )
     samples = (
         f"{len({record.conversation for record in run.records})} samples of {name}"
@@ -113,7 +129,20 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
     return render_study(
         "profile",
         f"The heads of {model}, ranked by what steering each alone changes on {', '.join(runs)}.",
-        runs,
-        (", ".join(samples),),
-        tasks=tasks,
+        ProfileContent(tasks),
+        runs=runs,
+        facts=(", ".join(samples),),
     )
+
+
+def _rows(profile: Profile) -> list[tuple[str, ...]]:
+    """Every head with its gain, the best first; the header comes before them."""
+    rows: list[tuple[str, ...]] = [("head", "score", "gain", "95% interval", "samples")]
+    for layer, number in profile.ranking.heads:
+        score = profile.scores[layer, number]
+        gain = profile.gains[layer, number]
+        interval = "" if gain.low is None else f"[{gain.low:+.4f}, {gain.high:+.4f}]"
+        rows.append(
+            (f"{layer}.{number}", f"{score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n))
+        )
+    return rows

@@ -16,12 +16,9 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
     if baseline and baseline.verdict_on(row.case, row.rule) == MADE_WORSE:
         return f"{MADE_WORSE} by the prompt"
     if row.never_followed:
-        often = (
-            f"0 of {row.n} conversations"
-            if not row.kept_in_any_round
-            else "less than 20% everywhere"
-        )
-        return f"{NEVER_FOLLOWED} ({often})"
+        if row.kept_in_any_round:
+            return f"{NEVER_FOLLOWED} (less than 20% everywhere)"
+        return f"{NEVER_FOLLOWED} (0 of {row.n} conversations)"
     if is_uninformative(row, baseline):
         return f"{UNINFORMATIVE}: as good without the prompt"
     if row.series.rounds < 2:
@@ -37,26 +34,7 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
         return f"followed less in {_rounds_text(row.lower_in_rounds)} only"
     if row.lower_in_rounds == tuple(range(row.lower_from_round, row.series.rounds + 1)):
         return f"followed less {since(row)}"
-    return f"followed less {since(row)} (clear in {_ranges(row.lower_in_rounds)})"
-
-
-def _rounds_text(numbers: Sequence[int]) -> str:
-    """'round 3', or 'rounds 2 and 5 to 8'."""
-    return f"round {numbers[0]}" if len(numbers) == 1 else f"rounds {_ranges(numbers)}"
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """'3', or '2 and 5 to 8'."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    spans: list[str] = []
-    for run in runs:
-        spans += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run]
-    return join_with_and(spans)
+    return f"followed less {since(row)} (clear in {_rounds_text(row.lower_in_rounds)})"
 
 
 def broken_text(row: EstimateRow) -> str:
@@ -72,3 +50,25 @@ def since(row: EstimateRow) -> str:
     if row.lower_from_round == row.series.rounds:
         return f"in round {row.lower_from_round}"
     return f"from round {row.lower_from_round}"
+
+
+def _rounds_text(numbers: Sequence[int]) -> str:
+    """'round 3', or 'rounds 2 and 5 to 8'."""
+    return f"round {numbers[0]}" if len(numbers) == 1 else f"rounds {_ranges(numbers)}"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """'3', or '2 and 5 to 8'; two rounds in a row are listed, '5 and 6'."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    spans: list[str] = []
+    for run in runs:
+        if len(run) > 2:
+            spans.append(f"{run[0]} to {run[-1]}")
+        else:
+            spans += map(str, run)
+    return join_with_and(spans)

@@ -1,4 +1,4 @@
-"""The sentences that name the rules which a prompt loses, and those that say nothing."""
+"""The sentences that name the rules which a prompt loses, and the rules that say nothing."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,33 +7,37 @@ from holdfast.analysis.outcome import Findings
 from holdfast.analysis.series import Series
 from holdfast.plurals import count_of, join_with_and, listing
 from holdfast.report.rule_falls import since
-from holdfast.report.score_phrases import capitalised, scope_of, with_fix
+from holdfast.report.score_phrases import capitalise, join_phrases, scope_of, with_fix
 
 Rows = Sequence[EstimateRow]
 MAX_WORDS = 25  # of the first sentence
-_MAX_RULES_NAMED = 4  # rules named in one sentence
+_MAX_RULES_NAMED = 4  # in one sentence
 
 
 def rules_headline(findings: Findings) -> str | None:
-    """Names the rules that the agent never follows or follows less often, in `MAX_WORDS` words."""
+    """Names the rules that the agent never follows or follows less often.
+
+    Returns:
+        The sentence that names most rules in at most `MAX_WORDS` words; None if there is no such
+        rule.
+    """
     never = findings.never_followed
     less = findings.lost
     if not never and not less:
         return None
-    texts = [*_rule_texts(findings.stability.series, never, less)]
-    return next((text for text in texts if len(text.split()) <= MAX_WORDS), texts[-1])
+    versions = list(_versions(findings.stability.series, never, less))
+    return next((text for text in versions if len(text.split()) <= MAX_WORDS), versions[-1])
 
 
-def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
-    """The same sentence, naming fewer and fewer rules."""
+def _versions(item: Series, never: Rows, less: Rows) -> Iterator[str]:
+    """Yields the same sentence in several versions, which name fewer and fewer rules."""
     scope = scope_of(item)
     fixed = with_fix(item)
     if len(less) == 1 and not never:
-        yield (
-            f"{capitalised(since(less[0]))}{fixed}, the agent follows “{less[0].group}” less"
-            f" often{scope}."
-        )
-    agent = capitalised(f"{scope}{fixed} the agent".strip())
+        when = capitalise(join_phrases(since(less[0]), fixed))
+        less_often = join_phrases("less often", scope)
+        yield f"{when}, the agent follows “{less[0].group}” {less_often}."
+    agent = capitalise(join_phrases(scope, fixed, "the agent"))
     rounds = {since(row) for row in less}
     when = rounds.pop() if len(rounds) == 1 else "over time"
     always = [row for row in never if not row.kept_in_any_round]
@@ -50,7 +54,7 @@ def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
 
 
 def uninformative_line(rows: Rows) -> str | None:
-    """Names the uninformative rules, which the first sentence leaves out; None if none."""
+    """Names the uninformative rules, which the first sentence leaves out; None without any."""
     if not rows:
         return None
     names = _names(rows, _MAX_RULES_NAMED)
@@ -60,15 +64,16 @@ def uninformative_line(rows: Rows) -> str | None:
 
 
 def _names(rows: Rows, most: int) -> str:
-    """'“a”, “b” and 2 more', or '4 rules' if none should be named."""
+    """'“a”, “b” and 2 more', or '4 rules' if `most` is 0."""
     if not most:
         return count_of(len(rows), "rule")
     return listing([f"“{row.group}”" for row in rows], most)
 
 
 def _lost_names(rows: Rows, most: int) -> str:
-    """The names of rules that are lost; of too many those that lose most, and where several lose
-    the same, all of these or none.
+    """Names at most `most` lost rules, the largest losses first.
+
+    Of rules that lose equally much, all are named or none, as the choice would be arbitrary.
     """
     if len(rows) <= most:
         return _names(rows, most)
@@ -79,5 +84,5 @@ def _lost_names(rows: Rows, most: int) -> str:
 
 
 def _points_lost(row: EstimateRow) -> int:
-    """By how many points, as they are shown, a rule is followed less in the last round."""
+    """The fall from the first round to the last, in points rounded as they are displayed."""
     return -round(100 * (row.change.mean or 0.0))

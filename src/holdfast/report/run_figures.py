@@ -29,17 +29,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-_NAMES = {
+_TITLES = {
     "stability": "How well the model keeps its prompt (stability)",
     "adoption": "How far it takes on the other’s (adoption)",
     "mass": "Attention mass on the prompt",
 }
-_MAX_RULES = 9  # in the figure of the rules; more cannot be read
-_MIN_DISTANCE = 0.07  # of the axis, between two numbers at its right
-_WHISKERS_APART = 0.05  # rounds between the whiskers of two curves, which would hide one another
+_MAX_RULES = 9  # in the figure of the rules; more would be too small to read
+_MIN_DISTANCE = 0.07  # between two numbers right of the axis, as a share of it
+_WHISKERS_APART = 0.05  # rounds between the whiskers of two curves, so that both can be seen
 _BAND = "band: 95% bootstrap interval"
 
 Styles = Mapping[Series, CurveStyle]  # in the order of the legend
+Lines = dict[Series, "Line2D"]  # the line that shows a series, for the legend
 
 
 @dataclass(frozen=True)
@@ -51,18 +52,18 @@ class _Curve:
     points: Sequence[Estimate]
 
 
-Lines = dict[Series, "Line2D"]  # by the series that they show, for the legend
+def write_figures(series: Sequence[Series], folder: Path, *, whiskers: bool = False) -> list[Path]:
+    """Writes `drift`, `categories_...`, `rules` and `mass`, each as SVG and PNG.
 
+    Figures for which the runs have no data are left out. The bytes depend only on the records:
+    there is no date in them, and identifiers are fixed.
 
-def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:
-    """Writes drift, categories, and rules and mass if there are any, each as SVG and PNG.
-
-    With `whiskers`, drift and mass show one standard deviation, as in the papers. The bytes
-    depend only on the records: no date, fixed identifiers.
+    Args:
+        whiskers: whether drift and mass show one standard deviation, as in the papers.
     """
     styles = {item: _style(item, number, series[0].run) for number, item in enumerate(series)}
     with styled():
-        figures = {"drift": _drift(styles, whiskers)}
+        figures = {"drift": _drift(styles, whiskers=whiskers)}
         for kind in KINDS:
             by_category = _categories(styles, kind)
             if by_category is not None:
@@ -71,50 +72,56 @@ def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False
         if by_rule is not None:
             figures["rules"] = by_rule
         if any(item.measured("mass") for item in series):
-            figures["mass"] = _mass(styles, whiskers)
+            figures["mass"] = _mass(styles, whiskers=whiskers)
         return save(figures, folder)
 
 
 def _style(item: Series, number: int, first_run: str) -> CurveStyle:
-    """A colour for each series; lines are dashed once all are used, and in runs after the first."""
+    """The style of a series.
+
+    Lines are dashed once all colours are used, and in runs after the first.
+    """
     dashed = number >= len(COLOURS) or item.run != first_run
     return CurveStyle(COLOURS[number % len(COLOURS)], "--" if dashed else "-")
 
 
-def _drift(styles: Styles, whiskers: bool) -> Figure:
+def _drift(styles: Styles, *, whiskers: bool) -> Figure:
     kinds = [kind for kind in KINDS if any(item.measured(kind) for item in styles)]
     # a single panel must be wide enough for the note
     figure, axes = panels(len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2)
     lines: Lines = {}
     for kind, axis in zip(kinds, axes, strict=True):
         curves = [_Curve(item, style, row_of(item, kind).points) for item, style in styles.items()]
-        lines |= _draw(axis, curves, _NAMES[kind], whiskers)
+        lines |= _draw(axis, curves, _TITLES[kind], whiskers=whiskers)
         _write_last_means(axis, curves)
         axis.set_xlabel("round")
-    deviation = "; whisker: one standard deviation" if whiskers else ""
-    _legend(figure, styles, lines, f"{_BAND} over conversations{deviation}")
+    note = f"{_BAND} over conversations"
+    if whiskers:
+        note = f"{note}; whisker: one standard deviation"
+    _draw_legend(figure, styles, lines, note)
     return figure
 
 
-def _mass(styles: Styles, whiskers: bool) -> Figure:
+def _mass(styles: Styles, *, whiskers: bool) -> Figure:
     figure, (axis,) = panels(1, 1, 4.6, 3.2)
     curves = [
         _Curve(item, style, row_of(item, "mass").points)
         for item, style in styles.items()
         if item.measured("mass")
     ]
-    lines = _draw(axis, curves, _NAMES["mass"], whiskers)
+    lines = _draw(axis, curves, _TITLES["mass"], whiskers=whiskers)
     points = [point for curve in curves for point in curve.points if point.mean is not None]
     top = round_top([(point.mean or 0.0) + (point.sd or 0.0) for point in points])
     axis.set(xlabel="round", ylim=(0, top))
-    _legend(figure, styles, lines, "mean over heads, layers and tokens of the agent’s replies")
+    note = "mean over heads, layers and tokens of the agent’s replies"
+    _draw_legend(figure, styles, lines, note)
     return figure
 
 
 def _categories(styles: Styles, kind: str) -> Figure | None:
     rows = [row for item in styles for row in category_rows(item, kind)]
     names = sorted({row.group for row in rows})
-    return _grouped(styles, rows, names, f"{_NAMES[kind]}, by category and round; {_BAND}")
+    return _draw_groups(styles, rows, names, f"{_TITLES[kind]}, by category and round; {_BAND}")
 
 
 def _rules(styles: Styles) -> Figure | None:
@@ -122,13 +129,13 @@ def _rules(styles: Styles) -> Figure | None:
     names = list(dict.fromkeys(row.group for row in rows))
     if len(names) > _MAX_RULES:
         return None
-    return _grouped(styles, rows, names, f"{_NAMES['stability']}, by rule and round; {_BAND}")
+    return _draw_groups(styles, rows, names, f"{_TITLES['stability']}, by rule and round; {_BAND}")
 
 
-def _grouped(
+def _draw_groups(
     styles: Styles, rows: Sequence[EstimateRow], names: Sequence[str], note: str
 ) -> Figure | None:
-    """A panel for each name, with the rows of that group; None without names."""
+    """A figure with a panel for each name, which has the rows of that group; None without names."""
     if not names:
         return None
     figure, axes = panels(len(names), min(3, len(names)), 2.6, 2.1)
@@ -138,12 +145,12 @@ def _grouped(
             _Curve(row.series, styles[row.series], row.drawn) for row in rows if row.group == name
         ]
         lines |= _draw(axis, curves, name.replace("_", " ").replace("$", r"\$"))
-    _legend(figure, styles, lines, note)
+    _draw_legend(figure, styles, lines, note)
     return figure
 
 
-def _draw(axis: Axes, curves: Sequence[_Curve], title: str, whiskers: bool = False) -> Lines:
-    """Draws the curves with their bands into a panel; returns the lines of those measured."""
+def _draw(axis: Axes, curves: Sequence[_Curve], title: str, *, whiskers: bool = False) -> Lines:
+    """Draws curves with their bands into a panel; returns the lines of those with a mean."""
     from matplotlib.ticker import MaxNLocator
 
     lines: Lines = {}
@@ -178,7 +185,7 @@ def _draw_curve(axis: Axes, curve: _Curve) -> Line2D:
 
 
 def _draw_whiskers(axis: Axes, curve: _Curve, shift: float) -> None:
-    """One standard deviation up and down, `shift` rounds beside the points."""
+    """Draws one standard deviation up and down, `shift` rounds beside the points."""
     spreads = [(point.mean, point.sd) for point in curve.points]
     mean, deviation = np.array(spreads, dtype=float).T
     rounds = np.arange(1, len(mean) + 1)
@@ -186,7 +193,7 @@ def _draw_whiskers(axis: Axes, curve: _Curve, shift: float) -> None:
 
 
 def _write_last_means(axis: Axes, curves: Sequence[_Curve]) -> None:
-    """Writes the last mean of each curve to its right, where there is room for them all."""
+    """Writes the last mean of each curve to its right, if there is room for all of them."""
     measured = [curve for curve in curves if curve.points and curve.points[-1].mean is not None]
     measured.sort(key=lambda curve: curve.points[-1].mean or 0.0)
     means = [curve.points[-1].mean or 0.0 for curve in measured]
@@ -204,8 +211,8 @@ def _write_last_means(axis: Axes, curves: Sequence[_Curve]) -> None:
         )
 
 
-def _legend(figure: Figure, styles: Styles, lines: Lines, note: str) -> None:
-    """One entry for each series that some panel shows."""
+def _draw_legend(figure: Figure, styles: Styles, lines: Lines, note: str) -> None:
+    """Draws a legend with an entry for each series that some panel shows."""
     drawn = [item for item in styles if item in lines]
     names = [item.legend.replace("$", r"\$") for item in drawn]
     legend_below(figure, [lines[item] for item in drawn], names, note)

@@ -1,4 +1,4 @@
-"""How a drift run was made, and the commands that go on from it with the same options."""
+"""How a drift run was made, and the commands that continue from it with the same options."""
 
 import shlex
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from holdfast.records.manifest import typed_command
 from holdfast.records.typed_options import option_in, options_in, repeated, split_command
 from holdfast.report.fixes_to_try import first_fix, fixes_to_compare
 
-_MODEL = (
+_MODEL_OPTIONS = (
     "--model",
     "--endpoint-model",
     "--api-key-env",
@@ -22,7 +22,7 @@ _MODEL = (
     "--dtype",
     "--trust-remote-code",
 )
-_CHATS = ("--user-turns", "--system-as", "--temperature", "--top-p", "--max-new-tokens")
+_DIALOG_OPTIONS = ("--user-turns", "--system-as", "--temperature", "--top-p", "--max-new-tokens")
 _DEFAULT_ROUNDS = 8  # of `holdfast drift` and `holdfast calibrate`
 
 
@@ -31,16 +31,17 @@ class RunSetup:
     """The setup of a drift run.
 
     Attributes:
-        command: as it was typed; "" for a run of the Python API.
+        command: the command line as it was typed; "" for a run of the Python API.
         model: the options that load the model: ("--model", "smollm2").
-        suite: as `--suite` names it.
-        chats: the options that make the conversations of other commands like this run's.
-        rounds: of the first series.
-        replayed: whether the conversations are recorded dialogs, so that their number is fixed.
-        endpoint: whether another program runs the model, so that `holdfast serve` does not load it.
-        url: where an endpoint answers; "" for a model that is not given by its URL.
-        first_fix: the fix to begin with; None if none is known to help.
-        sweeps: what a search for the best fix compares; () for the defaults of `calibrate`.
+        suite: the suite as `--suite` takes it.
+        chats: the options that make the conversations of another command like this run's.
+        rounds: the number of rounds of the first series.
+        replayed: whether the conversations are replays of recorded dialogs.
+        endpoint: whether another program runs the model, so that Holdfast cannot serve it.
+        url: the address of an endpoint; "" if the model is not given by a URL.
+        first_fix: the fix to try first; None if none is known to help.
+        sweeps: the settings that a search for the best fix compares; () for the defaults of
+            `holdfast calibrate`.
     """
 
     command: str
@@ -56,7 +57,7 @@ class RunSetup:
 
     @property
     def shard(self) -> str:
-        """The shard of a larger run that this run is ("1/4"); "" for a whole run."""
+        """Which shard of a larger run this is, such as "1/4"; "" for a whole run."""
         return option_in(split_command(self.command), "--shard")
 
     def extended_to(self, conversations: int) -> str:
@@ -69,7 +70,7 @@ class RunSetup:
         return f"{without} --method {shlex.quote(fix)}"
 
     def calibrate(self, sweeps: Sequence[str]) -> str:
-        """The command that measures gain and cost of fixes in conversations like the run's."""
+        """The command that measures what fixes gain and cost in conversations like this run's."""
         words = ["calibrate", *self.model, "--suite", self.suite, *self.chats]
         if self.rounds != _DEFAULT_ROUNDS:
             words += ("--rounds", str(self.rounds))
@@ -80,7 +81,7 @@ class RunSetup:
         return _holdfast(*words)
 
     def check(self) -> str:
-        """The command that holds the prompts to a bar in conversations like the run's."""
+        """The command that holds the prompts to a bar in conversations like this run's."""
         return _holdfast("check", self.suite, *self.model, *self.chats, "--min-stability", "0.9")
 
     def serve(self, *options: str) -> str:
@@ -88,7 +89,7 @@ class RunSetup:
         return _holdfast("serve", *self.model, *options)
 
     def proxy(self, fix: str) -> str:
-        """The command that puts a fix before the server that has the model."""
+        """The command that starts a proxy with a fix in front of the server of the model."""
         upstream = self.url or "http://localhost:8000/v1"
         return _holdfast("proxy", "--upstream", upstream, "--suite", self.suite, "--method", fix)
 
@@ -106,9 +107,9 @@ def setup_of(results: DriftResults) -> RunSetup:
     endpoint = is_served(model)
     return RunSetup(
         command=command if typed_command(command) == "drift" else "",
-        model=options_in(words, _MODEL),
+        model=options_in(words, _MODEL_OPTIONS),
         suite=option_in(words, "--suite") or "starter",
-        chats=options_in(words, _CHATS),
+        chats=options_in(words, _DIALOG_OPTIONS),
         rounds=results.series[0].rounds,
         replayed=results.run.identity_as(ConversationsIdentity).dialogs is not None,
         endpoint=endpoint,

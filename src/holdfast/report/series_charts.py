@@ -1,4 +1,4 @@
-"""The charts and their numbers of the series of a run: by measure, category and rule."""
+"""The charts of the series of a run by measure, category and rule, and the numbers in them."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,18 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.report.charts import COLOURS, DASHES, Chart, Curve, round_top
 from holdfast.report.wording import with_interval
 
-CAPTIONS = {
-    "stability": ("Keeps its own prompt", "stability, scored by its own probe"),
-    "adoption": ("Takes on the other’s prompt", "adoption, scored by the user’s probe"),
-    "mass": (
+
+class Caption(NamedTuple):
+    """The title of a chart, and a line on what it measures."""
+
+    title: str
+    meaning: str
+
+
+CAPTIONS = {  # by kind, from `series.MEASURED`
+    "stability": Caption("Keeps its own prompt", "stability, scored by its own probe"),
+    "adoption": Caption("Takes on the other’s prompt", "adoption, scored by the user’s probe"),
+    "mass": Caption(
         "Attention mass on the agent’s system prompt",
         "mean over heads, layers and tokens of its replies",
     ),
@@ -39,72 +47,17 @@ class NamedChart(NamedTuple):
 
 
 class Multiples(NamedTuple):
-    """Small charts, and the numbers that they show."""
+    """Small charts, and the numbers in them."""
 
     charts: list[NamedChart]
     numbers: list[CurveGroup]
-
-
-def groups_of(rows: Iterable[EstimateRow]) -> list[CurveGroup]:
-    """Converts rows of categories or rules to groups."""
-    return [CurveGroup(row.group, row.series, row.n, row.drawn) for row in rows]
-
-
-def multiples(series: Sequence[Series], groups: Sequence[CurveGroup], title: str) -> Multiples:
-    """A small chart for each group name, which replaces the {} in `title`."""
-    by_name: dict[str, dict[Series, CurveGroup]] = {}
-    for group in groups:
-        by_name.setdefault(group.name, {})[group.series] = group
-    charts = []
-    for name, by_series in by_name.items():
-        points = [by_series[item].points if item in by_series else () for item in series]
-        count = max(group.n for group in by_series.values())
-        charts.append(NamedChart(name, count, chart_of(series, points, title.format(name))))
-    return Multiples(
-        charts, [group for by_series in by_name.values() for group in by_series.values()]
-    )
-
-
-def chart_of(
-    series: Sequence[Series], estimates: Sequence[Sequence[Estimate]], title: str, top: float = 1.0
-) -> Chart:
-    """Charts the estimates of each series; series without a mean are left out."""
-    pairs = zip(looks(series), estimates, strict=True)
-    curves = [replace(look, points=points) for look, points in pairs]
-    curves = [curve for curve in curves if curve.measured]
-    parts = []
-    for curve in curves:
-        first = curve.measured[0]
-        last = curve.measured[-1]
-        parts.append(
-            f"{curve.label}: {first.mean:.2f} at round {first.round}, {last.mean:.2f} at round"
-            f" {last.round}"
-        )
-    description = "; ".join(parts) + "."
-    return Chart(title, description, curves, max(item.rounds for item in series), top)
-
-
-def looks(series: Sequence[Series]) -> list[Curve]:
-    """The style of every series on the page: each other run has its dashes, as have reused
-    colours.
-    """
-    runs = list(dict.fromkeys(item.run for item in series))
-
-    def dash(index: int, item: Series) -> int:
-        number = runs.index(item.run) or index // COLOURS
-        return (number - 1) % DASHES + 1 if number else 0
-
-    return [
-        Curve(item.legend, (), index % COLOURS, dash(index, item))
-        for index, item in enumerate(series)
-    ]
 
 
 class NumberCell(NamedTuple):
     """The numbers of a round, as text."""
 
     mean: str
-    interval: str
+    interval: str  # "" without one
     deviation: str  # "" for fewer than two conversations
 
 
@@ -128,26 +81,82 @@ class Panel:
     chart: Chart
 
 
+def groups_of(rows: Iterable[EstimateRow]) -> list[CurveGroup]:
+    """Converts rows of categories or rules to groups."""
+    return [CurveGroup(row.group, row.series, row.n, row.drawn) for row in rows]
+
+
+def multiples(series: Sequence[Series], groups: Sequence[CurveGroup], title: str) -> Multiples:
+    """A small chart for each group name, which replaces the {} in `title`."""
+    by_name: dict[str, dict[Series, CurveGroup]] = {}
+    for group in groups:
+        by_name.setdefault(group.name, {})[group.series] = group
+    charts = []
+    numbers: list[CurveGroup] = []
+    for name, by_series in by_name.items():
+        points = [by_series[item].points if item in by_series else () for item in series]
+        count = max(group.n for group in by_series.values())
+        charts.append(NamedChart(name, count, chart_of(series, points, title.format(name))))
+        numbers += by_series.values()
+    return Multiples(charts, numbers)
+
+
+def chart_of(
+    series: Sequence[Series], estimates: Sequence[Sequence[Estimate]], title: str, top: float = 1.0
+) -> Chart:
+    """Charts the estimates of each series; series without a mean are left out."""
+    pairs = zip(legend_of(series), estimates, strict=True)
+    curves = [replace(entry, points=points) for entry, points in pairs]
+    curves = [curve for curve in curves if curve.measured]
+    parts = []
+    for curve in curves:
+        first = curve.measured[0]
+        last = curve.measured[-1]
+        parts.append(
+            f"{curve.label}: {first.mean:.2f} at round {first.round}, {last.mean:.2f} at round"
+            f" {last.round}"
+        )
+    description = "; ".join(parts) + "."
+    return Chart(title, description, curves, max(item.rounds for item in series), top)
+
+
+def legend_of(series: Sequence[Series]) -> list[Curve]:
+    """A curve without points for each series, with the colour and dashes that all charts use.
+
+    The curves of the first run are solid. Those of each further run have dashes of their own, as
+    have curves whose colour is used again.
+    """
+    runs = list(dict.fromkeys(item.run for item in series))
+    curves = []
+    for index, item in enumerate(series):
+        pattern = runs.index(item.run) or index // COLOURS
+        dash = (pattern - 1) % DASHES + 1 if pattern else 0
+        curves.append(Curve(item.legend, (), index % COLOURS, dash))
+    return curves
+
+
 def panel(series: Sequence[Series], kind: str) -> Panel:
     """The panel of a kind from `series.MEASURED`."""
     estimates = [row_of(item, kind).points for item in series]
     title, meaning = CAPTIONS[kind]
-    means = [point for points in estimates for point in points if point.mean is not None]
-    top = 1.0 if kind in KINDS else round_top([(p.mean or 0) + (p.sd or 0.0) for p in means])
+    top = 1.0
+    if kind not in KINDS:
+        points = [point for points in estimates for point in points if point.mean is not None]
+        top = round_top([(point.mean or 0.0) + (point.sd or 0.0) for point in points])
     chart = chart_of(series, estimates, title, top)
     readings = [
         [
-            [look.colour, look.label, *cell]
-            for look, points in zip(looks(series), estimates, strict=True)
-            if number < len(points) and (cell := cell_of(points[number], kind))
+            [entry.colour, entry.label, *cell]
+            for entry, points in zip(legend_of(series), estimates, strict=True)
+            if index < len(points) and (cell := cell_of(points[index], kind))
         ]
-        for number in range(chart.rounds)
+        for index in range(chart.rounds)
     ]
     return Panel(title, meaning, chart.rounds, json.dumps(readings), chart)
 
 
 def number_rows(series: Sequence[Series], kinds: Sequence[str]) -> list[NumberRow]:
-    """Panels as a table, with a row for each kind and series."""
+    """The numbers of panels, with a row for each kind and series."""
     rows = [row_of(item, kind) for kind in kinds for item in series if item.measured(kind)]
     return [
         NumberRow(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from holdfast.generation.sampling import NO_CONTENT
 from holdfast.records import (
@@ -24,11 +25,11 @@ _ENDED = {
     "failure": "had a request that failed",
     "judge": "had a judge that said neither yes nor no",
 }
-_IN_DIALOGS = ("stability", "adoption", "canary", "recall")  # kinds of probes in a dialog
+_PROBES_IN_DIALOGS = ("stability", "adoption", "canary", "recall")
 _REPLAYED = {
-    "own": "with the agent’s system prompt as they have it",
-    "in place of another": "with it in place of another",
-    "added": "with it added",
+    "own": "with the agent’s system prompt as recorded",
+    "in place of another": "with the agent’s system prompt in place of another",
+    "added": "with the agent’s system prompt added",
 }
 _EMPTY = {
     "refusal": "refused",
@@ -38,62 +39,79 @@ _EMPTY = {
 }
 
 
-def ending_lines(records: Sequence[Conversation]) -> list[tuple[str, str]]:
-    """Ways in which dialogs of a run fell short, each as a heading and a sentence."""
-    lines = []
+class Shortfall(NamedTuple):
+    """A way in which a run fell short; the text has no full stop."""
+
+    heading: str
+    text: str
+
+
+def ending_lines(records: Sequence[Conversation]) -> list[Shortfall]:
+    """The ways in which the dialogs of a run fell short; [] if they did not."""
+    shortfalls = []
     if replayed := Counter(r.replayed.system_prompt for r in records if r.replayed):
-        listed = _counts_text(replayed, _REPLAYED)
-        text = f"{replayed.total():,} ({listed}); later rounds are means over the longer dialogs"
-        lines.append(("dialogs replayed", text))
-    spoken: list[list[Turn | Probe]] = [[*record.turns, *record.probes] for record in records]
-    narrowed = [[reply.round for reply in replies if reply.left_out] for replies in spoken]
-    if rounds := [min(numbers) for numbers in narrowed if numbers]:
-        text = (
-            f"in {len(rounds):,} of {len(records):,} dialogs replies saw only the latest rounds,"
-            f" from round {min(rounds)} on at the earliest"
-        )
-        if summaries := sum(len(record.summaries) for record in records):
-            text += f", and {summaries:,} summaries replace the older rounds"
-        lines.append(("rounds left out", text))
+        counts = _counts_text(replayed, _REPLAYED)
+        text = f"{replayed.total():,} ({counts}); later rounds are means over the longer dialogs"
+        shortfalls.append(Shortfall("dialogs replayed", text))
+    if left_out := _left_out(records):
+        shortfalls.append(Shortfall("rounds left out", left_out))
     if any(record.ended for record in records):
-        lines.append(("dialogs that ended early", _early_ends(records)))
-    return [*lines, *reply_lines(records), *unanswered_lines(records)]
+        shortfalls.append(Shortfall("dialogs that ended early", _early_ends(records)))
+    return [*shortfalls, *reply_lines(records), *unanswered_lines(records)]
 
 
-def unanswered_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
+def _left_out(records: Sequence[Conversation]) -> str:
+    """How many dialogs had replies that did not see every round; "" if all replies did."""
+    first_rounds = []
+    for record in records:
+        replies: list[Turn | Probe] = [*record.turns, *record.probes]
+        if rounds := [reply.round for reply in replies if reply.left_out]:
+            first_rounds.append(min(rounds))
+    if not first_rounds:
+        return ""
+    text = (
+        f"in {len(first_rounds):,} of {len(records):,} dialogs replies saw only the latest rounds,"
+        f" from round {min(first_rounds)} on at the earliest"
+    )
+    if summaries := sum(len(record.summaries) for record in records):
+        return f"{text}, and {summaries:,} summaries replace the older rounds"
+    return text
+
+
+def unanswered_lines(records: Sequence[Dialog]) -> list[Shortfall]:
     """The probes that were not answered; [] if there are none."""
-    why = Counter(probe.why for record in records for probe in record.unanswered)
-    return [unanswered_line(why)] if why else []
+    reasons = Counter(probe.why for record in records for probe in record.unanswered)
+    return [unanswered_line(reasons)] if reasons else []
 
 
-def unanswered_line(why: Counter[str]) -> tuple[str, str]:
-    """How many probes were not answered, by why."""
-    text = f"{why.total():,} ({_counts_text(why, _ENDED)}); left out of the means"
-    return "probes not answered", text
+def unanswered_line(reasons: Counter[str]) -> Shortfall:
+    """How many probes were not answered, and why."""
+    text = f"{reasons.total():,} ({_counts_text(reasons, _ENDED)}); left out of the means"
+    return Shortfall("probes not answered", text)
 
 
-def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
-    """The replies that the scores of a run leave out: those without text, cut ends, reasoning."""
+def reply_lines(records: Sequence[Dialog]) -> list[Shortfall]:
+    """The replies that scores leave out in part or whole: empty, cut, or with reasoning."""
     # the first turn is the given starter
-    spoken = [turn for record in records for turn in record.turns[1:]]
+    turns = [turn for record in records for turn in record.turns[1:]]
     probes = [
         probe
         for record in records
         for probe in record.answered
-        if not probe.reply_of and probe.kind in _IN_DIALOGS
+        if not probe.reply_of and probe.kind in _PROBES_IN_DIALOGS
     ]
-    all_replies: list[Reply] = [*spoken, *probes]
+    all_replies: list[Reply] = [*turns, *probes]
     replies = [reply for reply in all_replies if reply.stop_reason not in GIVEN]
-    lines = []
+    shortfalls = []
     reasons = Counter(_why_empty(reply) for reply in replies if _is_empty(reply))
     if count := reasons.total():
-        # earlier versions gave them a score
-        scored = any(_is_empty(probe) and isinstance(probe, Probe) for probe in probes)
-        meaning = "probes are scored as empty" if scored else "they are not scored"
+        # earlier versions gave empty replies a score
+        are_scored = any(_is_empty(probe) and isinstance(probe, Probe) for probe in probes)
+        meaning = "probes are scored as empty" if are_scored else "they are not scored"
         text = f"{count:,} of {len(replies):,} ({_counts_text(reasons, _EMPTY)}); {meaning}"
-        lines.append(("replies without content", text))
-    if early := [reply.cut_at for reply in replies if reply.cut_at is not None]:
-        lines.append(_early_cut_line(early, len(replies)))
+        shortfalls.append(Shortfall("replies without content", text))
+    if lengths := [reply.cut_at for reply in replies if reply.cut_at is not None]:
+        shortfalls.append(_early_cut_line(lengths, len(replies)))
     cut = [
         probe
         for record in records
@@ -103,55 +121,68 @@ def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
     if cut:
         scores = sum(len(record.answered) for record in records)
         is_our_limit = any(probe.cut_at is None for probe in cut)
-        lines.append(cut_line(len(cut), scores, is_our_limit))
+        shortfalls.append(cut_line(len(cut), scores, is_our_limit=is_our_limit))
     if count := sum(bool(reply.reasoning) for reply in replies):
         text = (
             f"{count:,} of {len(replies):,}; the reasoning is recorded, and neither scored nor"
             " part of the dialog"
         )
-        lines.append(("replies after reasoning", text))
-    return lines
+        shortfalls.append(Shortfall("replies after reasoning", text))
+    return shortfalls
 
 
-def cut_line(cut: int, scores: int, is_our_limit: bool = True) -> tuple[str, str]:
-    """How many scores there are not, as replies were cut before what decides."""
+def cut_line(cut: int, scores: int, *, is_our_limit: bool = True) -> Shortfall:
+    """How many scores are missing because replies were cut before the part that decides.
+
+    Args:
+        is_our_limit: whether --max-new-tokens was the limit of any of them, so that raising it
+            helps.
+    """
     text = (
         f"{cut:,} of {scores:,} scores, as the replies were cut at the token limit and these"
         " rules need the end; left out of the means"
     )
-    cure = " (--max-new-tokens raises the limit)" if is_our_limit else ""
-    return "cut, not judged", text + cure
+    if is_our_limit:
+        return Shortfall("cut, not judged", f"{text} (--max-new-tokens raises the limit)")
+    return Shortfall("cut, not judged", text)
 
 
-def _early_cut_line(cut_at: Sequence[int], replies: int) -> tuple[str, str]:
-    """Says how many replies did not get as many tokens as the run allows."""
-    first = min(cut_at)
-    last = max(cut_at)
-    where = f"{last:,}" if first == last else f"{first:,} to {last:,}"
+def _early_cut_line(lengths: Sequence[int], replies: int) -> Shortfall:
+    """How many replies were cut before they had as many tokens as the run allows.
+
+    Args:
+        lengths: of the replies that were cut, in tokens.
+        replies: how many replies there are in all.
+    """
+    first = min(lengths)
+    last = max(lengths)
+    tokens = f"{last:,}" if first == last else f"{first:,} to {last:,}"
     text = (
-        f"{len(cut_at):,} of {replies:,}, after {where} tokens: by a limit of the server, or where"
-        " the model's context ends; --max-new-tokens allows more"
+        f"{len(lengths):,} of {replies:,}, after {tokens} tokens: by a limit of the server, or"
+        " where the model's context ends; --max-new-tokens allows more"
     )
-    return "replies cut before the run's limit", text
+    return Shortfall("replies cut before the run's limit", text)
 
 
 def _why_empty(reply: Reply) -> str:
-    why = reply.stop_reason
-    return "cut" if why == "length" else str(why) if why in NO_CONTENT else "empty"
+    """The reason as a key of `_EMPTY`."""
+    if reply.stop_reason == "length":
+        return "cut"
+    return str(reply.stop_reason) if reply.stop_reason in NO_CONTENT else "empty"
 
 
 def _is_empty(reply: Reply) -> bool:
-    """Whether a recorded turn or probe has no content; the text of a refusal is not the reply."""
+    """Whether a recorded turn or probe has no content; the text of a refusal is not content."""
     text = reply.text if isinstance(reply, Turn) else reply.reply
     return reply.stop_reason == "refusal" or not text.strip()
 
 
 def _early_ends(records: Sequence[Conversation]) -> str:
-    """How many dialogs ended early, and why; with the first that has a reason as an example."""
+    """How many dialogs ended early, and why; the first that has a reason is the example."""
     ends = [(record.conversation, record.ended) for record in records if record.ended]
-    why = _counts_text(Counter(end.why for _, end in ends), _ENDED)
+    counts = _counts_text(Counter(end.why for _, end in ends), _ENDED)
     text = (
-        f"{len(ends):,} of {len(records):,} ({why}), and {len(records) - len(ends):,} are whole;"
+        f"{len(ends):,} of {len(records):,} ({counts}), and {len(records) - len(ends):,} are whole;"
         " later rounds are means over the dialogs that reached them"
     )
     for number, end in ends:
@@ -161,18 +192,17 @@ def _early_ends(records: Sequence[Conversation]) -> str:
     return text
 
 
-def failure_lines(failures: Sequence[Failure]) -> list[tuple[str, str]]:
-    """A heading and a sentence on unanswered requests; [] if there are none."""
+def failure_lines(failures: Sequence[Failure]) -> list[Shortfall]:
+    """The requests that were not answered; [] if there are none."""
     if not failures:
         return []
-    why = _counts_text(Counter(failure.why for failure in failures), _ENDED)
-    count = len(failures)
+    counts = _counts_text(Counter(failure.why for failure in failures), _ENDED)
     reason = failures[0].reason.rstrip(".")
     text = (
-        f"{count:,} ({why}); left out of the means, and asked again when the command is repeated;"
-        f" the first: {reason}"
+        f"{len(failures):,} ({counts}); left out of the means, and asked again when the command is"
+        f" repeated; the first: {reason}"
     )
-    return [("not answered", text)]
+    return [Shortfall("not answered", text)]
 
 
 def early_end(ended: Ended) -> str:

@@ -1,6 +1,7 @@
 """The table and the page of `holdfast tasks`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.analysis.task_results import (
     MIN_FLUENCY,
@@ -17,27 +18,45 @@ from holdfast.report.shortfalls import failure_lines
 from holdfast.report.wording import aligned, plain, signed
 
 
+@dataclass(frozen=True)
+class TaskSection:
+    """The section of the page on one task."""
+
+    name: str
+    notes: list[str]
+    table: Table
+
+
+@dataclass(frozen=True)
+class TasksContent:
+    """The sections of the page; `average` is [] for a single task."""
+
+    tasks: list[TaskSection]
+    average: list[str]
+
+
 def table(run: Run) -> str:
     """Every metric with its 95% interval, differences from zero-shot, fluency, exclusions."""
     results = read_results(run)
     settings = run.identity_as(TasksIdentity).settings
     lines: list[str] = []
-    for task, of_task in _by_task(results).items():
-        judged = any(result.replies for result in of_task)
-        head, *rows = _rows("", of_task, judged)
-        for at, result in enumerate(of_task):
+    for task, results_of_task in _by_task(results).items():
+        has_fluency = any(result.replies for result in results_of_task)
+        header, *rows = _rows("", results_of_task, has_fluency=has_fluency)
+        for index, result in enumerate(results_of_task):
             if result.draws:
-                rows[at] = (f"{result.variant} ({len(result.draws)} draws)", *rows[at][1:])
-        count = max(len(result.numbers) for result in of_task)
+                name = f"{result.variant} ({len(result.draws)} draws)"
+                rows[index] = (name, *rows[index][1:])
+        count = max(len(result.numbers) for result in results_of_task)
         lines += [
             f"{task}: {count} {settings.split} samples, {settings.instruction} instruction",
-            *aligned([head, *rows], "  "),
-            *(f"  {note}" for note in _notes(of_task)),
+            *aligned([header, *rows], "  "),
+            *(f"  {note}" for note in _notes(results_of_task)),
             "",
         ]
     if average := _average_lines(results):
         lines += ["Average of the tasks:", *(f"  {line}" for line in average)]
-    lines += [f"{head.capitalize()}: {text}." for head, text in failure_lines(run.failures)]
+    lines += [f"{heading.capitalize()}: {text}." for heading, text in failure_lines(run.failures)]
     if any(len(result.numbers) < 2 for result in results):
         lines.append(
             "No intervals with fewer than two samples: one cannot show how much they vary."
@@ -52,39 +71,48 @@ def _by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
     return by_task
 
 
-def _rows(title: str, results: Sequence[Result], judged: bool) -> list[tuple[str, ...]]:
+def _rows(title: str, results: Sequence[Result], *, has_fluency: bool) -> list[tuple[str, ...]]:
+    """A row for each result and a column for each metric; the header comes first.
+
+    Args:
+        title: the head of the first column.
+        has_fluency: whether the last column is the fluency.
+    """
     metrics = list(dict.fromkeys(metric for result in results for metric in result.scores))
-    rows = [(title, *metrics, *(("fluency",) if judged else ()))]
+    rows = [(title, *metrics, "fluency") if has_fluency else (title, *metrics)]
     for result in results:
         scores = result.estimates()
-        shown = [plain(scores[metric]) if metric in scores else "–" for metric in metrics]
-        if judged:
-            shown.append("–" if result.fluency is None else f"{result.fluency:.2f}")
-        rows.append((result.variant, *shown))
+        cells = [plain(scores[metric]) if metric in scores else "–" for metric in metrics]
+        if has_fluency:
+            cells.append("–" if result.fluency is None else f"{result.fluency:.2f}")
+        rows.append((result.variant, *cells))
     return rows
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
-    lines = []
+    """Notes on one task: draws of demonstrations, fluency, and differences from zero-shot."""
+    notes = []
     for result in results:
         if len(result.draws) > 1:
-            by_metric = {name: [draw[name] for draw in result.draws] for name in result.scores}
-            ranges = [f"{n} {min(v):.2f} to {max(v):.2f}" for n, v in by_metric.items()]
-            lines.append(f"{result.variant}: by draw of the demonstrations, {', '.join(ranges)}")
+            ranges = []
+            for name in result.scores:
+                means = [draw[name] for draw in result.draws]
+                ranges.append(f"{name} {min(means):.2f} to {max(means):.2f}")
+            notes.append(f"{result.variant}: by draw of the demonstrations, {', '.join(ranges)}")
         if result.excluded:
-            lines.append(
+            notes.append(
                 f"{result.variant}: excluded from comparisons because its mean fluency,"
                 f" {result.fluency:.2f}, is below {MIN_FLUENCY}"
             )
         if result.low or result.short:
-            lines.append(
+            notes.append(
                 f"{result.variant}: of {result.replies} replies, {result.low} have a fluency under"
                 f" {MIN_FLUENCY}, and {result.short} are too short to have one"
             )
     for result, differences in compared(results):
         parts = ", ".join(f"{name} {signed(value)}" for name, value in differences.items())
-        lines.append(f"{result.variant} minus {ZERO_SHOT}: {parts}")
-    return lines
+        notes.append(f"{result.variant} minus {ZERO_SHOT}: {parts}")
+    return notes
 
 
 def _average_lines(results: Sequence[Result]) -> list[str]:
@@ -101,8 +129,8 @@ def _average_lines(results: Sequence[Result]) -> list[str]:
         if average.less_zero_shot is None:
             lines.append(f"{average.variant}: {score}")
         else:
-            less = signed(average.less_zero_shot)
-            lines.append(f"{average.variant}: {score}, minus {ZERO_SHOT} {less}")
+            difference = signed(average.less_zero_shot)
+            lines.append(f"{average.variant}: {score}, minus {ZERO_SHOT} {difference}")
     return lines
 
 
@@ -114,19 +142,18 @@ def tasks_page(run: Run) -> str:
     counts = sorted({len(result.numbers) for result in results})
     samples = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     variants = ", ".join(dict.fromkeys(result.variant for result in results))
-    tasks = []
-    for name, of_task in by_task.items():
-        rows = _rows("prompt or method", of_task, judged=True)
-        title = f"{name}: means with 95% intervals"
-        tasks.append({"name": name, "notes": _notes(of_task), "table": Table(title, rows)})
+    sections = []
+    for name, results_of_task in by_task.items():
+        rows = _rows("prompt or method", results_of_task, has_fluency=True)
+        caption = f"{name}: means with 95% intervals"
+        sections.append(TaskSection(name, _notes(results_of_task), Table(caption, rows)))
     return render_study(
         "tasks",
         f"{', '.join(by_task)} under {variants}, on {samples} samples each.",
-        {run.folder.name: run},
-        (
+        TasksContent(sections, _average_lines(results)),
+        runs={run.folder.name: run},
+        facts=(
             f"{samples} {settings.split} samples per task",
             f"{settings.instruction} instruction",
         ),
-        tasks=tasks,
-        average=_average_lines(results),
     )

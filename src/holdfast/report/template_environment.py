@@ -14,14 +14,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from holdfast.analysis.collapse import COLLAPSED_TURNS
+from holdfast.analysis.estimates import MIN_UNITS
 from holdfast.analysis.resampling import RESAMPLES
 from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, verdict_on
 from holdfast.drift.judges import MIN_KAPPA
 from holdfast.report.baseline_sentences import default_prompt_sentence
-from holdfast.report.charts import MAX_ROUND_COLUMNS, small, spark_path
+from holdfast.report.charts import MAX_ROUND_COLUMNS, MAX_UNFOLDED, shrink, spark_path
+from holdfast.report.compare_tables import row_name
 from holdfast.report.judge_agreement import counts_text
 from holdfast.report.rule_falls import broken_text, fall
+from holdfast.report.score_phrases import capitalise
 from holdfast.report.wording import other_prompts, plain, signed, signed_number
 from holdfast.version import __version__
 
@@ -39,17 +42,18 @@ def template_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "capitalise": capitalise,
         "counts": counts_text,
         "minus": _minus,
         "other_prompts": other_prompts,
         "plain": plain,
         "px": _px,
-        "sentence": _sentence,
+        "row_name": row_name,
         "short": _short,
+        "shrink": shrink,
         "signed": signed,
         "signed_number": signed_number,
-        "small": small,
-        "spaced": _spaced,
+        "spaced": _space_words,
         "spark_path": spark_path,
         "verdict_on": verdict_on,
         "whole": _whole,
@@ -57,10 +61,12 @@ def template_environment() -> Environment:
     environment.globals |= {
         "CANNOT_TELL": CANNOT_TELL,
         "COLLAPSED_TURNS": COLLAPSED_TURNS,
+        "MAX_ROUND_COLUMNS": MAX_ROUND_COLUMNS,
+        "MAX_UNFOLDED": MAX_UNFOLDED,
         "MIN_KAPPA": MIN_KAPPA,
         "MIN_PROMPTS": MIN_PROMPTS,
         "MIN_SAMPLES": MIN_SAMPLES,
-        "MAX_ROUND_COLUMNS": MAX_ROUND_COLUMNS,
+        "MIN_UNITS": MIN_UNITS,
         "RESAMPLES": RESAMPLES,
         "broken_text": broken_text,
         "default_prompt_sentence": default_prompt_sentence,
@@ -82,18 +88,13 @@ def _px(number: float) -> str:
     return f"{number:.1f}"
 
 
-def _sentence(text: str) -> str:
-    """A text that begins with a capital; its other letters stay."""
-    return text[:1].upper() + text[1:]
-
-
 def _short(number: float) -> str:
     """A number without trailing zeros: "0.5"."""
     return f"{number:g}"
 
 
-def _spaced(name: str) -> str:
-    """A name in words: "word count" for "word_count"."""
+def _space_words(name: str) -> str:
+    """A name as words: "word count" for "word_count"."""
     return name.replace("_", " ")
 
 

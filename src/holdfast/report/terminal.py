@@ -1,7 +1,7 @@
 """The text that a run prints when it ends; its page has every table."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,53 +18,60 @@ from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, 
 from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
-from holdfast.report.charts import numbered
+from holdfast.report.charts import rounds_to_number
 from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.context_section import survival_lines, truncation_lines
-from holdfast.report.opening_sentences import counted, nothing_measured, opening
+from holdfast.report.opening_sentences import (
+    describe_conversations,
+    nothing_measured,
+    opening,
+)
 from holdfast.report.rule_falls import fall
 from holdfast.report.wording import WIDTH, aligned, other_prompts, plain, signed
 
-_MAX_ROUND_LINES = 24  # most rounds as lines; the page has every round
-_MAX_ROUND_COLUMNS = 10  # most rounds as columns
+_MAX_ROUND_LINES = 24  # of a table with a line for each round; the page has every round
+_MAX_ROUND_COLUMNS = 10  # of a table with a column for each round
 
 
 def table(run: Run | Path | str) -> str:
-    """A summary of a run, or of the run in a folder: its sentences, stability by round and method,
-    and rules by method.
+    """A summary of a run, or of the run in a folder.
+
+    Has the opening sentences, stability by round and method, and rules by method.
     """
     return results_text(results_of(run if isinstance(run, Run) else read_run(run)))
 
 
 def results_text(results: DriftResults) -> str:
-    """The same of results that are known."""
-    run = results.run
+    """Like `table`, for results that are already read."""
     series = results.series
     baseline = results.baseline
-    if nothing := nothing_measured(run.conversations):
+    if nothing := nothing_measured(results.run.conversations):
         return "\n".join(textwrap.wrap(nothing, WIDTH)) + "\n"
     rules = estimates.rule_rows(series)
-    lines = [
+    sentences = [
         *truncation_lines(series),
         *opening(until_prompt_lost(series), results.findings, baseline),
+        *collapse_lines(results),
+        *survival_lines(series, results.run),
     ]
-    lines += [*collapse_lines(results), *survival_lines(series, run)]
-    sentences = [part for line in lines for part in textwrap.wrap(line, WIDTH)]
-    notes = _notes(series, baseline)
     by_method = _rules_by_method(series, rules, baseline)
     if len(series) > 1:
-        paragraphs = [sentences, _means(series), _against_none(series), by_method, notes]
+        tables = [_means(series), _against_none(series), by_method]
     else:
-        first = series[0]
-        paragraphs = [sentences, _by_round(first), _accuracies(first), by_method, notes]
+        tables = [_by_round(series[0]), _accuracies(series[0]), by_method]
+    paragraphs = [_wrap(sentences), *tables, _notes(series, baseline)]
     if rules and not baseline:
         hint = baseline_hint([row for row in rules if row.series is series[0]])
-        paragraphs.append(textwrap.wrap(hint, WIDTH))
+        paragraphs.append(_wrap([hint]))
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
 
 
+def _wrap(sentences: Iterable[str]) -> list[str]:
+    return [line for sentence in sentences for line in textwrap.wrap(sentence, WIDTH)]
+
+
 def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
-    """Why there are no intervals, and the scores without a system prompt."""
+    """Why there are no intervals, and the scores without a system prompt; often []."""
     lines = []
     if any(len(item.records) < 2 for item in series):
         lines.append(
@@ -76,35 +83,36 @@ def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
 
 
 def _means(series: Sequence[Series]) -> list[str]:
+    """The mean stability by round, with a line for each series."""
     rounds = max(item.rounds for item in series)
-    numbers = range(1, rounds + 1) if rounds <= _MAX_ROUND_COLUMNS else numbered(rounds)
+    numbers = range(1, rounds + 1) if rounds <= _MAX_ROUND_COLUMNS else rounds_to_number(rounds)
     rows = [["round", *(f"{number:>4}" for number in numbers)]]
     for item in series:
         means = [_mean(point) for point in estimates.row_of(item, "stability").points]
         means += ["–"] * (rounds - len(means))
         rows.append([item.method, *(f"{means[number - 1]:>4}" for number in numbers)])
-    return [f"Stability by round, {counted(series)}:", *aligned(rows, "  ")]
+    return [f"Stability by round, {describe_conversations(series)}:", *aligned(rows, "  ")]
 
 
 def _by_round(item: Series) -> list[str]:
-    """Every score with its interval, one line per probed round; if many, those an axis numbers."""
-    shown = probed_rounds(item)
-    if len(shown) > _MAX_ROUND_LINES:
-        shown = list(numbered(item.rounds))
-    columns = [["", "", "round", *(f"{number:>5}" for number in shown)]]
+    """Every score with its interval, with a line for each probed round, or for some if many."""
+    rounds = probed_rounds(item)
+    if len(rounds) > _MAX_ROUND_LINES:
+        rounds = list(rounds_to_number(item.rounds))
+    columns = [["", "", "round", *(f"{number:>5}" for number in rounds)]]
     head = (item.method, count_of(len(item.records), "conversation"))
     for kind in KINDS:
         if kind == "stability" or item.measured(kind):
             points = estimates.row_of(item, kind).points
-            columns.append([*head, kind, *(plain(points[number - 1]) for number in shown)])
-            head = ("", "")
+            columns.append([*head, kind, *(plain(points[number - 1]) for number in rounds)])
+            head = ("", "")  # only the first column has one
     return _side_by_side(columns)
 
 
 def probed_rounds(item: Series) -> list[int]:
     """The rounds with a score, from 1; `--probe-every` leaves out others."""
-    measured = [number for kind in KINDS for number in np.nonzero(~np.isnan(item.values(kind)))[1]]
-    return sorted({int(number) + 1 for number in measured})
+    columns = [column for kind in KINDS for column in np.nonzero(~np.isnan(item.values(kind)))[1]]
+    return sorted({int(column) + 1 for column in columns})
 
 
 def _mean(value: Estimate) -> str:
@@ -112,7 +120,10 @@ def _mean(value: Estimate) -> str:
 
 
 def _accuracies(item: Series) -> list[str]:
-    """Accuracies in the first and last round, if one reply is scored on all rules of a prompt."""
+    """The accuracies in the first and the last round.
+
+    Returns [] unless one reply is scored on all rules of a prompt.
+    """
     if not (accuracy := accuracy_of(item)):
         return []
     return [
@@ -126,23 +137,22 @@ def _accuracies(item: Series) -> list[str]:
 
 def _against_none(series: Sequence[Series]) -> list[str]:
     """The gain of each method in the last round and over all, and why any of them is unclear."""
+    first = series[0].method
     rows = [("", f"round {series[0].rounds}", "all rounds")]
     reasons = []
-    apart = []
+    not_compared = []
     for item in series[1:]:
         if (pair := difference(series, item, "stability")) is None:
-            apart.append(
-                f"{item.method} and {series[0].method} share no conversations, so they are not"
-                " compared."
+            not_compared.append(
+                f"{item.method} and {first} share no conversations, so they are not compared."
             )
             continue
         rows.append((item.method, _with_word(pair.last), _with_word(pair.mean)))
         if pair.last.other_prompts or pair.mean.other_prompts:
             rows.append(("", other_prompts(pair.last), other_prompts(pair.mean)))
         reasons += [verdict_on(pair.last).why, verdict_on(pair.mean).why]
-    if not rows[1:]:
-        return apart
-    first = series[0].method
+    if len(rows) == 1:
+        return not_compared
     return [
         f"Difference from {first} in stability, on the same conversations [95% interval]:",
         *aligned(rows, "  "),
@@ -151,7 +161,7 @@ def _against_none(series: Sequence[Series]) -> list[str]:
             for why in dict.fromkeys(reasons)
             if why not in ("", INCLUDES_ZERO)  # the reader sees that an interval includes 0
         ),
-        *apart,
+        *not_compared,
     ]
 
 
@@ -163,41 +173,64 @@ def _with_word(value: Estimate) -> str:
 def _rules_by_method(
     series: Sequence[Series], rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
 ) -> list[str]:
-    """A line per rule: the first method's first and last round, and the others' last."""
+    """A line per rule: the first method's first and last round, and the others' last.
+
+    Returns [] if no prompt has several rules.
+    """
     if not rules:
         return []
+    if len(series) == 1:
+        return _rules_of_one_method(series[0], rules, baseline)
     first = series[0]
     names = list(dict.fromkeys(row.group for row in rules))
-    clear = {
-        pair.row: f" {verdict_on(pair.last).word('higher', 'lower')}"
+    clear_differences = {
+        pair.row: verdict_on(pair.last).word("higher", "lower")
         for pair in rule_differences(series, rules)
         if verdict_on(pair.last).sign
     }
-    write = plain if len(series) == 1 else _mean
-
-    def cells(item: Series, number: int, words: Mapping[estimates.EstimateRow, str]) -> list[str]:
-        """The scores of a series in a round, from 0, each followed by its word."""
-        scores = {
-            row.group: write(row.drawn[number]) + words.get(row, "")
-            for row in rules
-            if row.series is item
-        }
-        return [scores.get(name, "") for name in names]
-
-    notes: dict[str, str] = {}
-    if len(series) > 1:
-        few = [row for row in rules if row.n < MIN_SAMPLES]
-        notes = {row.group: f" (n = {row.n}, too few to tell)" for row in few}
-    columns = [["", "", *(name + notes.get(name, "") for name in names)]]
+    few = {
+        row.group: f"{row.group} (n = {row.n}, too few to tell)"
+        for row in rules
+        if row.n < MIN_SAMPLES
+    }
+    columns = [["", "", *(few.get(name, name) for name in names)]]
     if first.rounds > 1:
-        columns.append([first.method, "round 1", *cells(first, 0, {})])
+        scores = _scores_by_rule(first, rules, 0, {})
+        columns.append([first.method, "round 1", *(scores.get(name, "") for name in names)])
     for item in series:
-        columns.append([item.method, f"round {item.rounds}", *cells(item, -1, clear)])
-    if len(series) == 1:
-        columns.append(["", "", *(fall(row, baseline) for row in rules)])
-        return ["Rule by rule, stability:", *_side_by_side([column[1:] for column in columns])]
+        scores = _scores_by_rule(item, rules, -1, clear_differences)
+        cells = [scores.get(name, "") for name in names]
+        columns.append([item.method, f"round {item.rounds}", *cells])
     title = f"Stability by rule and method (higher, lower: a clear difference from {first.method}):"
     return [title, *_side_by_side(columns)]
+
+
+def _scores_by_rule(
+    item: Series,
+    rules: Sequence[estimates.EstimateRow],
+    index: int,
+    words: Mapping[estimates.EstimateRow, str],
+) -> dict[str, str]:
+    """The means of a series by rule.
+
+    Args:
+        index: of the round, from 0; -1 for the last.
+        words: by row, a word that follows its mean.
+    """
+    rows = [row for row in rules if row.series is item]
+    return {row.group: f"{_mean(row.drawn[index])} {words.get(row, '')}".rstrip() for row in rows}
+
+
+def _rules_of_one_method(
+    item: Series, rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
+) -> list[str]:
+    """A line per rule: the first and the last round with intervals, and when it is lost."""
+    columns = [["", *(row.group for row in rules)]]
+    if item.rounds > 1:
+        columns.append(["round 1", *(plain(row.drawn[0]) for row in rules)])
+    columns.append([f"round {item.rounds}", *(plain(row.drawn[-1]) for row in rules)])
+    columns.append(["", *(fall(row, baseline) for row in rules)])
+    return ["Rule by rule, stability:", *_side_by_side(columns)]
 
 
 def _side_by_side(columns: Sequence[Sequence[str]]) -> list[str]:
@@ -211,6 +244,10 @@ def _side_by_side(columns: Sequence[Sequence[str]]) -> list[str]:
             room = WIDTH - max(map(len, columns[0]))
         blocks[-1].append(column)
         room -= width
-    tables = [filter(any, zip(*block, strict=True)) for block in blocks]  # no blank header
-    paragraphs = [aligned(list(rows)) for rows in tables]
-    return [line for lines in paragraphs for line in ("", *lines)][1:]
+    lines: list[str] = []
+    for block in blocks:
+        rows = [row for row in zip(*block, strict=True) if any(row)]  # no blank header
+        if lines:
+            lines.append("")
+        lines += aligned(rows)
+    return lines

@@ -1,27 +1,48 @@
 """The lines and the page of `holdfast trace`: how the mass decays, and whether scores follow."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.analysis.decay import Change, Decay, Trace
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.study_summary import MODELS
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.plurals import count_of
 from holdfast.records import read_run
-from holdfast.report.page import Table, pictures, render_study
+from holdfast.report.page import Picture, Table, pictures, render_study
 from holdfast.report.wording import with_interval
 
 _TOGETHER = "they rise together"
 _OPPOSITE = "one falls as the other rises"
 
 
+@dataclass(frozen=True)
+class TraceContent:
+    """The sections of the page.
+
+    Attributes:
+        decay, heads, behaviour: figures.
+        changes: how the mass changes between and within turns.
+        correlations: of a probe's mass with its score.
+        words: the results in sentences.
+    """
+
+    decay: list[Picture]
+    changes: Table
+    heads: list[Picture]
+    behaviour: list[Picture]
+    correlations: Table
+    words: list[str]
+
+
 def lines(trace: Trace) -> list[str]:
-    """The decay of the mass on the system prompt, and whether it correlates with the score."""
+    """Says how the mass on the system prompt decays, and whether it correlates with the score."""
     sentences = [_all_heads_line(trace), _shown_head_line(trace), _correlations_line(trace)]
     if trace.whole_dialogs < MIN_SAMPLES:
+        dialogs = count_of(trace.whole_dialogs, "whole dialog")
         sentences.append(
-            f"{trace.whole_dialogs} whole dialogs are an example and not a measurement, which takes"
-            f" {MIN_SAMPLES}."
+            f"With {dialogs}, this is an example and not a measurement, which takes {MIN_SAMPLES}."
         )
     return sentences
 
@@ -47,20 +68,20 @@ def _shown_head_line(trace: Trace) -> str:
 
 
 def _log_changes(decay: Decay) -> str:
-    """The changes of the log of the mass, beside those under uniform attention."""
+    """Compares the changes of the log of the mass with those under uniform attention."""
     between = _beside_uniform(decay.between_turns)
     within = _beside_uniform(decay.within_turns)
     return f"Log of the mass between turns {between}; within turns {within}."
 
 
 def _beside_uniform(change: Change) -> str:
-    measured = _judged(change.real, "rises", "falls")
+    measured = _with_verdict(change.real, "rises", "falls")
     return f"{measured} (uniform attention {_text(change.uniform)})"
 
 
 def _correlations_line(trace: Trace) -> str:
     over_all, in_rounds, in_dialogs, between = (
-        _judged(value, _TOGETHER, _OPPOSITE) for value in _correlations_of(trace)
+        _with_verdict(value, _TOGETHER, _OPPOSITE) for value in _correlations_of(trace)
     )
     return (
         f"Mass and score of the probes: over all r = {over_all}; within rounds r = {in_rounds};"
@@ -81,14 +102,14 @@ def _correlations_of(trace: Trace) -> list[Estimate]:
 
 
 def _text(value: Estimate) -> str:
-    """+0.123 [+0.100, +0.145]."""
+    """'+0.123 [+0.100, +0.145]'; 'not measurable' without an interval."""
     if value.interval is None:
         return "not measurable"
     return with_interval(value, "{:+.3f}".format)
 
 
-def _judged(value: Estimate, above: str, below: str) -> str:
-    """+0.123 [+0.100, +0.145], rises; or, cannot tell."""
+def _with_verdict(value: Estimate, above: str, below: str) -> str:
+    """'+0.123 [+0.100, +0.145], rises', or '..., cannot tell'."""
     return f"{_text(value)}, {verdict_on(value).word(above, below)}"
 
 
@@ -97,24 +118,21 @@ def trace_page(traces: Sequence[Trace], folder: Path) -> str:
     first = traces[0]
     runs = {name: read_run(folder / name) for name, _ in zip(MODELS, traces, strict=False)}
     figures = folder / "figures"
-    return render_study(
-        "trace",
-        f"Of the attention of {first.model}, its system prompt gets {_share(first.average.mass[0])}"
-        f" in round 1 and {_share(first.average.mass[-1])} in round {first.rounds}.",
-        runs,
-        (f"{first.dialogs} dialogs of {first.rounds} rounds",),
+    content = TraceContent(
         decay=pictures(
             figures,
-            decay="Mass at each generated token, a line for each round",
-            models="The models side by side",
+            {
+                "decay": "Mass at each generated token, a line for each round",
+                "models": "The models side by side",
+            },
         ),
         changes=Table(
             "Change of the logarithm of the mass over a dialog, with 95% intervals",
             _changes_table(traces),
         ),
-        heads=pictures(figures, heads="Mass in round 1, and its drop, in every head"),
+        heads=pictures(figures, {"heads": "Mass in round 1, and its drop, in every head"}),
         behaviour=pictures(
-            figures, mass_and_behaviour="Stability of the probes by their mean mass"
+            figures, {"mass_and_behaviour": "Stability of the probes by their mean mass"}
         ),
         correlations=Table(
             "Correlation of a probe’s mass with its score, with 95% intervals",
@@ -122,11 +140,19 @@ def trace_page(traces: Sequence[Trace], folder: Path) -> str:
         ),
         words=[line for trace in traces for line in lines(trace)],
     )
+    return render_study(
+        "trace",
+        f"Of the attention of {first.model}, its system prompt gets {_share(first.average.mass[0])}"
+        f" in round 1 and {_share(first.average.mass[-1])} in round {first.rounds}.",
+        content,
+        runs=runs,
+        facts=(f"{first.dialogs} dialogs of {first.rounds} rounds",),
+    )
 
 
 def _share(mass: Estimate) -> str:
     """'3.3% [3.0, 3.6]'."""
-    share, _, interval = with_interval(mass, lambda s: f"{100 * s:.1f}").partition(" ")
+    share, _, interval = with_interval(mass, lambda value: f"{100 * value:.1f}").partition(" ")
     return f"{share}% {interval}".rstrip()
 
 
@@ -135,24 +161,28 @@ def _changes_table(traces: Sequence[Trace]) -> list[tuple[str, ...]]:
         ("model and heads", "change", "measured", "uniform attention", "difference")
     ]
     for trace in traces:
-        for name, change in _changes_of(trace.average):
-            cells = _text(change.real), _text(change.uniform), _text(change.difference)
-            rows.append((f"{trace.model}, all heads", name, *cells))
         layer, head = trace.shown_head
-        for name, change in _changes_of(trace.head):
-            cells = _text(change.real), _text(change.uniform), _text(change.difference)
-            rows.append((f"{trace.model}, head {layer}.{head}", name, *cells))
+        rows += _change_rows(f"{trace.model}, all heads", trace.average)
+        rows += _change_rows(f"{trace.model}, head {layer}.{head}", trace.head)
     return rows
 
 
-def _changes_of(decay: Decay) -> tuple[tuple[str, Change], ...]:
-    return (
-        ("between turns", decay.between_turns),
-        ("within turns", decay.within_turns),
-        ("slope per token", decay.slope),
-    )
+def _change_rows(heads: str, decay: Decay) -> list[tuple[str, ...]]:
+    changes = {
+        "between turns": decay.between_turns,
+        "within turns": decay.within_turns,
+        "slope per token": decay.slope,
+    }
+    return [
+        (heads, name, _text(change.real), _text(change.uniform), _text(change.difference))
+        for name, change in changes.items()
+    ]
 
 
 def _correlations_table(traces: Sequence[Trace]) -> list[tuple[str, ...]]:
-    header = "model", "over all probes", "within rounds", "within dialogs", "between dialogs"
-    return [header, *((trace.model, *map(_text, _correlations_of(trace))) for trace in traces)]
+    rows: list[tuple[str, ...]] = [
+        ("model", "over all probes", "within rounds", "within dialogs", "between dialogs")
+    ]
+    for trace in traces:
+        rows.append((trace.model, *map(_text, _correlations_of(trace))))
+    return rows

@@ -15,15 +15,32 @@ from holdfast.report import figures
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_BINS = 6  # of the probes, by their mass
-_MIN_PROBES_PER_BIN = 5  # probes
+_MAX_BINS = 6  # of the probes, by their mass
+_MIN_PROBES_PER_BIN = 5
 
 
-def write_trace_figures(trace: Trace, folder: Path, compared: Sequence[Trace] = ()) -> list[Path]:
-    """Writes `decay` (Li et al. 2024, Figures 4, 8), `heads`, `mass_and_behaviour`, `models`."""
+@dataclass(frozen=True)
+class _Panel:
+    """The curves of one panel: the mass at each generated token, [round][step].
+
+    Attributes:
+        uniform: the mass under uniform attention; () for none.
+    """
+
+    title: str
+    curves: Rows
+    uniform: Rows = ()
+
+
+def write_trace_figures(trace: Trace, folder: Path, others: Sequence[Trace] = ()) -> list[Path]:
+    """Writes `decay` (Li et al. 2024, Figures 4 and 8), `heads` and `mass_and_behaviour`.
+
+    Args:
+        others: traces of other models. With any, `models` shows them beside the first.
+    """
     layer, head = trace.shown_head
     with figures.styled():
-        drawn = {
+        by_name = {
             "decay": _decay(
                 [
                     _Panel(f"head {layer}.{head}", trace.curves.head),
@@ -38,31 +55,18 @@ def write_trace_figures(trace: Trace, folder: Path, compared: Sequence[Trace] = 
             ),
             "mass_and_behaviour": _mass_and_behaviour(trace),
         }
-        if compared:
-            drawn["models"] = _decay(
+        if others:
+            by_name["models"] = _decay(
                 [
                     _Panel(model.model, model.curves.average, model.curves.uniform)
-                    for model in (trace, *compared)
+                    for model in (trace, *others)
                 ]
             )
-        return figures.save(drawn, folder)
-
-
-@dataclass(frozen=True)
-class _Panel:
-    """The curves of one panel: the mass at each generated token, [round][step].
-
-    Args:
-        uniform: the mass under uniform attention; () for none.
-    """
-
-    title: str
-    curves: Rows
-    uniform: Rows = ()
+        return figures.save(by_name, folder)
 
 
 def _decay(panels: Sequence[_Panel]) -> Figure:
-    """One line per round, darker for later rounds; dashed lines show uniform attention."""
+    """Draws a line for each round, the later the darker; dashed lines show uniform attention."""
     from matplotlib import colormaps
     from matplotlib.ticker import MaxNLocator
 
@@ -94,16 +98,17 @@ def _heat_maps(values_by_title: Mapping[str, Rows]) -> Figure:
         image = axis.imshow(values, aspect="auto", cmap="Greens", vmin=low, vmax=high)
         axis.set(title=title, xlabel="head", ylabel="layer")
         axis.grid(False)
-        for ticks, size in ((axis.set_xticks, values.shape[1]), (axis.set_yticks, values.shape[0])):
-            ticks(range(0, size, max(1, size // 8)))
+        layers, heads = values.shape
+        axis.set_xticks(range(0, heads, max(1, heads // 8)))
+        axis.set_yticks(range(0, layers, max(1, layers // 8)))
         figure.colorbar(image, ax=axis)
     return figure
 
 
 def _mass_and_behaviour(trace: Trace) -> Figure:
-    """Mean scores of probes in equally full bins of mass, for all, early and late rounds."""
+    """Mean scores of probes in equally full bins of mass, in all, early and late rounds."""
     figure, (axis,) = figures.panels(1, 1, 5.2, 3.2)
-    probes = np.array(trace.behaviour.probes)
+    probes = np.array(trace.behaviour.probes)  # [probe, (round, mass, score)]
     half = trace.rounds // 2
     groups = (
         ("all rounds", probes),
@@ -111,18 +116,16 @@ def _mass_and_behaviour(trace: Trace) -> Figure:
         (_rounds(half + 1, trace.rounds), probes[probes[:, 0] > half]),
     )
     for colour, (label, rows) in zip(figures.COLOURS, groups, strict=False):
-        parts = np.array_split(
-            rows[rows[:, 1].argsort()], min(_BINS, max(1, len(rows) // _MIN_PROBES_PER_BIN))
-        )
-        x, y = np.array([part[:, 1:3].mean(0) for part in parts]).T
+        by_mass = rows[rows[:, 1].argsort()]
+        count = min(_MAX_BINS, max(1, len(rows) // _MIN_PROBES_PER_BIN))
+        bins = np.array_split(by_mass, count)
+        x, y = np.array([probes_of_bin[:, 1:3].mean(0) for probes_of_bin in bins]).T
         axis.plot(x, y, marker="o", markersize=3.5, color=colour, label=label)
     within = trace.behaviour.within_rounds
-    note = (
-        "r not measurable"
-        if within.r is None
-        else f"r = {within.r:+.2f} [{within.low:+.2f}, {within.high:+.2f}] within rounds"
-    )
-    axis.set(title=note, ylabel="mean stability", ylim=(0, 1.02))
+    title = "r not measurable"
+    if within.r is not None:
+        title = f"r = {within.r:+.2f} [{within.low:+.2f}, {within.high:+.2f}] within rounds"
+    axis.set(title=title, ylabel="mean stability", ylim=(0, 1.02))
     axis.set_xlabel("mean mass on the system prompt, equally full bins")
     figures.legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
     return figure

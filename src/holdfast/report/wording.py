@@ -12,7 +12,12 @@ _MAX_DIGITS = 6
 def with_interval(
     value: Estimate, write: Callable[[float], str], fine: Callable[[float], str] | None = None
 ) -> str:
-    """'0.74 [0.69, 0.79]', or '0.74' without an interval; `fine` writes ends that exclude 0."""
+    """'0.74 [0.69, 0.79]'; '0.74' without an interval, and a dash if nothing was measured.
+
+    Args:
+        write: writes the mean and the ends of the interval.
+        fine: writes the ends instead, if the interval excludes 0.
+    """
     if value.mean is None:
         return "–"
     text = write(value.mean)
@@ -23,12 +28,12 @@ def with_interval(
 
 
 def plain(value: Estimate) -> str:
-    """'0.74 [0.69, 0.79]'; only the mean if there is no interval."""
+    """'0.74 [0.69, 0.79]'; only the mean without an interval."""
     return with_interval(value, lambda number: f"{number:.2f}")
 
 
 def signed(value: Estimate) -> str:
-    """'+0.09 [+0.02, +0.15]'; only the mean if there is no interval."""
+    """'+0.09 [+0.02, +0.15]'; only the mean without an interval."""
     return with_interval(value, signed_number, _not_zero)
 
 
@@ -44,7 +49,7 @@ def signed_number(number: float) -> str:
 
 
 def _not_zero(number: float, digits: int = 2) -> str:
-    """Writes as many digits as needed not to read as 0: '-0.05', '-0.003'."""
+    """Writes a number with enough digits that it does not read as 0: '-0.05', '-0.003'."""
     while not round(number, digits) and digits < _MAX_DIGITS:
         digits += 1
     return f"{number:+.{digits}f}"
@@ -65,24 +70,29 @@ def percent(share: float) -> str:
 
 
 def points_apart(value: Estimate) -> str:
-    """'17 points more (95% interval 10 to 26 ...)', for a difference that excludes 0."""
+    """'17 points more (95% interval 10 to 26 ...)', for a difference whose interval excludes 0."""
     assert value.mean is not None
     sign = 1 if value.mean > 0 else -1
     size = _points(abs(value.mean), exact=True)
-    count = f"{size} point{'' if size == '1' else 's'}"
-    return f"{count} {'more' if sign > 0 else 'less'} ({_intervals(value, sign)})"
+    noun = "point" if size == "1" else "points"
+    direction = "more" if sign > 0 else "less"
+    return f"{size} {noun} {direction} ({_intervals(value, sign)})"
 
 
 def points(value: Estimate) -> str:
     """'-10 points (95% interval -28 to +8)', for a difference of shares that may be chance."""
     assert value.mean is not None
     number = _signed_points(value.mean)
-    count = f"{number} point{'' if number in ('+1', '-1') else 's'}"
+    count = f"{number} point" if number in ("+1", "-1") else f"{number} points"
     return f"{count} ({_intervals(value, 1)})" if value.low is not None else count
 
 
 def _intervals(value: Estimate, sign: int) -> str:
-    """'95% interval 10 to 26 for these prompts, 8 to 28 for others like them', for sign * value."""
+    """'95% interval 10 to 26 for these prompts, 8 to 28 for others like them'.
+
+    Args:
+        sign: -1 to write the ends of a negative difference as positive points.
+    """
     assert value.low is not None and value.high is not None
     text = f"95% interval {_range(value.low, value.high, sign)}"
     if value.other_prompts is None:
@@ -94,7 +104,7 @@ def _intervals(value: Estimate, sign: int) -> str:
 
 
 def _range(low: float, high: float, sign: int) -> str:
-    """'10 to 26', '-28 to +8'; an end reads as 0 only if the range includes 0."""
+    """'10 to 26', or '-28 to +8'; an end reads as 0 only if the range includes 0."""
     low, high = sorted((sign * low, sign * high))
     if low <= 0 <= high:
         return f"{_signed_points(low)} to {_signed_points(high)}"
@@ -104,12 +114,15 @@ def _range(low: float, high: float, sign: int) -> str:
 
 
 def _signed_points(share: float) -> str:
+    """'+8', '-28' or '0'."""
     number = _points(abs(share))
-    return number if number == "0" else f"{'+' if share > 0 else '-'}{number}"
+    if number == "0":
+        return number
+    return f"+{number}" if share > 0 else f"-{number}"
 
 
-def _points(share: float, exact: bool = False) -> str:
-    """Whole points, or (exact) with as many digits as needed not to read as 0."""
+def _points(share: float, *, exact: bool = False) -> str:
+    """A share in whole points; if `exact`, with enough digits that it does not read as 0."""
     digits = 2
     while exact and not round(share, digits) and digits < _MAX_DIGITS:
         digits += 1
@@ -119,8 +132,8 @@ def _points(share: float, exact: bool = False) -> str:
 def aligned(rows: Sequence[Sequence[str]], left: str = "") -> list[str]:
     """Rows of cells as lines with aligned columns, each prefixed with `left`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        left
-        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append(left + "  ".join(cells).rstrip())
+    return lines

@@ -1,4 +1,4 @@
-"""Middleware around every route: API key, host check, OpenAI-style errors, security headers."""
+"""Middleware around every route: API key, host check, OpenAI's error format, security headers."""
 
 import hmac
 import logging
@@ -27,21 +27,28 @@ SECURITY_HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
+_ENCODED_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 @dataclass(frozen=True)
 class AccessRules:
-    """Who may send requests."""
+    """The rules that decide which requests are allowed.
 
-    key: str = ""  # required in every request; "" if none is needed
-    open_paths: frozenset[str] = frozenset({"/health", "/ready"})  # need no key
-    # host names that a server without a key answers to, so that no page of another site can reach
-    # it under that site's name (DNS rebinding); () is any
+    Args:
+        key: the API key, required in every request; "" if none is needed.
+        open_paths: the paths that need no key.
+        hosts: the host names that the server answers to; () allows any. A server without a key
+            needs them, so that no page of another site can reach it by DNS rebinding.
+        to_open: how to allow other host names, for the error message.
+    """
+
+    key: str = ""
+    open_paths: frozenset[str] = frozenset({"/health", "/ready"})
     hosts: tuple[str, ...] = ()
-    to_open: str = "start it with --api-key-env"  # the cure for an unknown host name
+    to_open: str = "start it with --api-key-env"
 
     def check(self, scope: Scope) -> None:
-        """Raises a `Refusal` if the request is not allowed."""
+        """Raises a `Refusal` if a request is not allowed."""
         headers = Headers(scope=scope)
         if self.hosts and _host(headers.get("host", "")) not in self.hosts:
             raise Refusal(
@@ -65,9 +72,9 @@ class AccessRules:
 class AccessControl:
     """The middleware around all routes; metrics count paths not in `paths` as "other"."""
 
-    def __init__(self, app: ASGIApp, gate: AccessRules, metrics: Metrics, paths: frozenset[str]):
+    def __init__(self, app: ASGIApp, rules: AccessRules, metrics: Metrics, paths: frozenset[str]):
         self.app = app
-        self.gate = gate
+        self.rules = rules
         self.metrics = metrics
         self.paths = paths
 
@@ -77,7 +84,7 @@ class AccessControl:
         arrived = time.monotonic()
         sender = _Sender(send)
         try:
-            self.gate.check(scope)
+            self.rules.check(scope)
             await self.app(scope, receive, sender.send)
         except ClientLeft:
             sender.status = CLIENT_CLOSED
@@ -89,22 +96,27 @@ class AccessControl:
 
 
 class _Sender:
-    """Sends an answer to a client, and tracks how much of it has been sent."""
+    """Sends an answer to a client, and tracks how much of it has been sent.
+
+    Attributes:
+        status: the status that was sent; 0 if nothing has been sent.
+    """
 
     def __init__(self, send: Send):
+        self.status = 0
         self._send = send
-        self.status = 0  # 0: nothing sent yet
-        self._more = True
+        self._is_open = True
 
     async def send(self, message: Message) -> None:
+        """Sends a message of ASGI, with the security headers that it lacks."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            present = {name for name, _ in message["headers"]}
-            added = ((k.encode(), v.encode()) for k, v in SECURITY_HEADERS.items())
-            extra = [header for header in added if header[0] not in present]
-            message["headers"] = [*message["headers"], *extra]
+            headers = list(message["headers"])
+            names = {name for name, _ in headers}
+            headers += [header for header in _ENCODED_HEADERS if header[0] not in names]
+            message["headers"] = headers
         else:
-            self._more = message.get("more_body", False)
+            self._is_open = message.get("more_body", False)
         await self._send(message)
 
     async def refuse(self, refusal: Refusal, path: str) -> None:
@@ -112,13 +124,14 @@ class _Sender:
         body = refusal.body(path)
         if not self.status:
             await send_json(self.send, body, refusal.status, refusal.headers)
-        elif self._more:
+        elif self._is_open:
             self.status = refusal.status
             await send_event(self.send, body)
             await end_events(self.send, b"")
 
 
 def _refusal(error: Exception) -> Refusal:
+    """Turns any error of a request into a refusal; logs those that are defects of the server."""
     match error:
         case Refusal():
             return error
@@ -136,10 +149,10 @@ def _refusal(error: Exception) -> Refusal:
         case HoldfastError():
             return refusal_of(error)
         case HTTPException(status_code=404):
-            return Refusal("There is nothing at this path; see /openapi.json.", status=404)
+            return Refusal("This path does not exist; see /openapi.json.", status=404)
         case HTTPException(status_code=405):
             allowed = (error.headers or {}).get("Allow", "")
-            message = f"This path takes only {allowed}."
+            message = f"This path only takes {allowed} requests."
             return Refusal(message, status=405, headers={"Allow": allowed})
         case HTTPException():
             return Refusal(error.detail, status=error.status_code)
@@ -156,5 +169,6 @@ def log_failure(log: logging.Logger, error: Exception) -> None:
 
 
 def _host(header: str) -> str:
+    """The host in a `Host` header, without its port."""
     name = header.lower()
     return name[1:].split("]")[0] if name.startswith("[") else name.split(":")[0]

@@ -1,4 +1,4 @@
-"""Answers in OpenAI's format, whole and in chunks, with Holdfast's additional fields."""
+"""The formats of answers: OpenAI's, whole and in chunks, with Holdfast's additional fields."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from holdfast.client import Trace
 from holdfast.models.requests import Token
 from holdfast.serve.decoding import Delta, Finish
 from holdfast.serve.tool_calls import ParsedCall
@@ -14,20 +15,20 @@ from holdfast.serve.tool_calls import ParsedCall
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_DIGITS = 4  # of masses
-_LOWEST = -9999.0  # replaces minus infinity, which JSON lacks; OpenAI uses the same number
-_REPLACED = "\ufffd"  # how tokenizers decode bytes that form no character
+_MASS_DIGITS = 4  # digits after the point
+_MIN_LOGPROB = -9999.0  # replaces minus infinity, which JSON lacks; OpenAI uses the same number
+_REPLACEMENT = "\ufffd"  # tokenizers decode bytes that form no character to this
 
 
 class Share(TypedDict):
-    """The mass of a token, and that of uniform attention; null without a span."""
+    """The mass at a token, and the mass under uniform attention; null without a span."""
 
     mass: float | None
     uniform: float | None
 
 
-class TokenMass(Share):
-    """A token with its mass and, if requested, the mass in each [layer][head]."""
+class TracedToken(Share):
+    """The text of a token, its mass and, if requested, its mass in each [layer][head]."""
 
     text: str
     heads: NotRequired[list[list[float]]]
@@ -36,11 +37,11 @@ class TokenMass(Share):
 class ChoiceDetails(TypedDict):
     """Holdfast's fields of a choice.
 
-    If it is traced, `tokens` has its masses, and `end` that of the token that ended it.
-    `unparsed_call` says that the text begins a tool call that could not be parsed.
+    If it is traced, `tokens` has the mass at each token, and `end` the mass at the token that ended
+    it. `unparsed_call` is true if the text begins a tool call that could not be parsed.
     """
 
-    tokens: NotRequired[list[TokenMass]]
+    tokens: NotRequired[list[TracedToken]]
     end: NotRequired[Share]
     unparsed_call: NotRequired[bool]
 
@@ -48,9 +49,9 @@ class ChoiceDetails(TypedDict):
 class AppliedSteering(TypedDict):
     """The steering applied to an answer.
 
-    `why` says why nothing was applied; `edited` lists per choice the messages, from 0, that methods
-    edited; `span` has the first and last (exclusive) token of each part of the span; `round` counts
-    the user's messages.
+    `why` says why nothing was applied. `edited` has, for each choice, the numbers (from 0) of the
+    messages that methods have edited. `span` has the first and last (exclusive) token of each part
+    of the span. `round` is the number of the user's messages.
     """
 
     steering: str
@@ -143,7 +144,7 @@ class TokensAnswer(TypedDict):
 
 
 class ErrorBody(TypedDict):
-    """One sentence and, for programs, its type, the field and a code."""
+    """One sentence and, for programs, the type of the error, the field at fault and a code."""
 
     message: str
     type: str
@@ -158,24 +159,26 @@ class ErrorResponse(TypedDict):
 
 
 class ChatShapes:
-    """Builds the choices of `/v1/chat/completions`, whole or in pieces (`chunk_choice`)."""
+    """Builds the choices of `/v1/chat/completions`, whole (`choice`) or in pieces."""
 
     prefix = "chatcmpl-"
     whole = "chat.completion"
     chunk = "chat.completion.chunk"
 
     def choice(self, index: int, reply: Delta, details: Details) -> ChatChoice:
-        """A whole reply."""
+        """The choice with a whole reply."""
         message = ReplyMessage(role="assistant", content=reply.text, refusal=None)
         if reply.calls:
             message["tool_calls"] = list(reply.calls)
         logprobs = details.chat_logprobs(reply.tokens)
         return {"message": message, **_choice(index, reply, details, logprobs)}
 
-    def chunk_choice(self, index: int, delta: Delta, details: Details, first: bool) -> ChatDelta:
-        """A piece of a reply; the first one names the speaker."""
-        message: dict[str, Any] = {"role": "assistant"} if first else {}
-        if delta.text or first:
+    def chunk_choice(
+        self, index: int, delta: Delta, details: Details, *, is_first: bool
+    ) -> ChatDelta:
+        """The choice with a piece of a reply; the first piece has the role."""
+        message: dict[str, Any] = {"role": "assistant"} if is_first else {}
+        if delta.text or is_first:
             message["content"] = delta.text
         if delta.calls:
             message["tool_calls"] = [{"index": at, **call} for at, call in enumerate(delta.calls)]
@@ -184,19 +187,21 @@ class ChatShapes:
 
 
 class CompletionShapes:
-    """As `ChatShapes`, for `/v1/completions`."""
+    """Builds the choices of `/v1/completions`, as `ChatShapes` does for chats."""
 
     prefix = "cmpl-"
     whole = "text_completion"
     chunk = "text_completion"
 
     def choice(self, index: int, reply: Delta, details: Details) -> TextChoice:
-        """A whole continuation."""
+        """The choice with a whole continuation."""
         logprobs = details.completion_logprobs(reply.tokens)
         return {"text": reply.text, **_choice(index, reply, details, logprobs)}
 
-    def chunk_choice(self, index: int, delta: Delta, details: Details, first: bool) -> TextChoice:
-        """A piece of a continuation."""
+    def chunk_choice(
+        self, index: int, delta: Delta, details: Details, *, is_first: bool
+    ) -> TextChoice:
+        """The choice with a piece of a continuation."""
         return self.choice(index, delta, details)
 
 
@@ -211,7 +216,7 @@ def _choice(
     if details.trace:
         about["tokens"] = details.masses(delta.tokens)
         if delta.end_mass is not None:
-            about["end"] = _share(delta.end_mass, delta.end_uniform)
+            about["end"] = _round_share(delta.end_mass, delta.end_uniform)
     if delta.unparsed:
         about["unparsed_call"] = True
     if about:
@@ -220,27 +225,33 @@ def _choice(
 
 
 class Details:
-    """Per-token details of a choice: `top` log-probabilities, and mass (`trace`, or "heads")."""
+    """Formats the per-token details of a choice: log-probabilities and masses.
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, top: int | None, trace: bool | str):
+    Args:
+        tokenizer: the model's tokenizer.
+        top: the number of likeliest tokens at each position; None gives no log-probabilities.
+        trace: whether masses were requested, and whether those of each head were.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, top: int | None, trace: Trace):
         self.top = top
         self.trace = trace
         self._tokenizer = tokenizer
         self._characters = 0
 
-    def masses(self, tokens: Sequence[Token]) -> list[TokenMass]:
-        """Text and mass of each token."""
+    def masses(self, tokens: Sequence[Token]) -> list[TracedToken]:
+        """The text and the mass of each token."""
         entries = []
         for token in tokens:
-            entry: TokenMass = {"text": token.text, **_share(token.mass, token.uniform)}
+            entry: TracedToken = {"text": token.text, **_round_share(token.mass, token.uniform)}
             if self.trace == "heads" and token.heads is not None:
                 heads = token.heads.tolist()
-                entry["heads"] = [[round(mass, _DIGITS) for mass in layer] for layer in heads]
+                entry["heads"] = [[round(mass, _MASS_DIGITS) for mass in layer] for layer in heads]
             entries.append(entry)
         return entries
 
     def chat_logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """Log-probabilities in the format of chat completions; None if not requested."""
+        """The log-probabilities in the format of chat completions; None if not requested."""
         if self.top is None:
             return None
         content = [
@@ -251,7 +262,11 @@ class Details:
         return {"content": content, "refusal": None}
 
     def completion_logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """Log-probabilities in the format of completions; of tokens of one text, the likeliest."""
+        """The log-probabilities in the format of completions; None if not requested.
+
+        Its likeliest tokens are named by their text; of several with the same text, only the
+        likeliest is kept.
+        """
         if self.top is None:
             return None
         offsets = []
@@ -262,7 +277,7 @@ class Details:
             "tokens": [self._text(token.token_id) for token in tokens],
             "token_logprobs": [_finite(token.logprob) for token in tokens],
             "top_logprobs": [
-                {self._text(name): _finite(logprob) for name, logprob in reversed(token.top)}
+                {self._text(top_id): _finite(logprob) for top_id, logprob in reversed(token.top)}
                 for token in tokens
             ],
             "text_offset": offsets,
@@ -273,16 +288,20 @@ class Details:
         return {
             "token": text,
             "logprob": _finite(logprob),
-            "bytes": None if _REPLACED in text else list(text.encode()),
+            "bytes": None if _REPLACEMENT in text else list(text.encode()),
         }
 
     def _text(self, token_id: int) -> str:
         return str(self._tokenizer.decode([token_id]))
 
 
-def _share(mass: float | None, uniform: float | None) -> Share:
-    return Share(mass=mass and round(mass, _DIGITS), uniform=uniform and round(uniform, _DIGITS))
+def _round_share(mass: float | None, uniform: float | None) -> Share:
+    return Share(
+        mass=None if mass is None else round(mass, _MASS_DIGITS),
+        uniform=None if uniform is None else round(uniform, _MASS_DIGITS),
+    )
 
 
 def _finite(logprob: float | None) -> float:
-    return _LOWEST if logprob is None else max(logprob, _LOWEST)
+    """A log-probability that JSON can express."""
+    return _MIN_LOGPROB if logprob is None else max(logprob, _MIN_LOGPROB)

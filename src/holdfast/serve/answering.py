@@ -1,4 +1,4 @@
-"""Answers requests: renders their chats, generates a reply for each choice, and sends them."""
+"""Answers requests: renders their chats, generates a reply for each choice, and sends these."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.event_loop import task_group
 from holdfast.models.rendering import Rendered
 from holdfast.serve.answer_formats import AppliedSteering, Cached, Details, Shapes, Usage
-from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
+from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, join_deltas
 from holdfast.serve.metrics import Stopwatch
-from holdfast.serve.refusals import Refusal, refusal_of, too_slow
+from holdfast.serve.refusals import Refusal, refusal_of, timeout_refusal
 from holdfast.serve.service import Service
 from holdfast.serve.submissions import Submission
 from holdfast.serve.tool_calls import CallParser
@@ -33,11 +33,11 @@ async def answer(
     """Answers a request within the time limit; cancelling it frees its rows.
 
     Args:
-        service: answers it.
+        service: the server's model and settings.
         submission: the request.
-        write: writes the answer.
+        write: writes the answer in the format of its route.
         arrived: when the request arrived, by `time.monotonic`.
-        send: sends the answer.
+        send: sends the answer to the client.
     """
     seconds = service.limits.seconds
     body = submission.body
@@ -45,14 +45,14 @@ async def answer(
     try:
         async with (
             asyncio.timeout(seconds - (time.monotonic() - arrived)),
-            _admitted(service, submission) as chats,
+            _admit(service, submission) as chats,
         ):
             for index, chat in enumerate(chats):
                 details = Details(service.model.tokenizer, body.likeliest, body.trace)
                 choices.append(PendingChoice(index, chat, details, Stopwatch(arrived)))
             await write(Answer(service, submission, choices), send)
     except TimeoutError:
-        raise too_slow(seconds) from None
+        raise timeout_refusal(seconds) from None
     finally:
         service.metrics.note_answer(
             _usage(submission, choices),
@@ -63,10 +63,10 @@ async def answer(
 
 
 @asynccontextmanager
-async def _admitted(service: Service, submission: Submission) -> AsyncIterator[list[Rendered]]:
-    """The rendered chats of a request that the engine has accepted.
+async def _admit(service: Service, submission: Submission) -> AsyncIterator[list[Rendered]]:
+    """Renders the chats of a request, which stays admitted to the engine within this context.
 
-    An error before the chats are rendered is a refusal of the request; a later one is the server's.
+    An error until the chats are rendered is the fault of the request; a later one is the server's.
     """
     requests = list(submission.requests)
     engine = service.engine
@@ -107,18 +107,19 @@ class PendingChoice:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a request that the engine has accepted, and the parts that it is made of."""
+    """The answer to an admitted request, as the functions that write it need it."""
 
     service: Service
     submission: Submission
     choices: list[PendingChoice]
 
     async def deltas(self, choice: PendingChoice) -> AsyncGenerator[Delta]:
-        """A reply piece by piece; the last one has the tool calls of the whole text."""
+        """Yields a reply piece by piece; the last piece has the tool calls of the whole text."""
         parser = self.submission.parser
         text = ""
         stops = self.submission.body.stops
-        decoder = TextDecoder(self.service.model.tokenizer, stops, parser is not None)
+        # calls are written with special tokens
+        decoder = TextDecoder(self.service.model.tokenizer, stops, special=parser is not None)
         events = self.service.engine.stream(choice.chat)
         async with aclosing(decode_reply(events, decoder)) as deltas:
             async for delta in deltas:
@@ -131,7 +132,9 @@ class Answer:
     def _with_calls(
         self, last: Delta, text: str, choice: PendingChoice, parser: CallParser
     ) -> Delta:
-        """The last piece of a reply with the tool calls of its text, or that they are unparsed."""
+        """Adds the tool calls in the whole text to the last piece of a reply, or notes that the
+        text begins one which cannot be parsed.
+        """
         request = choice.chat.request
         prompt = choice.chat.prompts[0].text
         if last.finish_reason == "stop" and (calls := parser.parse(text, prompt, request.tools)):
@@ -154,13 +157,13 @@ class Answer:
 
 
 async def write_choices(shapes: Shapes, answer: Answer, send: Send) -> None:
-    """Writes the answer to a chat or a completion: its choices, whole or piece by piece."""
+    """Writes the answer to a chat or a completion, whole or piece by piece."""
     write = _send_events if answer.submission.body.stream else _send_whole
     await write(answer, shapes, send)
 
 
 def _head(answer: Answer, shapes: Shapes, kind: str) -> dict[str, Any]:
-    """The fields with which an answer, and each chunk of it, begins."""
+    """The fields that an answer and each chunk of it begin with."""
     return {
         "id": shapes.prefix + secrets.token_hex(12),
         "object": kind,
@@ -173,7 +176,9 @@ def _head(answer: Answer, shapes: Shapes, kind: str) -> dict[str, Any]:
 async def _send_whole(answer: Answer, shapes: Shapes, send: Send) -> None:
     """Sends the answer once all its replies are complete."""
     async with task_group() as group:
-        replies = [group.create_task(joined(answer.deltas(choice))) for choice in answer.choices]
+        replies = [
+            group.create_task(join_deltas(answer.deltas(choice))) for choice in answer.choices
+        ]
     choices = [
         shapes.choice(choice.index, reply.result(), choice.details)
         for choice, reply in zip(answer.choices, replies, strict=True)
@@ -186,24 +191,23 @@ async def _send_events(answer: Answer, shapes: Shapes, send: Send) -> None:
     """Sends the replies piece by piece, as server-sent events."""
     options = answer.submission.body.stream_options
     with_usage = options is not None and options.include_usage
-    head = _head(answer, shapes, shapes.chunk) | ({"usage": None} if with_usage else {})
-
-    async def send_chunk(
-        choice: PendingChoice, delta: Delta, first: bool = False, **fields: Any
-    ) -> None:
-        piece = shapes.chunk_choice(choice.index, delta, choice.details, first)
-        await send_event(send, head | {"choices": [piece]} | fields)
+    head = _head(answer, shapes, shapes.chunk)
+    if with_usage:
+        head["usage"] = None
 
     async def send_reply(choice: PendingChoice) -> None:
         async with aclosing(answer.deltas(choice)) as deltas:
             async for delta in deltas:
-                await send_chunk(choice, delta)
+                piece = shapes.chunk_choice(choice.index, delta, choice.details, is_first=False)
+                await send_event(send, head | {"choices": [piece]})
 
     await start_events(send)
     for choice in answer.choices:
-        # the very first chunk says how the answer is steered
-        fields = {} if choice.index else {"holdfast": answer.steering}
-        await send_chunk(choice, Delta(), first=True, **fields)
+        piece = shapes.chunk_choice(choice.index, Delta(), choice.details, is_first=True)
+        chunk = head | {"choices": [piece]}
+        if choice.index == 0:  # the very first chunk says how the answer is steered
+            chunk["holdfast"] = answer.steering
+        await send_event(send, chunk)
     async with task_group() as group:
         for choice in answer.choices:
             group.create_task(send_reply(choice))
@@ -213,10 +217,11 @@ async def _send_events(answer: Answer, shapes: Shapes, send: Send) -> None:
 
 
 def _usage(submission: Submission, choices: list[PendingChoice]) -> Usage:
-    prompts = choices[:: submission.body.n]
-    prompt_tokens = sum(len(choice.chat.prompt_ids) for choice in prompts)
+    """The tokens of a request so far; a prompt with several choices counts once."""
+    first_of_prompts = choices[:: submission.body.n]
+    prompt_tokens = sum(len(choice.chat.prompt_ids) for choice in first_of_prompts)
     generated = sum(choice.stopwatch.tokens for choice in choices)
-    cached = sum(choice.stopwatch.cached for choice in prompts)
+    cached = sum(choice.stopwatch.cached for choice in first_of_prompts)
     return Usage(
         prompt_tokens=prompt_tokens,
         completion_tokens=generated,

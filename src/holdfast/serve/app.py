@@ -35,17 +35,26 @@ _ERRORS: dict[int | str, str] = {
 }
 
 
-def application(service: Service, gate: AccessRules, origins: Sequence[str] = ()) -> ASGIApp:
-    """Builds the server's ASGI application; `origins` are sites whose pages may send requests."""
+def application(service: Service, rules: AccessRules, origins: Sequence[str] = ()) -> ASGIApp:
+    """Builds the server's ASGI application.
+
+    Args:
+        service: the model and settings that all routes share.
+        rules: which requests are allowed.
+        origins: other sites whose pages may send requests.
+    """
     app = FastAPI(
         title="Holdfast",
         version=service.version,
         description="OpenAI's chat completions, kept on their system prompt.",
-        docs_url=None,  # these pages load from another host
+        docs_url=None,  # these two pages would load scripts from another host
         redoc_url=None,
         redirect_slashes=False,
         default_response_class=Json,
-        responses={s: {"description": d, "model": ErrorResponse} for s, d in _ERRORS.items()},
+        responses={
+            status: {"description": description, "model": ErrorResponse}
+            for status, description in _ERRORS.items()
+        },
         exception_handlers={HTTPException: _raise},  # AccessControl formats all errors
     )
     app.router.route_class = JsonRoute
@@ -58,9 +67,9 @@ def application(service: Service, gate: AccessRules, origins: Sequence[str] = ()
     document = app.openapi()
     document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{}, {"key": []}]
-    gate = replace(gate, open_paths=gate.open_paths | page.keys())  # the page asks for the key
+    rules = replace(rules, open_paths=rules.open_paths | page.keys())  # the page asks for the key
     paths = frozenset({*document["paths"], *page, "/openapi.json"})
-    app.add_middleware(AccessControl, gate=gate, metrics=service.metrics, paths=paths)
+    app.add_middleware(AccessControl, rules=rules, metrics=service.metrics, paths=paths)
     if origins:
         app.add_middleware(
             CORSMiddleware,

@@ -1,4 +1,4 @@
-"""Request bodies as Pydantic models, from which the OpenAPI document is generated."""
+"""The bodies of requests as Pydantic models, from which the OpenAPI document is generated."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from holdfast.chat.messages import Message
+from holdfast.client import Trace
 from holdfast.errors import option, shortened
 from holdfast.generation.sampling import PENALTIES, TEMPERATURES
 from holdfast.models.grammars import Grammar, read_response_format
@@ -44,7 +45,7 @@ Characters = Annotated[
 
 
 class VllmArguments(Body):
-    """A request's steering under the names of the vLLM plug-in."""
+    """The steering of a request, under the names of the vLLM plug-in."""
 
     holdfast: str | None = Field(None, max_length=MAX_SPEC)
     holdfast_text: Text | None = None
@@ -65,12 +66,12 @@ class SpanFields(Body):
 
 
 class ChatFields(SpanFields):
-    """How a chat is rendered, beside its span."""
+    """Further fields that affect how a chat is rendered."""
 
     continue_final_message: bool = Field(
         False,
-        description="Whether the reply continues the last message, the assistant's; a chat that"
-        " ends with one is otherwise refused.",
+        description="Whether the reply continues the last message, which must be the assistant's;"
+        " without it, a chat that ends with such a message is refused.",
     )
     add_generation_prompt: bool | None = Field(
         None,
@@ -94,19 +95,21 @@ class TokenizeBody(ChatFields):
     """The body of `/tokenize`."""
 
     messages: list[ChatMessage] | None = Field(None, min_length=1, description="Or `prompt`.")
-    tools: list[FunctionTool] = Field([], max_length=MAX_TOOLS, description="Declared in it.")
+    tools: list[FunctionTool] = Field(
+        [], max_length=MAX_TOOLS, description="The tools that the chat declares."
+    )
     prompt: str | None = Field(None, description="A text, without a chat template.")
 
     @property
     def text_field(self) -> str:
-        """The field with what the model reads."""
+        """The field with the text that the model reads."""
         return "messages" if self.prompt is None else "prompt"
 
 
 class StreamOptions(Body):
     """Options of a stream."""
 
-    include_usage: bool = Field(False, description="Whether a last chunk counts the tokens.")
+    include_usage: bool = Field(False, description="Whether a last chunk has the token counts.")
     include_obfuscation: Any = unsupported(False)
 
 
@@ -116,22 +119,26 @@ class GeneratingBody(SpanFields):
     temperature: float = Field(
         1.0, ge=TEMPERATURES.low, le=TEMPERATURES.high, description="0 takes the likeliest token."
     )
-    top_p: float = Field(1.0, gt=0, le=1, description="Mass of the nucleus that is drawn from.")
+    top_p: float = Field(
+        1.0, gt=0, le=1, description="Probability mass of the tokens that are drawn from."
+    )
     frequency_penalty: float = Field(
         0.0,
         ge=PENALTIES.low,
         le=PENALTIES.high,
-        description="Subtracted from a token's logit for each time that the reply has it already.",
+        description="Subtracted from a token's logit for each time that the reply already has it.",
     )
     presence_penalty: float = Field(
         0.0,
         ge=PENALTIES.low,
         le=PENALTIES.high,
-        description="Subtracted from the logit of every token that the reply has already.",
+        description="Subtracted from the logit of every token that the reply already has.",
     )
-    max_tokens: int | None = Field(None, ge=1, description="New tokens at most.")
-    n: int = Field(1, ge=1, description="Replies; the i-th, from 0, draws with `seed` + i.")
-    seed: Seed | None = Field(None, description="Names the draws; without it, a random one.")
+    max_tokens: int | None = Field(None, ge=1, description="The most new tokens of a reply.")
+    n: int = Field(
+        1, ge=1, description="Number of replies; reply i, from 0, is drawn with `seed` + i."
+    )
+    seed: Seed | None = Field(None, description="Determines the draws; random if left out.")
     stop: Stop | Annotated[list[Stop], Field(max_length=4)] = Field(
         [], description="Texts that end a reply, and are not part of it."
     )
@@ -143,32 +150,31 @@ class GeneratingBody(SpanFields):
         description="Methods that keep the model on the system prompt, or on the emphasis:"
         " `boost:factor=2`, several joined by `+`, or `none`; `/v1/steering` lists them.",
     )
-    trace: bool | Literal["heads"] = Field(
+    trace: Trace = Field(
         False,
         description="Whether each token comes with its mass on the prompt: true for the mean over"
         " all heads, `heads` for every head as well.",
     )
     vllm_xargs: VllmArguments | None = Field(
-        None, description="Steering, emphasis and trace by the names of the vLLM plug-in."
+        None, description="Steering, emphasis and trace, under the names of the vLLM plug-in."
     )
     user: Name | None = ignored("this server keeps nothing by user")
     safety_identifier: Name | None = ignored("this server keeps nothing by user")
     prompt_cache_key: Name | None = ignored("prefixes are shared wherever they agree")
-    metadata: dict[str, str] | None = ignored("it is for stored replies, and none is stored")
+    metadata: dict[str, str] | None = ignored("it belongs to stored replies, and none is stored")
     store: Any = unsupported(False)
     service_tier: Any = unsupported("auto", "default")
     logit_bias: Any = unsupported({})
-    # of vLLM and others
+    # fields of vLLM and other servers
     top_k: Any = unsupported(-1, 0)
     min_p: Any = unsupported(0)
     repetition_penalty: Any = unsupported(1)
 
-    # the field with what the model reads
-    text_field: ClassVar[str]
+    text_field: ClassVar[str]  # the field with the text that the model reads
 
     @property
     def token_limit(self) -> int | None:
-        """The most new tokens, if the body sets a limit."""
+        """The most new tokens of a reply; None if the body sets no limit."""
         return self.max_tokens
 
     @property
@@ -187,7 +193,7 @@ class GeneratingBody(SpanFields):
 
     @model_validator(mode="after")
     def _read_vllm_names(self) -> GeneratingBody:
-        """Treats steering under the vLLM plug-in's names as if it were under ours."""
+        """Moves the steering under the vLLM plug-in's names to our fields."""
         if (arguments := self.vllm_xargs) is None:
             return self
         text = arguments.holdfast_text
@@ -201,8 +207,8 @@ class GeneratingBody(SpanFields):
             if field and value and field != value:
                 raise refused_field(
                     "vllm_xargs",
-                    f"{name} is {shortened(field)}, and vllm_xargs gives {shortened(value)}; give"
-                    " it once.",
+                    f"{name} is {shortened(field)}, but vllm_xargs has {shortened(value)} for it;"
+                    " give it once.",
                 )
         return self.model_copy(update={name: value for name, value in values.items() if value})
 
@@ -224,14 +230,14 @@ class ChatBody(GeneratingBody, ChatFields):
     )
     tool_choice: Literal["auto", "none", "required"] | NamedTool = Field(
         "auto",
-        description="With `none`, a reply is text, whatever the model writes; with `required` or a"
-        " named tool, it is one call.",
+        description="With `none`, every reply is returned as text; with `required` or a named tool,"
+        " it is exactly one call.",
     )
     parallel_tool_calls: bool = Field(
-        True, description="With `auto`, a reply has as many calls as the model writes."
+        True, description="With `auto`, a reply may have any number of calls."
     )
     response_format: ResponseFormat | None = Field(
-        None, description="JSON that the reply has to be."
+        None, description="The form of JSON that the reply must have."
     )
     functions: Any = unsupported([])
     function_call: Any = unsupported("none", "auto")
@@ -245,17 +251,18 @@ class ChatBody(GeneratingBody, ChatFields):
 
     @property
     def token_limit(self) -> int | None:
-        same = self.max_completion_tokens
-        if self.max_tokens and same and self.max_tokens != same:
+        newer = self.max_completion_tokens
+        if self.max_tokens and newer and self.max_tokens != newer:
             raise refused_field(
                 "max_tokens",
-                f"max_tokens is {self.max_tokens} and max_completion_tokens {same}; give one.",
+                f"max_tokens is {self.max_tokens}, but max_completion_tokens is {newer}; give only"
+                " one of them.",
             )
-        return self.max_tokens or same
+        return self.max_tokens or newer
 
     @property
     def likeliest(self) -> int | None:
-        """How many of the likeliest tokens to list per position; None: no log-probabilities."""
+        """The number of likeliest tokens per position; None without log-probabilities."""
         return (self.top_logprobs or 0) if self.logprobs else None
 
     @field_validator("tool_choice", mode="before")
@@ -267,7 +274,7 @@ class ChatBody(GeneratingBody, ChatFields):
             return value
         raise PydanticCustomError(
             "unsupported",
-            "tool_choice {value} is not known here; give auto, none, required or {example}.",
+            "tool_choice {value} is unknown; give auto, none, required or {example}.",
             {
                 "value": as_json(value),
                 "example": '{"type": "function", "function": {"name": NAME}}',
@@ -276,12 +283,12 @@ class ChatBody(GeneratingBody, ChatFields):
 
     @property
     def parses_calls(self) -> bool:
-        """Whether tool calls in its replies are parsed."""
+        """Whether tool calls in the replies are parsed."""
         return bool(self.tools) and self.tool_choice != "none"
 
     @property
     def forced_tools(self) -> list[FunctionTool]:
-        """The tools to choose from where a reply has to call one; [] where it need not."""
+        """The tools of which a reply must call one; [] if it need not call any."""
         if isinstance(self.tool_choice, NamedTool):
             name = self.tool_choice.function.name
             return [tool for tool in self.tools if tool.function.name == name][:1]
@@ -289,26 +296,26 @@ class ChatBody(GeneratingBody, ChatFields):
 
     @property
     def strict_tools(self) -> bool:
-        """Whether a call that the model decides to make has to follow its tool's parameters."""
+        """Whether the model decides if it calls a tool, and a call must follow its parameters."""
         strict = any(tool.function.strict for tool in self.tools)
         return self.tool_choice == "auto" and strict
 
     @property
     def format_grammar(self) -> Grammar | None:
-        """The grammar of its response format; None if a reply may be any text."""
+        """The grammar of the response format; None if a reply may be any text."""
         if self.response_format is None:
             return None
         return read_response_format(self.response_format.model_dump(by_alias=True))
 
     @model_validator(mode="after")
-    def _check_together(self) -> ChatBody:
+    def _check_combinations(self) -> ChatBody:
         self._check_tools()
-        formatted = self.response_format is not None and self.response_format.type != "text"
-        if formatted and self.parses_calls:
+        is_formatted = self.response_format is not None and self.response_format.type != "text"
+        if is_formatted and self.parses_calls:
             raise refused_field(
                 "response_format",
-                f"{option('response_format')} describes the whole reply, which could then be no"
-                " call of a tool; leave tools out, or give tool_choice none.",
+                f"{option('response_format')} describes the whole reply, which could then not call"
+                " a tool; leave tools out, or give tool_choice none.",
             )
         if self.top_logprobs and not self.logprobs:
             raise refused_field(
@@ -326,7 +333,7 @@ class ChatBody(GeneratingBody, ChatFields):
                 choice = shortened(self.tool_choice.function.name)
             raise refused_field(
                 "tool_choice",
-                f"tool_choice asks for {choice}, and the declared tools are {declared or 'none'};"
+                f"tool_choice asks for {choice}, but the declared tools are {declared or 'none'};"
                 " declare it in tools, or give auto.",
             )
         if self.parses_calls and not forced and not self.parallel_tool_calls:
@@ -359,7 +366,7 @@ class CompletionBody(GeneratingBody):
 
     @property
     def likeliest(self) -> int | None:
-        """As in `ChatBody`."""
+        """The number of likeliest tokens, as in `ChatBody`."""
         return self.logprobs
 
     @property

@@ -1,4 +1,4 @@
-"""Validates the bodies of requests: the checks that all of their models share, and their errors."""
+"""Validates the bodies of requests: the checks that all body models share, and their errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 from holdfast.errors import option, shortened
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import refusal_of_problem
-from holdfast.validation.pydantic_errors import Path, StrictModel, as_json, problem_of, written
+from holdfast.validation.pydantic_errors import Path, StrictModel, as_json, format_path, problem_of
 
 Model = TypeVar("Model", bound="Body")
 
@@ -31,7 +31,7 @@ _MAX_DEPTH = 64  # of nested lists and objects, such as a tool's parameters
 
 
 def _allow_null(schema: dict[str, Any]) -> None:
-    """Lets every optional field be null, which is the same as leaving it out."""
+    """Documents that every optional field may be null, which is the same as leaving it out."""
     for name, field in schema.get("properties", {}).items():
         if name not in schema.get("required", ()) and None not in field.get("enum", ()):
             about = {key: field.pop(key) for key in ("description", "default") if key in field}
@@ -55,6 +55,7 @@ class Body(StrictModel):
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_unsupported(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuses other values of an `unsupported` field than those that change nothing."""
         _check_encodable(str(info.field_name), value)
         extra = cls.model_fields[str(info.field_name)].json_schema_extra
         if not isinstance(extra, dict) or "enum" not in extra:
@@ -82,8 +83,8 @@ def _check_encodable(name: str, value: Any) -> None:
         elif isinstance(text, str) and (surrogate := re.search("[\ud800-\udfff]", text)):
             raise PydanticCustomError(
                 "half_character",
-                "{field} has {value} at character {number}, which is half a character; send"
-                " whole ones.",
+                "{field} has {value} at character {number}, which is half a character; send whole"
+                " characters.",
                 {"field": name, "value": repr(surrogate[0]), "number": surrogate.start()},
             )
 
@@ -97,7 +98,7 @@ def check_object(name: str, value: dict[str, Any]) -> None:
         if depth > _MAX_DEPTH:
             raise PydanticCustomError(
                 "unsupported",
-                "{field} is nested deeper than {depth}; send less.",
+                "{field} is nested deeper than {depth} levels; send a flatter one.",
                 {"field": name, "depth": _MAX_DEPTH},
             )
         if isinstance(inner, list):
@@ -124,20 +125,22 @@ def _is_same(value: Any, known: Any) -> bool:
 
 
 def unsupported(*accepted: Any) -> Any:
-    """An OpenAI field that is accepted with values that change nothing, and otherwise refused."""
-    values = " or ".join(f"`{json.dumps(value)}`" for value in accepted)
-    description = f"Not implemented: leave it out{f' or give {values}' if values else ''}."
+    """Declares a field of OpenAI's that is only accepted with values that change nothing."""
+    description = "Not implemented: leave it out."
+    if accepted:
+        values = " or ".join(f"`{json.dumps(value)}`" for value in accepted)
+        description = f"Not implemented: leave it out or give {values}."
     return Field(None, json_schema_extra={"enum": [*accepted, None]}, description=description)
 
 
 def ignored(why: str) -> Any:
-    """A field that is accepted but ignored, because it cannot affect a reply."""
+    """Declares a field that is accepted but ignored, because it cannot affect a reply."""
     return Field(None, description=f"Changes nothing: {why}.")
 
 
 def within_limits(body: type[Model], limits: Limits) -> type[Model]:
     """Returns the body model with its fields bounded by the server's limits."""
-    most = {
+    bounds = {
         "max_tokens": Le(limits.tokens),
         "max_completion_tokens": Le(limits.tokens),
         "max_output_tokens": Le(limits.tokens),
@@ -145,9 +148,9 @@ def within_limits(body: type[Model], limits: Limits) -> type[Model]:
         "messages": MaxLen(limits.messages),
     }
     fields = {}
-    for name in most.keys() & body.model_fields.keys():
+    for name in bounds.keys() & body.model_fields.keys():
         field = copy.copy(body.model_fields[name])
-        field.metadata = [*field.metadata, most[name]]
+        field.metadata = [*field.metadata, bounds[name]]
         fields[name] = (field.annotation, field)
     return create_model(  # type: ignore[call-overload]
         body.__name__, __base__=body, __doc__=body.__doc__, **fields
@@ -155,10 +158,16 @@ def within_limits(body: type[Model], limits: Limits) -> type[Model]:
 
 
 def read_body(body: type[Model], value: Any, whole: str = "The body") -> Model:
-    """Validates a body against its model; raises a `Refusal` if it is invalid."""
+    """Validates a body against its model; raises a `Refusal` if it is invalid.
+
+    `whole` names the body itself in an error.
+    """
 
     def name(path: Path) -> str:
-        return option(str(path[0])) + written(path).removeprefix(str(path[0])) if path else whole
+        if not path:
+            return whole
+        field = str(path[0])
+        return option(field) + format_path(path).removeprefix(field)
 
     try:
         return body.model_validate(value)

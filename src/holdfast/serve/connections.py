@@ -1,13 +1,12 @@
-"""Connections whose requests have to arrive in time.
+"""Closes connections whose requests do not arrive in time.
 
-uvicorn waits indefinitely for the rest of a request, so a client that sends it byte by byte, or
-stops, would keep its connection open for ever.
+uvicorn waits indefinitely for the rest of a request, so a client that stops in the middle, or sends
+it byte by byte, would keep its connection open for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -20,13 +19,13 @@ from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import to_json
 
-# seconds on top of those that a route has for reading a body, which it refuses in JSON
+# Seconds after the time limit for a body, so that the route can refuse it first, in JSON.
 _GRACE = 5.0
 _SHUTDOWN = 5.0  # seconds for connections to close after the last answer
 
 
 def configuration(app: ASGIApp, limits: Limits) -> uvicorn.Config:
-    """The configuration of a server with these limits."""
+    """Builds uvicorn's configuration for a server with these limits."""
     protocol = cast(type[asyncio.Protocol], partial(_TimedProtocol, limits))
     return uvicorn.Config(
         app,
@@ -50,7 +49,7 @@ class _TimedProtocol(H11Protocol):
     def __init__(self, limits: Limits, *arguments: Any, **named: Any):
         super().__init__(*arguments, **named)
         self._limits = limits
-        self._awaited: object = None  # the state of the client that the timer is for
+        self._awaited: object = None  # the state of the client that the timer limits
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -70,28 +69,32 @@ class _TimedProtocol(H11Protocol):
         self._watch()
 
     def _watch(self) -> None:
-        """Starts the timer for what the client is sending; more bytes of it do not restart it."""
+        """Starts the timer if the client is sending headers or a body; more bytes of the same part
+        do not restart it.
+        """
         state = self.conn.their_state
-        begun, _ = self.conn.trailing_data
-        if state is h11.SEND_BODY or (state is h11.IDLE and (begun or self.cycle is None)):
+        unread, _ = self.conn.trailing_data
+        if state is h11.SEND_BODY or (state is h11.IDLE and (unread or self.cycle is None)):
             self._await(state)
         else:
             self._await(None)
 
     def _await(self, state: object) -> None:
+        """Limits the time that the client may stay in a state; None stops the timer."""
         if state is self._awaited:
             return
         self._awaited = state
         if self._timer is not None:
             self._timer.cancel()
-        ends: dict[object, tuple[float, Callable[[], None]]] = {
-            h11.IDLE: (self._limits.header_seconds, self._refuse),
-            h11.SEND_BODY: (self._limits.upload_seconds + _GRACE, self._close),
-        }
-        seconds, end = ends.get(state, (0.0, self._close))
-        self._timer = self.loop.call_later(seconds, end) if state in ends else None
+        self._timer = None
+        if state is h11.IDLE:
+            self._timer = self.loop.call_later(self._limits.header_seconds, self._refuse)
+        elif state is h11.SEND_BODY:
+            seconds = self._limits.upload_seconds + _GRACE
+            self._timer = self.loop.call_later(seconds, self._close)
 
     def _refuse(self) -> None:
+        """Answers that the headers came too late, if nothing else was answered, and closes."""
         if self.transport.is_closing() or self.conn.our_state is not h11.IDLE:
             return self._close()
         refusal = Refusal(

@@ -1,4 +1,4 @@
-"""The text of a reply, decoded as its tokens are drawn and released once it is certain."""
+"""Decodes the text of a reply as its tokens are drawn, and releases it once it is certain."""
 
 from __future__ import annotations
 
@@ -20,15 +20,26 @@ Finish = Literal["stop", "length", "tool_calls"]
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a reply, sent at once; only the last one has the fields after `cached`."""
+    """A piece of a reply; only the last piece has the fields after `cached`.
 
-    tokens: tuple[Token, ...] = ()  # decoded; the last one's text may be cut by a stop string
-    cached: int = 0  # tokens of the chat that did not go through the model, as in `Reply`
+    Args:
+        tokens: its decoded tokens; a stop string may cut the text of the last one.
+        cached: the tokens of the chat that did not go through the model, as in `Reply`.
+        finish_reason: why the reply ended.
+        end_mass: the mass at the token that ended the reply; None if no token did, or if the reply
+            is not traced.
+        end_uniform: the same mass under uniform attention.
+        calls: the tool calls in the whole text.
+        unparsed: whether the text begins a tool call, but none could be parsed.
+    """
+
+    tokens: tuple[Token, ...] = ()
+    cached: int = 0
     finish_reason: Finish | None = None
-    end_mass: float | None = None  # of the token that ended the reply, if one did and it is traced
-    end_uniform: float | None = None  # the same under uniform attention
-    calls: tuple[ParsedCall, ...] = ()  # tool calls in the whole text
-    unparsed: bool = False  # whether the text begins a tool call, and none could be parsed
+    end_mass: float | None = None
+    end_uniform: float | None = None
+    calls: tuple[ParsedCall, ...] = ()
+    unparsed: bool = False
 
     @property
     def text(self) -> str:
@@ -41,40 +52,50 @@ class TextDecoder:
     """Decodes a reply, and releases tokens once their text is certain.
 
     Args:
-        tokenizer: of the model.
+        tokenizer: the model's tokenizer.
         stops: texts that end the reply, and are not part of it.
-        special: whether special tokens count as text.
+        special: whether special tokens are part of the text.
+
+    Attributes:
+        stopped: whether a stop string has ended the reply.
     """
 
     def __init__(
-        self, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str] = (), special: bool = False
+        self,
+        tokenizer: PreTrainedTokenizerFast,
+        stops: Sequence[str] = (),
+        *,
+        special: bool = False,
     ):
-        self.stopped = False  # whether a stop string has ended the reply
+        self.stopped = False
         self._tokenizer = tokenizer
         self._special = special
         self._decoder = DecodeStream(skip_special_tokens=not special)
         self._stops = tuple(stops)
         self._pending: list[Token] = []
-        self._characters = 0  # of the reply so far, pending ones included
+        self._num_characters = 0  # of the reply so far, including the pending tokens
 
     def add(self, token: Token) -> tuple[Token, ...]:
         """Adds the next token; returns the tokens whose text is now certain."""
         text = self._decoder.step(self._tokenizer.backend_tokenizer, token.token_id) or ""
         self._pending.append(replace(token, text=text))
-        self._characters += len(text)
+        self._num_characters += len(text)
         return self._release() if text else ()
 
     def finish(self, reply: Reply) -> tuple[Token, ...]:
-        """The remaining tokens of the whole reply; invalid bytes become U+FFFD."""
+        """Returns the remaining tokens of the reply, now whole; invalid bytes become U+FFFD."""
         text = reply.text
         if self._special:
             text = str(self._tokenizer.decode(list(reply.token_ids or ())))
-        if (missing := text[self._characters :]) and self._pending:
+        if (missing := text[self._num_characters :]) and self._pending:
             last = self._pending.pop()
             self._pending.append(replace(last, text=last.text + missing))
-        return self._release(last=True)
+        return self._release(is_whole=True)
 
-    def _release(self, last: bool = False) -> tuple[Token, ...]:
+    def _release(self, *, is_whole: bool = False) -> tuple[Token, ...]:
+        """Pops the pending tokens that cannot be part of a stop string any more, up to the first
+        stop string; if the reply is whole, that is all of them.
+        """
         if not self._stops:
             released = tuple(self._pending)
             self._pending = []
@@ -84,19 +105,24 @@ class TextDecoder:
         if positions:
             self.stopped = True
             return self._take(min(positions), cut=True)
-        open_end = 0 if last else max(_overlap(text, stop) for stop in self._stops)
-        return self._take(len(text) - open_end)
+        if is_whole:
+            return self._take(len(text))
+        return self._take(len(text) - max(_overlap(text, stop) for stop in self._stops))
 
-    def _take(self, characters: int, cut: bool = False) -> tuple[Token, ...]:
-        """Pops pending tokens whose text ends within `characters`; with `cut`, part of the next."""
-        count = position = 0
+    def _take(self, characters: int, *, cut: bool = False) -> tuple[Token, ...]:
+        """Pops the pending tokens in the first `characters` of their text.
+
+        With `cut`, adds the part of the next token that is in these characters as well.
+        """
+        count = 0
+        position = 0
         for token in self._pending:
             if position + len(token.text) > characters:
                 break
-            count = count + 1
-            position = position + len(token.text)
+            count += 1
+            position += len(token.text)
         while count < len(self._pending) and count and not self._pending[count - 1].text:
-            count -= 1  # it begins a character that a remaining token completes
+            count -= 1  # this token begins a character that a remaining token completes
         taken = self._pending[:count]
         self._pending = self._pending[count:]
         if cut and position < characters:
@@ -114,9 +140,9 @@ def _overlap(text: str, stop: str) -> int:
 async def decode_reply(
     events: AsyncGenerator[Token | Reply], decoder: TextDecoder
 ) -> AsyncGenerator[Delta]:
-    """Yields a reply piece by piece, from the stream of its tokens, which is closed in the end.
+    """Decodes the stream of a reply's tokens into pieces; closes the stream at the end.
 
-    The last piece says why the reply ended.
+    The last piece has the reason why the reply ended.
     """
     async with aclosing(events):
         async for event in events:
@@ -131,8 +157,8 @@ async def decode_reply(
                 yield Delta(tokens, event.cached)
 
 
-async def joined(deltas: AsyncGenerator[Delta]) -> Delta:
-    """The pieces of a reply as one."""
+async def join_deltas(deltas: AsyncGenerator[Delta]) -> Delta:
+    """Joins the pieces of a reply into one."""
     tokens = list[Token]()
     last = Delta()
     async with aclosing(deltas):
@@ -142,9 +168,10 @@ async def joined(deltas: AsyncGenerator[Delta]) -> Delta:
 
 
 def _last_delta(reply: Reply, decoder: TextDecoder) -> Delta:
+    """The last piece of a reply, once it is whole."""
     tokens = decoder.finish(reply)
-    cut_off = reply.stop_reason == "length" and not decoder.stopped
-    delta = Delta(tokens, reply.cached, "length" if cut_off else "stop")
+    is_cut = reply.stop_reason == "length" and not decoder.stopped
+    delta = Delta(tokens, reply.cached, "length" if is_cut else "stop")
     masses = reply.token_masses
     trace = reply.trace
     count = len(reply.token_ids or ())

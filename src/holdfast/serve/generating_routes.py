@@ -1,7 +1,8 @@
-"""The routes that take a chat or a text: three generate replies, and one counts tokens."""
+"""The routes that take a chat or a text: three generate replies, and one returns its tokens."""
 
 import asyncio
 import functools
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.responses import Response
@@ -93,6 +94,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         ("/v1/completions", CompletionBody, completion, "Continues a text.", CompletionAnswer),
         ("/tokenize", TokenizeBody, tokens, "A chat's tokens, and its span.", TokensAnswer),
     ):
-        streams = {} if body is TokenizeBody else {"responses": stream}
-        bounded = within_limits(body, limits)
-        add_post(app, path, bounded, route, summary=summary, response_model=model, **streams)
+        documented: dict[str, Any] = {"summary": summary, "response_model": model}
+        if body is not TokenizeBody:
+            documented["responses"] = stream
+        add_post(app, path, within_limits(body, limits), route, **documented)

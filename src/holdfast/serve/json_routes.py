@@ -18,7 +18,7 @@ RouteHandler = Callable[[Any, float], Awaitable[Response]]
 
 
 class _JsonRequest(Request):
-    """A request whose body was read and parsed already."""
+    """A request whose body has already been read and parsed."""
 
     def __init__(self, request: Request, value: Any):
         super().__init__(request.scope, request.receive)
@@ -32,7 +32,9 @@ class _JsonRequest(Request):
 
 
 class JsonRoute(APIRoute):
-    """Reads the body within the server's limits; an invalid one is refused in one sentence."""
+    """A route that reads the body within the server's limits, and refuses an invalid one in one
+    sentence.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -53,13 +55,15 @@ class JsonRoute(APIRoute):
 
 
 def add_post(app: FastAPI, path: str, model: Any, route: RouteHandler, **documented: Any) -> None:
-    """Adds a POST route whose body model is only known at server start.
+    """Adds a POST route whose body model is only known when the server starts.
 
     Args:
+        app: the application.
+        path: the path of the route.
         model: the Pydantic model of the body.
         route: makes the response from the body and the time at which the request arrived, by
             `time.monotonic`.
-        documented: what the OpenAPI document says about the route, as `FastAPI.post` takes it.
+        documented: further arguments of `FastAPI.post`, for the OpenAPI document.
     """
 
     async def endpoint(request: Request, body: Any) -> Response:

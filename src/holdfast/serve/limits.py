@@ -1,17 +1,28 @@
-"""The limits of what a server takes in one request."""
+"""The limits that a server sets to one request."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one request."""
+    """The limits of one request.
 
-    tokens: int = 4096  # new tokens per reply; also the default if a request sets no limit
-    seconds: float = 600.0  # from its arrival to its last token
-    body_bytes: int = 1 << 20  # size of its body
-    header_seconds: float = 10.0  # for its headers to arrive
-    upload_seconds: float = 30.0  # for its body to arrive
-    messages: int = 1000  # per chat
-    choices: int = 16  # `n`; for a completion, `n` times the number of prompts
-    emphasis: int = 64  # emphasised parts, including those in asterisks
+    Args:
+        tokens: new tokens of a reply; also the default if a request sets no limit.
+        seconds: the time from its arrival to its last token.
+        body_bytes: the size of its body.
+        header_seconds: the time for its headers to arrive.
+        upload_seconds: the time for its body to arrive.
+        messages: the messages of a chat.
+        choices: its `n`, or `n` times the number of prompts for a completion.
+        emphasis: its emphasised parts, including those in asterisks.
+    """
+
+    tokens: int = 4096
+    seconds: float = 600.0
+    body_bytes: int = 1 << 20
+    header_seconds: float = 10.0
+    upload_seconds: float = 30.0
+    messages: int = 1000
+    choices: int = 16
+    emphasis: int = 64

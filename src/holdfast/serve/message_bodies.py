@@ -18,7 +18,7 @@ Name = Annotated[str, Field(max_length=1_000)]
 
 
 class TextPart(Body):
-    """A part of a message; this server only reads text."""
+    """A part of a message; this server reads only text."""
 
     type: Literal["text"]
     text: str
@@ -49,10 +49,10 @@ class FunctionTool(Body):
 
 
 def plain_tools(tools: Sequence[FunctionTool]) -> list[Tool]:
-    """Returns tools in the form that chat templates expect."""
+    """Converts tools to the form that chat templates expect."""
     plain = [tool.model_dump(exclude_none=True) for tool in tools]
     for tool in plain:
-        del tool["function"]["strict"]  # which no template shows
+        del tool["function"]["strict"]  # not shown by any template
     return plain
 
 
@@ -77,7 +77,7 @@ class MessageToolCall(Body):
 
 
 class ChatMessage(Body):
-    """A message, with the fields that OpenAI's clients send back in an assistant's messages."""
+    """A message, including the fields that OpenAI's clients return in the assistant's messages."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | Annotated[list[TextPart], Field(min_length=1)] = Field(
@@ -87,8 +87,8 @@ class ChatMessage(Body):
     refusal: Any = unsupported()
     audio: Any = unsupported()
     function_call: Any = unsupported()
-    tool_calls: list[MessageToolCall] = Field([], description="Of an earlier answer.")
-    tool_call_id: Name | None = Field(None, description="The call that this is the result of.")
+    tool_calls: list[MessageToolCall] = Field([], description="Tool calls of an earlier answer.")
+    tool_call_id: Name | None = Field(None, description="The id of the call with this result.")
     annotations: Any = unsupported([])
     reasoning: Any = unsupported("")
     reasoning_content: Any = unsupported("")
@@ -100,7 +100,7 @@ class ChatMessage(Body):
         return {**body, "content": ""} if alone else body
 
     def plain(self) -> Message:
-        """Returns the message in the form that chat templates expect."""
+        """Converts the message to the form that chat templates expect."""
         role = "system" if self.role == "developer" else self.role
         text = self.content
         if not isinstance(text, str):
@@ -122,19 +122,19 @@ class NamedFunction(Body):
 
 
 class NamedTool(Body):
-    """A tool that a reply has to call."""
+    """A tool that a reply must call."""
 
     type: Literal["function"]
     function: NamedFunction
 
 
 class JsonSchema(Body):
-    """A JSON Schema that a reply has to follow."""
+    """A JSON Schema that a reply must follow."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
     name: Annotated[Name, Field(min_length=1)]
-    description: str | None = ignored("the model is not shown it")
+    description: str | None = ignored("the model does not see it")
     json_schema: dict[str, Any] = Field(alias="schema", description="The schema.")
     strict: bool | None = ignored("a reply always follows the schema")
 
@@ -153,11 +153,16 @@ class ResponseFormat(Body):
 
     @model_validator(mode="after")
     def _check_schema_given(self) -> Self:
-        if (self.type == "json_schema") != (self.json_schema is not None):
+        if self.type == "json_schema" and self.json_schema is None:
             raise refused_field(
                 "response_format",
-                f"response_format has the type {self.type}, and json_schema"
-                f" {'is missing' if self.json_schema is None else 'belongs to another'}; give"
-                " both, or neither.",
+                "response_format has the type json_schema, but json_schema is missing; give both,"
+                " or neither.",
+            )
+        if self.type != "json_schema" and self.json_schema is not None:
+            raise refused_field(
+                "response_format",
+                f"response_format has a json_schema, but the type {self.type}; give the type"
+                " json_schema, or leave the schema out.",
             )
         return self

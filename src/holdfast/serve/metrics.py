@@ -19,52 +19,67 @@ _SECONDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 600,
 )  # fmt: skip
 _MASS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0)
-_ROUNDS = 16  # later ones share a label, so that no client can create labels without limit
+_MAX_ROUNDS = 16  # later rounds share a label, so that no client can create labels without limit
 
 
 class Stopwatch:
-    """Times one choice's tokens and adds up their mass; values are None if nothing was measured.
+    """Times one choice's tokens and adds up their mass.
 
-    `arrived` is when its request arrived, by `time.monotonic`.
+    Args:
+        arrived: when the request arrived, by `time.monotonic`.
+
+    Attributes:
+        tokens: the number of tokens so far.
+        cached: the tokens of the chat that did not go through the model.
+        first: the seconds from the arrival to the first token; None before it.
     """
 
     def __init__(self, arrived: float):
-        self.tokens = self.cached = 0
+        self.tokens = 0
+        self.cached = 0
         self.first: float | None = None
         self._arrived = arrived
-        self._began = 0.0
-        self._latest = 0.0
+        self._first_time = 0.0
+        self._latest_time = 0.0
         self._mass = 0.0
-        self._traced = 0
+        self._num_traced = 0
 
     def note(self, delta: Delta) -> None:
         """Records a piece of the reply."""
         self.cached = delta.cached
         if not delta.tokens:
             return
-        self._latest = time.monotonic()
+        self._latest_time = time.monotonic()
         if self.first is None:
-            self._began = self._latest
-            self.first = self._latest - self._arrived
+            self._first_time = self._latest_time
+            self.first = self._latest_time - self._arrived
         self.tokens += len(delta.tokens)
         for token in delta.tokens:
             if token.mass is not None:
-                self._mass = self._mass + token.mass
-                self._traced = self._traced + 1
+                self._mass += token.mass
+                self._num_traced += 1
 
     @property
     def gap(self) -> float | None:
-        """The mean time between tokens, in seconds."""
-        return (self._latest - self._began) / (self.tokens - 1) if self.tokens > 1 else None
+        """The mean time between tokens, in seconds; None with fewer than two tokens."""
+        if self.tokens < 2:
+            return None
+        return (self._latest_time - self._first_time) / (self.tokens - 1)
 
     @property
     def mass(self) -> float | None:
-        """The mean attention mass on the span over the traced tokens."""
-        return self._mass / self._traced if self._traced else None
+        """The mean attention mass on the span over the traced tokens; None without any."""
+        return self._mass / self._num_traced if self._num_traced else None
 
 
 class Metrics:
-    """Counters and histograms of one server; one submission in `watched` is traced (0: none)."""
+    """The counters and histograms of one server.
+
+    Args:
+        engine: the server's engine.
+        watched: one in this number of submissions is traced, for the histogram of the mass; 0
+            traces none.
+    """
 
     def __init__(self, engine: ServedEngine, watched: int = 0):
         self._submissions = itertools.count(1)
@@ -76,13 +91,13 @@ class Metrics:
 
         self.requests = Counter(
             "holdfast_requests",
-            "Requests answered, by path and status; 499: the client went away.",
+            "Requests answered, by path and status; 499 if the client closed the connection.",
             ("path", "status"),
             registry=registry,
         )
         self.tokens = Counter(
             "holdfast_tokens",
-            "Tokens: of prompts, of them those that were not forwarded, and generated ones.",
+            "Tokens: of prompts, of prompts but not forwarded (cached), and generated.",
             ("kind",),
             registry=registry,
         )
@@ -90,24 +105,24 @@ class Metrics:
             "time_to_first_token_seconds", "From a request's arrival to its first token."
         )
         self._gap = histogram(
-            "time_per_token_seconds", "From one token of a reply to the next, mean of each reply."
+            "time_per_token_seconds", "From one token to the next, mean over each reply."
         )
         self.seconds = histogram("request_seconds", "From a request's arrival to its last token.")
         self._mass = histogram(
             "prompt_mass",
-            "Attention mass on the prompt, mean of each traced reply, by round of a dialog.",
+            "Attention mass on the prompt, mean over each traced reply, by round of the dialog.",
             _MASS,
             "round",
             "steered",
         )
         for name, description, count in (
             ("holdfast_running", "Rows that are being forwarded.", lambda: engine.running),
-            ("holdfast_open", "Requests taken that have not ended.", lambda: engine.open),
+            ("holdfast_open", "Accepted requests that have not ended.", lambda: engine.open),
         ):
             Gauge(name, description, registry=registry).set_function(count)
 
     def trace_next(self) -> bool:
-        """Counts a submission; returns whether its mass is to be measured."""
+        """Counts a submission; returns whether to trace it."""
         return bool(self._watched) and next(self._submissions) % self._watched == 0
 
     def exposition(self) -> bytes:
@@ -115,14 +130,14 @@ class Metrics:
         return generate_latest(self._registry)
 
     def note_answer(
-        self, usage: Usage, watches: Sequence[Stopwatch], round_: int, steered: bool
+        self, usage: Usage, watches: Sequence[Stopwatch], round_: int, *, steered: bool
     ) -> None:
-        """Records a request's costs, however it ended; `round_` is 0 if there is no dialog."""
+        """Records the costs of a request, however it ended; `round_` is 0 without a dialog."""
         cached = usage["prompt_tokens_details"]["cached_tokens"]
         self.tokens.labels("prompt").inc(usage["prompt_tokens"])
         self.tokens.labels("cached").inc(cached)
         self.tokens.labels("generated").inc(usage["completion_tokens"])
-        label = str(round_) if round_ <= _ROUNDS else f"{_ROUNDS + 1}+"
+        label = str(round_) if round_ <= _MAX_ROUNDS else f"{_MAX_ROUNDS + 1}+"
         for watch in watches:
             if watch.first is not None:
                 self._first.observe(watch.first)

@@ -1,4 +1,4 @@
-"""The files of the playground, the page on which one tries the server."""
+"""The files of the playground, a page on which to try the server."""
 
 from dataclasses import dataclass
 from importlib.resources import files
@@ -22,7 +22,10 @@ class PageFile:
 
 
 def page_files() -> dict[str, PageFile]:
-    """Reads the playground's files by URL path, so that no request path is looked up on disk."""
+    """Reads the playground's files, by their URL paths.
+
+    They are all read at the start, so that no path of a request is looked up on disk.
+    """
     page = {}
     for entry in (files("holdfast") / "serve" / "page").iterdir():
         if media_type := MEDIA_TYPES.get(PurePath(entry.name).suffix):

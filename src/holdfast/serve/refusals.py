@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.errors import HoldfastError, NoSystemRole, PromptTooLong, UnknownName, worded
+from holdfast.errors import HoldfastError, NoSystemRole, PromptTooLong, UnknownName, word_options
 from holdfast.serve.answer_formats import ErrorResponse
 from holdfast.validation.pydantic_errors import Problem
 
-_MAX_MESSAGE_CHARACTERS = 600  # characters of a message: it quotes client input, which may be long
-_END = 200  # of these, how many are kept at the end, which names the cure
+_MAX_MESSAGE_CHARACTERS = 600  # of a message, which may quote long input of a client
+_NUM_LAST_CHARACTERS = 200  # that are kept of a longer message, since its end names the cure
 
 _TYPES = {
     401: "authentication_error",
@@ -33,9 +33,9 @@ _CODES = {
     "unsupported": "unsupported",
 }
 
-# options and fields of a chat that have another name in an API, by its path
+# The fields of the APIs with other names than our options have, or than a chat has.
 _CHAT_FIELDS = {"max_new_tokens": "max_tokens"}
-_FIELDS = {
+_FIELDS = {  # by the path of the API
     "/v1/responses": {
         "max_new_tokens": "max_output_tokens",
         "messages": "input",
@@ -48,31 +48,39 @@ _FIELDS = {
 class Refusal(Exception):
     """The refusal of a request.
 
-    Fields whose names depend on the API stand in the message as `errors.option` writes them, and in
-    `param` as in a chat; `sentence` and `body` give them the names of the API at a path.
+    Some fields have another name in another API. The message has them as `errors.option` writes
+    them, and `param` as in a chat; `sentence` and `body` use the names of the API at a path.
+
+    Args:
+        message: one sentence that names the value seen and the cure.
+        param: the field that it concerns; None if it concerns none.
+        code: the reason, for programs.
+        status: the HTTP status of the answer.
+        headers: headers of the answer, in addition to the usual ones.
     """
 
-    message: str  # one sentence that names the value seen and the cure
-    param: str | None = None  # the field that it concerns
-    code: str | None = None  # the reason, for programs
-    status: int = 400  # HTTP status of the answer
-    headers: Mapping[str, str] = field(default_factory=dict)  # in addition to the usual ones
+    message: str
+    param: str | None = None
+    code: str | None = None
+    status: int = 400
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def sentence(self, path: str = "") -> str:
-        """The message, with fields as requests to a path have them."""
+        """The message, with the names of fields in the API at a path."""
         names = _FIELDS.get(path, _CHAT_FIELDS)
 
         def as_field(name: str, value: Any) -> str:
             field_name = names.get(name, name)
             return field_name if value is None else f'"{field_name}": {json.dumps(value)}'
 
-        return worded(self.message, as_field)
+        return word_options(self.message, as_field)
 
     def body(self, path: str = "") -> ErrorResponse:
-        """The refusal as JSON, with fields as requests to a path have them."""
+        """The refusal as JSON, with the names of fields in the API at a path."""
         message = self.sentence(path)
         if len(message) > _MAX_MESSAGE_CHARACTERS:
-            message = f"{message[: _MAX_MESSAGE_CHARACTERS - _END]} … {message[-_END:]}"
+            beginning = message[: _MAX_MESSAGE_CHARACTERS - _NUM_LAST_CHARACTERS]
+            message = f"{beginning} … {message[-_NUM_LAST_CHARACTERS:]}"
         return {
             "error": {
                 "message": message,
@@ -83,9 +91,9 @@ class Refusal(Exception):
         }
 
     def _param_at(self, path: str) -> str | None:
-        """The field, as requests to a path name it.
+        """The name of the field in the API at a path.
 
-        If they call it otherwise, the path within it ("messages[0].content") differs there as well,
+        If it has another name there, the path within it ("messages[0].content") would also differ,
         and is left out.
         """
         outermost = re.split(r"[.\[]", self.param or "")[0]
@@ -93,7 +101,7 @@ class Refusal(Exception):
 
 
 def refused_field(param: str, message: str, code: str = _INVALID) -> Refusal:
-    """The refusal of a field's value."""
+    """The refusal of the value of a field."""
     return Refusal(message, param, code)
 
 
@@ -112,7 +120,7 @@ def refusal_of(error: HoldfastError, param: str | None = None) -> Refusal:
     return Refusal(error.message, param, code)
 
 
-def too_slow(seconds: float) -> Refusal:
+def timeout_refusal(seconds: float) -> Refusal:
     """The refusal of a request that has run out of time."""
     return Refusal(
         f"The reply was not complete after {seconds:g} s, this server's limit for one request;"

@@ -1,4 +1,4 @@
-"""Answers of `/v1/responses`: the response as one object, or as a stream of events."""
+"""Writes the answers of `/v1/responses`, as one object or as a stream of events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from holdfast.serve.answer_formats import AppliedSteering
 from holdfast.serve.answering import Answer
-from holdfast.serve.decoding import Delta, joined
+from holdfast.serve.decoding import Delta, join_deltas
 from holdfast.serve.responses_body import ResponsesBody
 from holdfast.serve.tool_calls import ParsedCall
 from holdfast.serve.wire import end_events, send_event, send_json, start_events
@@ -32,7 +32,9 @@ class OutputText(TypedDict):
 
 
 class OutputItem(TypedDict):
-    """A message (`role` and `content`), or a call of a tool (`call_id` to `arguments`)."""
+    """A message, with `role` and `content`, or a call of a tool, with `call_id`, `name` and
+    `arguments`.
+    """
 
     id: str
     type: Literal["message", "function_call"]
@@ -57,7 +59,7 @@ class InputDetails(TypedDict):
 
 
 class OutputDetails(TypedDict):
-    """Output tokens that are reasoning; this server counts reasoning as text."""
+    """Output tokens that are reasoning: always 0, because this server counts reasoning as text."""
 
     reasoning_tokens: int
 
@@ -107,9 +109,9 @@ class ResponseAnswer(TypedDict):
 
 async def write_response(body: ResponsesBody, answer: Answer, send: Send) -> None:
     """Writes the answer to a request of the Responses API."""
-    response = _begun(body, answer)
+    response = _begin_response(body, answer)
     if not body.stream:
-        await send_json(send, await _whole(response, answer))
+        await send_json(send, await _complete_response(response, answer))
         return
     await start_events(send)
     number = 0
@@ -119,78 +121,78 @@ async def write_response(body: ResponsesBody, answer: Answer, send: Send) -> Non
     await end_events(send, b"")
 
 
-async def _whole(response: ResponseAnswer, answer: Answer) -> ResponseAnswer:
-    """The response once its reply is complete."""
-    reply = await joined(answer.deltas(answer.choices[0]))
+async def _complete_response(response: ResponseAnswer, answer: Answer) -> ResponseAnswer:
+    """Waits for the whole reply, and returns the response with it."""
+    reply = await join_deltas(answer.deltas(answer.choices[0]))
     output = [_call_item(call) for call in reply.calls]
     is_call_alone = answer.submission.is_call_forced and reply.calls
     if not is_call_alone:
-        output.insert(0, _written(_message(), reply.text, _status(reply)))
-    return _ended(response, answer, reply, output)
+        output.insert(0, _with_text(_empty_message(), reply.text, _status(reply)))
+    return _end_response(response, answer, reply, output)
 
 
 async def _events(response: ResponseAnswer, answer: Answer) -> AsyncIterator[Event]:
-    """The events of a response, without their numbers."""
+    """Yields the events of a response, without their numbers."""
     yield {"type": "response.created", "response": response}
     yield {"type": "response.in_progress", "response": response}
-    message = _message()
+    message = _empty_message()
     text = ""
     last = Delta()
     output = list[OutputItem]()
     has_message = not answer.submission.is_call_forced
     if has_message:
-        for event in _message_begins(message):
+        for event in _begin_message(message):
             yield event
     async with aclosing(answer.deltas(answer.choices[0])) as deltas:
         async for last in deltas:
             text += last.text
             if last.text and has_message:
-                yield _text_event("delta", message, delta=last.text)
-    if not has_message and not last.calls:  # cut before the end of the call
+                yield _delta_event(message, last.text)
+    if not has_message and not last.calls:  # the reply was cut before the end of the call
         has_message = True
-        for event in _message_begins(message):
+        for event in _begin_message(message):
             yield event
-        yield _text_event("delta", message, delta=text)
+        yield _delta_event(message, text)
     if has_message:
-        output.append(_written(message, text, _status(last)))
-        for event in _message_ends(output[0], text):
+        output.append(_with_text(message, text, _status(last)))
+        for event in _end_message(output[0], text):
             yield event
     for call in last.calls:
         item = _call_item(call)
         for event in _call_events(item, len(output)):
             yield event
         output.append(item)
-    ended = _ended(response, answer, last, output)
-    yield {"type": f"response.{ended['status']}", "response": ended}
+    whole = _end_response(response, answer, last, output)
+    yield {"type": f"response.{whole['status']}", "response": whole}
 
 
-def _message_begins(message: OutputItem) -> Iterator[Event]:
+def _begin_message(message: OutputItem) -> Iterator[Event]:
+    """Yields the events before the text of a message."""
     yield {"type": "response.output_item.added", "output_index": 0, "item": message}
     yield {"type": "response.content_part.added", **_text_position(message), "part": _part("")}
 
 
-def _text_event(kind: Literal["delta", "done"], message: OutputItem, **text: str) -> Event:
-    return {
-        "type": f"response.output_text.{kind}",
-        **_text_position(message),
-        **text,
-        "logprobs": [],
-    }
+def _delta_event(message: OutputItem, delta: str) -> Event:
+    """The event of a piece of a message's text."""
+    fields = {**_text_position(message), "delta": delta, "logprobs": []}
+    return {"type": "response.output_text.delta", **fields}
 
 
-def _message_ends(message: OutputItem, text: str) -> Iterator[Event]:
-    yield _text_event("done", message, text=text)
-    yield {"type": "response.content_part.done", **_text_position(message), "part": _part(text)}
+def _end_message(message: OutputItem, text: str) -> Iterator[Event]:
+    """Yields the events after the text of a message."""
+    position = _text_position(message)
+    yield {"type": "response.output_text.done", **position, "text": text, "logprobs": []}
+    yield {"type": "response.content_part.done", **position, "part": _part(text)}
     yield {"type": "response.output_item.done", "output_index": 0, "item": message}
 
 
 def _text_position(message: OutputItem) -> Event:
-    """Where the text of a message is: the message comes first, and its text is its only part."""
+    """The position of a message's text: the only part of the first item."""
     return {"item_id": message["id"], "output_index": 0, "content_index": 0}
 
 
 def _call_events(call: OutputItem, index: int) -> Iterator[Event]:
-    """The events of a tool call, which is complete when it is sent."""
+    """Yields the events of a tool call, which is sent as a whole."""
     position = {"item_id": call["id"], "output_index": index}
     name = call["name"]
     arguments = call["arguments"]
@@ -202,8 +204,8 @@ def _call_events(call: OutputItem, index: int) -> Iterator[Event]:
     yield {"type": "response.output_item.done", "output_index": index, "item": call}
 
 
-def _begun(body: ResponsesBody, answer: Answer) -> ResponseAnswer:
-    """The response before anything of it is generated."""
+def _begin_response(body: ResponsesBody, answer: Answer) -> ResponseAnswer:
+    """The response before any of its output is generated."""
     options = {} if body.text is None else body.text.model_dump(exclude_none=True)
     choice = body.tool_choice
     return {
@@ -232,10 +234,10 @@ def _begun(body: ResponsesBody, answer: Answer) -> ResponseAnswer:
     }
 
 
-def _ended(
+def _end_response(
     response: ResponseAnswer, answer: Answer, last: Delta, output: list[OutputItem]
 ) -> ResponseAnswer:
-    """The whole response."""
+    """The response with its whole output and its token counts."""
     usage = answer.usage
     about = response["holdfast"]
     if last.unparsed:
@@ -261,8 +263,7 @@ def _status(last: Delta) -> Status:
     return "incomplete" if last.finish_reason == "length" else "completed"
 
 
-def _message() -> OutputItem:
-    """A message without text."""
+def _empty_message() -> OutputItem:
     return {
         "id": _new_id("msg"),
         "type": "message",
@@ -272,7 +273,7 @@ def _message() -> OutputItem:
     }
 
 
-def _written(message: OutputItem, text: str, status: Status) -> OutputItem:
+def _with_text(message: OutputItem, text: str, status: Status) -> OutputItem:
     return {**message, "status": status, "content": [_part(text)]}
 
 

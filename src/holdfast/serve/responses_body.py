@@ -1,8 +1,9 @@
-"""Bodies of `/v1/responses`, OpenAI's Responses API, and the chats that they ask to answer."""
+"""The bodies of `/v1/responses`, OpenAI's Responses API, and their conversion to those of chats."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
@@ -23,7 +24,7 @@ from holdfast.serve.refusals import refused_field
 
 
 class ContentPart(Body):
-    """A part of a message; this server only reads text."""
+    """A part of a message; this server reads only text."""
 
     type: Literal["input_text", "output_text", "text"]
     text: str
@@ -33,25 +34,39 @@ class ContentPart(Body):
 
 Content = str | Annotated[list[ContentPart], Field(min_length=1)]
 
+# the fields that a chat has as well, under the same names
+_SHARED_FIELDS = (
+    "model",
+    "emphasis",
+    "marks",
+    "system_as",
+    "temperature",
+    "top_p",
+    "seed",
+    "steering",
+    "continue_final_message",
+    "add_generation_prompt",
+)
+
 
 class InputItem(Body):
     """A message, a call of a tool from an earlier response, or the result of one."""
 
     type: Literal["message", "function_call", "function_call_output"] = "message"
     role: Literal["system", "developer", "user", "assistant"] | None = Field(
-        None, description="Of a message."
+        None, description="Of a message: its role."
     )
-    content: Content | None = Field(None, description="Of a message.")
-    call_id: Name | None = Field(None, description="Of a call and of its result.")
-    name: Name | None = Field(None, description="Of the function that is called.")
+    content: Content | None = Field(None, description="Of a message: its text.")
+    call_id: Name | None = Field(None, description="Of a call and its result: their common id.")
+    name: Name | None = Field(None, description="Of a call: the name of the function.")
     arguments: str | None = Field(None, description="Of a call: a JSON object.")
-    output: Content | None = Field(None, description="The result of a call.")
+    output: Content | None = Field(None, description="Of a result: its text.")
     id: Name | None = ignored("items are not stored")
     status: Literal["in_progress", "completed", "incomplete"] | None = ignored(
-        "a part of a message is read as it is"
+        "an incomplete message is read as it is"
     )
 
-    # by type, the fields that an item needs
+    # the fields that an item needs, by its type
     _FIELDS: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "message": ("role", "content"),
         "function_call": ("call_id", "name", "arguments"),
@@ -64,15 +79,17 @@ class InputItem(Body):
         return None if text is None else check_arguments(text)
 
     @model_validator(mode="after")
-    def _check_needed(self) -> Self:
-        needed_fields = self._FIELDS[self.type]
-        for names in self._FIELDS.values():
-            for name in names:
-                if (getattr(self, name) is None) == (name in needed_fields):
-                    verb = "needs" if name in needed_fields else "takes no"
-                    raise refused_field(
-                        "input", f"An item of input of the type {self.type} {verb} {name}."
-                    )
+    def _check_fields(self) -> Self:
+        needed = self._FIELDS[self.type]
+        all_names = chain.from_iterable(self._FIELDS.values())
+        for name in dict.fromkeys(all_names):
+            is_missing = getattr(self, name) is None
+            if is_missing and name in needed:
+                raise refused_field("input", f"An input item of the type {self.type} needs {name}.")
+            if not is_missing and name not in needed:
+                raise refused_field(
+                    "input", f"An input item of the type {self.type} takes no {name}; leave it out."
+                )
         return self
 
 
@@ -83,31 +100,36 @@ class ResponseTool(FunctionDefinition):
 
 
 class ResponseToolChoice(Body):
-    """A tool that a reply has to call."""
+    """A tool that a reply must call."""
 
     type: Literal["function"]
     name: Annotated[Name, Field(min_length=1)]
 
 
 class TextFormat(Body):
-    """The texts that a reply may be; the last four fields are of `json_schema`."""
+    """The texts that a reply may be; the last four fields belong to `json_schema`."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
     type: Literal["text", "json_object", "json_schema"]
     name: Annotated[Name, Field(min_length=1)] | None = None
-    description: str | None = ignored("the model is not shown it")
+    description: str | None = ignored("the model does not see it")
     json_schema: dict[str, Any] | None = Field(None, alias="schema", description="The schema.")
     strict: bool | None = ignored("a reply always follows the schema")
 
     @model_validator(mode="after")
     def _check_schema(self) -> Self:
-        if (self.type == "json_schema") != (self.json_schema is not None):
+        if self.type == "json_schema" and self.json_schema is None:
             raise refused_field(
                 "text",
-                f"text.format has the type {self.type}, and schema"
-                f" {'is missing' if self.json_schema is None else 'belongs to another'}; give"
-                " both, or neither.",
+                "text.format has the type json_schema, but schema is missing; give both, or"
+                " neither.",
+            )
+        if self.type != "json_schema" and self.json_schema is not None:
+            raise refused_field(
+                "text",
+                f"text.format has a schema, but the type {self.type}; give the type json_schema, or"
+                " leave the schema out.",
             )
         check_object("schema", self.json_schema or {})
         return self
@@ -127,10 +149,10 @@ class ResponsesBody(ChatFields):
         description="A message of the user, or the dialog so far as items."
     )
     instructions: str | None = Field(None, description="The system prompt.")
-    max_output_tokens: int | None = Field(None, ge=1, description="New tokens at most.")
+    max_output_tokens: int | None = Field(None, ge=1, description="The most new tokens.")
     temperature: float = Field(1.0, ge=TEMPERATURES.low, le=TEMPERATURES.high)
     top_p: float = Field(1.0, gt=0, le=1)
-    seed: Seed | None = Field(None, description="Names the draws; without it, a random one.")
+    seed: Seed | None = Field(None, description="Determines the draws; random if left out.")
     stream: bool = Field(False, description="Whether the response comes in server-sent events.")
     steering: str | None = Field(
         None, max_length=MAX_SPEC, description="As in `/v1/chat/completions`."
@@ -163,17 +185,15 @@ class ResponsesBody(ChatFields):
         if self.previous_response_id is not None:
             raise refused_field(
                 "previous_response_id",
-                f"previous_response_id {shortened(self.previous_response_id)} names a response,"
-                " and this server stores none; send the whole dialog as input.",
+                f"previous_response_id {shortened(self.previous_response_id)} names a response, but"
+                " this server stores none; send the whole dialog as input.",
                 "previous_response_not_found",
             )
         return self
 
     def chat_fields(self) -> dict[str, Any]:
-        """The same request as the body of a chat."""
-        same_names = "model emphasis marks system_as temperature top_p seed steering".split()
-        same_names += ["continue_final_message", "add_generation_prompt"]
-        fields: dict[str, Any] = {name: getattr(self, name) for name in same_names}
+        """The fields of the same request as the body of a chat."""
+        fields: dict[str, Any] = {name: getattr(self, name) for name in _SHARED_FIELDS}
         fields |= {
             "messages": self._messages(),
             "max_completion_tokens": self.max_output_tokens,
@@ -188,15 +208,19 @@ class ResponsesBody(ChatFields):
         if isinstance(self.tool_choice, ResponseToolChoice):
             function = {"name": self.tool_choice.name}
             fields["tool_choice"] = {"type": "function", "function": function}
-        if self.text is not None and (form := self.text.format) is not None:
-            fields["response_format"] = {"type": form.type}
-            if form.type == "json_schema":
-                schema = {"name": form.name or "response", "schema": form.json_schema}
+        if self.text is not None and self.text.format is not None:
+            text_format = self.text.format
+            fields["response_format"] = {"type": text_format.type}
+            if text_format.type == "json_schema":
+                name = text_format.name or "response"
+                schema = {"name": name, "schema": text_format.json_schema}
                 fields["response_format"]["json_schema"] = schema
         return fields
 
     def _messages(self) -> list[dict[str, Any]]:
-        """The chat: instructions, then the items; calls belong to the assistant's message."""
+        """The messages: the instructions, then the items; the assistant's message has the calls
+        that follow it.
+        """
         messages = list[dict[str, Any]]()
         if self.instructions is not None:
             messages.append({"role": "system", "content": self.instructions})
@@ -219,7 +243,7 @@ class ResponsesBody(ChatFields):
 
 
 def chat_of(body: ResponsesBody, bounded: type[ChatBody]) -> ChatBody:
-    """The chat that a body asks to answer, within the limits of the server."""
+    """Converts a body to that of a chat, whose model has the limits of the server."""
     return read_body(bounded, body.chat_fields())
 
 

@@ -1,4 +1,4 @@
-"""Admits requests to a server's session, up to a limit, and drains it at the end.
+"""Admits requests to a server's session, up to a limit, and drains it on shutdown.
 
 The model computes in one thread, and chats are rendered and tokenized in another, so that neither
 delays the event loop, and a long prompt does not delay the rows that are running.
@@ -26,7 +26,7 @@ class ServedEngine:
             async for event in engine.stream(chat): ...
 
     Attributes:
-        open: how many accepted requests have not ended.
+        open: the number of accepted requests that have not ended.
     """
 
     def __init__(self, model: SessionModel, queue: int = 64):
@@ -36,43 +36,43 @@ class ServedEngine:
         self._session = LocalSession(model, long_lived=True, worker=self._worker)
         self._renderer = ThreadPoolExecutor(1, "holdfast-rendering")
         self._draining = False
-        release_threads()  # of this thread, which has loaded the model; the worker has its own
+        release_threads()  # those of this thread, which loaded the model; the worker has its own
 
     @property
     def ready(self) -> bool:
-        """Whether it accepts requests: it is not draining, and has not failed for good."""
+        """Whether the engine accepts requests: it is not draining, and has not given up."""
         return not self._draining and self.error is None
 
     @property
     def error(self) -> ModelError | None:
-        """Why it has failed for good; None if it has not."""
+        """Why the engine has given up; None if it has not."""
         return self._worker.error
 
     @property
     def running(self) -> int:
-        """How many requests are in the batch; the other open ones wait."""
+        """The number of requests in the batch; the other open ones wait."""
         return self._session.running
 
     @property
     def fingerprint(self) -> str:
-        """The model's fingerprint, which every chat that is rendered was checked to have."""
+        """The model's fingerprint; rendering a chat checks that it has not changed."""
         return self._session.fingerprint
 
     @contextmanager
     def admit(self, count: int) -> Iterator[None]:
-        """Accepts requests, which are open while the block runs.
+        """Accepts this number of requests, which are open while the block runs.
 
         Raises:
             Busy: too many requests are open.
-            Draining: it is shutting down.
-            ModelError: it is not running.
+            Draining: the engine is shutting down.
+            ModelError: the engine is not running.
         """
         if self._draining:
             raise Draining("The server is shutting down and takes no more requests; ask another.")
         self._worker.check_running()
         if self.open + count > self._session.capacity + self.queue:
             raise Busy(
-                f"{self.open} requests are open, and {count} more are too many for this server; ask"
+                f"{self.open} requests are open, and {count} more are too many for this server; try"
                 " again in a moment."
             )
         self.open += count
@@ -84,7 +84,7 @@ class ServedEngine:
     async def render(
         self, requests: Sequence[Request], top_logprobs: int | None = None
     ) -> list[Rendered]:
-        """The chats of requests as the engine reads them; see `LocalSession.render`."""
+        """Renders the chats of requests for the engine; see `LocalSession.render`."""
 
         def render_all() -> list[Rendered]:
             return [self._session.render(request, top_logprobs) for request in requests]
@@ -96,7 +96,7 @@ class ServedEngine:
     def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
         """Answers a chat; yields every token as it is drawn, and the reply last.
 
-        Closing the stream frees its row within a step.
+        Closing the stream frees its row at the next step.
 
         Raises:
             ModelError: a step has failed, or the engine was closed.
@@ -110,7 +110,10 @@ class ServedEngine:
             await asyncio.sleep(0.02)
 
     def close(self) -> None:
-        """Stops; unfinished requests end with an error. Called in its event loop, or after it."""
+        """Stops the engine; unfinished requests end with an error.
+
+        To be called in its event loop, or after that has ended.
+        """
         self._draining = True
         self._session.close(ModelError("The server was shut down before it had answered."))
         self._renderer.shutdown(cancel_futures=True)

@@ -20,23 +20,23 @@ _BACKLOG = 2048  # connections that wait to be accepted; uvicorn's own default
 
 
 class Drains(Protocol):
-    """The part of a server that answers its requests."""
+    """The part of a server that answers its requests, and can be shut down gracefully."""
 
     @property
     def open(self) -> int:
         """The number of requests that have not ended."""
 
     async def drain(self) -> None:
-        """Takes no new requests; returns when all have ended."""
+        """Refuses new requests; returns when all accepted ones have ended."""
 
     def close(self) -> None:
-        """Ends it."""
+        """Stops at once."""
 
 
 def bind(host: str, port: int) -> socket.socket:
     """Binds a socket to an address, without listening yet."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sets TCP_NODELAY, which sends small pieces at once, only if the protocol is given
+    # only with an explicit protocol does asyncio set TCP_NODELAY, which sends small pieces at once
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -48,7 +48,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def listen(bound: socket.socket) -> None:
-    """Listens; refused if another process began to in the meantime."""
+    """Begins to listen; raises a `UsageError` if another process already does."""
     try:
         bound.listen(_BACKLOG)
     except OSError as error:
@@ -64,7 +64,7 @@ def _cannot_listen(host: str, port: int, error: Exception) -> UsageError:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can only be reached from this machine."""
+    """Whether an address is only reachable from this machine."""
     if host == "localhost":
         return True
     try:
@@ -79,13 +79,21 @@ def run(
     bound: socket.socket,
     note: Callable[[str], None],
 ) -> None:
-    """Serves until a signal ends it, then closes the engine; `note` prints a status line.
+    """Serves until a signal arrives, then closes the engine.
 
-    The first SIGTERM or SIGINT refuses new requests and lets the rest finish; a second ends all.
+    At the first SIGTERM or SIGINT the server refuses new requests and finishes the others; at the
+    second it stops at once.
+
+    Args:
+        configuration: uvicorn's configuration, with the application.
+        engine: answers the requests.
+        bound: the socket to serve on.
+        note: prints a status line.
     """
     server = uvicorn.Server(configuration)
     gc.collect()
-    gc.freeze()  # a full collection would go through every import, and hold up all for 250 ms
+    # A full collection would go through all imported modules, and block all requests for 250 ms.
+    gc.freeze()
     try:
         with asyncio.Runner(loop_factory=configuration.get_loop_factory()) as runner:
             runner.run(_serve(server, engine, bound, note))
@@ -105,7 +113,7 @@ async def _serve(
 
 
 class _Shutdown:
-    """Ends the server when signals arrive."""
+    """Shuts the server down when signals arrive."""
 
     def __init__(self, server: uvicorn.Server, engine: Drains, note: Callable[[str], None]):
         self._server = server
@@ -114,13 +122,14 @@ class _Shutdown:
         self._draining: asyncio.Task[None] | None = None
 
     def on_signal(self) -> None:
-        """Begins to drain the engine; at the second signal, ends at once."""
+        """Begins to drain the engine; at the second signal, stops at once."""
         if self._draining is not None:
-            self._server.force_exit = self._server.should_exit = True
+            self._server.force_exit = True
+            self._server.should_exit = True
             return
         if self._engine.open:
             requests = count_of(self._engine.open, "request")
-            self._note(f"Finishing {requests}; a second signal ends at once.")
+            self._note(f"Finishing {requests}; a second signal stops at once.")
         self._draining = asyncio.ensure_future(self._drain())
 
     async def _drain(self) -> None:
@@ -130,7 +139,7 @@ class _Shutdown:
 
 @contextlib.contextmanager
 def _signals(shutdown: _Shutdown) -> Iterator[None]:
-    """Within this context, signals end the server, in place of uvicorn's handlers, set earlier."""
+    """Within this context, handles signals in place of uvicorn's own handlers."""
     loop = asyncio.get_running_loop()
     handled = (signal.SIGTERM, signal.SIGINT)
     for number in handled:

@@ -1,4 +1,4 @@
-"""The state that all routes of one server share."""
+"""The model and the settings that all routes of one server share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,15 +12,27 @@ from holdfast.serve.served_engine import ServedEngine
 
 @dataclass(frozen=True)
 class Service:
-    """One model behind one address."""
+    """One model behind one address.
+
+    Args:
+        model: the model.
+        engine: runs the model.
+        name: the model's name for clients.
+        metrics: the counters of the server.
+        limits: the limits of one request.
+        default: the steering of requests that do not specify any.
+        version: the version of this package.
+        prompts: the examples in the playground in place of its own, each with `name`, `system` and
+            `message`.
+        fitted: the specs of the fitted files that requests may name.
+    """
 
     model: LocalModel
-    engine: ServedEngine  # which runs it
-    name: str  # the model's name for clients
+    engine: ServedEngine
+    name: str
     metrics: Metrics
     limits: Limits = field(default_factory=Limits)
-    default: Sequence[Method] = ()  # steering of requests that do not specify it
-    version: str = ""  # of this package
-    # offered by the playground in place of its own: name, system prompt, message
+    default: Sequence[Method] = ()
+    version: str = ""
     prompts: Sequence[Mapping[str, str]] = ()
-    fitted: Sequence[str] = ()  # the specs of the fitted files that requests may name
+    fitted: Sequence[str] = ()

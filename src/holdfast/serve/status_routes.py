@@ -1,4 +1,4 @@
-"""The routes that describe the server itself: its model, its methods, its state."""
+"""The routes that describe the server: its model, its methods and its state."""
 
 import time
 from typing import Any
@@ -18,7 +18,7 @@ from holdfast.serve.wire import Json
 
 def add_routes(app: FastAPI, service: Service) -> None:
     """Adds the routes that take no request body."""
-    since = int(time.time())
+    started = int(time.time())
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
@@ -26,7 +26,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         model = {
             "id": service.name,
             "object": "model",
-            "created": since,
+            "created": started,
             "owned_by": "holdfast",
             "max_model_len": service.model.context,
         }
@@ -35,7 +35,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
     @app.get("/v1/steering", response_model=SteeringAnswer)
     async def steering() -> Response:
         """The steering methods that the model supports, with their parameters as JSON Schema."""
-        return Json(_steering(service).as_json())
+        return Json(_steering_answer(service).as_json())
 
     @app.get("/version")
     async def version() -> dict[str, str]:
@@ -66,7 +66,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         return Response(service.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
 
-def _steering(service: Service) -> SteeringAnswer:
+def _steering_answer(service: Service) -> SteeringAnswer:
     model = service.model
     limits = service.limits
     shape = _shape(service)
@@ -94,7 +94,7 @@ def _steering(service: Service) -> SteeringAnswer:
 
 
 def _offered_methods(service: Service) -> list[OfferedMethod]:
-    """The methods that the model can apply to a request, which has no suite."""
+    """The methods that the model can apply to a request; a request has no rules of a suite."""
     abilities = {ability.value for ability in service.model.capabilities}
     return [
         OfferedMethod.model_validate(description)
@@ -104,7 +104,7 @@ def _offered_methods(service: Service) -> list[OfferedMethod]:
 
 
 def _shape(service: Service) -> methods.Shape | None:
-    """The numbers of layers and of heads per layer; None if the layers differ."""
+    """The numbers of layers and of heads per layer; None if the layers differ, or are unknown."""
     try:
         return service.model.shape
     except HoldfastError:

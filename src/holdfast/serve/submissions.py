@@ -31,7 +31,7 @@ from holdfast.serve.tool_calls import CallParser
 
 @dataclass(frozen=True)
 class Steering:
-    """The methods of a reply."""
+    """The methods of a request."""
 
     methods: tuple[Method, ...]  # those that the request names, or the server's default
     why: str | None = None  # why there are none; None if there are any
@@ -39,7 +39,8 @@ class Steering:
     def report(self, requests: Sequence[Request]) -> AppliedSteering:
         """Reports the steering of these requests, for their answer.
 
-        Methods that edit messages may leave this chat as it is; if all did, nothing was applied.
+        Methods that edit messages may leave a chat unchanged; if all methods did, nothing was
+        applied.
         """
         report = AppliedSteering(steering=spec_of(self.methods), applied=self.why is None)
         if self.why is not None:
@@ -47,7 +48,7 @@ class Steering:
         editing = compile_methods(self.methods).messages
         if not editing:
             return report
-        report["edited"] = [_edited(request) for request in requests]
+        report["edited"] = [_list_edited(request) for request in requests]
         if len(editing) == len(self.methods) and not any(report["edited"]):
             report["applied"] = False
             report["why"] = f"{spec_of(editing)} leaves the messages of this chat as they are"
@@ -56,21 +57,30 @@ class Steering:
 
 @dataclass(frozen=True)
 class Submission:
-    """A body, and the engine requests made from it."""
+    """A body, and the requests to the engine that were made from it.
+
+    Args:
+        body: the body.
+        requests: one request for each choice, in the order of their indices; those of the same
+            prompt are consecutive.
+        steering: the methods of all these requests.
+        round: the round of the dialog, from 1; 0 if there is no dialog.
+        parser: parses tool calls in the replies; None if replies are only text.
+        is_call_forced: whether a reply must be exactly one tool call.
+    """
 
     body: ChatBody | CompletionBody
-    # one per choice, in index order; those of the same prompt are consecutive
     requests: tuple[Request, ...]
     steering: Steering
-    round: int = 0  # of the dialog, from 1; 0 if there is no dialog
-    parser: CallParser | None = None  # of tool calls in the replies; None: replies are only text
-    is_call_forced: bool = False  # whether a reply is exactly one tool call
+    round: int = 0
+    parser: CallParser | None = None
+    is_call_forced: bool = False
 
 
 def read_chat(
     body: ChatBody, default: Sequence[Method], limits: Limits, parser: CallParser
 ) -> Submission:
-    """The requests of a chat completion; `default` is the server's steering."""
+    """Reads the body of a chat completion; `default` is the server's steering."""
     if body.parses_calls and parser.template is None:
         raise refused_field(
             "tools",
@@ -85,26 +95,33 @@ def read_chat(
     if grammar is not None and body.continue_final_message:
         raise refused_field(
             "continue_final_message",
-            f"{option(grammar.option)} asks for {grammar.about}, and continue_final_message for the"
+            f"{option(grammar.option)} asks for {grammar.about}, but continue_final_message for the"
             " end of a message; leave one of them out.",
         )
-    request = _request(messages, body, _sampling(body, limits), limits, tools=tools)
+    request = _make_request(messages, body, _sampling(body, limits), limits, tools=tools)
     request = replace(request, grammar=grammar, penalties=_penalties(body))
-    steering = _choose_methods(body, default, has_prompt(messages), bool(request.emphasis))
+    steering = _choose_methods(
+        body, default, prompted=has_prompt(messages), emphasised=bool(request.emphasis)
+    )
     if body.seed is None:
         request = replace(request, conversation_seed=dialog_seed(messages))
     seed = _seed(body)
-    requests = tuple(_steer(request, steering, seed + i, body) for i in range(body.n))
-    rounds = sum(message["role"] == "user" for message in messages)
-    parses = parser if body.parses_calls else None
-    return Submission(body, requests, steering, rounds, parses, bool(body.forced_tools))
+    return Submission(
+        body,
+        tuple(_steer(request, steering, seed + i, body) for i in range(body.n)),
+        steering,
+        round=sum(message["role"] == "user" for message in messages),
+        parser=parser if body.parses_calls else None,
+        is_call_forced=bool(body.forced_tools),
+    )
 
 
 def _grammar(body: ChatBody, parser: CallParser) -> Grammar | None:
     """The grammar of the replies; None if they may be any text."""
     if not body.forced_tools and not body.strict_tools:
         return body.format_grammar
-    if (form := parser.form) is None:
+    form = parser.form
+    if form is None:
         field = "tools"
         value = "strict"
         if body.forced_tools:
@@ -112,18 +129,21 @@ def _grammar(body: ChatBody, parser: CallParser) -> Grammar | None:
             value = "required"
         raise refused_field(
             field,
-            f"{value} cannot be enforced, because the template of {parser.name!r} writes no calls"
-            " with JSON arguments that can be read back; leave it out.",
+            f"{value} cannot be enforced, because the template of {parser.name!r} does not write"
+            " calls with JSON arguments that can be read back; leave it out.",
             "no_call_form",
         )
     if body.forced_tools:
-        return forced_call(form, [_function(tool, True) for tool in body.forced_tools])
-    return strict_calls(form, [_function(tool, tool.function.strict) for tool in body.tools])
+        functions = [_function(tool, strict=True) for tool in body.forced_tools]
+        return forced_call(form, functions)
+    functions = [_function(tool, strict=tool.function.strict) for tool in body.tools]
+    return strict_calls(form, functions)
 
 
-def _function(tool: FunctionTool, strict: bool) -> Function:
-    """A tool as grammars need it: its arguments may be any object unless it is `strict`."""
-    return Function(tool.function.name, (tool.function.parameters or {}) if strict else {})
+def _function(tool: FunctionTool, *, strict: bool) -> Function:
+    """The function of a tool; its arguments may be any object unless it is `strict`."""
+    parameters = (tool.function.parameters or {}) if strict else {}
+    return Function(tool.function.name, parameters)
 
 
 def read_completion(
@@ -132,12 +152,12 @@ def read_completion(
     limits: Limits,
     tokenizer: PreTrainedTokenizerFast,
 ) -> Submission:
-    """The requests of a completion, as `read_chat`; here, only emphasis can be the span."""
+    """Reads the body of a completion, as `read_chat` does; only emphasis can be its span."""
     prompts = body.prompts
     if len(prompts) * body.n > limits.choices:
         raise refused_field(
             "n",
-            f"{len(prompts)} prompts with n {body.n} are more than the {limits.choices} choices"
+            f"{len(prompts)} prompts with n {body.n} make more than the {limits.choices} choices"
             " that this server takes; send fewer in one request.",
         )
     sampling = _sampling(body, limits)
@@ -147,30 +167,30 @@ def read_completion(
     for prompt in prompts:
         text = prompt if isinstance(prompt, str) else _text_of(prompt, tokenizer)
         messages = [{"role": "user", "content": text}]
-        first = _request(messages, body, sampling, limits, plain=True)
-        first = replace(first, penalties=_penalties(body))
+        request = _make_request(messages, body, sampling, limits, plain=True)
+        request = replace(request, penalties=_penalties(body))
         if body.steering is not None:  # refuses methods that work on the messages of a chat
-            _steer(first, Steering(read_spec(body.steering)), seed, body)
-        steering = _choose_methods(body, default, False, bool(first.emphasis))
+            _steer(request, Steering(read_spec(body.steering)), seed, body)
+        steering = _choose_methods(body, default, prompted=False, emphasised=bool(request.emphasis))
         chat_only = compile_methods(steering.methods).chat_only
         if body.steering is None and chat_only:
-            why = f"{chat_only[0].name} works on the messages of a chat, and this is none"
+            why = f"{chat_only[0].name} works on the messages of a chat, and this is not a chat"
             steering = Steering((), why)
         for _ in range(body.n):
-            requests.append(_steer(first, steering, seed + len(requests), body))
+            requests.append(_steer(request, steering, seed + len(requests), body))
     return Submission(body, tuple(requests), steering)
 
 
 def read_tokens(body: TokenizeBody, limits: Limits, parser: CallParser) -> Request:
-    """The chat or text whose tokens a `/tokenize` body asks for."""
+    """Reads the chat or text whose tokens a `/tokenize` body asks for."""
     if (body.messages is None) == (body.prompt is None):
-        raise refused_field("messages", "Give messages or a prompt, one of the two.")
+        raise refused_field("messages", "Give either messages or a prompt.")
     tools = plain_tools(body.tools)
     messages = [parser.without_calls(m.plain(), tools) for m in body.messages or ()]
-    if body.prompt is not None:
+    is_plain = body.prompt is not None
+    if is_plain:
         messages = [{"role": "user", "content": body.prompt}]
-    plain = body.prompt is not None
-    return _request(messages, body, Sampling(), limits, plain, tools)
+    return _make_request(messages, body, Sampling(), limits, plain=is_plain, tools=tools)
 
 
 def read_spec(spec: str) -> tuple[Method, ...]:
@@ -185,7 +205,7 @@ def check_model(name: str | None, served: str) -> None:
     """Refuses any model name but the served one."""
     if name is not None and name != served:
         message = f"There is no model {name[:100]!r} here; this server has {served!r}."
-        raise Refusal(message, "model", "model_not_found", 404)
+        raise Refusal(message, param="model", code="model_not_found", status=404)
 
 
 def check_template(name: str, tokenizer: PreTrainedTokenizerFast) -> None:
@@ -193,16 +213,19 @@ def check_template(name: str, tokenizer: PreTrainedTokenizerFast) -> None:
     if not tokenizer.chat_template:
         raise refused_field(
             "messages",
-            f"The model {name!r} has no chat template, so it continues texts; send a prompt to"
-            " /v1/completions, or have the server started with --chat-template plain.",
+            f"The model {name!r} has no chat template, so it can only continue texts; send a prompt"
+            " to /v1/completions, or have the server started with --chat-template plain.",
             "no_chat_template",
         )
 
 
 def _choose_methods(
-    body: GeneratingBody, default: Sequence[Method], prompted: bool, emphasised: bool
+    body: GeneratingBody, default: Sequence[Method], *, prompted: bool, emphasised: bool
 ) -> Steering:
-    """The methods of a request, which may have a system prompt, emphasis, both or neither."""
+    """Chooses between the methods that a request names and the server's default.
+
+    Refuses methods of the request that lack a span; a default that lacks one is not applied.
+    """
     if body.steering is None:
         if not default:
             return Steering((), "neither the request nor the server asks for steering")
@@ -231,32 +254,35 @@ def _choose_methods(
     return Steering(methods)
 
 
-def _edited(request: Request) -> list[int]:
-    """The numbers, from 0, of messages that the model does not see as they were sent."""
-    shown = request.compiled.edit(request.messages, request.editing_seed)
-    pairs = zip_longest(request.messages, shown)
+def _list_edited(request: Request) -> list[int]:
+    """The numbers, from 0, of the messages that methods have edited."""
+    edited_messages = request.compiled.edit(request.messages, request.editing_seed)
+    pairs = zip_longest(request.messages, edited_messages)
     return [number for number, (sent, edited) in enumerate(pairs) if sent != edited]
 
 
 def _steer(request: Request, steering: Steering, seed: int, body: GeneratingBody) -> Request:
+    """Gives a request its methods and its seed."""
     try:
         return replace(request, methods=steering.methods, seed=seed, trace=bool(body.trace))
     except HoldfastError as error:
         raise refusal_of(error, "steering") from None
 
 
-def _request(
+def _make_request(
     messages: list[Message],
     body: SpanFields,
     sampling: Sampling,
     limits: Limits,
+    *,
     plain: bool = False,
     tools: Sequence[Tool] = (),
 ) -> Request:
+    """Makes a request without methods; refuses messages and emphasis that do not fit together."""
     field = "marks" if body.marks else "emphasis"
     continues = isinstance(body, ChatFields) and body.continue_final_message
     try:
-        check_end(messages, continues)
+        check_end(messages, continues=continues)
     except HoldfastError as error:
         raise refusal_of(error, "messages") from None
     try:
@@ -294,12 +320,12 @@ def _seed(body: GeneratingBody) -> int:
 
 
 def _text_of(ids: list[int], tokenizer: PreTrainedTokenizerFast) -> str:
+    """Finds the text that is tokenized to these ids; refuses ids without such a text."""
     decoded = str(tokenizer.decode(ids)) if max(ids) < len(tokenizer) else ""
     for text in (decoded, decoded.removeprefix(str(tokenizer.bos_token))):
         if text and list(tokenizer(text).input_ids) == ids:
             return text
     raise refused_field(
         "prompt",
-        f"The prompt's {len(ids)} token ids are not those that their text is tokenized to; send the"
-        " text.",
+        f"The text of the prompt's {len(ids)} token ids is tokenized to other ids; send the text.",
     )

@@ -1,4 +1,4 @@
-"""JSON input and output, server-sent events, and cancelling work when the client leaves."""
+"""Reads and writes JSON and server-sent events, and cancels work when the client leaves."""
 
 import asyncio
 import json
@@ -20,14 +20,14 @@ class ClientLeft(Exception):
 
 
 class Json(JSONResponse):
-    """A JSON response in ASCII, so that any text can be encoded."""
+    """A JSON response in ASCII, which can encode any text."""
 
     def render(self, content: Any) -> bytes:
         return to_json(content)
 
 
 class CancellableResponse(Response):
-    """An answer that is sent while it is computed, and cancelled when its client leaves."""
+    """An answer that is sent while it is computed, and cancelled if its client leaves."""
 
     def __init__(self, write: Callable[[Send], Coroutine[Any, Any, None]]):
         self._write = write
@@ -35,7 +35,7 @@ class CancellableResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         writing = asyncio.ensure_future(self._write(send))
-        leaving = asyncio.ensure_future(_disconnect(receive))
+        leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not writing.done():
@@ -47,13 +47,13 @@ class CancellableResponse(Response):
             await asyncio.gather(writing, leaving, return_exceptions=True)
 
 
-async def _disconnect(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def read_json(request: Request, limits: Limits) -> Any:
-    """Reads the JSON body of a request, within the limits."""
+    """Reads the JSON body of a request; raises a `Refusal` if it is invalid or exceeds a limit."""
     kind = request.headers.get("content-type", "")
     if kind.split(";")[0].strip().lower() != "application/json":
         raise Refusal(
@@ -63,7 +63,7 @@ async def read_json(request: Request, limits: Limits) -> Any:
         )
     try:
         async with asyncio.timeout(limits.upload_seconds):
-            raw = await _read_bytes(request, limits.body_bytes)
+            raw = await _read_bytes(request, max_bytes=limits.body_bytes)
     except TimeoutError:
         raise Refusal(
             f"The body did not arrive within {limits.upload_seconds:g} s; send it without delay.",
@@ -73,22 +73,23 @@ async def read_json(request: Request, limits: Limits) -> Any:
     return _parse_json(raw)
 
 
-async def _read_bytes(request: Request, most: int) -> bytes:
+async def _read_bytes(request: Request, max_bytes: int) -> bytes:
     length = request.headers.get("content-length", "0")
     size = int(length[:20]) if length.isdecimal() else 0
     parts = list[bytes]()
     is_whole = False
-    while not is_whole and size <= most:
+    while not is_whole and size <= max_bytes:
         message = await request.receive()
         if message["type"] == "http.disconnect":
             raise ClientLeft
         parts.append(message.get("body", b""))
         size = max(size, sum(map(len, parts)))
         is_whole = not message.get("more_body", False)
-    if size <= most:
+    if size <= max_bytes:
         return b"".join(parts)
     raise Refusal(
-        f"The body is larger than the {most} bytes that this server takes; send a shorter chat.",
+        f"The body is larger than the {max_bytes} bytes that this server takes; send a shorter"
+        " chat.",
         code="body_too_large",
         status=413,
         headers={"Connection": "close"},
@@ -119,13 +120,13 @@ async def send_json(
 
 
 async def start_events(send: Send) -> None:
-    """Starts a stream of server-sent events, which proxies should not buffer."""
+    """Begins a stream of server-sent events, and asks proxies not to buffer it."""
     raw = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
     await send({"type": "http.response.start", "status": 200, "headers": raw})
 
 
 async def send_event(send: Send, value: Any, name: str = "") -> None:
-    """Sends one event, with a name if it has one."""
+    """Sends one event; its `name` may be ""."""
     head = f"event: {name}\n".encode() if name else b""
     body = head + b"data: " + to_json(value) + b"\n\n"
     await send({"type": "http.response.body", "body": body, "more_body": True})

@@ -20,10 +20,10 @@ from holdfast.methods.compiled import CompiledMethods
 class EditedRow:
     """One row of a pass, as known on the host."""
 
-    compiled: CompiledMethods  # its methods
+    compiled: CompiledMethods
     first: int  # the column of the first token that the pass computes
-    tokens: int  # how many it computes: the row's last ones, with padding before or after them
-    padding: int  # columns of padding before them
+    tokens: int  # how many tokens the pass computes: the last ones of the row
+    padding: int  # columns of padding before these tokens
     span: Tensor  # bool [column] on the host, for the prompt's columns
     prompt: int  # the number of columns of the prompt
 
@@ -39,24 +39,28 @@ class EditedRow:
 class EditGroup:
     """Rows with the same methods."""
 
-    compiled: CompiledMethods  # these methods
-    rows: Tensor | None  # their indices, int64 [row]; None for all
-    # bool [row, token], True on the tokens of the pass that are in the span; None if none is
+    compiled: CompiledMethods
+    rows: Tensor | None  # the indices of the rows, int64 [row]; None for all
+    # bool [row, token], True on the tokens of the pass that are in the span; None if there are none
     span: Tensor | None
     # bool [row, token], True on generated tokens; None if all tokens are generated
     reply: Tensor | None
 
-    def of(self, states: Tensor) -> Tensor:
-        """The group's rows of a pass's states, [row, token, ...]."""
+    def select(self, states: Tensor) -> Tensor:
+        """Returns the group's rows of a pass's states, [row, token, ...]."""
         return states if self.rows is None else states[self.rows]
 
     def put(self, edited: Tensor, states: Tensor) -> Tensor:
-        """The states with the group's rows replaced by the edited ones."""
+        """Returns the states with the group's rows replaced by the edited ones."""
         return edited if self.rows is None else states.index_copy(0, self.rows, edited)
 
 
 def edits_of(rows: Sequence[EditedRow], width: int, device: torch.device) -> list[EditGroup]:
-    """The edits of a pass of `width` tokens, padding included; rows in no group are unchanged."""
+    """Groups the rows of a pass by their methods; rows that nothing edits are in no group.
+
+    Args:
+        width: the number of tokens per row, padding included.
+    """
     by_methods: dict[CompiledMethods, list[int]] = {}
     for index, row in enumerate(rows):
         if row.compiled.states:
@@ -64,7 +68,7 @@ def edits_of(rows: Sequence[EditedRow], width: int, device: torch.device) -> lis
     groups = []
     for compiled, indices in by_methods.items():
         group_rows = [rows[index] for index in indices]
-        if not _acts(compiled, group_rows):
+        if not _has_effect(compiled, group_rows):
             continue
         has_all = len(indices) == len(rows)
         row_indices = None if has_all else _on_device(tuple(indices), device)
@@ -72,8 +76,12 @@ def edits_of(rows: Sequence[EditedRow], width: int, device: torch.device) -> lis
     return groups
 
 
-def _acts(compiled: CompiledMethods, rows: Sequence[EditedRow]) -> bool:
-    """Whether any edit is made in a pass: keys are computed once, with the prompt."""
+def _has_effect(compiled: CompiledMethods, rows: Sequence[EditedRow]) -> bool:
+    """Whether the methods edit anything in this pass.
+
+    Keys are edited only in the pass that computes the span, and some methods edit only generated
+    tokens.
+    """
     if compiled.keys and any(row.has_span for row in rows):
         return True
     generates = any(row.first + row.tokens > row.prompt for row in rows)
@@ -104,34 +112,40 @@ def _group(
 
 @lru_cache(maxsize=256)
 def _on_device(rows: tuple[int, ...], device: torch.device) -> Tensor:
-    """The row indices, reused from step to step while the rows stay."""
+    """Returns the row indices as a tensor, cached because rows stay for many steps."""
     with torch.inference_mode(False):  # passes with gradients use it too
         return torch.tensor(rows, device=device)
 
 
-def tokens_in(given: Mapping[str, Any]) -> Tensor | None:
-    """The tokens among the arguments of a model, as ids [row, token] or embeddings [row, token,
-    size]; None if there are none of that shape.
+def tokens_in(arguments: Mapping[str, Any]) -> Tensor | None:
+    """Returns the tokens among a model's arguments, as ids [row, token] or embeddings [row, token,
+    size]; None if neither is there in that shape.
     """
-    ids = given.get("input_ids")
-    ids = given.get("inputs_embeds") if ids is None else ids
+    ids = arguments.get("input_ids")
+    ids = arguments.get("inputs_embeds") if ids is None else ids
     return ids if isinstance(ids, Tensor) and ids.ndim >= 2 else None
 
 
 def edits_of_pass(
-    methods: Sequence[CompiledMethods], span: Tensor, given: Mapping[str, Any], before: int
+    methods: Sequence[CompiledMethods],
+    span: Tensor,
+    arguments: Mapping[str, Any],
+    columns_before: int,
 ) -> list[EditGroup]:
-    """The edits of a pass of a block; a `UsageError` if rows or tokens cannot be counted.
+    """Returns the edits of one pass inside a block of `holdfast.steering`.
 
     Args:
         methods: of each row of the block's span.
         span: bool [row, column], on the host.
-        given: the arguments of the pass, by name.
-        before: the columns before it.
+        arguments: of the pass, by name.
+        columns_before: the number of columns before the pass.
+
+    Raises:
+        UsageError: the pass has no tokens that can be counted, or its rows do not fit the span.
     """
     if not any(compiled.states for compiled in methods):
         return []
-    ids = tokens_in(given)
+    ids = tokens_in(arguments)
     if ids is None:
         raise UsageError(
             "A block that edits keys or hidden states needs input_ids or inputs_embeds; pass one"
@@ -144,5 +158,15 @@ def edits_of_pass(
             " per prompt."
         )
     owners = [row // (batch // count) for row in range(batch)]
-    rows = [EditedRow(methods[owner], before, tokens, 0, span[owner], width) for owner in owners]
+    rows = [
+        EditedRow(
+            compiled=methods[owner],
+            first=columns_before,
+            tokens=tokens,
+            padding=0,
+            span=span[owner],
+            prompt=width,
+        )
+        for owner in owners
+    ]
     return edits_of(rows, tokens, ids.device)

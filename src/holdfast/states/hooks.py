@@ -1,4 +1,4 @@
-"""A forward pass that is edited or watched, by hooks that are registered only meanwhile.
+"""Edits or collects the states of a forward pass, by hooks that are registered only during it.
 
 Other threads may run passes of the same model at the same time. So a hook acts only if a context
 variable, which each thread has for itself, names the edits or the states that it was made for.
@@ -18,21 +18,24 @@ from holdfast.errors import Unsteerable
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.methods.protocols import EditsStates
 from holdfast.states.edits import EditGroup
-from holdfast.states.sites import HookPoint, Site, sites_of, through
+from holdfast.states.sites import HookPoint, Site, apply_to_output, sites_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_HAVE_HEADS = (Site.KEYS, Site.VALUES)
-_Edits = Sequence[EditGroup]  # of one pass, a list of its own
+_Edits = Sequence[EditGroup]  # the edits of one pass; passes are told apart by the list's identity
 _States = dict[Site, dict[int, Tensor]]  # by site and layer: [row, token, ...]
-_UNDER_WAY: ContextVar[_Edits | None] = ContextVar("holdfast_edits", default=None)
-_WATCHED: ContextVar[_States | None] = ContextVar("holdfast_watched", default=None)
+_CURRENT_EDITS: ContextVar[_Edits | None] = ContextVar("holdfast_edits", default=None)
+_CURRENT_STATES: ContextVar[_States | None] = ContextVar("holdfast_watched", default=None)
 
 
 @contextmanager
-def edited(model: PreTrainedModel, edits: Sequence[EditGroup]) -> Iterator[None]:
-    """Edits the pass inside, in this thread only; registers no hook if there are no edits."""
+def edit_states(model: PreTrainedModel, edits: Sequence[EditGroup]) -> Iterator[None]:
+    """Edits the pass that runs inside the block, in this thread only.
+
+    Raises:
+        Unsteerable: a method touches states that this model does not output.
+    """
     if not edits:
         yield
         return
@@ -41,41 +44,43 @@ def edited(model: PreTrainedModel, edits: Sequence[EditGroup]) -> Iterator[None]
     touched = _touched(edits)
     for site, layer in touched:
         if layer not in points[site]:
-            raise Unsteerable(_no_such_states(site, layer, points[site]))
+            raise Unsteerable(_refuse_layer(site, layer, points[site]))
     with ExitStack() as stack:
         for site, layer in touched:
             point = points[site][layer]
             hook = _editing_hook(current, site, layer, point)
             stack.enter_context(point.module.register_forward_hook(hook))
-        stack.callback(_UNDER_WAY.reset, _UNDER_WAY.set(current))
+        stack.callback(_CURRENT_EDITS.reset, _CURRENT_EDITS.set(current))
         yield
 
 
-def _no_such_states(site: Site, layer: int, points: Mapping[int, HookPoint]) -> str:
-    sentence = f"Layer {layer} of this model gives no {site.value} that could be edited"
+def _refuse_layer(site: Site, layer: int, points: Mapping[int, HookPoint]) -> str:
+    """Words the refusal of a layer without the states that a method edits."""
+    sentence = f"Layer {layer} of this model has no {site.value} that can be edited"
     if not points:
-        return f"{sentence}, nor does another; use a method of another kind."
+        return f"{sentence}, and no other layer has; use a method of another kind."
     return f"{sentence}; use a method for the layers {', '.join(map(str, sorted(points)))}."
 
 
 @contextmanager
-def watched(model: PreTrainedModel, wanted: Sequence[Site]) -> Iterator[_States]:
-    """Collects the states of the pass inside, in this thread only, by site and layer: [row, token,
-    ...].
+def watch_states(model: PreTrainedModel, sites: Sequence[Site]) -> Iterator[_States]:
+    """Collects the states of the pass that runs inside the block, in this thread only.
+
+    Yields a dictionary that the pass fills: by site and layer, the states [row, token, ...].
     """
     points = sites_of(model).points
-    states: _States = {site: {} for site in wanted}
+    states: _States = {site: {} for site in sites}
     with ExitStack() as stack:
-        for site in wanted:
+        for site in sites:
             for layer, point in points[site].items():
                 hook = _watching_hook(states, site, layer, point)
                 stack.enter_context(point.module.register_forward_hook(hook))
-        stack.callback(_WATCHED.reset, _WATCHED.set(states))
+        stack.callback(_CURRENT_STATES.reset, _CURRENT_STATES.set(states))
         yield states
 
 
-def _touched(edits: Sequence[EditGroup]) -> list[tuple[Site, int]]:
-    """The sites and layers that any method touches or reads, each once."""
+def _touched(edits: _Edits) -> list[tuple[Site, int]]:
+    """Returns the sites and layers that any method touches, each once."""
     touched: dict[tuple[Site, int], None] = {}
     for group in edits:
         for site in Site:
@@ -85,7 +90,7 @@ def _touched(edits: Sequence[EditGroup]) -> list[tuple[Site, int]]:
 
 
 def _methods_at(site: Site, compiled: CompiledMethods) -> Sequence[EditsStates]:
-    """The methods that edit this part of a layer, in order."""
+    """Returns the methods that edit a part of the layers, in order."""
     if site is Site.HIDDEN:
         return compiled.hidden
     if site is Site.VALUES:
@@ -95,55 +100,73 @@ def _methods_at(site: Site, compiled: CompiledMethods) -> Sequence[EditsStates]:
 
 def _watching_hook(states: _States, site: Site, layer: int, point: HookPoint) -> Callable[..., Any]:
     def note(output: Tensor) -> Tensor:
-        states[site][layer] = point.split_heads(output) if site in _HAVE_HEADS else output
+        states[site][layer] = point.split_heads(output) if site.has_heads else output
         return output
 
-    def hook(module: torch.nn.Module, given: object, output: Any) -> None:
-        if _WATCHED.get() is states:
-            through(note, output)
+    def hook(module: torch.nn.Module, arguments: object, output: Any) -> None:
+        if _CURRENT_STATES.get() is states:
+            apply_to_output(note, output)
 
     return hook
 
 
 def _editing_hook(edits: _Edits, site: Site, layer: int, point: HookPoint) -> Callable[..., Any]:
     def change(states: Tensor) -> Tensor:
-        if site not in _HAVE_HEADS:
-            return _edit(edits, site, layer, states)
-        return point.merge_heads(_edit(edits, site, layer, point.split_heads(states)))
+        if not site.has_heads:
+            return _edit_layer(edits, site, layer, states)
+        return point.merge_heads(_edit_layer(edits, site, layer, point.split_heads(states)))
 
-    def hook(module: torch.nn.Module, given: object, output: Any) -> Any:
-        return through(change, output) if _UNDER_WAY.get() is edits else None
+    def hook(module: torch.nn.Module, arguments: object, output: Any) -> Any:
+        if _CURRENT_EDITS.get() is not edits:
+            return None  # leaves the output as it is
+        return apply_to_output(change, output)
 
     return hook
 
 
-def _edit(edits: _Edits, site: Site, layer: int, states: Tensor) -> Tensor:
-    """The states of a layer, [row, token, ...], edited by the methods of all groups."""
+def _edit_layer(edits: _Edits, site: Site, layer: int, states: Tensor) -> Tensor:
+    """Returns the states of a layer, [row, token, ...], edited by the methods of all groups."""
     for group in edits:
-        methods = [
-            method for method in _methods_at(site, group.compiled) if layer in method.touched_layers
-        ]
-        if not methods:
+        if not any(layer in method.touched_layers for method in _methods_at(site, group.compiled)):
             continue
-        before = after = group.of(states)
-        for method in methods:
-            after = _edit_group(site, layer, group, method, after)
+        before = group.select(states)
+        if site is Site.HIDDEN:
+            after = _edit_hidden(group, layer, before)
+        else:
+            after = _edit_span(group, site, layer, before)
         if after is not before:
             states = group.put(after, states)
     return states
 
 
-def _edit_group(site: Site, layer: int, group: EditGroup, method: Any, states: Tensor) -> Tensor:
-    """The states of a group, edited by one method where it may touch them."""
-    if site in (Site.KEYS, Site.VALUES):
-        if group.span is None:
-            return states
-        if site is Site.VALUES:
+def _edit_hidden(group: EditGroup, layer: int, hidden: Tensor) -> Tensor:
+    """Returns the edited hidden states of a group, [row, token, size]."""
+    for method in group.compiled.hidden:
+        if layer not in method.touched_layers:
+            continue
+        changed = method.edit_hidden(hidden, layer)
+        if changed is hidden:
+            continue
+        if method.reply_only and group.reply is not None:
+            changed = changed.where(group.reply[..., None], hidden)
+        hidden = changed
+    return hidden
+
+
+def _edit_span(group: EditGroup, site: Site, layer: int, states: Tensor) -> Tensor:
+    """Returns keys or values of a group, edited on the span: [row, token, key-value head, size]."""
+    if group.span is None:
+        return states
+    is_in_span = group.span[..., None, None]
+    for method in group.compiled.keys:
+        if layer not in method.touched_layers:
+            continue
+        if site is Site.KEYS:
+            changed = method.edit_keys(states, layer)
+        elif method.edits_values:
             changed = method.edit_values(states, layer)
         else:
-            changed = method.edit_keys(states, layer)
-        return states if changed is states else changed.where(group.span[..., None, None], states)
-    changed = method.edit_hidden(states, layer)
-    if changed is states or not method.reply_only or group.reply is None:
-        return changed
-    return changed.where(group.reply[..., None], states)
+            continue
+        if changed is not states:
+            states = changed.where(is_in_span, states)
+    return states

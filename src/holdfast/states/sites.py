@@ -23,14 +23,9 @@ from holdfast.errors import Unsteerable, type_in_words
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# relative difference of keys at other positions: rotation moves them by far more
+# the relative difference of keys between positions that rounding explains; rotation moves them more
 _MAX_DIFFERENCE = 0.01
-_SHIFT = 3  # positions
-# by preference: a norm is assumed to precede the rotation, unless it is found to follow it
-_NAMES = {
-    "keys": ("k_norm", "k_layernorm", "k_proj"),
-    "values": ("v_norm", "v_proj"),
-}
+_SHIFT = 3  # positions between the two passes whose keys are compared
 
 
 class Site(Enum):
@@ -39,6 +34,18 @@ class Site(Enum):
     KEYS = "keys"
     VALUES = "values"
     HIDDEN = "hidden states"
+
+    @property
+    def has_heads(self) -> bool:
+        """Whether its states are divided among heads."""
+        return self is not Site.HIDDEN
+
+
+# modules by preference: a norm is assumed to precede the rotation, unless it is found to follow it
+_NAMES = {
+    Site.KEYS: ("k_norm", "k_layernorm", "k_proj"),
+    Site.VALUES: ("v_norm", "v_proj"),
+}
 
 
 class Axes(Enum):
@@ -58,7 +65,7 @@ class HookPoint:
     head_size: int = 0
 
     def split_heads(self, states: Tensor) -> Tensor:
-        """The states as [row, token, head, size]."""
+        """Returns the module's output as [row, token, head, size]."""
         if self.axes is Axes.FLAT:
             return states.unflatten(-1, (-1, self.head_size))
         return states if self.axes is Axes.TOKENS_FIRST else states.transpose(1, 2)
@@ -72,10 +79,10 @@ class HookPoint:
 
 @dataclass(frozen=True)
 class Sites:
-    """The hook points of a model that gave an output when they were inspected."""
+    """The hook points of a model: the modules that gave an output when the model was inspected."""
 
     points: Mapping[Site, Mapping[int, HookPoint]]  # by site and layer
-    key_heads: int  # key-value heads of each layer with keys; 0 if layers differ, or none has keys
+    key_heads: int  # key-value heads per layer; 0 if layers differ, or no layer has keys
     head_size: int  # of a key; 0 in the same cases
     hidden_size: int  # of hidden states
 
@@ -84,14 +91,17 @@ _SITES: WeakKeyDictionary[torch.nn.Module, Sites] = WeakKeyDictionary()
 
 
 def sites_of(model: PreTrainedModel) -> Sites:
-    """The hook points of a model; found once, in one pass, or up to three if keys have a norm."""
+    """Returns the hook points of a model, which is inspected only once.
+
+    That takes one short pass, or up to three if keys have a norm.
+    """
     if model not in _SITES:
         _SITES[model] = _inspect(model)
     return _SITES[model]
 
 
 def attention_modules(model: PreTrainedModel) -> dict[int, torch.nn.Module]:
-    """The attention module of each layer; {} if no module has the interface of one."""
+    """Returns the attention module of each layer; {} if no module has the interface of one."""
     modules: dict[int, torch.nn.Module] = {}
     for module in _text_model(model).modules():
         layer = getattr(module, "layer_idx", None)
@@ -102,7 +112,7 @@ def attention_modules(model: PreTrainedModel) -> dict[int, torch.nn.Module]:
 
 
 def layer_modules(model: PreTrainedModel) -> list[torch.nn.Module]:
-    """The layers in order; [] if no list has as many modules as the configuration has layers."""
+    """Returns the layers in order; [] if no module list is as long as the configuration says."""
     count = getattr(model.config.get_text_config(), "num_hidden_layers", None)
     for module in _text_model(model).modules():
         if isinstance(module, torch.nn.ModuleList) and len(module) == count:
@@ -110,49 +120,56 @@ def layer_modules(model: PreTrainedModel) -> list[torch.nn.Module]:
     return []
 
 
-def part_of(attention: torch.nn.Module, part: str) -> torch.nn.Module | None:
-    """The module that outputs keys or values; None if they share one, as in a fused projection."""
-    modules = (getattr(attention, name, None) for name in _NAMES[part])
+def part_of(attention: torch.nn.Module, site: Site) -> torch.nn.Module | None:
+    """Returns the module that outputs keys or values alone; None if one module outputs both."""
+    modules = (getattr(attention, name, None) for name in _NAMES[site])
     return next((module for module in modules if isinstance(module, torch.nn.Module)), None)
 
 
 def _text_model(model: PreTrainedModel) -> torch.nn.Module:
-    """The decoder, without any image encoders that the model has beside it."""
+    """Returns the decoder of text, without the image encoders that some models have beside it."""
     decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
     return decoder if isinstance(decoder, torch.nn.Module) else model
 
 
 def _inspect(model: PreTrainedModel) -> Sites:
+    """Finds the hook points of a model, by running it on a few tokens."""
     config = model.config.get_text_config()
     attention = attention_modules(model)
-    modules: dict[Site, dict[int, torch.nn.Module]] = {
-        Site.HIDDEN: dict(enumerate(layer_modules(model))),
-    }
-    for site in (Site.KEYS, Site.VALUES):
-        parts = {layer: part_of(module, site.value) for layer, module in attention.items()}
-        modules[site] = {layer: part for layer, part in parts.items() if part is not None}
+    modules = _candidates(model, attention)
     head_counts = (
         getattr(config, "num_attention_heads", 0),
         getattr(config, "num_key_value_heads", 0),
     )
-    # so that the axis of the tokens is known by its length
+    # a number of tokens that is no number of heads, so that their axis is known by its length
     tokens = next(count for count in (7, 11, 13) if count not in head_counts)
-    seen = _outputs(model, modules, tokens)
-    if unrotated := _unrotated_keys(model, modules, seen, attention, tokens):
+    outputs = _run_modules(model, modules, tokens)
+    if unrotated := _unrotated_keys(model, modules, outputs, attention, tokens):
         modules[Site.KEYS] |= unrotated
-        seen = _outputs(model, modules, tokens)
+        outputs = _run_modules(model, modules, tokens)
     points: dict[Site, dict[int, HookPoint]] = {site: {} for site in Site}
-    for (site, layer), output in seen.items():
+    for (site, layer), output in outputs.items():
         module = modules[site][layer]
         point = _point_of(module, attention.get(layer), config, site, output, tokens)
         if point is not None:
             points[site][layer] = point
     shapes = {
-        tuple(points[Site.KEYS][layer].split_heads(seen[Site.KEYS, layer]).shape[2:])
+        tuple(points[Site.KEYS][layer].split_heads(outputs[Site.KEYS, layer]).shape[2:])
         for layer in points[Site.KEYS]
     }
     key_heads, head_size = shapes.pop() if len(shapes) == 1 else (0, 0)
     return Sites(points, key_heads, head_size, int(getattr(config, "hidden_size", 0)))
+
+
+def _candidates(
+    model: PreTrainedModel, attention: Mapping[int, torch.nn.Module]
+) -> dict[Site, dict[int, torch.nn.Module]]:
+    """Returns, by site and layer, the modules that may be hook points."""
+    modules = {Site.HIDDEN: dict(enumerate(layer_modules(model)))}
+    for site in (Site.KEYS, Site.VALUES):
+        parts = {layer: part_of(module, site) for layer, module in attention.items()}
+        modules[site] = {layer: part for layer, part in parts.items() if part is not None}
+    return modules
 
 
 def _point_of(
@@ -163,7 +180,9 @@ def _point_of(
     output: Tensor,
     tokens: int,
 ) -> HookPoint | None:
-    """The hook point, from its module's output for this many tokens; None for an unknown layout."""
+    """Returns the hook point of a module, given its output for `tokens` tokens; None if the layout
+    of the output is not known.
+    """
     if output.shape[0] != 1:
         return None
     if site is Site.HIDDEN:
@@ -182,25 +201,27 @@ def _point_of(
 def _unrotated_keys(
     model: PreTrainedModel,
     modules: Mapping[Site, Mapping[int, torch.nn.Module]],
-    seen: Mapping[tuple[Site, int], Tensor],
+    outputs: Mapping[tuple[Site, int], Tensor],
     attention: Mapping[int, torch.nn.Module],
     tokens: int,
 ) -> dict[int, torch.nn.Module]:
-    """By layer, the projection of keys that are rotated before their norm: the norm's output,
-    which was `seen`, is another one if the tokens have other positions.
+    """Returns, by layer, the key projections of a model that rotates keys before their norm.
+
+    There, the output of the norm depends on the positions of the tokens, so `outputs` is compared
+    with that of a pass at other positions.
     """
     projections: dict[int, torch.nn.Module] = {}
     for layer, module in modules[Site.KEYS].items():
         projection = getattr(attention[layer], "k_proj", None)
-        has_norm = module is not projection and (Site.KEYS, layer) in seen
+        has_norm = module is not projection and (Site.KEYS, layer) in outputs
         if has_norm and isinstance(projection, torch.nn.Module):
             projections[layer] = projection
     if not projections:
         return {}
-    shifted = _outputs(model, modules, tokens, _SHIFT)
+    shifted = _run_modules(model, modules, tokens, _SHIFT)
 
     def is_rotated(layer: int) -> bool:
-        before = seen[Site.KEYS, layer]
+        before = outputs[Site.KEYS, layer]
         after = shifted[Site.KEYS, layer]
         return bool((before - after).abs().max() > _MAX_DIFFERENCE * before.abs().max())
 
@@ -208,13 +229,17 @@ def _unrotated_keys(
 
 
 @torch.inference_mode()
-def _outputs(
+def _run_modules(
     model: PreTrainedModel,
     modules: Mapping[Site, Mapping[int, torch.nn.Module]],
     tokens: int,
     shift: int = 0,
 ) -> dict[tuple[Site, int], Tensor]:
-    """The output, float32, of each module that a pass of a few tokens calls."""
+    """Runs a pass of a few tokens, and returns the float32 output of each module that it calls.
+
+    Args:
+        shift: added to the positions of the tokens.
+    """
     outputs: dict[tuple[Site, int], Tensor] = {}
 
     def keep(site: Site, layer: int) -> Callable[[Tensor], Tensor]:
@@ -224,39 +249,44 @@ def _outputs(
 
         return note
 
-    hooks = {
-        (module, site): keep(site, layer)
-        for site, layers in modules.items()
-        for layer, module in layers.items()
-    }
+    hooks: dict[tuple[torch.nn.Module, Site], Callable[[Tensor], Tensor]] = {}
+    for site, layers in modules.items():
+        for layer, module in layers.items():
+            hooks[module, site] = keep(site, layer)  # one hook for a module that layers share
     ids = torch.arange(tokens, device=model.device)[None]
-    given: dict[str, Any] = {"input_ids": ids, "use_cache": False}
+    arguments: dict[str, Any] = {"input_ids": ids, "use_cache": False}
     if "position_ids" in inspect.signature(model.forward).parameters:
-        given["position_ids"] = ids + shift
+        arguments["position_ids"] = ids + shift
     training = model.training
     model.eval()
     try:
-        with hooked([(module, hook) for (module, _), hook in hooks.items()]):
-            model(**given)
+        with _hook_outputs([(module, hook) for (module, _), hook in hooks.items()]):
+            model(**arguments)
     finally:
         model.train(training)
     return outputs
 
 
 @contextmanager
-def hooked(hooks: list[tuple[torch.nn.Module, Callable[[Tensor], Tensor]]]) -> Iterator[None]:
-    """Passes the outputs of modules through functions while inside."""
+def _hook_outputs(
+    hooks: list[tuple[torch.nn.Module, Callable[[Tensor], Tensor]]],
+) -> Iterator[None]:
+    """Passes the output of each module through its function, inside the block."""
     with ExitStack() as stack:
         for module, function in hooks:
             handle = module.register_forward_hook(
-                lambda _, __, output, function=function: through(function, output)
+                lambda _, __, output, function=function: apply_to_output(function, output)
             )
             stack.enter_context(handle)
         yield
 
 
-def through(function: Callable[[Tensor], Tensor], output: Any) -> Any:
-    """A module's output, with its tensor or the first of several passed through a function."""
+def apply_to_output(function: Callable[[Tensor], Tensor], output: Any) -> Any:
+    """Applies a function to a module's output, or to the first tensor of an output of several.
+
+    Raises:
+        Unsteerable: the output is not a tensor, nor a sequence that begins with one.
+    """
     if isinstance(output, Tensor):
         return function(output)
     if isinstance(output, (tuple, list)) and output and isinstance(output[0], Tensor):

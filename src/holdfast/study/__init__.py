@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from holdfast.analysis.check_terms import Terms
-from holdfast.lazy_imports import later
+from holdfast.lazy_imports import import_name
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import load_capability
@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    return later(__name__, {"fit": "holdfast.study.fitting.fit"}, name)
+    return import_name(__name__, {"fit": "holdfast.study.fitting.fit"}, name)

@@ -11,7 +11,7 @@ from holdfast.analysis.candidates import LETTERS
 from holdfast.errors import HoldfastError, UsageError, reason_of, shortened
 from holdfast.files import asset, read_json_lines
 from holdfast.seeds import seed_of
-from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
+from holdfast.validation.pydantic_errors import StrictModel, format_path, problem_of
 
 HUB_DATASET = "cais/mmlu"
 PASSAGE = 64  # words of a text per passage
@@ -131,7 +131,7 @@ def _read_mmlu(row: Any, where: str) -> MmluRow:
     except ValidationError as error:
         # missing fields come first
         errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "missing")
-        problem = problem_of(errors, MmluRow, row, lambda path: written(path) or "the row")
+        problem = problem_of(errors, MmluRow, row, lambda path: format_path(path) or "the row")
         raise UsageError(
             f"{where}: {problem.sentence}",
             option=problem.field,

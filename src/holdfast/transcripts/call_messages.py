@@ -1,6 +1,6 @@
-"""The messages of a model's call: those of its request, and those of its response.
+"""Reads the messages of a model's call: those of its request, and those of its response.
 
-An API's whole request or response is read as well as the messages alone.
+The request or response may be that of an API, or the messages alone.
 """
 
 import re
@@ -9,24 +9,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from holdfast.transcripts.chat_messages import is_cut, is_message, read_messages
-from holdfast.transcripts.json_fields import at, decoded, field_of, mapping
+from holdfast.transcripts.json_fields import at, decode_json, require_field, require_object
 from holdfast.transcripts.transcript import Event, message_events
 from holdfast.validation.json_values import fields_of
 
-
-def system_prompt(text: Any) -> list[Event]:
-    """A system prompt, given by its text or its parts, as events; none if it is empty."""
-    return read_messages([{"role": "system", "content": text}]) if text else []
-
-
-def input_messages(value: Any) -> list[Event]:
-    """The input of a model's call: text, a message, or messages."""
-    if isinstance(value, str):
-        return _labelled_messages(value)
-    return read_messages(value if isinstance(value, list) else [value])
-
-
-# how messages begin that an exporter joined to one text: in lower case, or as LangChain's names
+_PROMPT_FIELDS = ("system", "instructions", "systemInstruction", "system_instruction")
+# labels of messages that an exporter joined into one text: roles, or LangChain's names of them
 _LABELS = (
     re.compile(r"^(system|developer|user|assistant|tool): ", re.MULTILINE),
     re.compile(r"^(System|Human|AI|Tool): ", re.MULTILINE),
@@ -34,8 +22,27 @@ _LABELS = (
 _FIRST_ROLES = {"system", "developer", "user", "System", "Human"}  # that begin a dialog
 
 
+class _Answer(NamedTuple):
+    """The messages in a response, and the object in it that says how the answer ended."""
+
+    messages: Any
+    ending: Any
+
+
+def system_prompt(text: Any) -> list[Event]:
+    """Returns the events of a system prompt, given as text or parts; [] if it is empty."""
+    return read_messages([{"role": "system", "content": text}]) if text else []
+
+
+def input_messages(value: Any) -> list[Event]:
+    """Reads the input of a model's call: text, a message, or messages."""
+    if isinstance(value, str):
+        return _labelled_messages(value)
+    return read_messages(value if isinstance(value, list) else [value])
+
+
 def _labelled_messages(text: str) -> list[Event]:
-    """A text as a message of the user, or as those that it labels by two roles or more."""
+    """Splits a text at its labels if these name two roles or more; else the user said all of it."""
     for label in _LABELS:
         if label.match(text):
             _, *parts = label.split(text)
@@ -47,34 +54,32 @@ def _labelled_messages(text: str) -> list[Event]:
     return message_events("user", text)
 
 
-_PROMPT_FIELDS = ("system", "instructions", "systemInstruction", "system_instruction")
-
-
 def request_messages(value: Any) -> list[Event]:
-    """The input of a model's call as `input_messages` takes it, or an API's whole request, whose
-    system prompt may stand beside the messages.
+    """Reads the input of a model's call, in a form that `input_messages` takes or as a request.
+
+    An API's request may have the system prompt outside of its messages.
     """
-    value = decoded(value)
+    value = decode_json(value)
     if not isinstance(value, Mapping) or is_message(value):
         return input_messages(value)
-    messages = decoded(field_of(value, "messages", "input", "prompt", "contents"))
-    if "contents" in value and isinstance(messages, list):  # of Gemini, without a role perhaps
-        messages = [{"role": "user", **mapping(item)} for item in messages]
+    messages = decode_json(require_field(value, "messages", "input", "prompt", "contents"))
+    if "contents" in value and isinstance(messages, list):  # Gemini's, which may lack the role
+        messages = [{"role": "user", **require_object(item)} for item in messages]
     return [*prompt_of(value), *input_messages(messages)]
 
 
 def prompt_of(request: Mapping[str, Any]) -> list[Event]:
-    """The system prompt that stands beside the messages of an API's request; [] without one."""
+    """Returns the system prompt in the fields of an API's request; [] if it has none there."""
     for fields in (request, fields_of(request.get("config"))):  # Google's SDK has it there
         for name in _PROMPT_FIELDS:
-            if prompt := decoded(fields.get(name)):
+            if prompt := decode_json(fields.get(name)):
                 return system_prompt(at(prompt, "parts") or prompt)
     return []
 
 
 def output_messages(value: Any) -> list[Event]:
-    """The output of a model's call: text, a message, or an API's whole response."""
-    value = decoded(value)
+    """Reads the output of a model's call: text, a message, or an API's whole response."""
+    value = decode_json(value)
     if value is None:
         return []
     if isinstance(value, str):
@@ -89,14 +94,8 @@ def output_messages(value: Any) -> list[Event]:
     return events
 
 
-class _Answer(NamedTuple):
-    """A message or messages in a response, and the part of it that says how the answer ended."""
-
-    messages: Any
-    ending: Any
-
-
 def _answer_in(response: Any) -> _Answer:
+    """Finds the first answer in an API's response."""
     choices = at(response, "choices")
     if isinstance(choices, list):  # OpenAI's Chat Completions, and its older Completions
         choice = choices[0] if choices else None
@@ -117,9 +116,7 @@ def _answer_in(response: Any) -> _Answer:
 
 
 def _with_role(answer: Any) -> Any:
-    """A message that lacks a role with the assistant's, or what an API's response has in place of
-    one.
-    """
+    """Gives the assistant's role to a message that lacks one; unwraps the output of a response."""
     if not isinstance(answer, Mapping) or is_message(answer):
         return answer
     content = {"content": answer["completion"]} if "completion" in answer else {}  # LangChain

@@ -1,7 +1,7 @@
-"""Traces, and logs of single calls of a model: each call has its whole input and its answer.
+"""Reads traces and logs of single calls of a model, each with its whole input and its answer.
 
-Every call repeats the dialog so far, so one that continues an earlier one of its session replaces
-it.
+Every call repeats the dialog so far. A call that continues an earlier call of its session therefore
+replaces that one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,70 +10,91 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.transcripts.reader import Located, StreamingReader, Unread, file_of
-from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear
+from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear_transcript
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a model: its whole input, and its output."""
+    """A call of a model: its whole input, and its output.
 
-    where: str
-    session: str  # "" if the log names none
+    Args:
+        session: the id of its session; "" if the log names none.
+        start: the time at which it began, as logged.
+        trace_span: as in `Event`.
+    """
+
+    source: str
+    session: str
     start: str
     input: list[Event]
     output: list[Event]
-    trace_span: str = ""  # as in `Event`
+    trace_span: str = ""
 
     @property
     def events(self) -> list[Event]:
         return [*self.input, *self.output]
 
 
-def transcripts_of_calls(
+class _Occurrence(NamedTuple):
+    """The position of a message in a dialog, whose system prompts are left out and not counted."""
+
+    messages: list[Event]
+    position: int
+
+
+def call_reader(
     calls_in: Callable[[str, Any], Iterable[Call | Unread]], description: str
 ) -> StreamingReader:
-    """A reader of a format whose values are calls; `description` names one of them."""
+    """Makes the reader of a format whose values are calls of a model.
+
+    Args:
+        calls_in: finds the calls in a value, given its source and the value.
+        description: completes "none of its values is ..." if a file has no calls.
+    """
 
     def calls_of(values: Iterable[Located]) -> Iterator[Call | Unread]:
-        for where, value in values:
+        for source, value in values:
             try:
-                yield from calls_in(where, value)
+                yield from calls_in(source, value)
             except Malformed as error:
-                yield Unread(f"{where}: {error}")
+                yield Unread(f"{source}: {error}")
 
-    return transcripts_of_file(calls_of, description)
+    return grouped_call_reader(calls_of, description)
 
 
-def transcripts_of_file(
+def grouped_call_reader(
     calls_of: Callable[[Iterable[Located]], Iterable[Call | Unread]], description: str
 ) -> StreamingReader:
-    """A reader of a format in which the values of a file make calls together; `description` names
-    a value with a call.
+    """Makes the reader of a format in which a call may be spread over several values of a file.
+
+    Args:
+        calls_of: finds the calls in the values of a file.
+        description: completes "none of its values is ..." if a file has no calls.
     """
 
     def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
-        counted = _CountedValues(values)
+        counted_values = _CountedValues(values)
         shared_events = _SharedEvents()
         calls: list[Call] = []
         has_unread = False
-        for call in calls_of(counted):
+        for call in calls_of(counted_values):
             if isinstance(call, Unread):
                 yield call
                 has_unread = True
             else:
-                calls.append(shared_events.used_by(call))
-        if counted.number and not calls and not has_unread:
-            yield counted.rejected(description)
-        for call in _last_of_each_dialog(calls):
-            file = file_of(call.where)
-            source = f"{file}, session {call.session}" if call.session else call.where
-            yield replace(linear(source, call.events), history=call.session)
+                calls.append(shared_events.share(call))
+        if counted_values.number and not calls and not has_unread:
+            yield counted_values.rejection(description)
+        for call in _last_calls_of_dialogs(calls):
+            file = file_of(call.source)
+            source = f"{file}, session {call.session}" if call.session else call.source
+            yield replace(linear_transcript(source, call.events), history=call.session)
 
     return transcripts
 
 
 class _CountedValues:
-    """The values of a file, which are counted as they are iterated over, once."""
+    """The values of a file, counted while they are iterated over, once."""
 
     def __init__(self, values: Iterable[Located]) -> None:
         self._values = values
@@ -86,49 +107,52 @@ class _CountedValues:
             self._last_source = value.source
             yield value
 
-    def rejected(self, description: str) -> Unread:
-        """Says that none of them is what the description names."""
-        which = f"none of its {self.number} values is"
+    def rejection(self, description: str) -> Unread:
+        """Reports that none of the values fits a description."""
+        subject = f"none of its {self.number} values is"
         if self.number == 1:
-            which = "its only value is not"
-        return Unread(f"{file_of(self._last_source)}: {which} {description}")
+            subject = "its only value is not"
+        return Unread(f"{file_of(self._last_source)}: {subject} {description}")
 
 
 class _SharedEvents:
-    """The messages of calls, which others repeat: each is kept once, to save memory."""
+    """The messages of calls, most of which repeat earlier ones: each is kept once, in memory."""
 
     def __init__(self) -> None:
         self._events: dict[Any, Event] = {}
 
-    def used_by(self, call: Call) -> Call:
-        """A call whose messages are those of earlier calls where it repeats them."""
+    def share(self, call: Call) -> Call:
+        """Returns a call in which messages that earlier calls had are the same objects."""
         output = call.output
         if call.trace_span:
             output = [replace(event, trace_span=call.trace_span) for event in output]
         return replace(
-            call, input=[*map(self._shared, call.input)], output=[*map(self._shared, output)]
+            call,
+            input=[*map(self._first_copy, call.input)],
+            output=[*map(self._first_copy, output)],
         )
 
-    def _shared(self, event: Event) -> Event:
-        if event.call is not None:  # its arguments cannot be a key
+    def _first_copy(self, event: Event) -> Event:
+        if event.call is not None:  # its arguments are not hashable
             return event
         fields = (event.kind, event.role, event.text, event.call_id, event.id, event.is_cut)
         return self._events.setdefault((*fields, event.trace_span), event)
 
 
-def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
+def _last_calls_of_dialogs(calls: list[Call]) -> Iterator[Call]:
+    """Returns the last call of each dialog, which has the whole of it."""
     by_session: dict[str, list[Call]] = {}
-    for call in sorted(calls, key=lambda call: _moment(call.start)):
+    for call in sorted(calls, key=lambda call: _sort_key(call.start)):
         _add_to_session(call, by_session.setdefault(call.session, []))
     for session, dialogs in by_session.items():
         yield from _with_copy_ids(dialogs) if session and len(dialogs) > 1 else dialogs
 
 
 def _add_to_session(call: Call, dialogs: list[Call]) -> None:
-    """Puts a call in place of the dialog that it continues, or else behind the others."""
+    """Puts a call in place of the dialog that it continues, or else adds it as a new dialog."""
     call = _with_input_before_results(call, dialogs)
-    if any(_is_same(call, dialog) for dialog in dialogs):
-        return  # it was written twice
+    if any(_is_duplicate(call, dialog) for dialog in dialogs):
+        return  # it was logged twice
     continued = [n for n, dialog in enumerate(dialogs) if _continues(call, dialog)]
     if not continued:
         dialogs.append(call)
@@ -137,18 +161,13 @@ def _add_to_session(call: Call, dialogs: list[Call]) -> None:
     dialogs[position] = _with_trace_spans(call, dialogs[position])
 
 
-class _Occurrence(NamedTuple):
-    """A message of a dialog's, as its position among all that are not prompts."""
-
-    messages: list[Event]
-    position: int
-
-
 def _with_copy_ids(dialogs: Sequence[Call]) -> Iterator[Call]:
-    """The dialogs of a session, with ids for the replies that a later one repeats although it
-    lacks what was before them, as where only the last messages are sent.
+    """Gives ids to the replies in the dialogs of a session, by which copies are recognised.
+
+    A later dialog may repeat replies without what preceded them, if only the last messages are sent
+    to the model. These get the ids of the earlier dialog.
     """
-    latest: dict[Event, _Occurrence] = {}  # of each message of the user's but the first
+    latest: dict[Event, _Occurrence] = {}  # by messages of the user, except the first of a dialog
     for number, call in enumerate(dialogs):
         events = [
             replace(event, copy_ids=(f"{call.session} {number} {n}",))
@@ -157,7 +176,7 @@ def _with_copy_ids(dialogs: Sequence[Call]) -> Iterator[Call]:
             for n, event in enumerate(call.events)
         ]
         positions = [n for n, event in enumerate(events) if not event.is_prompt]
-        messages = _repeating(latest, [events[n] for n in positions])
+        messages = _reuse_ids(latest, [events[n] for n in positions])
         for n, message in enumerate(messages):
             if n and message.is_by_user:
                 latest[message] = _Occurrence(messages, n)
@@ -166,8 +185,11 @@ def _with_copy_ids(dialogs: Sequence[Call]) -> Iterator[Call]:
         yield replace(call, input=events, output=[])
 
 
-def _repeating(latest: dict[Event, _Occurrence], messages: list[Event]) -> list[Event]:
-    """A dialog's messages, with the ids of an earlier dialog whose end they repeat."""
+def _reuse_ids(latest: dict[Event, _Occurrence], messages: list[Event]) -> list[Event]:
+    """Gives messages the ids of an earlier dialog if they begin with the end of that one.
+
+    `latest` tells where the first message occurred last.
+    """
     occurrence = latest.get(messages[0]) if messages and messages[0].is_by_user else None
     if occurrence is None:
         return messages
@@ -178,8 +200,10 @@ def _repeating(latest: dict[Event, _Occurrence], messages: list[Event]) -> list[
 
 
 def _with_input_before_results(call: Call, earlier: list[Call]) -> Call:
-    """A call with the whole input, if the log has only the results of calls that were made before
-    it, as where a server keeps the dialog.
+    """Returns a call with its whole input.
+
+    Where a server keeps the dialog, the input that is logged has only the results of tool calls;
+    what precedes them is taken from the earlier call that made these.
     """
     results = _without_prompts(call.input)
     ids = {event.call_id for event in results}
@@ -191,8 +215,8 @@ def _with_input_before_results(call: Call, earlier: list[Call]) -> Call:
     return call
 
 
-def _moment(start: str) -> tuple[float, str]:
-    """When a call began, as it sorts: a number, or a time with its zone."""
+def _sort_key(start: str) -> tuple[float, str]:
+    """Returns a sort key for the start of a call, which is a number or a time with its zone."""
     try:
         return float(start), ""
     except ValueError:
@@ -203,8 +227,8 @@ def _moment(start: str) -> tuple[float, str]:
         return 0.0, start
 
 
-def _is_same(call: Call, other: Call) -> bool:
-    """Whether two calls are one: that of a span, or two that began at once with all in common."""
+def _is_duplicate(call: Call, other: Call) -> bool:
+    """Whether two calls are the same: one span, or an equal call that began at the same time."""
     if call.trace_span and other.trace_span:
         return call.trace_span == other.trace_span
     is_at_once = bool(call.start) and call.start == other.start and bool(call.session)
@@ -212,26 +236,26 @@ def _is_same(call: Call, other: Call) -> bool:
 
 
 def _continues(call: Call, other: Call) -> bool:
-    """Whether a call's input extends that of an earlier call, or repeats one without an answer."""
+    """Whether a call continues the dialog of an earlier call, or repeats one without an answer."""
     if not any(event.text or event.call for event in other.output):
         return _begins_with(call.events, other.input[:-1])
     return _begins_with(call.input, other.input)
 
 
 def _repeats(call: Call, other: Call) -> bool:
-    """Whether a call's input has the answer of an earlier call, and has it as it was."""
+    """Whether a call's input repeats an earlier call, its answer included and unchanged."""
     return _begins_with(call.input, other.events)
 
 
 def _begins_with(events: list[Event], others: list[Event]) -> bool:
-    """Whether more is said in `events` than in `others`, which is the beginning of it."""
+    """Whether `events` begin with `others` and go on after them; system prompts do not count."""
     messages = _without_prompts(events)
     beginning = _without_prompts(others)
     return len(messages) > len(beginning) and messages[: len(beginning)] == beginning
 
 
 def _with_trace_spans(call: Call, other: Call) -> Call:
-    """A call whose input names the spans of an earlier call's outputs where it repeats them."""
+    """Copies the trace spans of an earlier call's outputs to where a call's input repeats them."""
     earlier = _without_prompts(other.events)
     if not any(event.trace_span for event in earlier):
         return call

@@ -1,9 +1,9 @@
 """Reads the messages and tools of several chat APIs into events.
 
-One reader takes the messages of OpenAI's Chat Completions (with `tool_calls` and `tool` messages),
-the items of its Responses API, Anthropic's messages with content blocks, messages with `parts`
-(Gemini's API, Vercel's AI SDK, OpenTelemetry), LangChain's, and ShareGPT's turns: their fields do
-not collide.
+One reader suffices for OpenAI's Chat Completions (with `tool_calls` and `tool` messages), the items
+of its Responses API, Anthropic's messages with content blocks, messages with `parts` (Gemini's API,
+Vercel's AI SDK, OpenTelemetry), LangChain's messages and ShareGPT's turns, as their fields do not
+collide.
 """
 
 import json
@@ -48,11 +48,11 @@ _ROLES = {
     "tool": "tool",
     "function": "tool",
     "observation": "tool",
-    # a ShareGPT turn that is a tool call, as JSON
+    # turns of ShareGPT that are a tool call as JSON
     "function_call": "call",
     "tool_call": "call",
 }
-# LangChain writes its classes, such as AIMessage and HumanMessageChunk, or a `type` without a role
+# LangChain writes a class, such as AIMessage or HumanMessageChunk, or a `type` instead of a role
 _LANGCHAIN_CLASS = re.compile(r"(system|human|ai|tool|function)message(?:chunk)?")
 _LANGCHAIN_TYPES = ("system", "human", "ai", "tool", "function")
 # a message has at least one of these fields
@@ -68,20 +68,28 @@ _CONTENT_FIELDS = frozenset(
         "function_call_name",
     )
 )
-# where APIs say why a reply ended, and what they say at the token limit
+# where APIs say why a reply ended, and the reasons that mean the token limit
 _END_FIELDS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 _ENDS_AT_LIMIT = ("length", "max_tokens", "max_output_tokens", "model_length")
 
 
+class _Content(NamedTuple):
+    """The content of a message, sorted by what it becomes."""
+
+    text: str
+    calls: list[ToolCall]
+    others: list[Event]  # summaries and tool results
+
+
 def read_messages(items: Any, *, is_strict: bool = False) -> list[Event]:
-    """The events in a list of messages.
+    """Reads a list of messages.
 
     Args:
-        is_strict: whether a message is malformed if it has more than texts, tool calls and results,
-            such as an image, or nothing at all; otherwise it is read without that.
+        is_strict: whether to refuse a message that is empty, or has content other than texts, tool
+            calls and tool results, such as an image. Otherwise that content is left out.
 
     Raises:
-        Malformed: one of them cannot be read.
+        Malformed: a message cannot be read.
     """
     if not isinstance(items, list):
         raise Malformed(f"{shortened(items)} is not a list of messages")
@@ -95,7 +103,7 @@ def read_messages(items: Any, *, is_strict: bool = False) -> list[Event]:
 
 
 def read_message(item: Any) -> list[Event]:
-    """The events in a message: its text, and the tool calls or results in it.
+    """Reads a message: its text, and the tool calls or results in it.
 
     Raises:
         Malformed: it cannot be read.
@@ -113,7 +121,7 @@ def is_message(value: Any) -> bool:
 
 
 def is_cut(item: Any) -> bool:
-    """Whether a message, or an API's answer with one, says that it ended at the token limit."""
+    """Whether a message, or a response with one, says that it was cut at the token limit."""
     item = fields_of(item)
     for fields in (item, item.get("response_metadata"), item.get("generation_info")):
         ends = [fields_of(fields).get(name) for name in _END_FIELDS]
@@ -123,10 +131,12 @@ def is_cut(item: Any) -> bool:
 
 
 def read_tools(declared: Any) -> tuple[Tool, ...]:
-    """Tools in OpenAI's form, read from that, Anthropic's, the Responses API's, or JSON text.
+    """Reads the declarations of tools into OpenAI's form.
+
+    They may have that form, Anthropic's, the Responses API's, or be JSON text in one of these.
 
     Raises:
-        Malformed: they are not a list of tools, or one has no name.
+        Malformed: they are not a list of tools, or a tool has no name.
     """
     if isinstance(declared, str) and declared.strip():
         try:
@@ -149,10 +159,10 @@ def _read_tool(tool: Any) -> Tool:
 
 
 def _events_of_item(item: Any, *, is_strict: bool) -> Iterator[Event]:
-    """The events in a message, or in an item of the Responses API."""
+    """Reads a message, or an item of the Responses API."""
     if not isinstance(item, Mapping):
         raise Malformed(f"{shortened(item)} is not an object")
-    nested = item.get("message")  # as OpenInference nests them, and choices
+    nested = item.get("message")  # OpenInference and the choices of a response nest a message
     if isinstance(nested, Mapping) and (
         "role" not in item or ("role" in nested and item.keys().isdisjoint(_CONTENT_FIELDS))
     ):
@@ -160,12 +170,12 @@ def _events_of_item(item: Any, *, is_strict: bool) -> Iterator[Event]:
     item = _without_langchain(item)
     kind = str(item.get("type", ""))
     if kind.endswith("_call") and "role" not in item:
-        yield from message_events("assistant", "", [read_call(_unwrapped(item))])
-        if isinstance(result := item.get("output"), str):  # of a tool that the provider runs
+        yield from message_events("assistant", "", [read_call(_unwrap(item))])
+        if isinstance(result := item.get("output"), str):  # the provider ran the tool
             yield from message_events("tool", result, call_id=id_of(item))
     elif kind.endswith("_call_output"):
         output = item.get("output")
-        if isinstance(output, Mapping) and "content" in output:  # as Codex wrote it at times
+        if isinstance(output, Mapping) and "content" in output:  # some versions of Codex
             output = output["content"]
         yield from message_events("tool", text_of(output), call_id=id_of(item))
     elif kind in HIDDEN_TYPES:
@@ -175,13 +185,13 @@ def _events_of_item(item: Any, *, is_strict: bool) -> Iterator[Event]:
 
 
 def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[Event]:
-    """The summary and the tool results in a message, and then its text with its calls."""
+    """Reads a message: first its summary and tool results, then its text with its calls."""
     role = _role_of(item)
     if item.keys().isdisjoint(_CONTENT_FIELDS):
         raise Malformed(f"it has no content, only {', '.join(map(repr, item))}")
     content = first_of(item, "content", "contents", "value")
     if isinstance(item.get("parts"), list):
-        content = item["parts"]  # which are complete; `content`, if present, repeats only the text
+        content = item["parts"]  # the whole content, of which `content` repeats only the text
     if role == "call":
         yield from message_events("assistant", "", [_call_in_text(content)])
         return
@@ -197,19 +207,11 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
         elif isinstance(block, ToolResult):
             yield from message_events("tool", block.text, call_id=block.call_id)
     if role != "assistant":
-        calls = []  # in Vercel's SDK, a tool's result repeats the call, which is the assistant's
+        calls = []  # Vercel's SDK repeats the assistant's call in the tool's result
     if is_strict and content is None and not (text or calls):
         raise Malformed("it has neither text nor tool calls")
     if text or calls or not parts.others:
         yield from message_events(role, text, calls=calls, call_id=id_of(item), is_cut=is_cut(item))
-
-
-class _Content(NamedTuple):
-    """The content of a message."""
-
-    text: str
-    calls: list[ToolCall]
-    others: list[Event]  # the summaries and the tool results in it
 
 
 def _read_content(content: Any) -> _Content:
@@ -218,8 +220,8 @@ def _read_content(content: Any) -> _Content:
     others: list[Event] = []
     for block in blocks_of(content):
         match block:
-            case TextBlock(text, goes_on):
-                if goes_on and texts:  # a sentence is split at its citations
+            case TextBlock(text, continues):
+                if continues and texts:
                     texts[-1] += text
                 else:
                     texts.append(text)
@@ -233,7 +235,7 @@ def _read_content(content: Any) -> _Content:
 
 
 def _text_beside_content(item: Mapping[str, Any]) -> str:
-    """OpenAI's refusal, in place of a content, or the transcript of a spoken one."""
+    """Returns OpenAI's refusal, or the transcript of what was spoken; "" if there is neither."""
     refusal = text_or_empty(item.get("refusal"))
     return refusal or text_or_empty(fields_of(item.get("audio")).get("transcript"))
 
@@ -244,7 +246,7 @@ def _role_of(item: Mapping[str, Any]) -> str:
     langchain = _LANGCHAIN_CLASS.fullmatch(name)
     role = _ROLES.get(langchain[1] if langchain else name)
     if role is None and item.get("tool_call_id"):
-        return "tool"  # which some write the tool's name for
+        return "tool"  # some write the tool's name in place of a role
     if speaker is None and "type" in item:
         raise Malformed(f"its type {shortened(item['type'])} is not known, and it has no role")
     if role is None:
@@ -254,13 +256,13 @@ def _role_of(item: Mapping[str, Any]) -> str:
 
 
 def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolCall]:
-    """The calls in a message's content, and those in `tool_calls` and `function_call`."""
+    """Reads the calls of a message: those in the content, or in `tool_calls`, and others."""
     extra = fields_of(item.get("additional_kwargs"))  # of LangChain
-    listed = item.get("tool_calls") or extra.get("tool_calls") or []
-    if not isinstance(listed, list):
-        raise Malformed(f"its tool_calls are {shortened(listed)}, which is not a list")
-    # LangChain repeats in `tool_calls` those in the content
-    calls = in_content or [read_call(_unwrapped(call)) for call in listed]
+    tool_calls = item.get("tool_calls") or extra.get("tool_calls") or []
+    if not isinstance(tool_calls, list):
+        raise Malformed(f"its tool_calls are {shortened(tool_calls)}, which is not a list")
+    # `tool_calls` of LangChain repeat the calls in the content
+    calls = in_content or [read_call(_unwrap(call)) for call in tool_calls]
     if isinstance(item.get("function_call"), Mapping):
         calls = [*calls, read_call(item["function_call"])]
     if isinstance(name := item.get("function_call_name"), str):  # of OpenInference
@@ -270,15 +272,16 @@ def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolC
 
 
 def _invocations(item: Mapping[str, Any]) -> list[Block]:
-    """The calls that Vercel's AI SDK 4 has beside the content, where there are no `parts`."""
-    listed = item.get("toolInvocations")
-    if not isinstance(listed, list) or isinstance(item.get("parts"), list):
+    """Reads the calls that Vercel's AI SDK 4 has beside the content of messages without `parts`."""
+    invocations = item.get("toolInvocations")
+    if not isinstance(invocations, list) or isinstance(item.get("parts"), list):
         return []
-    return [*blocks_of([{"type": "tool-invocation", "toolInvocation": entry} for entry in listed])]
+    parts = [{"type": "tool-invocation", "toolInvocation": entry} for entry in invocations]
+    return [*blocks_of(parts)]
 
 
-def _unwrapped(call: Any) -> Any:
-    """A tool call without what OpenInference (`tool_call`) and OpenAI (`function`) wrap it in."""
+def _unwrap(call: Any) -> Any:
+    """Removes the objects `tool_call` (OpenInference) and `function` (OpenAI) around a call."""
     if isinstance(call, Mapping) and "tool_call" in call:
         call = call["tool_call"]
     if not isinstance(call, Mapping):
@@ -288,6 +291,7 @@ def _unwrapped(call: Any) -> Any:
 
 
 def _call_in_text(content: Any) -> ToolCall:
+    """Reads a tool call that is the content of a message, as JSON text or an object."""
     try:
         return read_call(json.loads(content) if isinstance(content, str) else content)
     except (ValueError, RecursionError):
@@ -295,6 +299,7 @@ def _call_in_text(content: Any) -> ToolCall:
 
 
 def _is_langchain(item: Mapping[str, Any]) -> bool:
+    """Whether an object is a message as LangChain writes it."""
     kind = item.get("type")
     if kind == "constructor":
         return isinstance(item.get("kwargs"), Mapping)
@@ -308,7 +313,7 @@ def _is_langchain(item: Mapping[str, Any]) -> bool:
 
 
 def _without_langchain(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message of LangChain, in one of its three forms, as a message with a role."""
+    """Gives a message of LangChain a role; it has one of three forms. Others are left unchanged."""
     if not _is_langchain(item):
         return item
     role = item["type"]

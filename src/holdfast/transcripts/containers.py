@@ -1,7 +1,7 @@
-"""The values in a log of any kind: JSON text, Markdown, an archive, a database, a folder.
+"""Reads the values in a log of any kind: JSON text, Markdown, an archive, a database, a folder.
 
-Anything but JSON text is turned into the values that its reader takes: an `.eval` archive into its
-samples, a database into its dialogs, opencode's folder of a session into one session.
+JSON text is parsed as it is. Of the others, an `.eval` archive has a value per sample, a database
+one per dialog, and opencode's folder of a session becomes a single value.
 """
 
 import codecs
@@ -20,32 +20,32 @@ from holdfast.errors import UsageError
 from holdfast.files import digest_of, read_text, text_lines, unpack_zstandard
 from holdfast.transcripts.databases import read_database
 from holdfast.transcripts.opencode_storage import files_of_session, read_session
-from holdfast.transcripts.parsing import loaded, may_be_document, parse, parse_lines
+from holdfast.transcripts.parsing import load_json, may_be_document, parse, parse_lines
 from holdfast.transcripts.reader import Located, Markdown, Unread
 
 _ARCHIVE = ".eval"
 _COMPRESSED = (".gz", ".zst")
 _DATABASES = (".vscdb", ".db", ".sqlite", ".sqlite3")
 _MARKDOWN = (".md", ".markdown")
-_ZSTANDARD = 93  # the method of compression in a zip archive
-_LENGTHS_AT = 26  # in the header before a member
+_ZSTANDARD = 93  # the number of this compression method in zip archives
+_LENGTHS_AT = 26  # the offset of two lengths in the header before a member
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, struct.error)
 
 
 class Contents:
-    """The values in a log, and what of it cannot be read: read once, as they are iterated over.
+    """The values in a log, to be iterated over once, and an `Unread` for each unreadable part.
 
     Args:
-        end: the byte up to which uncompressed lines are read; None: the end of the file.
+        end: the byte up to which uncompressed lines are read; None reads to the end of the file.
 
     Raises:
-        UsageError: while iterating, if it cannot be read, or unpacked.
+        UsageError: while iterating, if the log cannot be read or unpacked.
     """
 
     def __init__(self, path: Path, end: int | None = None) -> None:
         self._path = path
         self._end = end
-        self._digest = hashlib.sha256()  # of the values, if it is not text
+        self._digest = hashlib.sha256()  # of the values, if the log is not text
 
     def __iter__(self) -> Iterator[Located | Unread]:
         for value in _values_in(self._path, self._end):
@@ -55,28 +55,30 @@ class Contents:
 
     @property
     def digest(self) -> str:
-        """Once all is read, the SHA-256 in hexadecimal: of the file, or of the values if it is not
-        text, as a database changes without them.
+        """The SHA-256 in hexadecimal, available once all values are read.
+
+        For text it is that of the file. Otherwise it is that of the values, since a database file
+        may change while its values stay the same.
         """
         return digest_of(self._path) if is_text(self._path) else self._digest.hexdigest()
 
 
 def is_text(path: Path) -> bool:
-    """Whether a log is text, which may be compressed."""
+    """Whether a log is text, compressed or not."""
     return not (path.is_dir() or path.name.lower().endswith((_ARCHIVE, *_DATABASES)))
 
 
 def is_lines(path: Path) -> bool:
-    """Whether a log is UTF-8 text that is not compressed and has a value in each line."""
+    """Whether a log is uncompressed UTF-8 text with a value in each line."""
     is_other = path.name.lower().endswith((*_MARKDOWN, *_COMPRESSED)) or may_be_document(path)
     return is_text(path) and not is_other and not _is_utf16(path)
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files that a log consists of: a change of one of them changes the log."""
+    """Returns the files that make up a log; the log changes when one of them does."""
     if path.is_dir():
         return files_of_session(path)
-    write_ahead_log = path.with_name(f"{path.name}-wal")  # of SQLite's, beside a database
+    write_ahead_log = path.with_name(f"{path.name}-wal")  # kept by SQLite beside a database
     if is_text(path) or not write_ahead_log.exists():
         return [path]
     return [path, write_ahead_log]
@@ -101,16 +103,15 @@ def _values_in(path: Path, end: int | None) -> Iterator[Located | Unread]:
 
 
 def _utf16_text(path: Path) -> str | None:
-    """The text of a file in UTF-16, in which PowerShell writes the output of a command; None if it
-    is not in that.
-    """
-    # it may be cut off
-    return path.read_bytes().decode("utf-16", "replace") if _is_utf16(path) else None
+    """Returns the text of a file in UTF-16, as PowerShell writes output; None for other files."""
+    if not _is_utf16(path):
+        return None
+    return path.read_bytes().decode("utf-16", "replace")  # the last character may be cut off
 
 
 def _is_utf16(path: Path) -> bool:
-    """Whether a file begins with the mark of UTF-16."""
-    with contextlib.suppress(OSError), path.open("rb") as file:  # which reading it as text names
+    """Whether a file begins with the byte order mark of UTF-16; False if it cannot be opened."""
+    with contextlib.suppress(OSError), path.open("rb") as file:  # reading the text reports it
         return file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     return False
 
@@ -122,14 +123,15 @@ def _read_markdown(path: Path) -> Iterator[Located]:
 
 
 def _as_text(value: Located) -> str:
+    """Returns a value as text to take the digest of."""
     try:
         return json.dumps(value.value)
-    except RecursionError:  # which its reader names
+    except RecursionError:  # its reader reports this
         return value.source
 
 
 def _read_archive(path: Path) -> Iterator[Located | Unread]:
-    """The header and the samples in an `.eval` file."""
+    """Reads the header and the samples of an `.eval` file."""
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             # the header is missing while the evaluation runs
@@ -145,18 +147,20 @@ def _read_archive(path: Path) -> Iterator[Located | Unread]:
                 )
             for member in (*headers, *samples):
                 if member not in parts:
-                    content = _unpacked(path, file, archive, member)
-                    yield loaded(f"{path}, {member.filename}", content)
+                    content = _unpack(path, file, archive, member)
+                    yield load_json(f"{path}, {member.filename}", content)
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
     except _DAMAGED as error:
         raise UsageError(f"{path} cannot be unpacked ({error}); give it whole.") from error
 
 
-def _unpacked(
-    path: Path, file: BinaryIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo
-) -> bytes:
-    """A member of an archive; zstandard's method is unknown to Python's zipfile before 3.14."""
+def _unpack(path: Path, file: BinaryIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Returns the content of a member of an archive.
+
+    Members compressed with zstandard are unpacked here, as `zipfile` does it only since Python
+    3.14.
+    """
     if member.compress_type != _ZSTANDARD:
         return archive.read(member)
     file.seek(member.header_offset + _LENGTHS_AT)

@@ -1,7 +1,7 @@
-"""Reads the content of a message: its texts, and the tool calls and tool results in it.
+"""Reads the content of a message: its texts, tool calls and tool results.
 
-APIs and libraries write a content as text or as a list of parts, and each has its own parts. One
-function for each of them (`_READERS`) turns a part into blocks: texts, tool calls, tool results.
+APIs and libraries write a content as text or as a list of parts, each with its own kinds of parts.
+One function per API (`_READERS`) turns a part into blocks: texts, tool calls, tool results.
 """
 
 import json
@@ -16,14 +16,14 @@ from holdfast.transcripts.json_fields import at
 from holdfast.transcripts.transcript import Malformed
 from holdfast.validation.json_values import fields_of
 
-# types of tool calls: items of the Responses API, and blocks of Anthropic's
+# types of tool calls: items of the Responses API, and Anthropic's blocks
 CALL_TYPES = (
     *("function_call", "custom_tool_call", "local_shell_call", "mcp_call", "shell_call"),
     *("apply_patch_call", "web_search_call", "file_search_call", "computer_call"),
     *("code_interpreter_call", "image_generation_call", "tool_search_call"),
 )
 CALL_BLOCK_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use", *CALL_TYPES)
-# types of what is in a log and not part of the reply's text
+# types of parts and items that are in a log but are not shown in the reply
 HIDDEN_TYPES = (
     "reasoning",
     "thinking",
@@ -43,13 +43,26 @@ HIDDEN_TYPES = (
     "tool_search_output",
 )
 
+_GEMINI_FIELDS = frozenset(
+    (
+        *("functionCall", "function_call", "functionResponse", "function_response"),
+        *("executableCode", "executable_code", "codeExecutionResult", "code_execution_result"),
+    )
+)
+_PATCHES = {"create_file": "Add", "update_file": "Update", "delete_file": "Delete"}
+
 
 @dataclass(frozen=True)
 class TextBlock:
-    """A text in a message; `goes_on` if it continues the text before it."""
+    """A text in a message.
+
+    Args:
+        continues: whether it continues the sentence of the text before it, as Anthropic's API
+            splits a sentence at its citations.
+    """
 
     text: str
-    goes_on: bool = False
+    continues: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,7 +75,7 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Summary:
-    """A text in a message that replaced everything before it, as Anthropic's API compacts."""
+    """A text that replaces everything before its message, as Anthropic's API compacts."""
 
     text: str
 
@@ -71,17 +84,17 @@ Block = TextBlock | ToolCall | ToolResult | Summary
 
 
 def first_of(item: Mapping[str, Any], *names: str, default: Any = None) -> Any:
-    """The value of the first of these fields that is there and not null."""
+    """Returns the value of the first of these fields that is present and not null."""
     return next((item[name] for name in names if item.get(name) is not None), default)
 
 
 def id_of(item: Mapping[str, Any]) -> str:
-    """The id of a tool call, in the call or in its result; "" without one."""
+    """Returns the id of a tool call, from the call or from its result; "" without one."""
     return str(first_of(item, "call_id", "tool_call_id", "tool_use_id", "id", default=""))
 
 
 def blocks_of(content: Any) -> Iterator[Block]:
-    """The blocks in a content; parts without a text, such as images, are left out.
+    """Reads the blocks in a content; parts without a text, such as images, are left out.
 
     Raises:
         Malformed: a part cannot be read.
@@ -91,15 +104,16 @@ def blocks_of(content: Any) -> Iterator[Block]:
         is_cited = isinstance(part, Mapping) and bool(part.get("citations"))  # Anthropic's
         for block in _blocks_in(part) or ():
             if isinstance(block, TextBlock):
-                yield TextBlock(block.text, goes_on=is_cited or was_cited)
+                yield TextBlock(block.text, continues=is_cited or was_cited)
             else:
                 yield block
         was_cited = is_cited
 
 
 def first_unread(content: Any) -> Any:
-    """The first part of a content, or of a tool's result in it, that is left out by `blocks_of`,
-    such as an image; None if there is none.
+    """Returns the first part that `blocks_of` leaves out, such as an image; None without one.
+
+    Parts of a tool's result in the content count too.
 
     Raises:
         Malformed: a part cannot be read.
@@ -114,7 +128,7 @@ def first_unread(content: Any) -> Any:
 
 
 def text_of(content: Any) -> str:
-    """The texts in a content, a line each.
+    """Returns the texts in a content, joined by line breaks.
 
     Raises:
         Malformed: it is neither text nor a list of parts.
@@ -124,7 +138,7 @@ def text_of(content: Any) -> str:
 
 
 def read_call(call: Any) -> ToolCall:
-    """A tool call in any API's form, without what it may be wrapped in.
+    """Reads a tool call in the form of any API, without an object around it.
 
     Raises:
         Malformed: it is not an object, or has no name.
@@ -139,7 +153,7 @@ def read_call(call: Any) -> ToolCall:
         raise Malformed(f"the tool call {shortened(dict(call))} has no name")
     arguments = first_of(call, "arguments", "input", "parameters", "args", default={})
     if isinstance(arguments, str):
-        # a free-form tool, or a call that was cut off, has no JSON
+        # free-form tools have no JSON, nor have calls that were cut
         with suppress(ValueError, RecursionError):
             arguments = json.loads(arguments)
     if arguments is None:
@@ -150,7 +164,7 @@ def read_call(call: Any) -> ToolCall:
 
 
 def _arguments_of_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments of a call in the Responses API whose type is the name of the tool."""
+    """Returns the arguments of a call that the Responses API names by its type."""
     action = item.get("action")
     operation = item.get("operation")
     if isinstance(operation, Mapping):
@@ -164,11 +178,8 @@ def _arguments_of_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
     return action
 
 
-_PATCHES = {"create_file": "Add", "update_file": "Update", "delete_file": "Delete"}
-
-
 def _patch_of(operation: Mapping[str, Any]) -> str:
-    """An operation on a file as the patch that tools named `apply_patch` take."""
+    """Writes an operation on a file as a patch for the tool `apply_patch`."""
     verb = _PATCHES.get(str(operation.get("type")), "Update")
     header = f"*** Begin Patch\n*** {verb} File: {operation.get('path')}\n"
     diff = operation.get("diff")
@@ -186,7 +197,7 @@ def _parts_of(content: Any) -> list[Any]:
 
 
 def _text_in(part: Any) -> str | None:
-    """The text of a part; None if it has none, or is not part of the reply."""
+    """Returns the text of a part; None if it has none, or its text is not shown in the reply."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -200,7 +211,7 @@ def _text_in(part: Any) -> str | None:
 
 
 def _blocks_in(part: Any) -> list[Block] | None:
-    """The blocks of a part; None if it is something else, such as an image."""
+    """Returns the blocks of a part; None for parts that have none, such as images."""
     if isinstance(part, Mapping):
         for read in _READERS:
             blocks = read(part)
@@ -212,19 +223,11 @@ def _blocks_in(part: Any) -> list[Block] | None:
     return None if text is None else [TextBlock(text)]
 
 
-# Readers of single parts: their blocks, or None if a part has another form
-
-
-_GEMINI_FIELDS = frozenset(
-    (
-        *("functionCall", "function_call", "functionResponse", "function_response"),
-        *("executableCode", "executable_code", "codeExecutionResult", "code_execution_result"),
-    )
-)
+# Readers of single parts. Each returns the blocks of a part, or None for parts of other APIs.
 
 
 def _read_gemini(part: Mapping[str, Any]) -> list[Block] | None:
-    """Gemini's API."""
+    """Reads parts of Gemini's API."""
     if part.get("thought") is True:
         return []
     if _GEMINI_FIELDS.isdisjoint(part):
@@ -246,7 +249,7 @@ def _read_gemini(part: Mapping[str, Any]) -> list[Block] | None:
 
 
 def _read_opentelemetry(part: Mapping[str, Any]) -> list[Block] | None:
-    """OpenTelemetry; its tool calls are also LangChain's and, with their result, LibreChat's."""
+    """Reads OpenTelemetry's parts; LangChain's and LibreChat's tool calls have the same type."""
     match part.get("type"):
         case "tool_call":
             nested = part.get("tool_call")  # LibreChat
@@ -272,12 +275,12 @@ def _read_opentelemetry(part: Mapping[str, Any]) -> list[Block] | None:
 
 
 def _untyped(details: Mapping[str, Any]) -> dict[str, Any]:
-    """The details of a tool's call or result that stand beside its type."""
+    """Returns the details of a call or result that are beside its type, without the type."""
     return {name: value for name, value in details.items() if name != "type"}
 
 
 def _read_openinference(part: Mapping[str, Any]) -> list[Block] | None:
-    """OpenInference, where a call may stand among the texts of a message, in their order."""
+    """Reads OpenInference's tool calls that are among the texts of a message, in their order."""
     if "message_content" not in part or not isinstance(part.get("tool_call"), Mapping):
         return None
     call = part["tool_call"]
@@ -285,7 +288,7 @@ def _read_openinference(part: Mapping[str, Any]) -> list[Block] | None:
 
 
 def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
-    """Vercel's AI SDK, where a tool's call and its result are one part."""
+    """Reads parts of Vercel's AI SDK, in which a tool call and its result are one part."""
     kind = part.get("type")
     if not isinstance(kind, str):
         return None
@@ -306,7 +309,7 @@ def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
 
 
 def _read_inspect(part: Mapping[str, Any]) -> list[Block] | None:
-    """Inspect, for what a provider did by itself: ran a tool, or compacted the dialog."""
+    """Reads Inspect's parts for what a provider did itself: ran a tool, or compacted the dialog."""
     kind = part.get("type")
     if kind == "tool_use" and "tool_type" in part:
         result = part.get("error") or part.get("result") or ""
@@ -319,13 +322,13 @@ def _read_inspect(part: Mapping[str, Any]) -> list[Block] | None:
 
 
 def _read_anthropic(part: Mapping[str, Any]) -> list[Block] | None:
-    """Anthropic's API, and the Responses API."""
+    """Reads blocks of Anthropic's API and of the Responses API."""
     kind = part.get("type")
     if kind in CALL_BLOCK_TYPES:
         return [read_call(part)]
     if kind == "compaction" and isinstance(part.get("content"), str):
         return [Summary(part["content"])]
-    if isinstance(kind, str) and kind.endswith("tool_result"):  # also of a tool that runs there
+    if isinstance(kind, str) and kind.endswith("tool_result"):  # also of the provider's own tools
         content = part.get("content")
         text = _as_text(content) if isinstance(content, Mapping) else text_of(content)
         return [ToolResult(text, id_of(part))]
@@ -343,4 +346,5 @@ _READERS: tuple[Callable[[Mapping[str, Any]], list[Block] | None], ...] = (
 
 
 def _as_text(result: Any) -> str:
+    """Returns a tool's result as text: JSON, unless it is text already."""
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The dialogs in the databases of Cursor (`state.vscdb`) and opencode (`opencode.db`), as JSON."""
+"""Reads the dialogs in databases of Cursor (`state.vscdb`) and opencode (`opencode.db`) as JSON."""
 
 from collections.abc import Iterator, Set
 from contextlib import closing
@@ -6,20 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
-from holdfast.transcripts.parsing import loaded
+from holdfast.transcripts.parsing import load_json
 from holdfast.transcripts.reader import Located, Unread
 from holdfast.validation.json_values import fields_of
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-_CHATS = "workbench.panel.aichat.view.aichat.chatdata"  # of Cursor before its composer
-# what Cursor's reader takes of a message; the rest is what the model saw, often megabytes of it
-_OF_BUBBLE = ("bubbleId", "type", "text", "toolFormerData")
+_CHATS = "workbench.panel.aichat.view.aichat.chatdata"  # Cursor's key before it had a composer
+# The fields of a message that Cursor's reader needs. The others hold the context that the model
+# saw, often megabytes of it.
+_BUBBLE_FIELDS = ("bubbleId", "type", "text", "toolFormerData")
 
 
 def read_database(path: Path) -> Iterator[Located | Unread]:
-    """The dialogs in a database, which is opened for reading only.
+    """Reads the dialogs in a database, which is opened for reading only.
 
     Raises:
         UsageError: SQLite cannot read it.
@@ -38,7 +39,7 @@ def read_database(path: Path) -> Iterator[Located | Unread]:
             if "ItemTable" in tables:
                 query = "SELECT value FROM ItemTable WHERE key = ?"
                 for (value,) in database.execute(query, (_CHATS,)):
-                    yield loaded(f"{path}, chats", value)
+                    yield load_json(f"{path}, chats", value)
             if "cursorDiskKV" in tables:
                 yield from _cursor_dialogs(path, database)
     except sqlite3.Error as error:
@@ -49,11 +50,11 @@ def read_database(path: Path) -> Iterator[Located | Unread]:
 
 
 def _cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Unread]:
-    """Each dialog (a "composer") with its messages ("bubbles") by their ids."""
+    """Reads the dialogs ("composers"), each with its messages ("bubbles") by their ids."""
     query = "SELECT key, value FROM cursorDiskKV WHERE key LIKE 'composerData:%' ORDER BY key"
     for key, value in database.execute(query).fetchall():
         name = str(key).partition(":")[2]
-        composer = loaded(f"{path}, composer {name}", value)
+        composer = load_json(f"{path}, composer {name}", value)
         if isinstance(composer, Unread):
             yield composer
             continue
@@ -63,34 +64,36 @@ def _cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Un
             (f"bubbleId:{name}:", f"bubbleId:{name};"),  # ";" follows ":"
         )
         for bubble_key, text in rows:
-            bubble = loaded(f"{path}, {bubble_key}", text)
+            bubble = load_json(f"{path}, {bubble_key}", text)
             if isinstance(bubble, Unread):
                 yield bubble
             elif fields := fields_of(bubble.value):
                 identity = str(bubble_key).rpartition(":")[2]
-                bubbles[identity] = {n: fields[n] for n in _OF_BUBBLE if n in fields}
+                bubbles[identity] = {n: fields[n] for n in _BUBBLE_FIELDS if n in fields}
         yield Located(composer.source, {"composerData": composer.value, "bubbles": bubbles})
 
 
 def _opencode_sessions(
     path: Path, database: "Connection", tables: Set[str]
 ) -> Iterator[Located | Unread]:
-    """The sessions of both versions. Version 2 has tables of its own, into which it copies a
-    session that goes on.
+    """Reads the sessions of opencode's versions 1 and 2.
+
+    Version 2 has its own tables. A session of version 1 that is continued is copied there, so each
+    session is read from the tables that have its latest message.
     """
-    of_version_1: dict[str, float] = {}
-    of_version_2: dict[str, float] = {}
+    times_in_1: dict[str, float] = {}
+    times_in_2: dict[str, float] = {}
     if {"message", "part"} <= tables:
-        of_version_1 = _last_times(database, "message")
+        times_in_1 = _last_times(database, "message")
     if "session_message" in tables:
-        of_version_2 = _last_times(database, "session_message", "type IN ('user', 'assistant')")
+        times_in_2 = _last_times(database, "session_message", "type IN ('user', 'assistant')")
     infos = _session_infos(database, tables)
-    for name in sorted(of_version_1.keys() | of_version_2.keys()):
+    for name in sorted(times_in_1.keys() | times_in_2.keys()):
         source = f"{path}, session {name}"
-        goes_on = of_version_2.get(name, 0) > of_version_1.get(name, 0)
-        messages_of = _messages_of_version_2 if goes_on else _messages_of_version_1
+        is_in_version_2 = times_in_2.get(name, 0) > times_in_1.get(name, 0)
+        read_messages = _messages_of_version_2 if is_in_version_2 else _messages_of_version_1
         messages: list[dict[str, Any]] = []
-        for message in messages_of(database, source, name):
+        for message in read_messages(database, source, name):
             if isinstance(message, Unread):
                 yield message
             else:
@@ -101,13 +104,13 @@ def _opencode_sessions(
 
 
 def _last_times(database: "Connection", table: str, condition: str = "1") -> dict[str, float]:
-    """When the last message of each session in a table was made."""
+    """Returns for each session the time at which its last message in a table was created."""
     query = f"SELECT session_id, max(time_created) FROM {table} WHERE {condition} GROUP BY 1"
     return dict(database.execute(query).fetchall())
 
 
 def _session_infos(database: "Connection", tables: Set[str]) -> dict[str, dict[str, Any]]:
-    """The sessions by id, each with all that is known of it; version 2's if both have it."""
+    """Returns the sessions by id, each with its row; version 2's row if both versions have one."""
     infos: dict[str, dict[str, Any]] = {}
     for table in ("session", "session_v2"):
         if table in tables:
@@ -121,18 +124,18 @@ def _session_infos(database: "Connection", tables: Set[str]) -> dict[str, dict[s
 def _messages_of_version_1(
     database: "Connection", source: str, session: str
 ) -> Iterator[dict[str, Any] | Unread]:
-    """The messages of a session as `opencode export` writes them."""
+    """Reads the messages of a session, in the form in which `opencode export` writes them."""
     rows = database.execute(
         "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", (session,)
     )
     for identity, text in rows.fetchall():
-        message = loaded(f"{source}, message {identity}", text)
+        message = load_json(f"{source}, message {identity}", text)
         if isinstance(message, Unread):
             yield message
             continue
         query = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
         part_rows = database.execute(query, (identity,)).fetchall()
-        parts = [loaded(f"{source}, part {part_id}", data) for part_id, data in part_rows]
+        parts = [load_json(f"{source}, part {part_id}", data) for part_id, data in part_rows]
         yield from (part for part in parts if isinstance(part, Unread))
         values = [part.value for part in parts if isinstance(part, Located)]
         yield {"info": {**fields_of(message.value), "id": identity}, "parts": values}
@@ -146,7 +149,7 @@ def _messages_of_version_2(
         (session,),
     )
     for identity, kind, text in rows.fetchall():
-        message = loaded(f"{source}, message {identity}", text)
+        message = load_json(f"{source}, message {identity}", text)
         if isinstance(message, Unread):
             yield message
         else:

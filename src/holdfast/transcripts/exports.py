@@ -1,7 +1,7 @@
-"""Exports of chat applications, in which a message names its parent.
+"""Reads exports of chat applications, in which each message names its parent.
 
-An edited question or a regenerated answer begins a branch. The branch that the application shows is
-the active one.
+An edited question or a regenerated answer begins a branch. The active branch is the one that the
+application shows.
 """
 
 import hashlib
@@ -10,20 +10,30 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.plurals import count_of
-from holdfast.transcripts.json_fields import mapping
+from holdfast.transcripts.json_fields import require_object
 from holdfast.transcripts.reader import Reader, Unread, Values
-from holdfast.transcripts.transcript import Event, Malformed, Transcript, branched, path_to
+from holdfast.transcripts.transcript import (
+    Event,
+    Malformed,
+    Transcript,
+    branched_transcript,
+    path_to,
+)
+
+_MIN_UNIQUE_ID = 32  # the length from which on an id is unique among all conversations
+_PROMPT = ""  # the id of the system prompt, which precedes every message
 
 
 @dataclass(frozen=True)
 class Export:
-    """A conversation of an export.
+    """A conversation in an export.
 
     Args:
         messages: by their ids, in the file's order.
-        parents: the id of the message before each; one that is in no message is ignored.
-        leaf: the id of the last message that is shown; anything else: the last one in the file.
-        prompt: the system prompt.
+        parents: for each message, the id of the one before it; ids of no message are ignored.
+        leaf: the id of the last message that the application shows; if it is the id of no message,
+            the last one in the file is taken.
+        prompt: the system prompt; empty if the export has none.
     """
 
     messages: Mapping[str, Mapping[str, Any]]
@@ -32,56 +42,14 @@ class Export:
     prompt: Sequence[Event] = ()
 
 
-def transcripts_of_exports(
-    export_of: Callable[[Mapping[str, Any]], Export],
-    events_of: Callable[[Mapping[str, Any]], list[Event]],
-) -> Reader:
-    """A reader of an application's exports.
-
-    Args:
-        export_of: finds the messages of a conversation.
-        events_of: reads one of them.
-    """
-
-    def transcripts(values: Values) -> Iterator[Transcript | Unread]:
-        for where, value in values:
-            try:
-                conversation = _conversation(export_of(mapping(value)), events_of)
-            except Malformed as error:
-                yield Unread(f"{where}: {error}")
-                continue
-            if abandoned := conversation.abandoned:
-                yield Unread(
-                    f"{where}: {count_of(len(abandoned), 'message')} of abandoned branches (an"
-                    " edited question, or another answer) left out"
-                )
-            yield conversation.transcript(where)
-
-    return transcripts
-
-
-def parents_in(messages: Mapping[str, Mapping[str, Any]], field: str) -> dict[str, str]:
-    """The ids that a field of the messages names."""
-    return {name: str(message.get(field)) for name, message in messages.items()}
-
-
-def in_order(messages: Sequence[Any], prompt: Sequence[Event] = ()) -> Export:
-    """A conversation whose messages are a list, without parents."""
-    by_number = {str(number): mapping(message) for number, message in enumerate(messages)}
-    parents = {name: str(int(name) - 1) for name in by_number}
-    return Export(by_number, parents, prompt=prompt)
-
-
-_UNIQUE = 32  # characters of an id, from which on no other message has it
-_PROMPT = ""  # the id of the system prompt, which is before every message
-
-
 @dataclass(frozen=True)
 class _Conversation:
-    """A conversation whose messages are read.
+    """A conversation whose messages have been read.
 
     Args:
-        nodes: the events of each message, and of the system prompt, in the file's order.
+        nodes: the events of each message by its id, and those of the system prompt, in the file's
+            order.
+        parents: the id of the message before each.
         active: the ids on the path that the application shows.
     """
 
@@ -96,12 +64,53 @@ class _Conversation:
         return [name for name, events in self.nodes.items() if events and name not in active]
 
     def transcript(self, source: str) -> Transcript:
-        return branched(source, self.nodes, self.parents, self.active)
+        return branched_transcript(source, self.nodes, self.parents, self.active)
+
+
+def export_reader(
+    export_of: Callable[[Mapping[str, Any]], Export],
+    events_of: Callable[[Mapping[str, Any]], list[Event]],
+) -> Reader:
+    """Makes the reader of an application's exports.
+
+    Args:
+        export_of: finds the messages of a conversation.
+        events_of: reads a message.
+    """
+
+    def transcripts(values: Values) -> Iterator[Transcript | Unread]:
+        for source, value in values:
+            try:
+                conversation = _conversation(export_of(require_object(value)), events_of)
+            except Malformed as error:
+                yield Unread(f"{source}: {error}")
+                continue
+            if abandoned := conversation.abandoned:
+                yield Unread(
+                    f"{source}: left out {count_of(len(abandoned), 'message')} of abandoned"
+                    " branches (an edited question, or another answer)"
+                )
+            yield conversation.transcript(source)
+
+    return transcripts
+
+
+def parent_ids(messages: Mapping[str, Mapping[str, Any]], field: str) -> dict[str, str]:
+    """Returns for each message the id in the field that names its parent."""
+    return {name: str(message.get(field)) for name, message in messages.items()}
+
+
+def sequential_export(messages: Sequence[Any], prompt: Sequence[Event] = ()) -> Export:
+    """Returns a conversation whose messages are a plain list, without parents."""
+    by_number = {str(number): require_object(message) for number, message in enumerate(messages)}
+    parents = {name: str(int(name) - 1) for name in by_number}
+    return Export(by_number, parents, prompt=prompt)
 
 
 def _conversation(
     export: Export, events_of: Callable[[Mapping[str, Any]], list[Event]]
 ) -> _Conversation:
+    """Reads the messages of a conversation; only those on the active path have to be readable."""
     ids = export.messages.keys()
     parents = {
         name: parent if parent in ids else _PROMPT for name, parent in export.parents.items()
@@ -121,21 +130,24 @@ def _conversation(
             raise Malformed(f"message {number}: {error}") from error
     nodes: dict[str, Sequence[Event]] = {_PROMPT: export.prompt}
     for name, message in export.messages.items():
-        nodes[name] = events[name] if name in events else _readable(message, events_of)
+        nodes[name] = events[name] if name in events else _events_if_readable(message, events_of)
     return _Conversation(nodes, {_PROMPT: None, **parents}, [_PROMPT, *path])
 
 
 def _copy_ids(name: str, event: Event) -> tuple[str, ...]:
-    """The id that identifies copies of a message in other exports."""
-    if len(name) < _UNIQUE:
+    """Returns ids by which copies of an event in other exports are recognised.
+
+    They are made of the message's id and a digest, as a message may have several events.
+    """
+    if len(name) < _MIN_UNIQUE_ID:
         return ()
     return (f"{name} {hashlib.sha256(repr((event.text, event.call)).encode()).hexdigest()[:16]}",)
 
 
-def _readable(
+def _events_if_readable(
     message: Mapping[str, Any], events_of: Callable[[Mapping[str, Any]], list[Event]]
 ) -> list[Event]:
-    """The events of a message that was abandoned; none if it cannot be read."""
+    """Returns the events of an abandoned message; [] if it cannot be read."""
     try:
         return events_of(message)
     except Malformed:

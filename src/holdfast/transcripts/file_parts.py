@@ -1,6 +1,6 @@
-"""Log files in parts that can be read by themselves, one after the other or side by side.
+"""Divides log files into parts that can be read alone, one after the other or side by side.
 
-A file is one part, unless it is large and every line of it is a dialog.
+A file is a single part, unless it is large and every line of it is a dialog.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from holdfast.transcripts.reader import Located, Unread
 from holdfast.transcripts.reading import read_values
 from holdfast.transcripts.transcript import Transcript
 
-PART = 8_000_000  # bytes of a part
-_BACK = 100_000  # bytes before a part that are read first to find the dialogs before it
+PART_SIZE = 8_000_000  # bytes
+_BACK = 100_000  # bytes before a part to read first when looking for the dialogs before it
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class FilePart:
     """A log file, or some of its lines.
 
     Args:
-        start, end: in bytes; None: the end of the file. A file that is not uncompressed lines is
-            read to its end.
-        first_line: the number of its first line.
-        only: the format that its lines have to be in, as the file was divided for it; "" for a
-            whole file.
+        start, end: in bytes; an end of None is that of the file. Files other than uncompressed
+            lines are read to their end in any case.
+        first_line: the number of its first line in the file.
+        only: the format that all its lines have to be in, since the file was divided on that
+            assumption; "" for a whole file.
     """
 
     log: FoundLog
@@ -45,23 +45,24 @@ class FilePart:
 
 
 def parts_of(log: FoundLog, format_name: str | None) -> list[FilePart]:
-    """The parts of a file."""
+    """Divides a file into parts."""
     whole_file = FilePart(log)
     if log.obstacle or not is_lines(log.path):
         return [whole_file]
     try:
-        if log.path.stat().st_size < 2 * PART:
+        if log.path.stat().st_size < 2 * PART_SIZE:
             return [whole_file]
         form = format_name or _format_of_first_line(log.path)
         if not form or not FORMATS[form].is_per_value:
             return [whole_file]
         with log.path.open("rb") as file:
-            return list(_divided(file, log, form))
+            return list(_divide(file, log, form))
     except (OSError, UsageError):
-        return [whole_file]  # whose reading names the fault
+        return [whole_file]  # reading it reports the fault
 
 
 def _format_of_first_line(path: Path) -> str | None:
+    """Returns the format of the first line that is not empty; None if it is in none."""
     first = next((line for line in text_lines(path) if line.strip()), "")
     try:
         return format_of(json.loads(first))
@@ -69,17 +70,20 @@ def _format_of_first_line(path: Path) -> str | None:
         return None
 
 
-def _divided(file: IO[bytes], log: FoundLog, form: str) -> Iterator[FilePart]:
-    start, line = 0, 1
-    while block := file.read(PART):
-        block += file.readline() if not block.endswith(b"\n") else b""
+def _divide(file: IO[bytes], log: FoundLog, form: str) -> Iterator[FilePart]:
+    """Divides a file at the line ends after every `PART_SIZE` bytes."""
+    start = 0
+    line = 1
+    while block := file.read(PART_SIZE):
+        if not block.endswith(b"\n"):
+            block += file.readline()
         yield FilePart(log, start, start + len(block), line, form)
         start += len(block)
         line += block.count(b"\n")
 
 
 def contents_of(part: FilePart) -> Contents | Iterable[Located | Unread]:
-    """The values of a part; of a whole file, with its digest."""
+    """Returns the values of a part; for a whole file, `Contents`, which has a digest."""
     path = part.log.path
     if not part.only:
         return Contents(path, part.end)
@@ -87,10 +91,10 @@ def contents_of(part: FilePart) -> Contents | Iterable[Located | Unread]:
 
 
 def dialogs_before(part: FilePart, count: int) -> tuple[Transcript, ...]:
-    """The last dialogs before a part, without those of subagents: at most `count`.
+    """Reads the last dialogs before a part, at most `count`, without those of subagents.
 
     Raises:
-        UsageError, NotByItself: as `read_values` and its values do.
+        UsageError, NotByItself: from `read_values` and the values it reads.
     """
     if not part.start:
         return ()
@@ -106,12 +110,12 @@ def dialogs_before(part: FilePart, count: int) -> tuple[Transcript, ...]:
 
 
 def _lines_before(part: FilePart, size: int) -> FilePart:
-    """The lines that begin within this many bytes before a part, as a part of their own."""
+    """Returns the lines that begin in the `size` bytes before a part, as a part."""
     start = max(part.start - size, 0)
     with part.log.path.open("rb") as file:
         if start:
             file.seek(start - 1)
-            file.readline()  # the rest of a line that begins before
+            file.readline()  # the rest of a line that begins earlier
             start = min(file.tell(), part.start)
         count = file.read(part.start - start).count(b"\n")
     return replace(part, start=start, end=part.start, first_line=part.first_line - count)

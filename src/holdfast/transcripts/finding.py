@@ -10,15 +10,21 @@ from holdfast.errors import UsageError
 from holdfast.transcripts.opencode_storage import sessions_among
 
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
-_UNPACKED = (*(f"{suffix}.gz" for suffix in _SUFFIXES), *(f"{suffix}.zst" for suffix in _SUFFIXES))
-_LOGS = (*_SUFFIXES, *_UNPACKED, ".eval")
-# a file of another kind is a log in a folder only if it has the name that its program gives it
+_COMPRESSED_LOGS = (
+    *(f"{suffix}.gz" for suffix in _SUFFIXES),
+    *(f"{suffix}.zst" for suffix in _SUFFIXES),
+)
+_LOGS = (*_SUFFIXES, *_COMPRESSED_LOGS, ".eval")
+# other files in a folder are logs only if they have the name that their program gives to logs
 _NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "opencode.db")
 _COMPRESSED = (".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar", ".tar.gz", ".tgz", ".zst")
-# what programs write beside their logs: it repeats them, or is outside any dialog
+# files that programs write beside their logs: they repeat these, or are outside of any dialog
 _BESIDE = ("agent-*.meta.json", "sessions-index.json")
 _BESIDE_TASK = (
-    *("ui_messages.json", "task_metadata.json", "context_history.json", "history_item.json"),
+    "ui_messages.json",
+    "task_metadata.json",
+    "context_history.json",
+    "history_item.json",
     "settings.json",
 )
 _TASK = "api_conversation_history.json"
@@ -29,9 +35,9 @@ class FoundLog:
     """A file to read as a log.
 
     Args:
-        is_named: whether the user named it, and not a folder that it is in.
+        is_named: whether the user named the file itself, rather than a folder that it is in.
         obstacle: why it cannot be read, such as "is compressed; unpack it first"; "" if nothing is
-            known against it.
+            known to prevent it.
     """
 
     path: Path
@@ -40,13 +46,13 @@ class FoundLog:
 
 
 def find_logs(path: Path) -> list[FoundLog]:
-    """The logs at a path: the file itself, those in a folder, or the records of a run.
+    """Finds the logs at a path: the file itself, those in a folder, or the records of a run.
 
-    Files in a folder that are logs by their names, but cannot be read, are found too.
+    Files in a folder that have the name of a log but cannot be read are found too.
 
     Raises:
-        UsageError: there is nothing at the path, no log in the folder, no finished conversation in
-            the run, or the file is compressed other than by gzip or zstandard.
+        UsageError: there is nothing at the path, no log in the folder, or no finished conversation
+            in the run, or the file is compressed other than by gzip or zstandard.
     """
     from holdfast.records import MANIFEST  # readers of transcripts do without it
 
@@ -58,7 +64,7 @@ def find_logs(path: Path) -> list[FoundLog]:
         return [_records_of_run(path)] if (path / MANIFEST).is_file() else _logs_in_folder(path)
     if _ends_in(path, _COMPRESSED) and not _ends_in(path, _LOGS):
         raise UsageError(
-            f"{path} is compressed, which is not read; unpack it first.",
+            f"{path} is compressed in a way that is not supported; unpack it first.",
             option="paths",
             value=str(path),
         )
@@ -80,6 +86,7 @@ def _records_of_run(run: Path) -> FoundLog:
 
 
 def _logs_in_folder(folder: Path) -> list[FoundLog]:
+    """Finds the logs in a folder; files that are logs but cannot be read come first."""
     unreadable: list[FoundLog] = []
     files: list[Path] = []
 
@@ -126,6 +133,6 @@ def _has_name(path: Path, patterns: Iterable[str]) -> bool:
 
 
 def _is_beside(path: Path) -> bool:
-    """Whether a program wrote the file beside a log, and it has no dialog of its own."""
+    """Whether a program wrote the file beside a log, without a dialog in it."""
     is_of_task = path.name in _BESIDE_TASK and path.with_name(_TASK).exists()
     return is_of_task or _has_name(path, _BESIDE)

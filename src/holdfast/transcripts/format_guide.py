@@ -1,4 +1,4 @@
-"""The formats of logs in words: what each is, where it lies, how to export it.
+"""A guide to the formats of logs: what each is, where programs keep it, how to export it.
 
 `holdfast logs --list-formats` and the table in docs/logs.md are made from it.
 """
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Place:
-    """Where a program keeps its logs.
+    """Where a program keeps its logs; exactly one of the fields is given.
 
     Args:
-        home: below the user's home folder on every system.
-        settings: below the folder for settings: `~/.config`, `~/Library/Application Support` on
-            macOS, `%APPDATA%` on Windows.
-        folder: in a folder that the user chose, in words.
+        home: a path below the user's home folder, the same on every system.
+        settings: a path below the folder for settings: `~/.config` on Linux,
+            `~/Library/Application Support` on macOS, `%APPDATA%` on Windows.
+        folder: words for a place in a folder that the user chose.
     """
 
     home: str = ""
@@ -23,6 +23,7 @@ class Place:
 
     @property
     def linux(self) -> str:
+        """The path on Linux, or the words that describe the folder."""
         return self.folder or (f"~/.config/{self.settings}" if self.settings else f"~/{self.home}")
 
     @property
@@ -41,9 +42,9 @@ class Guide:
     """A format in words.
 
     Args:
-        reads: what of it is read, in Markdown.
-        places: where its program keeps it; none if it is what a person exports or writes.
-        export: how to get it; "" if it only needs to be found.
+        reads: a description of the logs that are read, in Markdown.
+        places: where the program keeps its logs; () if people export or write them themselves.
+        export: how to export a log; "" if the logs only have to be found.
     """
 
     reads: str
@@ -53,6 +54,7 @@ class Guide:
 
 _VS_CODE = "Code/User/globalStorage"
 
+# by the names in `FORMATS`
 GUIDES = {
     "claude-code": Guide(
         "Claude Code's transcripts, its subagents' in `subagents/` among them",

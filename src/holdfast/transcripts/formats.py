@@ -1,4 +1,4 @@
-"""The formats of logs, in the order in which a value is recognised."""
+"""The formats of logs, in the order in which they are tried on a value."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +34,7 @@ from holdfast.transcripts.readers import (
     vscode_chat,
 )
 
-# The first that recognises a value reads it, so what may be taken for another comes before that.
+# The first format that recognises a value reads it, so a stricter format precedes a looser one.
 FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
@@ -76,23 +76,29 @@ FORMATS: dict[str, Format] = {
 
 
 def format_of(value: Any) -> str | None:
-    """The name of a value's format, recognised by its fields; None if it is in none."""
+    """Returns the name of the first format that recognises a value; None if none does."""
     return next((name for name, form in FORMATS.items() if form.recognises(value)), None)
 
 
-def may_be(value: Any, form: str) -> bool:
-    """Whether a value can be read in a format: it is in that one, in none, or in both."""
+def can_read_as(value: Any, form: str) -> bool:
+    """Whether to try to read a value in a format that the user named.
+
+    A value that no format recognises is tried too: the reader says what is wrong with it.
+    """
     detected = format_of(value)
     if detected in (form, None):
         return True
-    # messages of a user and an assistant with nothing else are the same in these APIs
-    return detected == "openai" and form in ("anthropic", "responses") and _is_plain(value, form)
-
-
-def _is_plain(value: Any, form: str) -> bool:
-    messages = value if isinstance(value, list) else value["messages"]
+    if detected != "openai":
+        return False
+    # messages of only a user and an assistant look the same in these APIs
     if form == "responses":
         return isinstance(value, list)
+    return form == "anthropic" and _has_plain_messages(value)
+
+
+def _has_plain_messages(value: Any) -> bool:
+    """Whether all messages are by the user or the assistant, without OpenAI's tool calls."""
+    messages = value if isinstance(value, list) else value["messages"]
     return all(
         isinstance(message, Mapping)
         and message.get("role") in ("user", "assistant")

@@ -1,7 +1,8 @@
-"""The fields of JSON values, any of which may be missing or of any type in a damaged log.
+"""Access to the fields of JSON values, any of which may be missing or mistyped in a damaged log.
 
-`list_of`, `at` and `decoded` take what is there, as `fields_of` (validation/json_values.py) does;
-`field_of`, `mapping` and `entries` raise `Malformed` for what a reader cannot do without.
+`list_or_empty`, `at` and `decode_json` never fail, as `fields_of` (validation/json_values.py);
+`require_field`, `require_object` and `optional_list` raise `Malformed` for values that a reader
+cannot do without.
 """
 
 import json
@@ -12,20 +13,20 @@ from holdfast.errors import shortened
 from holdfast.transcripts.transcript import Malformed
 
 
-def list_of(value: Any) -> list[Any]:
-    """A value's entries; none if it is not a list."""
+def list_or_empty(value: Any) -> list[Any]:
+    """Returns a list as it is, and [] for any other value."""
     return value if isinstance(value, list) else []
 
 
 def at(value: Any, *path: str) -> Any:
-    """The value at a path of names in nested objects; None if it is missing."""
+    """Returns the value at a path of names in nested objects; None if it is missing."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
-def decoded(value: Any) -> Any:
-    """Decodes a value that may be JSON in a string, as exports write it."""
+def decode_json(value: Any) -> Any:
+    """Decodes a string that looks like JSON, as some exports write it; others stay as they are."""
     if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
         try:
             return json.loads(value)
@@ -34,8 +35,8 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def field_of(value: Any, *names: str) -> Any:
-    """The first of these fields that an object has; raises `Malformed` if it has none."""
+def require_field(value: Any, *names: str) -> Any:
+    """Returns the first of these fields that an object has; raises `Malformed` if it has none."""
     if isinstance(value, Mapping):
         for name in names:
             if name in value:
@@ -43,15 +44,15 @@ def field_of(value: Any, *names: str) -> Any:
     raise Malformed(f"{shortened(value)} has no {' or '.join(map(repr, names))}")
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
-    """A value that has to be an object; raises `Malformed` if it is not."""
+def require_object(value: Any) -> Mapping[str, Any]:
+    """Returns a value that has to be an object; raises `Malformed` if it is not one."""
     if not isinstance(value, Mapping):
         raise Malformed(f"{shortened(value)} is not an object")
     return value
 
 
-def entries(value: Any) -> list[Any]:
-    """A list that may be missing; raises `Malformed` if the value is something else."""
+def optional_list(value: Any) -> list[Any]:
+    """Returns a list; [] if the value is None. Raises `Malformed` if it is anything else."""
     if value is not None and not isinstance(value, list):
         raise Malformed(f"{shortened(value)} is not a list")
     return value or []

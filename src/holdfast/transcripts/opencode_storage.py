@@ -1,8 +1,8 @@
-"""opencode's folder `storage/`: a session is many files, which are read as one log.
+"""Reads opencode's folder `storage/`, in which a session is spread over many files.
 
 `storage/message/SESSION/` has a file per message, `storage/part/MESSAGE/` one per part of it, and
-`storage/session/PROJECT/SESSION.json` what is known of the session. Before July 2025 the folders
-were `session/message/SESSION`, `session/part/SESSION/MESSAGE` and `session/info`.
+`storage/session/PROJECT/SESSION.json` describes the session. Before July 2025 the folders were
+`session/message/SESSION`, `session/part/SESSION/MESSAGE` and `session/info`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,12 +11,12 @@ from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.files import read_text
-from holdfast.transcripts.parsing import loaded
+from holdfast.transcripts.parsing import load_json
 from holdfast.transcripts.reader import Located, Unread
 
 
 def sessions_among(files: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """The folders of sessions in these files, and the files that are in no `storage/`."""
+    """Separates the folders of sessions from the files that are in no `storage/`."""
     files = list(files)
     sessions = {path.parent for path in files if _is_message(path)}
     roots = {session.parent.parent for session in sessions}
@@ -34,7 +34,7 @@ def _is_message(path: Path) -> bool:
 
 
 def read_session(folder: Path) -> Iterator[Located | Unread]:
-    """A session as `opencode export` writes it, given by the folder of its messages."""
+    """Reads a session in the form of `opencode export`, given the folder of its messages."""
     root = folder.parent.parent
     infos = [*root.glob(f"session/*/{folder.name}.json"), *root.glob(f"info/{folder.name}.json")]
     info: Any = {}
@@ -57,7 +57,7 @@ def read_session(folder: Path) -> Iterator[Located | Unread]:
 
 
 def files_of_session(folder: Path) -> list[Path]:
-    """The files of a session, given by the folder of its messages."""
+    """Returns the files of a session, given the folder of its messages."""
     root = folder.parent.parent
     messages = sorted(folder.glob("*.json"))
     parts = [part for path in messages for part in _parts_of(root, folder.name, path.stem)]
@@ -65,7 +65,7 @@ def files_of_session(folder: Path) -> list[Path]:
 
 
 def _parts_of(root: Path, session: str, message: str) -> list[Path]:
-    """The files of a message's parts, whose names are in the order of their making."""
+    """Returns the files of a message's parts; their names sort by time of creation."""
     return sorted(
         [*root.glob(f"part/{message}/*.json"), *root.glob(f"part/{session}/{message}/*.json")]
     )
@@ -73,6 +73,6 @@ def _parts_of(root: Path, session: str, message: str) -> list[Path]:
 
 def _loaded_file(path: Path) -> Located | Unread:
     try:
-        return loaded(str(path), read_text(path))
+        return load_json(str(path), read_text(path))
     except UsageError as error:
         return Unread(str(error).removesuffix("."))

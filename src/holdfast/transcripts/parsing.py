@@ -1,4 +1,4 @@
-"""The JSON values in a log file, each with its source."""
+"""Parses log files into JSON values, each with its source."""
 
 import json
 import re
@@ -9,30 +9,30 @@ from typing import Any
 from holdfast.errors import reason_of
 from holdfast.transcripts.reader import Located, Unread, has_messages, is_message_list
 
-_PAGES = ("data", "runs", "loglines")  # fields of the pages of APIs, which list the values
+_PAGES = ("data", "runs", "loglines")  # the fields in which pages of APIs list their values
 _NOT_BLANK = re.compile(r"\S")
 
 
 def is_bookkeeping_event(value: Any) -> bool:
-    """Whether a line among the events of sessions is in no dialog, such as a snapshot of files."""
+    """Whether a value in a log of sessions is outside the dialog, such as a snapshot of files."""
     has_type = isinstance(value, Mapping) and isinstance(value.get("type"), str)
     return has_type and not value.keys() & {"role", "content", "message", "messages"}
 
 
 def parse(path: Path, text: str) -> Iterator[Located | Unread]:
-    """The values in a file: one per line, or those of one JSON document."""
+    """Parses the text of a file: a value per line, or those of a JSON document."""
     if may_be_document(path) and not _is_json_lines(text):
         return _parse_document(path, text)
     return parse_lines(path, text.split("\n"))
 
 
 def may_be_document(path: Path) -> bool:
-    """Whether a file may be one JSON document, by its name."""
+    """Whether a file may be a single JSON document, to judge by its name."""
     return path.name.lower().endswith((".json", ".json.gz", ".json.zst"))
 
 
 def _is_json_lines(text: str) -> bool:
-    """Whether a text has several lines, and the first is a value, whatever its file is called."""
+    """Whether a text has several lines and the first is JSON, whatever the file's name says."""
     first, _, rest = text.strip().partition("\n")
     try:
         json.loads(first)
@@ -53,7 +53,7 @@ def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
 
 
 def _entries_of(document: Any) -> list[Any]:
-    """The values in a document: those that a page or a list has, or itself."""
+    """Returns the values in a document: the entries of a page or a list, or else the document."""
     if isinstance(document, dict) and not has_messages(document):
         for name in _PAGES:
             if isinstance(document.get(name), list):
@@ -64,7 +64,7 @@ def _entries_of(document: Any) -> list[Any]:
 
 
 def _documents_in(text: str) -> Iterator[Any]:
-    """The JSON documents in a text, which some exporters write one after the other."""
+    """Yields the JSON documents in a text: some exporters write several, one after the other."""
     position = 0
     decoder = json.JSONDecoder()
     while rest := _NOT_BLANK.search(text, position):
@@ -72,8 +72,8 @@ def _documents_in(text: str) -> Iterator[Any]:
         yield document
 
 
-def loaded(source: str, content: str | bytes | None) -> Located | Unread:
-    """A value that is JSON by itself, such as a member of an archive."""
+def load_json(source: str, content: str | bytes | None) -> Located | Unread:
+    """Parses a value that is a JSON document by itself, such as a member of an archive."""
     try:
         return Located(source, json.loads(content or ""))
     except (ValueError, RecursionError) as error:
@@ -81,7 +81,7 @@ def loaded(source: str, content: str | bytes | None) -> Located | Unread:
 
 
 def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Located | Unread]:
-    """The values in the lines of a file; `first` is the number of the first line."""
+    """Parses the lines of a file; `first` is the number of the first line."""
     for number, line in enumerate(lines, start=first):
         if not line.strip():
             continue

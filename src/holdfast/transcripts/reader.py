@@ -1,7 +1,7 @@
-"""A format of logs: how its values are recognised and read, and what is left out.
+"""The interface of a format of logs: how its values are recognised and read.
 
 A value in a file is a dialog, a call of a model, or an event. A reader turns the values of one file
-into transcripts, and says in `Unread` what it did not understand or left out.
+into transcripts, and yields an `Unread` for each part that it did not understand or left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import is_message
-from holdfast.transcripts.transcript import Event, Malformed, Transcript, linear
+from holdfast.transcripts.transcript import Event, Malformed, Transcript, linear_transcript
 from holdfast.validation.json_values import fields_of
 
 
@@ -23,13 +23,13 @@ class Located(NamedTuple):
 
 @dataclass(frozen=True)
 class Markdown:
-    """The value of a file that is Markdown, and no JSON."""
+    """The value of a Markdown file: its whole text."""
 
     text: str
 
 
 class Record(NamedTuple):
-    """A value in a file that is an object, and its source."""
+    """An object in a file, and its source."""
 
     source: str
     fields: Mapping[str, Any]
@@ -43,7 +43,7 @@ class Unread:
     """A part of a file that is in no transcript."""
 
     sentence: str  # which part, and why
-    # when it is found: 0 for a line, 1 for a value in no format, 2 by the reader of a format
+    # when it was found: 0 while parsing lines, 1 among values in no format, 2 by a format's reader
     stage: int = field(default=0, compare=False)
 
 
@@ -56,15 +56,15 @@ class Format:
     """A format of logs.
 
     Args:
-        name: as `--format` takes it.
+        name: the value of `--format` that selects it.
         recognises: whether a value is in this format.
         read: reads the values of a file.
-        has_events: whether a value is an event of a session; a file of them has other lines with a
-            `type`, such as snapshots of files, which are outside the dialog.
-        reaches_back: whether a value changes what was read before it, such as a rewind, so that
-            those from somewhere in the middle on cannot be read alone.
-        streams: whether `read` takes any iterable, once, and does not keep the values, so that a
-            file can be larger than memory.
+        has_events: whether a value is an event of a session. Files of such formats have further
+            lines with a `type` that are outside the dialog, such as snapshots of files.
+        reaches_back: whether a value changes events before it, as a rewind does, so that the rest
+            of a file cannot be read without its beginning.
+        streams: whether `read` iterates over its values only once and does not keep them, so that
+            a file may be larger than memory.
         is_per_value: whether every value is a dialog, so that any part of a file can be read alone.
     """
 
@@ -77,38 +77,38 @@ class Format:
     is_per_value: bool = False
 
 
-def dialog_per_value(read: Callable[[Any], list[Event]]) -> StreamingReader:
-    """A reader of a format in which every value is a dialog."""
+def per_value_reader(read: Callable[[Any], list[Event]]) -> StreamingReader:
+    """Makes the reader of a format in which every value is a dialog."""
 
     def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
-        for where, value in values:
+        for source, value in values:
             try:
-                yield linear(where, read(value))
+                yield linear_transcript(source, read(value))
             except Malformed as error:
-                yield Unread(f"{where}: {error}")
+                yield Unread(f"{source}: {error}")
 
     return transcripts
 
 
-def objects(values: Values) -> tuple[list[Record], list[Unread]]:
-    """The values that are objects, and the others as unread."""
+def separate_objects(values: Values) -> tuple[list[Record], list[Unread]]:
+    """Separates the values that are objects from the rest, which become `Unread`."""
     records = [Record(*located) for located in values if isinstance(located.value, Mapping)]
     others = [
-        Unread(f"{where}: {shortened(value)} is not an object")
-        for where, value in values
+        Unread(f"{source}: {shortened(value)} is not an object")
+        for source, value in values
         if not isinstance(value, Mapping)
     ]
     return records, others
 
 
 def has_messages(value: Any) -> bool:
-    """Whether a value is an object with a list of messages, and no run of LangSmith's."""
+    """Whether a value is an object with a list of messages, other than a run of LangSmith's."""
     fields = fields_of(value)
     return isinstance(fields.get("messages"), list) and "run_type" not in fields
 
 
 def first_message(value: Any) -> Mapping[str, Any]:
-    """The first message of a list, or of an object that has one; {} if there is none."""
+    """Returns the first message of a list, or of an object that has one; {} if there is none."""
     messages = value["messages"] if has_messages(value) else value
     return fields_of(messages[0]) if isinstance(messages, list) and messages else {}
 
@@ -118,16 +118,16 @@ def is_message_list(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and is_message(value[0])
 
 
-def is_item(value: Mapping[str, Any]) -> bool:
-    """Whether a message is an item of the Responses API that no other API has."""
+def is_responses_item(value: Mapping[str, Any]) -> bool:
+    """Whether a message is of a kind that only the Responses API has."""
     return "type" in value and "role" not in value
 
 
-def file_of(where: str) -> str:
-    """The file in a source such as `july.jsonl, line 3`."""
-    return where.rpartition(", ")[0]
+def file_of(source: str) -> str:
+    """Returns the file in a source such as `july.jsonl, line 3`."""
+    return source.rpartition(", ")[0]
 
 
-def position_of(where: str) -> str:
-    """The line or entry in a source such as `july.jsonl, line 3`."""
-    return where.rpartition(", ")[2]
+def position_of(source: str) -> str:
+    """Returns the line or entry in a source such as `july.jsonl, line 3`."""
+    return source.rpartition(", ")[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.finding import FoundLog, find_logs
-from holdfast.transcripts.formats import FORMATS, format_of, may_be
+from holdfast.transcripts.formats import FORMATS, can_read_as, format_of
 from holdfast.transcripts.parsing import is_bookkeeping_event
 from holdfast.transcripts.reader import Located, Unread, Values
 from holdfast.transcripts.transcript import Transcript
@@ -19,8 +19,8 @@ class LogFile:
     """The transcripts of a file, and what was not read.
 
     Args:
-        unread: a sentence for each line that was not understood, and each part that was left out.
-        digest: by which a change of the file is seen; "" if it was not read.
+        unread: a sentence for each line that was not understood and each part that was left out.
+        digest: a hash of the contents, which changes with them; "" if the file was not read.
     """
 
     path: Path
@@ -29,25 +29,29 @@ class LogFile:
     digest: str = field(default="", repr=False)
 
 
+class NotByItself(Exception):
+    """A part of a file cannot be read without the rest of it."""
+
+
 def read_transcripts(
     paths: Path | str | Sequence[Path | str], format_name: str | None = None
 ) -> Iterator[LogFile]:
     """Reads log files, including those in folders.
 
-    The files are found at once, and each is read when the iterator reaches it. A file of a folder
-    that cannot be read, such as one that was cut off while it was compressed, is a `LogFile` whose
-    `unread` says why.
+    All files are found at once; each is read when the iterator reaches it. If a file in a folder
+    cannot be read, for example because it is a truncated archive, the `unread` of its `LogFile`
+    says so.
 
     Args:
-        paths: log files, folders of them, or folders of runs; logs may be gzipped, or compressed
-            by zstandard.
-        format_name: one of `FORMATS`; None detects it for each value.
+        paths: log files, folders of them, or folders of runs; logs may be compressed with gzip or
+            zstandard.
+        format_name: one of `FORMATS`; None detects the format of each value.
 
     Raises:
         UnknownName: there is no such format.
         UsageError: a path does not exist, a folder has no logs, a run has no finished conversation,
-            or a file was given that is compressed in another way; while iterating, a file that was
-            given cannot be read.
+            or a named file is compressed in another way; while iterating: a named file cannot be
+            read.
     """
     if format_name is not None and format_name not in FORMATS:
         raise UnknownName("format", format_name, FORMATS)
@@ -77,22 +81,20 @@ def _read_file(log: FoundLog, format_name: str | None) -> LogFile:
     )
 
 
-class NotByItself(Exception):
-    """A part of a file cannot be read without the rest."""
-
-
 @dataclass
 class _ValuesByFormat:
-    """The values of a file by format: those of the first one as they are read, so that a file can
-    be larger than memory, and the others, which are few, afterwards.
+    """The values of a file, grouped by format, to be iterated over once.
+
+    Values in the first format are passed on as they are parsed, so that a file may be larger than
+    memory. The others, of which there are few, are kept until the end.
 
     Args:
-        form: the format that all have to be in; None detects it for each.
-        only: the same, for a part of a file; "" for a whole file.
-        formats: those that occur.
+        form: the format that the user named; None detects the format of each value.
+        only: the format that every value of a part of a file has to be in; "" for a whole file.
+        formats: the formats that occur, in the order in which they are met.
         others: the values in other formats than the first.
-        unknown: values in no format.
-        problems: lines that are none, and values that are not in `form`.
+        unknown: the values in no format.
+        problems: lines that are not JSON, and values that cannot be read in `form`.
     """
 
     parsed: Iterable[Located | Unread]
@@ -105,12 +107,12 @@ class _ValuesByFormat:
     is_empty: bool = True
 
     def __iter__(self) -> Iterator[tuple[str, Iterable[Located]]]:
-        """Each format with its values; those of one that are left unread are skipped."""
+        """Yields each format with its values; values that the caller leaves unread are skipped."""
         values = self._values_in_first_format()
         first = next(values, None)
         if first is not None:
             yield self.formats[0], chain([first], values)
-            for _ in values:  # which its reader did not take
+            for _ in values:  # those that the reader left, to find the values in other formats
                 pass
         yield from self.others.items()
 
@@ -131,15 +133,15 @@ class _ValuesByFormat:
                 self.others.setdefault(name, []).append(item)
 
     def _format_of(self, item: Located) -> str | None:
-        """The format to read a value in; None, with a note of it, if it cannot be read."""
+        """Returns the format to read a value in; None if it cannot be read, which is noted."""
         detected = format_of(item.value)
         name = self.form or detected
         if name is None:
             self.unknown.append(item)
             return None
-        if self.form is not None and not may_be(item.value, self.form):
-            sentence = f"is in the format {detected}, not {self.form}"
-            self.problems.append(Unread(f"{item.source} {sentence}"))
+        if self.form is not None and not can_read_as(item.value, self.form):
+            sentence = f"{item.source} is in the format {detected}, not {self.form}"
+            self.problems.append(Unread(sentence))
             return None
         if self.only and (name != self.only or FORMATS[name].reaches_back(item.value)):
             raise NotByItself(name)
@@ -149,20 +151,20 @@ class _ValuesByFormat:
 def read_values(
     path: Path, parsed: Iterable[Located | Unread], format_name: str | None, only: str = ""
 ) -> Iterator[Transcript | Unread]:
-    """The transcripts of the values in a file, each read by the reader of its format.
+    """Reads the values in a file into transcripts, each with the reader of its format.
 
     Args:
-        only: the format that all values have to be in; "" for any.
+        only: the format that all values have to be in; "" accepts any.
 
     Raises:
-        NotByItself: a value is in another format than `only`, or cannot be read.
+        NotByItself: a value is not in the format `only`, or depends on what is before the part.
     """
     by_format = _ValuesByFormat(parsed, format_name, only)
-    of_readers: list[Unread] = []  # come after what is wrong with single lines
+    from_readers: list[Unread] = []  # reported after what is wrong with single lines
     for name, values in by_format:
         for part in _read_format(path, name, values, is_part=bool(only)):
             if isinstance(part, Unread):
-                of_readers.append(replace(part, stage=2))
+                from_readers.append(replace(part, stage=2))
             else:
                 yield part
     if by_format.is_empty and not only:
@@ -172,17 +174,18 @@ def read_values(
     for source, value in by_format.unknown:
         if not (has_events and is_bookkeeping_event(value)):
             yield Unread(f"{source}: {shortened(value)} is in no known format", stage=1)
-    yield from of_readers
+    yield from from_readers
 
 
 def _read_format(
     path: Path, name: str, values: Iterable[Located], is_part: bool
 ) -> Iterator[Transcript | Unread]:
-    """The transcripts of values in one format."""
+    """Reads values in one format, and marks the transcripts with its name."""
     form = FORMATS[name]
-    takes_any = form.streams or form.is_per_value
     try:
-        for part in form.read(values if takes_any else list(values)):  # type: ignore[arg-type]
+        if not (form.streams or form.is_per_value):
+            values = list(values)
+        for part in form.read(values):  # type: ignore[arg-type]
             yield replace(part, format=name) if isinstance(part, Transcript) else part
     except RecursionError:
         if is_part:

@@ -1,7 +1,7 @@
-"""Reads the session of a coding agent from a place in its log on.
+"""Reads the log of a coding agent's session from a given byte on.
 
-An agent appends to the log of its session while it works. What asks about the last turn, again and
-again, reads only that part: from the line where the turn begins.
+An agent appends to its log while it works. A hook that asks about the last turn, again and again,
+reads only the part that begins with that turn.
 """
 
 import json
@@ -15,7 +15,7 @@ from holdfast.transcripts.reader import Format, Located, Unread, Values
 from holdfast.transcripts.readers import claude_code, codex, gemini_cli
 from holdfast.transcripts.transcript import Event, Transcript
 
-# in the order in which a value is recognised, as in `FORMATS`
+# in the order in which they are tried on a value, as in `FORMATS`
 _SESSIONS: tuple[Format, ...] = (gemini_cli.FORMAT, codex.FORMAT, claude_code.FORMAT)
 
 
@@ -27,9 +27,9 @@ class SessionPart:
         start: the byte where it begins.
         end: the byte after its last whole line.
         events: the active path of the session itself, without its subagents.
-        offsets: the byte where each line begins, by the `source` of its events; {} for a log that
-            is one JSON document.
-        reaches_back: whether it changes what is before it, so that it cannot be read alone.
+        offsets: the byte where each line begins, by the `source` of the line's events; {} if the
+            log is a single JSON document.
+        reaches_back: whether it changes events before it, so that it cannot be read alone.
     """
 
     start: int
@@ -39,12 +39,12 @@ class SessionPart:
     reaches_back: bool = False
 
     def offset_of(self, event: Event) -> int:
-        """The byte where the line of an event begins; the start if it is not known."""
+        """Returns the byte where the line of an event begins; `start` if it is not known."""
         return self.offsets.get(event.source, self.start)
 
 
 def read_session_part(path: Path, start: int = 0) -> SessionPart:
-    """Reads the log of a session from the byte `start` on, where a line begins.
+    """Reads the log of a session from the byte `start` on, where a line has to begin.
 
     A last line that is still being written is left for the next time.
 
@@ -68,7 +68,7 @@ def read_session_part(path: Path, start: int = 0) -> SessionPart:
     offsets: dict[str, int] = {}
     parsed: list[Located | Unread] = []
     position = start
-    # a line's number is only its name here: those before the part are not counted
+    # lines are numbered from the start of the part: the number serves only as a name
     for number, line in enumerate(lines.split(b"\n"), start=1):
         if line.strip():
             source = f"{path}, line {number}"
@@ -79,7 +79,7 @@ def read_session_part(path: Path, start: int = 0) -> SessionPart:
 
 
 def _end_of_lines(content: bytes) -> int:
-    """Where the last whole line ends: one without a line break is whole if it is JSON."""
+    """Returns where the last whole line ends; a last line that is JSON needs no line break."""
     end = content.rfind(b"\n") + 1
     try:
         json.loads(content[end:])
@@ -100,13 +100,14 @@ def _parse_line(source: str, line: bytes) -> Located | Unread:
 
 
 def _read_values(path: Path, parsed: Sequence[Located | Unread], part: SessionPart) -> SessionPart:
+    """Returns the part with the events in its values."""
     located = [value for value in parsed if isinstance(value, Located)]
     form = _format_of(path, located, is_empty=not parsed)
     if form is None:
         return part
     values: Values = [value for value in located if form.recognises(value.value)]
     try:
-        transcripts = [part for part in form.read(values) if isinstance(part, Transcript)]
+        transcripts = [item for item in form.read(values) if isinstance(item, Transcript)]
     except RecursionError as error:
         raise UsageError(
             f"The transcript {path} is nested too deeply to be read; leave it out.",
@@ -114,6 +115,7 @@ def _read_values(path: Path, parsed: Sequence[Located | Unread], part: SessionPa
             value=path,
         ) from error
     sessions = [session for session in transcripts if not session.is_of_subagent]
+    # of several sessions in a file, the one that was written to last is the current one
     order = {value.source: number for number, value in enumerate(values)}
 
     def last_line(session: Transcript) -> int:
@@ -128,7 +130,7 @@ def _read_values(path: Path, parsed: Sequence[Located | Unread], part: SessionPa
 
 
 def _format_of(path: Path, located: Values, is_empty: bool) -> Format | None:
-    """The format of the first value that has one; None if there are no events yet."""
+    """Returns the format of the first value that has one; None if there are no events yet."""
     for value in located:
         for form in _SESSIONS:
             if form.recognises(value.value):

@@ -1,7 +1,7 @@
 """A transcript: the events of a logged dialog, a tree of which one path is active.
 
-Most logs are one path. Where a session was rewound, a question edited or an answer regenerated, an
-event has several successors; the path that the user went on with is active.
+Most logs are a single path. Where a session was rewound, a question edited or an answer
+regenerated, an event has several successors; the path that the user went on with is active.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from holdfast.measures.turns import ToolCall
 
 
 class Malformed(Exception):
-    """An invalid message or line; the text of the exception says why."""
+    """An invalid message or line; the exception's text says why."""
 
 
 class Kind(Enum):
@@ -22,10 +22,10 @@ class Kind(Enum):
     MESSAGE = "message"  # of the system, the user or the assistant
     TOOL_CALL = "tool call"  # by the assistant
     TOOL_RESULT = "tool result"
-    COMPACTION = "compaction"  # the text that replaced the context up to it
-    CLEARING = "clearing"  # that took events, such as old tool results, out of the context
-    REMINDER = "system reminder"  # text that a program put before the model, which nobody said
-    ERROR = "error"  # that a program wrote in place of a reply; the model never saw it
+    COMPACTION = "compaction"  # a summary that replaced the context before it
+    CLEARING = "clearing"  # the removal of events, such as old tool results, from the context
+    REMINDER = "system reminder"  # text that a program put into the context, which nobody said
+    ERROR = "error"  # a program's message in place of a reply; the model never saw it
     INTERRUPTION = "interruption"  # of the assistant by the user
 
 
@@ -33,24 +33,24 @@ class Kind(Enum):
 class Event:
     """An event of a transcript.
 
-    A field that its kind does not have is empty.
+    Some fields belong to certain kinds of events only, and are empty in all others.
 
     Args:
-        role: of a message: system, user or assistant.
-        call: of a tool call.
-        call_id: of a tool result: the call whose result it is, if logged.
-        keeps: of a compaction: the ids of earlier events that stay in the context as they are.
-        clears: of a clearing: the ids of the calls whose results leave the context, and those of
-            other events that do.
-        is_cut: of what the assistant wrote: whether it ended at the token limit, as far as the log
-            says how it ended.
-        trace_span: of what the assistant wrote: the call of a model that it is an output of, as the
-            ids of the trace and of the span in it, with a slash between; "" if the log has none.
-        id: of any event: in the log.
-        source: of any event: the value that it was read from, such as `july.jsonl, line 3`; "" in
-            formats whose values are whole dialogs.
-        copy_ids: of any event: the ids by which copies of it in other logs are known: a copy has at
-            least one of them.
+        role: for messages: system, user or assistant.
+        call: for tool calls: the call.
+        call_id: for tool results: the id of the call that returned it, if logged.
+        keeps: for compactions: the ids of earlier events that stay in the context unchanged.
+        clears: for clearings: the ids of the tool calls whose results leave the context, and of
+            the other events that leave it.
+        is_cut: for what the assistant wrote: whether the log says that it ended at the token
+            limit.
+        trace_span: for what the assistant wrote: the span that recorded the call of the model, as
+            `TRACE_ID/SPAN_ID`; "" if the log has none.
+        id: the event's id in the log.
+        source: the value that the event was read from, such as `july.jsonl, line 3`; "" in formats
+            whose values are whole dialogs.
+        copy_ids: ids that copies of the event in other logs share: two events are copies of each
+            other if they have one in common.
     """
 
     kind: Kind
@@ -68,17 +68,17 @@ class Event:
 
     @property
     def is_by_assistant(self) -> bool:
-        """Whether it is a message or a tool call of the assistant."""
+        """Whether this is a message or a tool call of the assistant."""
         return self.kind is Kind.TOOL_CALL or self.role == "assistant"
 
     @property
     def is_by_user(self) -> bool:
-        """Whether it is a message of the user."""
+        """Whether this is a message of the user."""
         return self.kind is Kind.MESSAGE and self.role == "user"
 
     @property
     def is_prompt(self) -> bool:
-        """Whether it is a system prompt."""
+        """Whether this is a system prompt."""
         return self.kind is Kind.MESSAGE and self.role == "system"
 
 
@@ -89,7 +89,10 @@ def message_events(
     call_id: str = "",
     is_cut: bool = False,
 ) -> list[Event]:
-    """A message as events: its text, then the tool calls in it; for the role `tool`, a result."""
+    """Returns the events of a message: its text, then its tool calls.
+
+    A message with the role `tool` becomes a tool result.
+    """
     if role == "tool":
         return [Event(Kind.TOOL_RESULT, text, call_id=call_id)]
     events = [Event(Kind.TOOL_CALL, call=call, is_cut=is_cut) for call in calls]
@@ -99,7 +102,7 @@ def message_events(
 
 
 def call_events(call: ToolCall, result: str | None = None) -> list[Event]:
-    """A tool call of the assistant as events: the call, and its result unless that is None."""
+    """Returns the events of a tool call: the call, and its result unless that is None."""
     events = [Event(Kind.TOOL_CALL, call=call)]
     if result is not None:
         events.append(Event(Kind.TOOL_RESULT, result, call_id=call.id))
@@ -112,12 +115,12 @@ class Transcript:
 
     Args:
         source: the file, and the line or the session in it.
-        parents: of each event, the position of the event before it; None for a first one.
+        parents: for each event, the position of the event before it; None if it is the first.
         last: the position of the last event of the active path; None if there are no events.
         format: the name of the log's format.
         is_of_subagent: whether it is the dialog of a subagent that a session started.
-        history: the session whose history it records, by which copies of its events are known; ""
-            if the log names none, or the events have `copy_ids`.
+        history: the id of the session whose history this is, by which copies of its events are
+            recognised; "" if the log names no session, or its events have `copy_ids`.
     """
 
     source: str
@@ -134,15 +137,18 @@ class Transcript:
         return tuple(self.events[position] for position in _path_to(self.last, self.parents))
 
 
-def linear(source: str, events: Iterable[Event]) -> Transcript:
-    """A transcript without branches."""
+def linear_transcript(source: str, events: Iterable[Event]) -> Transcript:
+    """Builds a transcript without branches."""
     tree = Tree()
     tree.add(events)
     return tree.transcript(source)
 
 
 class Tree:
-    """A transcript that is being read; `tip` is the position of the last event of its path."""
+    """A transcript under construction.
+
+    `tip` is the position of the event that the next one follows; None before the first event.
+    """
 
     def __init__(self) -> None:
         self._events: list[Event] = []
@@ -150,22 +156,23 @@ class Tree:
         self.tip: int | None = None
 
     def add(self, events: Iterable[Event]) -> None:
-        """Adds events behind the tip."""
+        """Appends events after the tip, and moves the tip to the last of them."""
         for event in events:
             self._events.append(event)
             self._parents.append(self.tip)
             self.tip = len(self._events) - 1
 
     def numbered_path(self) -> list[tuple[int, Event]]:
-        """The events from the first to the tip, each with its position in the tree."""
+        """Returns the events from the first to the tip, each with its position in the tree."""
         return [(n, self._events[n]) for n in _path_to(self.tip, self._parents)]
 
     def transcript(self, source: str) -> Transcript:
-        """The transcript, whose active path ends at the tip."""
+        """Returns the transcript, whose active path ends at the tip."""
         return Transcript(source, tuple(self._events), tuple(self._parents), self.tip)
 
 
 def _path_to(last: int | None, parents: Sequence[int | None]) -> list[int]:
+    """Returns the positions from the root to `last`; [] if `last` is None."""
     path = []
     while last is not None:
         path.append(last)
@@ -173,21 +180,21 @@ def _path_to(last: int | None, parents: Sequence[int | None]) -> list[int]:
     return path[::-1]
 
 
-def branched(
+def branched_transcript(
     source: str,
     nodes: Mapping[str, Sequence[Event]],
     parents: Mapping[str, str | None],
     active: Iterable[str],
 ) -> Transcript:
-    """A transcript from a log whose entries name their parents.
+    """Builds a transcript from a log whose entries name their parents.
 
     Args:
-        nodes: the events of each entry, by its id.
+        nodes: the events of each entry, by the entry's id.
         parents: the id of each entry's parent.
-        active: the ids of the active path, in order.
+        active: the ids of the entries on the active path, in order.
     """
     tree = Tree()
-    ends: dict[str, int | None] = {}  # the position of the last event of each entry
+    ends: dict[str, int | None] = {}  # where each entry ends: the position of its last event
     for name in active:
         tree.add(nodes.get(name, ()))
         ends[name] = tree.tip
@@ -206,8 +213,8 @@ def branched(
     return tree.transcript(source)
 
 
-def each_after_the_other(names: Iterable[str]) -> dict[str, str | None]:
-    """The parent of each entry of a log without branches: the entry before it."""
+def sequential_parents(names: Iterable[str]) -> dict[str, str | None]:
+    """Returns the parent of each entry of a log without branches: the entry before it."""
     parents: dict[str, str | None] = {}
     before: str | None = None
     for name in names:
@@ -217,7 +224,10 @@ def each_after_the_other(names: Iterable[str]) -> dict[str, str | None]:
 
 
 def path_to(leaf: str, parents: Mapping[str, str | None]) -> list[str]:
-    """The ids from the root to `leaf`; a parent that is unknown, or leads in a circle, ends it."""
+    """Returns the ids from the root to `leaf`.
+
+    The path begins below a parent that is unknown, or that closes a circle.
+    """
     path: dict[str, None] = {}
     node: str | None = leaf
     while node is not None and node in parents and node not in path:

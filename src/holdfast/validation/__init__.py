@@ -1,1 +1,1 @@
-"""Values from outside are checked, and refused in a sentence."""
+"""Checks values from outside, and words each refusal as one sentence."""

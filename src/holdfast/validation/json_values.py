@@ -1,5 +1,6 @@
-"""Values that were parsed from JSON and may have any shape: another than is asked for counts as
-missing.
+"""Reads values that were parsed from JSON and may have any shape.
+
+A value of another type than the reader expects counts as missing.
 """
 
 from collections.abc import Mapping
@@ -7,15 +8,15 @@ from typing import Any
 
 
 def fields_of(value: object) -> Mapping[str, Any]:
-    """A value's fields; none if it is not an object."""
+    """Returns the fields of an object, or {} for any other value."""
     return value if isinstance(value, Mapping) else {}
 
 
 def objects_in(value: object) -> list[Mapping[str, Any]]:
-    """The objects in a list; none if it is not a list."""
+    """Returns the objects in a list, or [] if the value is not a list."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def text_or_empty(value: object) -> str:
-    """A value that is a text; "" if it is not."""
+    """Returns the value if it is a string, else ""."""
     return value if isinstance(value, str) else ""

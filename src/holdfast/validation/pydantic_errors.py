@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from holdfast.errors import shortened
-from holdfast.validation.schema_words import Schema, expected, listed, resolved
+from holdfast.validation.schema_words import Schema, describe_schema, list_values, resolve_ref
 
 Path = tuple[str | int, ...]
 
-_MAX_NAMES_LISTED = 12  # names that a sentence lists, at most
+_MAX_NAMES_LISTED = 12  # field names that one sentence lists
 
 
 class StrictModel(BaseModel):
@@ -26,7 +26,7 @@ class StrictModel(BaseModel):
 
 @dataclass(frozen=True)
 class Problem:
-    """The first thing wrong with a value: its path, Pydantic's name for it, and a sentence."""
+    """The first error in a value: its path, Pydantic's name for the error, and a sentence."""
 
     path: Path
     kind: str
@@ -34,18 +34,18 @@ class Problem:
 
     @property
     def field(self) -> str:
-        """The path as text: `messages[0].content`."""
-        return written(self.path)
+        """The path as text, such as `messages[0].content`."""
+        return format_path(self.path)
 
 
-def written(path: Path) -> str:
-    """A path as text: `messages[0].content`."""
+def format_path(path: Path) -> str:
+    """Returns a path as text, such as `messages[0].content`; "" for the whole value."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{str(part)[:60]}" for part in path)
     return "".join(parts).removeprefix(".")
 
 
 def as_json(value: Any) -> str:
-    """A value as an error shows it, with null and booleans as in JSON and YAML."""
+    """Formats a value for an error message, with null and booleans as in JSON and YAML."""
     return json.dumps(value) if value is None or isinstance(value, bool) else shortened(value)
 
 
@@ -53,18 +53,22 @@ def problem_of(
     error: ValidationError | Sequence[Mapping[str, Any]],
     model: Any,
     value: Any,
-    name: Callable[[Path], str] = lambda path: written(path) or "The body",
-    shown: Callable[[Any], str] = as_json,
+    name: Callable[[Path], str] = lambda path: format_path(path) or "The body",
+    show_value: Callable[[Any], str] = as_json,
 ) -> Problem:
-    """The first error of validating a value against a model.
+    """Returns the first error that Pydantic found when it validated a value against a model.
 
-    `name` gives the words for the part of the value at a path; () is the whole value. `shown`
-    writes a value that is not a list.
+    Args:
+        error: Pydantic's exception, or its list of errors.
+        model: the type that the value was validated against.
+        value: the value that was validated.
+        name: returns what the sentence calls the part of the value at a path; () is all of it.
+        show_value: formats a part that is not a list.
     """
     errors = error.errors(include_url=False) if isinstance(error, ValidationError) else error
     # a misspelt name explains why a field is missing
     first = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
-    # every branch of a union reports errors; the deepest ones belong to the branch that was meant
+    # every branch of a union reports errors; the deepest belong to the branch the user meant
     related = _without_entries_of_wrong_lists(
         [entry for entry in errors if entry["loc"][:1] == first["loc"][:1]]
     )
@@ -76,13 +80,13 @@ def problem_of(
 
     entry = max(related, key=rank)
     path = _path(entry, value)
-    return Problem(path, entry["type"], _sentence(entry, path, model, value, name, shown))
+    return Problem(path, entry["type"], _sentence(entry, path, model, value, name, show_value))
 
 
 def _without_entries_of_wrong_lists(
     errors: Sequence[Mapping[str, Any]],
 ) -> list[Mapping[str, Any]]:
-    """Drops the errors inside a list that is too short or too long: its length is the error."""
+    """Drops the errors inside a list of the wrong length, because its length is the error."""
     wrong_lists = {
         error["loc"][:-1] if error["type"] == "missing" else error["loc"]
         for error in errors
@@ -100,13 +104,13 @@ def _without_entries_of_wrong_lists(
 
 
 def _lacks_entry(error: Mapping[str, Any]) -> bool:
-    """Whether a list is too short for its tuple; Pydantic reports the entries as missing."""
+    """Whether the error is a list too short for its tuple: Pydantic calls the entry missing."""
     return error["type"] == "missing" and isinstance(error["loc"][-1], int)
 
 
 def _path(entry: Mapping[str, Any], value: Any) -> Path:
-    """The location of an error without the names of union branches; a list that is too short is
-    itself the location.
+    """Returns where an error is in the value: Pydantic's location without the names of union
+    branches. For a list that is too short, this is the list itself.
     """
     path: list[str | int] = []
     for part in entry["loc"]:
@@ -131,8 +135,9 @@ def _sentence(
     model: Any,
     value: Any,
     name: Callable[[Path], str],
-    shown: Callable[[Any], str],
+    show_value: Callable[[Any], str],
 ) -> str:
+    """Words one of Pydantic's errors as a sentence, with the cure."""
     schema = _schema_of(model)
     match entry["type"]:
         case "extra_forbidden":
@@ -140,37 +145,35 @@ def _sentence(
             cure = _nearest_field(str(path[-1]), fields)
             return f"{name(path[:-1])} has no field {shortened(path[-1])}; {cure}"
         case "missing" if not _lacks_entry(entry):
-            allowed = expected(_schema_at(schema, path, value), schema)
+            allowed = describe_schema(_schema_at(schema, path, value), schema)
             return f"{name(path)} is missing; give {allowed}."
         case "value_error":
             return str(entry["ctx"]["error"])
         case "unsupported" | "half_character":
             return str(entry["msg"])
     part = functools.reduce(operator.getitem, path, value)
-    part_schema = resolved(_schema_at(schema, path, value), schema)
+    part_schema = resolve_ref(_schema_at(schema, path, value), schema)
     choices = () if "expected" in part_schema else part_schema.get("enum", ())
     if len(choices) > 2:
-        return f"{name(path)} must be one of {listed(choices)}; got {shown(part)}."
-    allowed = expected(part_schema, schema)
-    actual = f"a list of {len(part)}" if isinstance(part, list) else shown(part)
+        return f"{name(path)} must be one of {list_values(choices)}; got {show_value(part)}."
+    allowed = describe_schema(part_schema, schema)
+    actual = f"a list of {len(part)}" if isinstance(part, list) else show_value(part)
     return f"{name(path)} has to be {allowed}, not {actual}."
 
 
 def _nearest_field(name: str, fields: Sequence[str] | Mapping[str, Any]) -> str:
-    """The cure for an unknown field: the nearest field, or all if there are few."""
+    """Returns the cure for an unknown field: names the nearest field, or all if there are few."""
     if near := difflib.get_close_matches(name[:60], fields, n=1, cutoff=0.6):
         return f"did you mean {near[0]!r}?"
     if len(fields) == 1:
         return f"its only field is {next(iter(fields))!r}."
-    return (
-        f"its fields are {', '.join(fields)}."
-        if 0 < len(fields) <= _MAX_NAMES_LISTED
-        else "leave it out."
-    )
+    if 0 < len(fields) <= _MAX_NAMES_LISTED:
+        return f"its fields are {', '.join(fields)}."
+    return "leave it out."
 
 
 def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
-    """The schema of a part of a value; a union if several branches have that part."""
+    """Returns the schema of the part at a path; a union if several branches have that part."""
     branches = _branches(schema, value, schema)
     children: list[Schema] = []
     for part in path:
@@ -184,6 +187,7 @@ def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
 
 
 def _child(schema: Schema, part: str | int) -> Schema:
+    """Returns the schema of one field or list entry; {} if the schema says nothing about it."""
     if isinstance(part, int):
         items = schema.get("prefixItems", ())
         return items[part] if part < len(items) else schema.get("items", {})
@@ -192,11 +196,11 @@ def _child(schema: Schema, part: str | int) -> Schema:
 
 
 def _branches(schema: Schema, value: Any, root: Schema) -> list[Schema]:
-    """The branches of a union that a value can belong to: those of its type, or else all."""
-    schema = resolved(schema, root)
+    """Returns the branches of a union that have the value's type, or all if none has."""
+    schema = resolve_ref(schema, root)
     if "anyOf" not in schema:
         return [schema]
-    branches = [resolved(branch, root) for branch in schema["anyOf"]]
+    branches = [resolve_ref(branch, root) for branch in schema["anyOf"]]
     branches = [branch for branch in branches if branch.get("type") != "null"]
     if len(branches) == 1:
         return _branches(branches[0], value, root)

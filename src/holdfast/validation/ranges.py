@@ -7,14 +7,17 @@ from typing import Any
 
 from holdfast.errors import ParameterOutOfRange, option, shortened
 
-_MIN_PERCENTAGE = 10  # a value a little above 1 is more likely a share that is too large
+_MIN_PERCENTAGE = 10  # a smaller value above 1 is more likely a share that is too large
 
 
 @dataclass(frozen=True)
 class Range:
-    """The finite numbers from `low` to `high`; `above_low` and `below_high` exclude the ends.
+    """The finite numbers from `low` to `high`.
 
-    `share`: whether they are shares, which some users give as a percentage.
+    Args:
+        low, high: the ends.
+        above_low, below_high: exclude `low`, or `high`.
+        share: whether the numbers are shares, which some users write as a percentage.
     """
 
     low: float
@@ -24,13 +27,19 @@ class Range:
     share: bool = False
 
     def check(self, owner: str, name: str, value: Any) -> float:
-        """Returns the value of an option if it is in the range."""
+        """Returns the value of a command-line option if it is in the range."""
         return self.check_value(owner, name, value, option(name))
 
-    def check_value(self, owner: str, name: str, value: Any, shown: str = "") -> float:
-        """As `check`, for a value that is no option, such as a method's parameter.
+    def check_value(self, owner: str, name: str, value: Any, label: str = "") -> float:
+        """Returns a value that is in the range, such as that of a method's parameter.
 
-        `shown` is the name as the message has it, if that differs.
+        Args:
+            owner: the command or method that takes the value; the message begins with it.
+            name: of the parameter.
+            label: the name as the message shows it; "" if that is `name`.
+
+        Raises:
+            ParameterOutOfRange: the value is not a number in the range.
         """
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if (
@@ -40,15 +49,16 @@ class Range:
             and not (self.below_high and value == self.high)
         ):
             return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values have the same spec
-        hint = share_meant(value) if is_number and self.share else ""
+        share = share_meant(value) if is_number and self.share else None
+        end = "." if share is None else f"; did you mean {share:g}?"
         is_whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
         actual = int(value) if is_whole else value
-        message = f"{owner} takes {shown or name} {self.words}, not {actual!r}{hint or '.'}"
+        message = f"{owner} takes {label or name} {self.words}, not {actual!r}{end}"
         raise ParameterOutOfRange(message, option=name, value=value, allowed=self.words)
 
     @property
     def words(self) -> str:
-        """The range in words: "from 0 to below 1"."""
+        """The range in words, such as "from 0 to below 1"."""
         first = f"above {self.low:g}" if self.above_low else f"from {self.low:g}"
         if not math.isfinite(self.high):
             return first if self.above_low else f"{first} upwards"
@@ -63,28 +73,35 @@ class Range:
         return {"type": "number", **ends}
 
 
-def share_meant(value: Any, lowest: float = _MIN_PERCENTAGE) -> str:
-    """'; did you mean 0.9?' for 90, likely a percentage given in place of a share; else ""."""
-    if not isinstance(value, (int, float)) or not lowest <= value < 100:
-        return ""
-    return f"; did you mean {value / 100:g}?"
+def share_meant(value: Any, min_percentage: float = _MIN_PERCENTAGE) -> float | None:
+    """Returns the share that a likely percentage stands for, such as 0.9 for 90; else None."""
+    if not isinstance(value, (int, float)) or not min_percentage <= value < 100:
+        return None
+    return value / 100
 
 
 def whole_number(owner: str, name: str, value: Any, low: int, high: int | None = None) -> int:
-    """Returns the value of an option if it is a whole number from `low` to `high`."""
+    """Returns the value of a command-line option if it is a whole number from `low` to `high`."""
     return whole_value(owner, name, value, low, high, option(name))
 
 
 def whole_value(
-    owner: str, name: str, value: Any, low: int, high: int | None = None, shown: str = ""
+    owner: str, name: str, value: Any, low: int, high: int | None = None, label: str = ""
 ) -> int:
-    """As `whole_number`, for a value that is no option, such as a method's parameter.
+    """Returns a value that is a whole number from `low` to `high`, such as a method's parameter.
 
-    `shown` is the name as the message has it, if that differs.
+    Args:
+        owner: the command or method that takes the value; the message begins with it.
+        name: of the parameter.
+        high: None for no upper limit.
+        label: the name as the message shows it; "" if that is `name`.
+
+    Raises:
+        ParameterOutOfRange: the value is not such a number.
     """
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     if is_whole and value >= low and (high is None or value <= high):
         return int(value)
     allowed = f"from {low} upwards" if high is None else f"from {low} to {high}"
-    message = f"{owner} takes {shown or name} as a whole number {allowed}, not {shortened(value)}."
+    message = f"{owner} takes {label or name} as a whole number {allowed}, not {shortened(value)}."
     raise ParameterOutOfRange(message, option=name, value=value, allowed=allowed)

@@ -5,7 +5,7 @@
     slots.py      llama.cpp as a model of Holdfast's engine
     model.py      `llama:FILE.gguf`: a chat model
     block.py      `steering`: for code that uses llama-cpp-python
-    versions.py   the releases that this is known to work with
+    versions.py   the releases of llama-cpp-python that the plug-in supports
 
 The methods and their mathematics are in `holdfast.methods`; dialogs, batches and draws are in
 `holdfast.models` and `holdfast.generation`. Importing this package does not import llama.cpp.

@@ -19,10 +19,10 @@ from holdfast.methods import Method, compile_methods, read_methods, spec_of
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast_llama.model import check_steering
 from holdfast_llama.native import CACHE_TYPES, FLASH_OFF, check_architecture, check_library
-from holdfast_llama.weights import AttentionWeights, SteeredRow, signals_after
+from holdfast_llama.weights import AttentionWeights, SteeredRow, defer_signals
 
 Range = tuple[int, int]  # first and last token (exclusive)
-_PIECE = 1024  # maximum bytes of a token
+_MAX_PIECE = 1024  # bytes of a token
 _REPLACED = ("eval", "generate", "_create_completion")
 
 
@@ -34,16 +34,16 @@ def steering(
     *,
     trace: bool = False,
 ) -> Iterator[SteeringBlock]:
-    """Steers whatever `llama` generates inside the block.
+    """Steers everything that `llama` generates inside the block.
 
-    The block uses a separate context, because llama.cpp accepts a callback only when it creates
-    one. Nothing computed before the block is reused, and afterwards the model is as fast as before,
-    including flash attention if it was on. The block's keys and values are dropped at its end.
+    The block uses a separate context, because llama.cpp accepts a callback only when it creates a
+    context. Nothing computed before the block is reused, and afterwards the model is as fast as
+    before, with flash attention if that was on. The block's keys and values are dropped at its end.
 
     Args:
         llama: the model, from llama-cpp-python.
         hold: the span to follow: the messages of a chat, whose system prompt is searched for in
-            each prompt; or token ranges of each prompt as (first, last (exclusive)).
+            each prompt; or token ranges of each prompt, as (first, last (exclusive)).
         methods: attention methods, or their spec strings, such as "boost:factor=4".
         trace: whether to record the attention mass on the span.
 
@@ -75,7 +75,7 @@ class SteeringBlock:
         self._trace = trace
         self._open = False
         self._texts, self._ranges, self._is_first = _read_hold(hold)
-        self._known: list[int] = []  # tokens of the context
+        self._tokens: list[int] = []  # the tokens in the context
         self._span: tuple[bool, ...] = ()
         self._masses: list[np.ndarray] = []
         self._uniform: list[np.ndarray] = []
@@ -109,20 +109,20 @@ class SteeringBlock:
             UsageError, ModelError: as for `steering`.
         """
         llama = self._llama
-        if isinstance(vars(llama).get("eval"), _Replaced):
+        if isinstance(vars(llama).get("eval"), _Replacement):
             raise UsageError(
-                f"{llama.model_path} is steered by another block; leave that one first, or give all"
-                " methods to one."
+                f"{llama.model_path} is already steered by another block; leave that block first,"
+                " or give all methods to one block."
             )
         if llama.draft_model is not None:
             raise UsageError(
-                "A model with a draft_model cannot be steered, as tokens that it drafts are"
-                " forwarded before they are drawn; make the Llama without one."
+                "A model with a draft_model cannot be steered, as drafted tokens are forwarded"
+                " before they are drawn; create the Llama without a draft_model."
             )
         if (kind := llama.context_params.type_v) not in CACHE_TYPES.values():
             raise ModelError(
-                f"Values of ggml's type {kind} are quantised and need flash attention, whose"
-                " weights cannot be steered; make the Llama with type_v="
+                f"Values of ggml's type {kind} are quantised, so they need flash attention, whose"
+                " weights cannot be steered; create the Llama with type_v="
                 f"{CACHE_TYPES['f16']} (float16)."
             )
         parameters = type(llama.context_params).from_buffer_copy(llama.context_params)
@@ -142,8 +142,8 @@ class SteeringBlock:
         llama.reset()
         for name in _REPLACED:
             original = getattr(llama, name)
-            replaced = self._forward if name == "eval" else self._guarded(original)
-            setattr(llama, name, _Replaced(replaced))
+            replacement = self._forward if name == "eval" else self._guard(original)
+            setattr(llama, name, _Replacement(replacement))
         self._open = True
 
     def close(self) -> None:
@@ -155,19 +155,21 @@ class SteeringBlock:
         self._context.close()
         self._llama.reset()
 
-    def _guarded(self, original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        """Wraps a generator so that it fails after the block ends, where it would be unsteered."""
+    def _guard(self, original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        """Wraps a generator so that it fails after the block has ended, instead of continuing
+        unsteered.
+        """
 
         def steps(*arguments: Any, **options: Any) -> Iterator[Any]:
             self._require_open()
             generator: Any = original(*arguments, **options)
-            given = None
+            sent = None
             while True:
                 try:
-                    item = generator.send(given)
+                    item = generator.send(sent)
                 except StopIteration:
                     return
-                given = yield item
+                sent = yield item
                 self._require_open()
 
         return steps
@@ -175,8 +177,9 @@ class SteeringBlock:
     def _require_open(self) -> None:
         if not self._open:
             raise UsageError(
-                f"A reply under {spec_of(self._methods)} was read on after its block had ended,"
-                " where nothing is steered; read the whole stream inside the block."
+                f"A reply under {spec_of(self._methods)} was still being read after its block had"
+                " ended, so the rest of it would not be steered; read the whole stream inside the"
+                " block."
             )
 
     def _forward(self, tokens: Sequence[int]) -> None:
@@ -184,16 +187,18 @@ class SteeringBlock:
         llama = self._llama
         tokens = list(tokens)
         past = llama.n_tokens
-        if not tokens:  # the same prompt again, whose logits are still available
+        if not tokens:  # the same prompt again; its logits are still available
             self._masses = self._masses[-1:]
             self._uniform = self._uniform[-1:]
             return
         ids = [*llama.input_ids[:past].tolist(), *tokens]
-        if past != len(self._known) or len(tokens) > 1 or not past:
+        if past != len(self._tokens) or len(tokens) > 1 or not past:
             span = self._find(ids)
-            apart = any(method.span_includes_generated for method in self._methods)
-            if self._span[:past] != span[:past] or (apart and past):
-                llama.n_tokens, tokens = 0, ids  # the cached keys were made under another span
+            includes_generated = any(method.span_includes_generated for method in self._methods)
+            if self._span[:past] != span[:past] or (includes_generated and past):
+                # the cached keys were computed under another span
+                llama.n_tokens = 0
+                tokens = ids
             self._span = span
             self._masses = []
             self._uniform = []
@@ -203,21 +208,21 @@ class SteeringBlock:
             row = SteeredRow(0, begin, self._span, self._methods, self._trace)
             self._weights.begin([row], [begin + len(piece)])
             try:
-                with signals_after():
+                with defer_signals():
                     self._eval(piece)
                 self._weights.finish()
             except BaseException:
                 self._weights.abandon()
                 llama.n_tokens = begin
-                self._known = ids[:begin]
+                self._tokens = ids[:begin]
                 raise
-        self._known = ids
+        self._tokens = ids
         if self._trace:
             self._masses.append(self._weights.mass[0])
             self._uniform.append(self._weights.uniform[0])
 
     def _find(self, ids: Sequence[int]) -> tuple[bool, ...]:
-        """Marks the span's tokens in a prompt with True.
+        """Finds the span in a prompt; returns True for each of its tokens.
 
         Raises:
             PromptError: the prompt does not contain the span.
@@ -226,8 +231,8 @@ class SteeringBlock:
         for first, last in self._ranges:
             if not 0 <= first < last <= len(ids):
                 raise PromptError(
-                    f"The span ({first}, {last}) is not inside of a prompt of {len(ids)} tokens;"
-                    " give first and last (exclusive) token, counted from 0."
+                    f"The span ({first}, {last}) is not inside the prompt of {len(ids)} tokens;"
+                    " give its first and last (exclusive) token, counted from 0."
                 )
             span[first:last] = True
         if self._texts:
@@ -235,27 +240,27 @@ class SteeringBlock:
             ends = np.cumsum([len(piece) for piece in pieces])
             starts = ends - [len(piece) for piece in pieces]
             text = b"".join(pieces)
-            for wanted in self._texts:
-                count = text.count(wanted)
-                at = text.find(wanted)
+            for system_prompt in self._texts:
+                count = text.count(system_prompt)
+                at = text.find(system_prompt)
                 if not count or (count > 1 and not self._is_first):
                     raise PromptError(
-                        f"The system prompt {wanted.decode()[:60]!r} is in the prompt {count} times"
-                        " and not once; give the chat that is asked, or its tokens as"
-                        " [(first, last)]."
+                        f"The system prompt {system_prompt.decode()[:60]!r} occurs in the prompt"
+                        f" {count} times, not once; pass the chat that you send, or the span's"
+                        " tokens as [(first, last)]."
                     )
-                span |= (starts < at + len(wanted)) & (ends > at)
+                span |= (starts < at + len(system_prompt)) & (ends > at)
         return tuple(span.tolist())
 
     def _piece(self, token: int) -> bytes:
         vocab = llama_cpp.llama_model_get_vocab(self._llama._model.model)
-        buffer = ctypes.create_string_buffer(_PIECE)
-        size = llama_cpp.llama_token_to_piece(vocab, token, buffer, _PIECE, 0, True)
+        buffer = ctypes.create_string_buffer(_MAX_PIECE)
+        size = llama_cpp.llama_token_to_piece(vocab, token, buffer, _MAX_PIECE, 0, True)
         return buffer.raw[:size]
 
 
-class _Replaced:
-    """Replaces a method of a `Llama`, and marks that a block is open."""
+class _Replacement:
+    """A replaced method of a `Llama`; its type shows that a block is open."""
 
     def __init__(self, function: Callable[..., Any]):
         self._function = function
@@ -270,14 +275,18 @@ def _attention_methods(methods: Any) -> tuple[ShiftsAttention, ...]:
     if len(steering_methods) != len(read):
         other = next(method for method in read if method not in steering_methods)
         raise UsageError(
-            f"{other!r} is not an attention method, which is all that a block of llama.cpp takes;"
-            " load the model as llama:FILE.gguf with Holdfast for the others that it offers."
+            f"{other!r} is not an attention method, and a block can apply no other kind in"
+            " llama.cpp; load the model as llama:FILE.gguf with Holdfast, which offers more."
         )
     return steering_methods
 
 
 def _read_hold(hold: Any) -> tuple[list[bytes], list[Range], bool]:
-    """The span's texts and token ranges, and whether the chat begins with its only text.
+    """Reads the argument `hold` of a block.
+
+    Returns:
+        The texts of the span, its token ranges, and whether the span is the system prompt with
+        which the chat begins, so that its first occurrence is meant.
 
     Raises:
         UsageError: `hold` is neither a chat nor ranges, or the chat has no system prompt.
@@ -299,6 +308,7 @@ def _read_hold(hold: Any) -> tuple[list[bytes], list[Range], bool]:
     pairs = [tuple(item) for item in items if isinstance(item, (list, tuple))]
     if not items or len(pairs) != len(items) or any(len(pair) != 2 for pair in pairs):
         raise UsageError(
-            f"steering takes the messages of a chat or tokens as [(first, last)], not {hold!r:.80}."
+            "steering takes the messages of a chat, or tokens as [(first, last)], not"
+            f" {hold!r:.80}."
         )
     return [], pairs, False

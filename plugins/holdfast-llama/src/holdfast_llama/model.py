@@ -27,7 +27,7 @@ from holdfast.methods import (
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
 from holdfast.models.checkpoint import find_source
 from holdfast.models.gguf_tokenizer import read_tokenizer
-from holdfast.models.loading_errors import explained
+from holdfast.models.loading_errors import explain_errors
 from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
@@ -40,8 +40,8 @@ from holdfast_llama.weights import SteeredRow
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_CONTEXT = 4096  # default tokens per row for models that were trained on more
-_ROWS = 32
+_MAX_DEFAULT_CONTEXT = 4096  # tokens per row if `context` is not given
+_DEFAULT_ROWS = 32
 _PROBE = "Hello, world! 12345 naïve  café 你好\n\n\tdef f(x): return x**2  # it's"
 _CAPABILITIES = ENDPOINT_ABILITIES | {
     Ability.LOG_ODDS,
@@ -56,10 +56,10 @@ class LlamaModel(Generates):
     """A GGUF model in llama.cpp, with its attention steered.
 
     Args:
-        name: as requested.
+        name: the name by which it was loaded.
         fingerprint: a digest of the file, the type of the cache and the chat template.
-        runner: the model, as the engine uses it.
-        tokenizer: the file's, as transformers reads it.
+        runner: the model as the engine uses it.
+        tokenizer: the file's tokenizer, as transformers reads it.
         stop_ids: tokens that end a reply.
         batch_size: maximum number of rows forwarded together.
         prefix_memory: bytes of keys and values that a session keeps for its dialogs; None: a
@@ -71,7 +71,7 @@ class LlamaModel(Generates):
     runner: LlamaRunner
     tokenizer: PreTrainedTokenizerFast
     stop_ids: frozenset[int]
-    batch_size: int = _ROWS
+    batch_size: int = _DEFAULT_ROWS
     prefix_memory: int | None = None
     independent: ClassVar[bool] = False  # a batch's composition may affect rounding
     steerable: ClassVar[bool] = True
@@ -126,17 +126,15 @@ class LlamaModel(Generates):
         return LocalSession(self, long_lived=long_lived)
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """A new scheduler for this model, without rows."""
+        """Returns a new scheduler for this model, without rows."""
         return Scheduler(self.runner, self.stop_ids, self.batch_size, serving)
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, in the order given."""
+        """Answers many chats, in order."""
         return self.session().generate_batch(requests)
 
     def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
-        """Answers one chat; `write` receives the text in pieces, as they are drawn, which together
-        are the reply.
-        """
+        """Answers one chat; `write` receives the text of the reply in pieces, as it is drawn."""
         return stream_reply(self.session(), self.tokenizer, request, write)
 
     def score(
@@ -148,7 +146,7 @@ class LlamaModel(Generates):
         emphasis: Sequence[Part] = (),
         marks: bool = False,
     ) -> Scored:
-        """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
+        """Scores given replies to one chat by log-probability; see `LocalSession.score`."""
         request = Request(messages, methods, emphasis=emphasis, marks=marks)
         return self.session().score_batch([request], [replies])[0]
 
@@ -165,14 +163,14 @@ def check_steering(methods: Sequence[Method], layers: int, heads: int) -> None:
         for layer, head in sorted(getattr(method, "heads", None) or ()):
             if layer >= layers or head >= heads:
                 raise UsageError(
-                    f"{method.name} names head {head} in layer {layer}, and the model has {layers}"
+                    f"{method.name} names head {head} in layer {layer}, but the model has {layers}"
                     f" layers of {heads} heads, counted from 0."
                 )
     if compiled.table is None:
         raise UsageError(
-            f"{spec_of(compiled.attention)} cannot be expressed by three numbers per head, which"
-            " is all that llama.cpp's attention is steered by; use one of the methods, or put a"
-            " bias before a power."
+            f"{spec_of(compiled.attention)} cannot be expressed by three numbers per head, as"
+            " steering in llama.cpp requires; use only one of the methods, or put a bias before a"
+            " power."
         )
 
 
@@ -193,13 +191,14 @@ def load(
     """Loads a GGUF file into llama.cpp.
 
     Args:
-        name: the file, or "smollm2" and "gemma-3-270m" after `make real-models`.
+        name: the file; or "smollm2" or "gemma-3-270m", after `make real-models`.
         dtype: must be None, as llama.cpp uses the weights as they are in the file.
         batch_size: maximum number of rows that run together; None: 32.
         trust_remote_code: ignored, as a GGUF file contains no code.
-        context: maximum tokens per row; None: what the model was trained on, at most 4,096.
+        context: maximum tokens per row; None: the length that the model was trained on, at most
+            4,096.
         cache: the type of keys and values: "f16", "bf16" or "f32".
-        threads: number per pass; None: as many as torch uses.
+        threads: threads per pass; None: as many as torch uses.
         gpu_layers: how many layers go to the GPU, if llama.cpp was built for one; -1: all.
         prefix_memory: bytes of keys and values that a session keeps for its dialogs; None: a
             quarter of this machine's memory.
@@ -209,35 +208,35 @@ def load(
     Raises:
         ModelError: the file is not GGUF, llama.cpp or transformers' tokenizer cannot read it, or
             the model's attention cannot be steered; or the version of llama.cpp is unsupported.
-        UsageError: a dtype was given, or `context` exceeds what the model was trained on.
+        UsageError: a dtype was given, or `context` exceeds the length that the model was trained
+            on.
         ParameterOutOfRange: a number is outside its range.
     """
     import llama_cpp._logger
 
     if dtype is not None:
         raise UsageError(
-            f"--dtype {dtype} is for models that holdfast computes; llama.cpp takes the weights as"
-            " they are in the file, so leave it out, or give a file of that type."
+            f"--dtype {dtype} is for models that run in Holdfast's own engine; llama.cpp uses the"
+            " weights as they are in the file, so leave it out, or use a file of that type."
         )
-    rows = ranges.whole_number("a model", "batch_size", batch_size or _ROWS, 1)
+    rows = ranges.whole_number("a model", "batch_size", batch_size or _DEFAULT_ROWS, 1)
     cache_type(cache)
     source = find_source(name)
     if source.gguf is None:
         raise ModelError(
-            f"llama.cpp runs GGUF files, and {name!r} is not one; give a file, as"
-            " llama:model.gguf, or holdfast without llama:."
+            f"llama.cpp runs GGUF files, and {name!r} is not one; give a file, such as"
+            " llama:model.gguf, or leave llama: out to run the model in Holdfast's own engine."
         )
     llama_cpp._logger.set_verbose(verbose)
     native = NativeModel(source.location, gpu_layers, amx)
-    tokens = ranges.whole_number(
-        "a model", "context", context or min(native.trained_context, _CONTEXT), 1
-    )
+    default_context = min(native.trained_context, _MAX_DEFAULT_CONTEXT)
+    tokens = ranges.whole_number("a model", "context", context or default_context, 1)
     if tokens > native.trained_context:
         raise UsageError(
             f"{name} was trained on {native.trained_context:,} tokens, fewer than context={tokens};"
-            " give at most that."
+            " choose a context of at most that length."
         )
-    with explained(source, "tokenizer"):
+    with explain_errors(source, "tokenizer"):
         tokenizer = read_tokenizer(source.gguf.header)
     _check_tokens(native, tokenizer, name)
     threads = ranges.whole_number("a model", "threads", threads or torch.get_num_threads(), 1)
@@ -260,13 +259,13 @@ load.capabilities = _CAPABILITIES  # type: ignore[attr-defined]  # `abilities_in
 
 
 def _check_tokens(native: NativeModel, tokenizer: PreTrainedTokenizerFast, name: str) -> None:
-    """Warns if the tokenizer splits text differently from llama.cpp's."""
+    """Warns if the tokenizer splits text differently than llama.cpp's does."""
     ours = list(tokenizer(_PROBE, add_special_tokens=False).input_ids)
     theirs = native.tokenize(_PROBE)
     if ours != theirs:
         warnings.warn(
-            f"transformers cuts text into other tokens than llama.cpp does for {name}"
-            f" ({len(ours)} and {len(theirs)} of a probe), so replies may be worse than in"
+            f"For {name}, transformers splits text into different tokens than llama.cpp does"
+            f" ({len(ours)} and {len(theirs)} for a test sentence), so replies may be worse than in"
             " llama-server; the model's safetensors repository has the right tokenizer.",
             stacklevel=3,
         )
@@ -278,7 +277,7 @@ def check_layers(pool: Pool) -> None:
     Raises:
         ModelError: a layer's weights cannot be read.
     """
-    native = pool.take(True, 1)
+    native = pool.take(steers=True, columns=1)
     row = SteeredRow(native.stream, 0, (True,), trace=True)
     native.context.decode([row], [[0]])
     pool.give_back([native])

@@ -19,14 +19,16 @@ import numpy as np
 
 from holdfast.errors import ModelError
 from holdfast_llama.versions import check_version
-from holdfast_llama.weights import AttentionWeights, SteeredRow, signals_after
+from holdfast_llama.weights import AttentionWeights, SteeredRow, defer_signals
 
-FLASH_OFF, FLASH_ON = 0, 1
-CHUNK = 512  # tokens per pass; a longer prompt takes several
-_OUTPUTS = 256  # tokens with logits per pass; memory for them is reserved
+FLASH_OFF = 0
+FLASH_ON = 1
+CHUNK = 512  # tokens per pass; a longer prompt takes several passes
+_MAX_OUTPUTS = 256  # tokens with logits per pass, for which memory is reserved
 CACHE_TYPES = {"f32": 0, "f16": 1, "bf16": 30}  # ggml's numbers of key and value types
 _QUANTISED = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0")
-_CONTEXT = {
+# default parameters of contexts and models, as this plug-in expects them from the library
+_CONTEXT_DEFAULTS = {
     "n_ctx": 512,
     "n_batch": 2048,
     "n_ubatch": 512,
@@ -43,7 +45,7 @@ _CONTEXT = {
     "swa_full": True,
     "kv_unified": False,
 }
-_MODEL = {
+_MODEL_DEFAULTS = {
     "n_gpu_layers": -1,
     "split_mode": 1,
     "vocab_only": False,
@@ -54,43 +56,44 @@ _MODEL = {
 
 @cache
 def check_library() -> None:
-    """Refuses a library whose version or structs are not the known ones; checks only once.
+    """Refuses a library with another version, or with structs of another layout; checks only once.
 
-    If the binding laid out a struct differently from the library, reading it would not fail but
-    give wrong values; comparing the default parameters reveals that.
+    If the binding and the library laid out a struct differently, reading it would not fail but give
+    wrong values; comparing the default parameters reveals that.
 
     Raises:
         ModelError: names the version, or the field.
     """
     check_version(llama_cpp.__version__)
     for known, defaults in (
-        (_CONTEXT, llama_cpp.llama_context_default_params()),
-        (_MODEL, llama_cpp.llama_model_default_params()),
+        (_CONTEXT_DEFAULTS, llama_cpp.llama_context_default_params()),
+        (_MODEL_DEFAULTS, llama_cpp.llama_model_default_params()),
     ):
         for field, value in known.items():
             if (actual := getattr(defaults, field)) != value:
                 raise ModelError(
-                    f"llama.cpp's default of {field} is {actual!r} here and not {value!r}, so its"
-                    " binding does not match the library; install llama-cpp-python"
-                    f" {llama_cpp.__version__} anew, and unset LLAMA_CPP_LIB_PATH."
+                    f"llama.cpp's default of {field} is {actual!r} and not {value!r}, so its"
+                    " binding does not match the library; reinstall llama-cpp-python"
+                    f" {llama_cpp.__version__}, and unset LLAMA_CPP_LIB_PATH."
                 )
     llama_cpp.llama_backend_init()
 
 
 def cache_type(name: str) -> int:
-    """ggml's number of a cache type (of keys and values).
+    """Returns ggml's number for a type of keys and values.
 
     Raises:
-        ModelError: an unknown type, or a quantised one, as that needs flash attention.
+        ModelError: an unknown type, or a quantised one, which would need flash attention.
     """
     if name in CACHE_TYPES:
         return CACHE_TYPES[name]
-    why = "its values need flash attention, whose weights cannot be steered"
-    raise ModelError(
-        f"A cache of {name!r} cannot be steered ({why}); use {', '.join(CACHE_TYPES)}."
-        if name in _QUANTISED
-        else f"There is no cache of {name!r}; use {', '.join(CACHE_TYPES)}."
-    )
+    choices = ", ".join(CACHE_TYPES)
+    if name in _QUANTISED:
+        raise ModelError(
+            f"A cache of {name!r} cannot be steered (its values need flash attention, whose weights"
+            f" cannot be steered); use {choices}."
+        )
+    raise ModelError(f"There is no cache of {name!r}; use {choices}.")
 
 
 def has_amx() -> bool:
@@ -102,15 +105,15 @@ class NativeModel:
     """A GGUF file's weights, loaded by llama.cpp.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         gpu_layers: how many layers go to the GPU, if llama.cpp was built for one; -1: all.
         amx: whether llama.cpp may use its AMX kernels, which crash the process on some processors
             (ggml-org/llama.cpp#26954). Without them an AMX build does not repack weights.
 
     Attributes:
         layers, heads: the number of layers, and of heads in the first layer.
-        trained_context: tokens that it was trained on.
-        vocabulary: size of its vocabulary.
+        trained_context: the context length that it was trained on.
+        vocabulary: the size of its vocabulary.
 
     Raises:
         ModelError: llama.cpp cannot read the file, or the model is not a causal attention model.
@@ -125,7 +128,7 @@ class NativeModel:
         self.pointer = llama_cpp.llama_model_load_from_file(path.encode(), parameters)
         if not self.pointer:
             raise ModelError(
-                f"llama.cpp cannot read {path!r}; it says why in its log (--engine verbose=true)."
+                f"llama.cpp cannot read {path!r}; its log says why (--engine verbose=true)."
             )
         weakref.finalize(self, llama_cpp.llama_model_free, self.pointer)
         check_architecture(self.pointer, path)
@@ -145,10 +148,10 @@ class NativeModel:
 
 
 def check_architecture(model: Any, name: str) -> None:
-    """Refuses models whose state is more than keys and values of causal attention.
+    """Refuses models that are not purely causal attention.
 
     Raises:
-        ModelError: names the kind.
+        ModelError: names the kind of model.
     """
     kinds: dict[str, Callable[[Any], bool]] = {
         "has recurrent layers": llama_cpp.llama_model_is_recurrent,
@@ -160,7 +163,7 @@ def check_architecture(model: Any, name: str) -> None:
         if holds(model):
             raise ModelError(
                 f"{name!r} {kind}, which holdfast-llama cannot run; use a model whose layers all"
-                " have attention, or holdfast without llama:."
+                " have attention, or leave llama: out to run it in Holdfast's own engine."
             )
 
 
@@ -170,8 +173,8 @@ class Passed:
 
     Args:
         logits: of the last tokens, float32 [row, token, vocabulary].
-        mass: on the span at the last query, float32 [row, layer, head]; NaN unless traced.
-        uniform: the mass that uniform attention would have, float32 [row, layer].
+        mass: the mass on the span at the last query, float32 [row, layer, head]; NaN unless traced.
+        uniform: the mass under uniform attention, float32 [row, layer].
     """
 
     logits: np.ndarray
@@ -184,9 +187,9 @@ class NativeContext:
 
     Args:
         model: the weights.
-        rows: number of streams.
+        rows: the number of streams.
         columns: cells per stream.
-        threads: number per pass.
+        threads: threads per pass.
         steers: whether attention weights are materialised, so that they can be read and rewritten.
         flash: whether to use flash attention; None: only if the context does not steer.
         cache: the type of keys and values, from `CACHE_TYPES`.
@@ -216,20 +219,20 @@ class NativeContext:
         parameters.n_seq_max = rows
         parameters.kv_unified = False
         parameters.n_batch = parameters.n_ubatch = CHUNK
-        parameters.n_outputs_max = parameters.n_outputs_max_per_seq = max(_OUTPUTS, rows)
+        parameters.n_outputs_max = parameters.n_outputs_max_per_seq = max(_MAX_OUTPUTS, rows)
         parameters.n_threads = parameters.n_threads_batch = threads
         parameters.type_k = parameters.type_v = cache_type(cache)
         parameters.swa_full = True
-        parameters.flash_attn_type = (
-            FLASH_ON if (not steers if flash is None else flash) else FLASH_OFF
-        )
+        if flash is None:
+            flash = not steers
+        parameters.flash_attn_type = FLASH_ON if flash else FLASH_OFF
         if steers:
             parameters.cb_eval = self.weights.callback
         self.pointer = llama_cpp.llama_init_from_model(model.pointer, parameters)
         if not self.pointer:
             raise ModelError(
-                f"llama.cpp has no memory for {rows} rows of {columns} tokens; use a smaller"
-                " --batch-size or --engine context=TOKENS."
+                f"llama.cpp does not have enough memory for {rows} rows of {columns} tokens; use a"
+                " smaller --batch-size or --engine context=TOKENS."
             )
         # the model and the callback must outlive the context
         weakref.finalize(self, _free_context, self.pointer, model, self.weights.callback)
@@ -239,7 +242,7 @@ class NativeContext:
         if (known := llama_cpp.llama_n_seq_max(self.pointer)) != rows:
             raise ModelError(
                 f"llama.cpp made {known} streams instead of {rows}, so its binding does not match"
-                " the library; install llama-cpp-python anew."
+                " the library; reinstall llama-cpp-python."
             )
 
     def crop(self, stream: int, length: int) -> None:
@@ -247,7 +250,7 @@ class NativeContext:
         llama_cpp.llama_memory_seq_rm(self._memory, stream, length, -1)
 
     def save(self, stream: int) -> np.ndarray:
-        """Keys and values of a stream, as bytes."""
+        """Returns the keys and values of a stream, as bytes."""
         size = llama_cpp.llama_state_seq_get_size(self.pointer, stream)
         state = np.empty(size, np.uint8)
         _check_size(
@@ -269,13 +272,13 @@ class NativeContext:
         """Forwards tokens of several rows.
 
         Args:
-            rows: in consecutive streams.
+            rows: the rows, which are in consecutive streams.
             tokens: the new tokens of each row. Shorter ones are padded to the longest, and the
                 padding is dropped afterwards; several rows must fit into one pass.
-            logits: how many last tokens to return logits for; before the first token they are 0.
+            logits: how many last tokens of each row get logits; they are 0 before its first token.
 
         Raises:
-            Exception: whatever was raised while rewriting weights; the streams are left unchanged.
+            Exception: any error raised while rewriting weights; the streams are left unchanged.
             ModelError: llama.cpp cannot run the pass, or computes attention in an unexpected way.
         """
         counts = [len(row_tokens) for row_tokens in tokens]
@@ -283,11 +286,11 @@ class NativeContext:
         if len(rows) > 1 and longest * len(rows) > max(CHUNK, self.rows):
             raise ModelError(
                 f"{len(rows)} rows of {longest} tokens do not fit into one pass; forward them"
-                " apart."
+                " separately."
             )
         shape = len(rows), logits, self.model.vocabulary
         last_logits = np.zeros(shape, np.float32)
-        chunk = CHUNK if logits == 1 else _OUTPUTS
+        chunk = CHUNK if logits == 1 else _MAX_OUTPUTS
         try:
             start = 0
             while start < longest:
@@ -317,7 +320,7 @@ class NativeContext:
         stop: int,
         logits: int,
     ) -> None:
-        """Forwards the tokens [start, stop) of each row, and the first token as padding."""
+        """Forwards the tokens [start, stop) of each row; rows are padded with their first token."""
         batch = self._batch
         width = stop - start
         for number, (row, row_tokens) in enumerate(zip(rows, tokens, strict=True)):
@@ -326,21 +329,22 @@ class NativeContext:
                 inside = position < len(row_tokens)
                 batch.token[at] = row_tokens[position if inside else 0]
                 batch.pos[at] = row.start + position
-                batch.n_seq_id[at], batch.seq_id[at][0] = 1, row.stream
+                batch.n_seq_id[at] = 1
+                batch.seq_id[at][0] = row.stream
                 batch.logits[at] = inside and position >= len(row_tokens) - logits
         batch.n_tokens = width * len(rows)
         if self.steers:
             stops = [min(stop, len(row_tokens)) for row_tokens in tokens]
             ends = [row.start + end for row, end in zip(rows, stops, strict=True)]
             self.weights.begin(rows, ends, [end - start - 1 for end in stops])
-        with signals_after() if self.steers else contextlib.nullcontext():
+        with defer_signals() if self.steers else contextlib.nullcontext():
             code = llama_cpp.llama_decode(self.pointer, batch)
         if self.steers:
             self.weights.finish()
         if code:
             raise ModelError(
-                f"llama.cpp could not forward {batch.n_tokens} tokens (it returned {code}, 1 for"
-                " no free cells); use a larger --engine context=TOKENS."
+                f"llama.cpp could not forward {batch.n_tokens} tokens (it returned {code}, where 1"
+                " means no free cells); use a larger --engine context=TOKENS."
             )
 
 
@@ -355,6 +359,6 @@ def _at(state: np.ndarray) -> Any:
 def _check_size(expected: int, actual: int) -> None:
     if actual != expected:
         raise ModelError(
-            f"llama.cpp saved or restored {actual:,} of {expected:,} bytes of a stream; ask again,"
-            " with a larger --engine context=TOKENS."
+            f"llama.cpp saved or restored only {actual:,} of {expected:,} bytes of a stream; ask"
+            " again with a larger --engine context=TOKENS."
         )

@@ -1,9 +1,9 @@
-"""llama.cpp as a model of Holdfast's engine: slots for rows that come and go, and passes.
+"""llama.cpp as a model of Holdfast's engine: slots for rows that join and leave, and passes.
 
-A slot is a stream of a context. On the CPU all rows live in a context that materialises attention
-weights, where they share passes and continue from each other's keys and values. On a GPU rows that
-are neither steered nor traced live in a second context, with flash attention. A context is made
-when a row needs one, and replaced by a longer one when a row outgrows it.
+A slot is a stream of a context. On the CPU, all rows are in contexts that materialise attention
+weights, where they share passes and can continue from each other's keys and values. On a GPU, rows
+that are neither steered nor traced are in a second kind of context, with flash attention. A context
+is created when a row needs one, and replaced by a longer one when a row outgrows it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,7 +25,7 @@ from holdfast.generation.runner import Output
 from holdfast_llama.native import CHUNK, NativeContext, NativeModel
 from holdfast_llama.weights import SteeredRow
 
-_MIN_COLUMNS = 512  # of a context, unless rows cannot be as long
+_MIN_COLUMNS = 512  # columns of a context, unless rows cannot be that long
 _PADDING_PER_PASS = 16  # tokens that cost about as much as the fixed part of a pass
 
 
@@ -36,16 +35,16 @@ class SavedStream:
 
     Args:
         tokens: how many of the saved tokens are used.
-        state: of all saved tokens, as llama.cpp serialises them.
+        state: keys and values of all saved tokens, as serialised by llama.cpp.
         steers: the kind of context that they are for.
-        most: how many tokens were saved.
+        saved: how many tokens were saved.
     """
 
     tokens: int
     state: np.ndarray
     steers: bool
-    most: int
-    least: int = 0
+    saved: int
+    min_prefix_len: int = 0
     start: int = 0
     # llama.cpp chooses the rotary factors by the length of the context, not of the text
     rotary_lengths: range = EVERY_LENGTH
@@ -56,39 +55,41 @@ class SavedStream:
         return self.state.nbytes
 
     def first(self, count: int) -> SavedStream:
-        """Keys and values of the first `count` tokens."""
+        """Returns the keys and values of the first `count` tokens."""
         return replace(self, tokens=count)
 
-    def copied(self) -> SavedStream:
-        """Returns itself: it shares no memory with a context."""
+    def copy(self) -> SavedStream:
+        """Returns itself, as it shares no memory with a context."""
         return self
 
 
 @dataclass(eq=False)
 class _NativeStream:
-    """A stream of a context, and how many tokens it has."""
+    """A stream of a context."""
 
     streams: _Streams
-    stream: int
-    tokens: int = 0
+    stream: int  # its number in the context
+    tokens: int = 0  # how many tokens it has
 
     @property
     def context(self) -> NativeContext:
-        """The context that has the stream at present."""
+        """The context that the stream is in at present."""
         return self.streams.context
 
 
 @dataclass(eq=False)
 class _Streams:
-    """A context, and its streams in use, which are the first ones: llama.cpp forwards rows in one
-    pass only if their streams are consecutive.
+    """A context, and its streams in use.
+
+    Those are always the first ones, as llama.cpp forwards rows in one pass only if their streams
+    are consecutive.
     """
 
     context: NativeContext
     used: list[_NativeStream] = field(default_factory=list)  # in order
 
     def add(self) -> _NativeStream:
-        """The stream after those in use."""
+        """Takes the next stream into use."""
         self.used.append(_NativeStream(self, len(self.used)))
         return self.used[-1]
 
@@ -97,7 +98,8 @@ class _Streams:
         last = self.used.pop()
         if last is not native:
             self.context.restore(native.stream, self.context.save(last.stream))
-            self.used[native.stream], last.stream, native.stream = last, native.stream, last.stream
+            self.used[native.stream] = last
+            last.stream, native.stream = native.stream, last.stream
         self.context.crop(native.stream, 0)
 
     def move_to(self, context: NativeContext) -> None:
@@ -113,9 +115,9 @@ class Pool:
 
     Args:
         model: the weights.
-        rows: streams per context; saved ones fit only into contexts with as many.
+        rows: streams per context; a saved stream fits only into contexts with the same number.
         columns: maximum tokens per row. A context begins with the room that its rows need.
-        threads: number per pass.
+        threads: threads per pass.
         cache: the type of keys and values.
     """
 
@@ -127,19 +129,19 @@ class Pool:
     _contexts: dict[bool, list[_Streams]] = field(default_factory=lambda: {True: [], False: []})
     _returned: deque[_NativeStream] = field(default_factory=deque)
 
-    def take(self, steers: bool, columns: int) -> _NativeStream:
+    def take(self, *, steers: bool, columns: int) -> _NativeStream:
         """Takes a free stream with room for `columns` tokens.
 
         Raises:
             ModelError: there is not enough memory for another context.
         """
-        # on the CPU flash attention is no faster; of a float32 cache it would read float16
+        # on the CPU flash attention is no faster, and it would read a float32 cache as float16
         steers = steers or not self.model.gpu_layers or self.cache == "f32"
         contexts = self._contexts[steers]
         streams = next((entry for entry in contexts if len(entry.used) < self.rows), None)
         if streams is not None and not streams.used and streams.context.columns < columns:
             contexts.remove(streams)
-            streams = None  # frees its memory before the longer one is made
+            streams = None  # frees its memory before the longer context is created
         if streams is None:
             streams = _Streams(self._new_context(steers, columns))
             contexts.append(streams)
@@ -162,7 +164,10 @@ class Pool:
             native.streams.drop(native)
 
     def _new_context(self, steers: bool, columns: int) -> NativeContext:
-        """A context for rows of at least so many tokens: a power of two, as each growth copies."""
+        """Creates a context for rows of at least `columns` tokens.
+
+        The number is rounded up to a power of two, because every growth copies the context.
+        """
         columns = min(max(_MIN_COLUMNS, 1 << (columns - 1).bit_length()), self.columns)
         return NativeContext(
             self.model, self.rows, columns, self.threads, steers=steers, cache=self.cache
@@ -170,37 +175,38 @@ class Pool:
 
 
 class Slots:
-    """Rows that come and go; when one is closed, the last one takes its number.
+    """Rows that join and leave; when one is closed, the last one takes its number.
 
     Attributes:
-        lengths: tokens that count as computed, per slot.
+        lengths: the number of computed tokens, by slot.
     """
 
     def __init__(self, pool: Pool):
         self._pool = pool
         self.lengths: list[int] = []
-        self._saved: list[SavedStream | None] = []  # until the row's first pass
-        self._natives: list[_NativeStream | None] = []  # None before it
+        self._saved: list[SavedStream | None] = []  # None after the row's first pass
+        self._natives: list[_NativeStream | None] = []  # None before the row's first pass
         # not at process exit, when contexts may already be gone
         weakref.finalize(self, pool.give_back, self._natives).atexit = False
 
     def expect(self, rows: int, columns: int) -> None:
-        """Does nothing: a context grows when a row needs it."""
+        """Does nothing, as a context grows when a row needs it."""
 
     def open(self, computed: SavedStream | None, reusable_len: int | None = None) -> None:
-        """Takes the next slot for a row, with its computed tokens if there are any."""
+        """Opens the next slot for a row, with its saved keys and values if there are any."""
         self._saved.append(computed)
         self._natives.append(None)
         self.lengths.append(0 if computed is None else computed.tokens)
 
     def add(self, computed: SavedStream) -> None:
-        """Refused: a saved stream begins with the row's first token, so none continues another."""
+        """Not supported, as a saved stream always begins with the row's first token."""
         raise NotImplementedError
 
     def native(self, slot: int, *, steers: bool, columns: int) -> _NativeStream:
-        """The stream of a row, with room for `columns` tokens; chosen at the row's first pass. A
-        steered or traced row cannot continue from keys and values of a context with flash
-        attention, so it forwards all of its tokens.
+        """Returns the stream of a row, with room for `columns` tokens.
+
+        It is chosen at the row's first pass. A row that is steered or traced cannot continue from
+        keys and values of a context with flash attention, so it forwards all of its tokens.
         """
         native = self._natives[slot]
         saved = self._saved[slot]
@@ -208,8 +214,11 @@ class Slots:
             self._pool.widen(native.streams, columns)
         else:
             steers = steers or (saved is not None and saved.steers)
-            native = self._pool.take(steers, max(columns, saved.most if saved is not None else 0))
-            self._natives[slot], self._saved[slot] = native, None
+            if saved is not None:
+                columns = max(columns, saved.saved)
+            native = self._pool.take(steers=steers, columns=columns)
+            self._natives[slot] = native
+            self._saved[slot] = None
             self.lengths[slot] = 0
             if saved is not None and saved.steers == native.context.steers:
                 native.context.restore(native.stream, saved.state)
@@ -217,8 +226,10 @@ class Slots:
                 native.tokens = self.lengths[slot] = saved.tokens
         return native
 
-    def computed(self, slot: int, count: int | None = None, start: int = 0) -> SavedStream | None:
-        """A copy of the keys and values of a row's first `count` tokens (None: all)."""
+    def copy_computed(
+        self, slot: int, count: int | None = None, start: int = 0
+    ) -> SavedStream | None:
+        """Copies the keys and values of a row's first `count` tokens (None: all of them)."""
         native = self._natives[slot]
         if native is None:
             return self._saved[slot]
@@ -232,24 +243,15 @@ class Slots:
             self.lengths[slot] = end
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
-        """Closes a row; the last one moves into its slot."""
+        """Closes a slot and moves the last row into it."""
         self._pool.give_back([self._natives[slot]])
         lists: list[list[Any]] = [self.lengths, self._saved, self._natives]
-        for of_slots in lists:
-            of_slots[slot] = of_slots[-1]
-            of_slots.pop()
+        for values in lists:
+            values[slot] = values[-1]
+            values.pop()
 
     def shrink(self) -> None:
-        """Does nothing: contexts keep their memory."""
-
-    @contextmanager
-    def restored(self, slots: Sequence[int]) -> Iterator[None]:
-        """Lets passes inside the block read the last token of the given rows again; afterwards
-        these tokens count as not computed.
-        """
-        yield
-        for slot in slots:
-            self.lengths[slot] -= 1
+        """Does nothing, as contexts keep their memory."""
 
 
 class LlamaRunner:
@@ -257,14 +259,14 @@ class LlamaRunner:
 
     Args:
         pool: the model's contexts.
-        name: of the model, for error messages.
+        name: the model's name, for error messages.
     """
 
     batched = supports_chunked_prefill = True
     splits_prompts = False
-    recurrent = sees_all = small = False  # saved streams are whole, so they are not combined
+    sees_all = False  # a saved stream is whole, so streams cannot be put together
+    small = False
     rotary = SAME_FACTORS  # llama.cpp chooses its factors by the size of the context
-    scored_layers: tuple[int, ...] = ()
     device = torch.device("cpu")
 
     def __init__(self, pool: Pool, name: str):
@@ -276,7 +278,7 @@ class LlamaRunner:
         self._lock = threading.Lock()  # a context runs one pass at a time
 
     def slots(self) -> Slots:
-        """A new, empty set of slots."""
+        """Returns new, empty slots."""
         return Slots(self.pool)
 
     def forward_slots(
@@ -286,15 +288,15 @@ class LlamaRunner:
         group: StreamGroup,
         logits: int = 1,
     ) -> Output:
-        """Forwards the uncomputed tokens of the given rows, at least the last token of each.
+        """Forwards the pending tokens of some slots, and at least the last token of each.
 
         Rows of similar length share a pass if their streams are consecutive.
 
         Args:
-            slots: where the rows live.
-            which: the slots to forward, in order.
+            slots: the slots of all rows.
+            which: the numbers of the slots to forward.
             group: the streams in these slots.
-            logits: how many last tokens to return logits for; before a row's first they are 0.
+            logits: how many last tokens of each row get logits; they are 0 before its first token.
         """
         states = group.streams
         traced = any(state.trace for state in states)
@@ -360,7 +362,7 @@ def _steers(state: StreamState) -> bool:
 
 
 def _groups(rows: Sequence[_Row]) -> list[list[int]]:
-    """The numbers of the rows that share a pass."""
+    """Groups the numbers of rows by pass: the rows of a group share a pass."""
     by_context: dict[NativeContext, list[int]] = {}
     for number, row in enumerate(rows):
         by_context.setdefault(row.native.context, []).append(number)

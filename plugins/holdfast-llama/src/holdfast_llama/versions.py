@@ -1,7 +1,7 @@
-"""The releases of llama-cpp-python that the plug-in is known to work with.
+"""The releases of llama-cpp-python that the plug-in supports.
 
-Each release bundles a different llama.cpp, with different structs and tensor names: 0.3.4 called
-the attention weights `kq_soft_max_ext`. So exact releases are pinned.
+Each release bundles a different llama.cpp, with different structs and tensor names: 0.3.4, for
+example, called the attention weights `kq_soft_max_ext`. So exact releases are pinned.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ def check_version(version: str) -> None:
     if version not in SUPPORTED:
         raise ModelError(
             f"holdfast-llama works with llama-cpp-python {' and '.join(SUPPORTED)}, not {version},"
-            f" which bundles another llama.cpp; pip install llama-cpp-python=={SUPPORTED[-1]}."
+            f" which bundles another llama.cpp; run pip install llama-cpp-python=={SUPPORTED[-1]}."
         )

@@ -2,9 +2,9 @@
 
 Without flash attention, each layer N computes a tensor `kq_soft_max-N` of shape [key, query, head,
 stream] (ggml's order, fastest first). llama.cpp invokes the callback after that node and before the
-next one reads the tensor, so whatever is written into it takes effect. A row's weights on the span
-are multiplied by one factor per query and head, and the rest by another: so any method of the
-steering table works.
+next one reads the tensor, so anything written into it takes effect. A row's weights on the span are
+multiplied by one factor per query and head, and its other weights by another factor. This is enough
+for every method that the steering table can express.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from holdfast.methods.protocols import ShiftsAttention
 from holdfast.methods.table import LayerTable, layer_table
 
 NAME = "kq_soft_max"
-_FLOAT32, _FLOAT16 = 0, 1  # ggml's type numbers
-_PLANS = 16  # how many to keep; each is for a different combination of methods
+# ggml's type numbers
+_FLOAT32 = 0
+_FLOAT16 = 1
+_MAX_PLANS = 16  # plans to keep; each is for a different combination of methods
 
 
 class _Tensor(ctypes.Structure):
-    """`ggml_tensor`; its type, shape, strides, data, name and sources are read."""
+    """`ggml_tensor`, of which type, shape, strides, data, name and sources are read."""
 
     _fields_ = [
         ("type", ctypes.c_int),
@@ -71,9 +73,9 @@ class SteeredRow:
     """A row of a pass.
 
     Args:
-        stream: where its keys and values are.
+        stream: the number of the stream with its keys and values.
         start: how many of its tokens are already computed.
-        span: True on the span's tokens in its prompt; generated tokens come after it.
+        span: True on the span's tokens in its prompt; generated tokens come after the prompt.
         methods: only methods that the steering table can express.
         trace: whether to record the mass on the span.
     """
@@ -86,8 +88,10 @@ class SteeredRow:
 
     @cached_property
     def runs(self) -> list[tuple[int, int | None, bool]]:
-        """Each run of columns inside or outside the span: first column, last column (exclusive;
-        None: open-ended), and whether it is inside.
+        """The runs of columns inside and outside the span.
+
+        Each has its first column, its last (exclusive; None if open-ended), and whether it is
+        inside.
         """
         generated = any(method.span_includes_generated for method in self.methods)
         flags = np.array([*self.span, generated])
@@ -96,29 +100,31 @@ class SteeredRow:
         return [(a, b, bool(flags[a])) for a, b in zip(starts, stops, strict=True)]
 
     def runs_until(self, end: int) -> list[tuple[int, int, bool]]:
-        """The runs before column `end`."""
+        """Returns the runs before column `end`."""
         cut = [(a, end if b is None else min(b, end), inside) for a, b, inside in self.runs]
         return [(a, b, inside) for a, b, inside in cut if a < b]
 
 
 @dataclass(frozen=True, eq=False)
 class LayerMoves:
-    """The steering table of one layer, in numpy, ready for computing weight factors: a layer is
-    steered between two nodes of a graph, where the overhead of torch's operations would show.
+    """The steering table of one layer, in numpy, in a form that weight factors are computed from.
+
+    It is in numpy because a layer is steered between two nodes of a graph, where the overhead of
+    torch's operations would be noticeable.
 
     Args:
         steered: bool [row, head, 1], True on the steered heads.
-        gain: exp(bias), float64 [row, head, 1], as are the next three.
-        exponent: of the mass.
-        least, most: sigmoid(floor) and sigmoid(-floor).
-        powers, floors: whether there is an exponent other than 1, and a floor.
+        gain: exp(bias), float64 [row, head, 1] like the next three.
+        exponent: the exponent of the mass.
+        min_mass, max_rest: sigmoid(floor) and sigmoid(-floor).
+        powers, floors: whether any exponent is not 1, and whether there is any floor.
     """
 
     steered: np.ndarray
     gain: np.ndarray
     exponent: np.ndarray
-    least: np.ndarray
-    most: np.ndarray
+    min_mass: np.ndarray
+    max_rest: np.ndarray
     powers: bool
     floors: bool
 
@@ -139,8 +145,9 @@ class LayerMoves:
             )
 
     def factors(self, mass: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Factors for the weights on the rest and on the span, float32 [row, head, query]; 1 where
-        nothing is steered, or where a query sees only the span or none of it.
+        """Computes factors for the weights on the rest and on the span, float32 [row, head, query].
+
+        They are 1 where nothing is steered, or where a query sees only the span or none of it.
 
         Args:
             mass, rest: the mass on the span and on all other columns, [row, head, query].
@@ -156,20 +163,20 @@ class LayerMoves:
                 after = np.where(raised, np.exp(log), after)
                 left = np.where(raised, -np.expm1(log), left)
             if self.floors:
-                lower = after < self.least
-                after = np.where(lower, self.least, after)
-                left = np.where(lower, self.most, left)
+                too_low = after < self.min_mass
+                after = np.where(too_low, self.min_mass, after)
+                left = np.where(too_low, self.max_rest, left)
             outside = np.where(moves, left / rest, 1.0)
             return outside.astype(np.float32), np.where(moves, after / mass, 1.0).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How weights are changed for rows with these methods.
+    """The changes of weights for rows with these methods.
 
     Args:
-        methods: per row.
-        layers: the moves of each layer; None where nothing is steered.
+        methods: the methods of each row.
+        layers: the moves of each layer; None for a layer where nothing is steered.
     """
 
     methods: tuple[tuple[ShiftsAttention, ...], ...]
@@ -178,18 +185,20 @@ class _Plan:
     @classmethod
     def of(cls, methods: tuple[tuple[ShiftsAttention, ...], ...], layers: int, heads: int) -> _Plan:
         rows = head_tables(map(compile_methods, methods))
-        assert rows is not None, "lists that three numbers cannot express are refused before"
+        assert rows is not None, "lists that three numbers cannot express are refused earlier"
         tables = (layer_table(rows, layer, heads) for layer in range(layers))
         moves = [LayerMoves.of(table, len(methods), heads) for table in tables]
         return cls(methods, [layer if layer.steered.any() else None for layer in moves])
 
 
 @contextlib.contextmanager
-def signals_after() -> Iterator[None]:
-    """Defers SIGINT and SIGTERM until after the block: an exception that a handler raises inside a
-    callback would be lost in C, and the program would continue.
+def defer_signals() -> Iterator[None]:
+    """Defers SIGINT and SIGTERM until the end of this context.
+
+    An exception that a handler raises inside a callback would be lost in C, and the program would
+    continue.
     """
-    if threading.current_thread() is not threading.main_thread():  # only that one handles signals
+    if threading.current_thread() is not threading.main_thread():  # only it handles signals
         yield
         return
     caught: list[tuple[int, FrameType | None]] = []
@@ -213,13 +222,13 @@ class AttentionWeights:
     """The callback of a context, and the state of the current pass.
 
     Args:
-        layers, heads: how many the model has.
+        layers, heads: the number of layers, and of heads in each.
         on_host: whether llama.cpp computes in host memory, so that the weights can be rewritten in
-            place; otherwise they are copied here and back.
+            place; otherwise they are copied to the host and back.
 
     Attributes:
-        mass, uniform: of the latest pass, float32 [row, layer, head] and [row, layer], as in an
-            `AttentionTrace` of one token. NaN in layers whose weights were not read.
+        mass, uniform: the mass in the latest pass, float32 [row, layer, head] and [row, layer], as
+            in an `AttentionTrace` of one token; NaN in layers whose weights were not read.
     """
 
     def __init__(self, layers: int, heads: int, *, on_host: bool = True):
@@ -227,7 +236,7 @@ class AttentionWeights:
         self.heads = heads
         self.on_host = on_host
         # an attribute, as it must live as long as the context
-        self.callback = llama_cpp.ggml_backend_sched_eval_callback(self._called)
+        self.callback = llama_cpp.ggml_backend_sched_eval_callback(self._on_node)
         self.mass = np.empty((0, layers, heads))
         self.uniform = np.empty((0, layers))
         self._names = {f"{NAME}-{layer}".encode(): layer for layer in range(layers)}
@@ -248,10 +257,10 @@ class AttentionWeights:
         """Begins a pass.
 
         Args:
-            rows: in the order of their streams; each forwards the same number of tokens.
-            ends: the number of tokens of each row after the pass, padding not included.
-            last: the index among the pass's tokens of each row's last token that is not padding;
-                None: no row is padded.
+            rows: the rows, in the order of their streams; each forwards the same number of tokens.
+            ends: the number of tokens of each row after the pass, without padding.
+            last: per row, the index of the last token of the pass that is not padding; None if no
+                row is padded.
         """
         self._rows = rows
         self._ends = ends
@@ -277,7 +286,7 @@ class AttentionWeights:
         """Ends the pass.
 
         Raises:
-            Exception: whatever was raised in the callback; llama.cpp itself only stops there.
+            Exception: any error raised in the callback, where llama.cpp only stops the pass.
             ModelError: a layer that was to be steered or traced did not compute its weights.
         """
         error = self._error
@@ -289,16 +298,18 @@ class AttentionWeights:
             raise ModelError(
                 f"Layers {', '.join(map(str, missed))} of {self.layers} computed no {NAME}, so"
                 " their attention cannot be steered or traced in llama.cpp; use another model, or"
-                " holdfast without llama:."
+                " leave llama: out to run it in Holdfast's own engine."
             )
 
     def abandon(self) -> None:
         """Ends a pass that failed."""
         self._rows = ()
 
-    def _called(self, tensor: int, asks: bool, _: Any) -> bool:
-        """llama.cpp's callback, called twice: to ask whether a tensor is wanted, and once that is
-        computed. If no tensor is wanted, whole graphs run without interruption.
+    def _on_node(self, tensor: int, asks: bool, _: Any) -> bool:
+        """Receives llama.cpp's callback.
+
+        It is called twice: to ask whether we want a tensor, and after that tensor was computed. If
+        we want none, whole graphs run without interruption.
         """
         layer = self._wanted.get(_get_name(tensor)) if self._rows else None
         if asks or layer is None:
@@ -313,7 +324,7 @@ class AttentionWeights:
         for plan in self._plans:
             if plan.methods == methods:
                 return plan
-        self._plans = [*self._plans[1 - _PLANS :], _Plan.of(methods, self.layers, self.heads)]
+        self._plans = [*self._plans[1 - _MAX_PLANS :], _Plan.of(methods, self.layers, self.heads)]
         return self._plans[-1]
 
     def _rewrite(self, address: int, layer: int) -> None:
@@ -323,21 +334,22 @@ class AttentionWeights:
         width = weights.shape[3]
         if heads != self.heads:
             raise ModelError(
-                f"Layer {layer} has {heads} heads, and the first has {self.heads}, which"
-                " holdfast-llama cannot steer; use another model, or holdfast without llama:."
+                f"Layer {layer} has {heads} heads but the first layer has {self.heads}, which"
+                " holdfast-llama cannot steer; use another model, or leave llama: out to run it in"
+                " Holdfast's own engine."
             )
         visible = self._visible(tensor, width)
         columns = self._span_columns(width)
         moves = self._plan.layers[layer]
         every = np.arange(len(weights))
-        # without BLAS, whose idle threads would spin through the pass
-        if moves is None:  # only the trace is wanted, and that is of the last query
+        # einsum, as the idle threads of BLAS would spin through the whole pass
+        if moves is None:  # only the last query is traced
             last = weights[every, :, self._last]
             self.mass[:, layer] = np.einsum("rhk,rk->rh", last, columns[:, 2])
         else:
             # [row, head, query]
             span, rest, traced = np.einsum("rhqk,rck->crhq", weights, columns)
-            if tensor.src[2]:  # an attention sink adds a score to the softmax, part of the rest
+            if tensor.src[2]:  # an attention sink: one more score in the softmax, part of the rest
                 rest = np.maximum(1 - span, rest)
             traced = traced * self._steer(weights, span, rest, moves)
             if not self.on_host:
@@ -359,38 +371,40 @@ class AttentionWeights:
         return factors[True]
 
     def _read(self, tensor: _Tensor, address: int) -> np.ndarray:
-        """The weights, float32 [row, head, query, column]; a view if they are on the host.
+        """Reads the weights, float32 [row, head, query, column]; a view if they are on the host.
 
         Raises:
             ModelError: the tensor does not have the expected layout.
         """
         width, queries, heads, streams = tensor.ne
-        laid_out = (
+        has_layout = (
             tensor.data == _get_data(address)
             and tensor.name == _get_name(address)
             and width * queries * heads * streams == _count(address)
         )
-        if not laid_out or tensor.type != _FLOAT32:
+        if not has_layout or tensor.type != _FLOAT32:
             raise ModelError(
-                f"{NAME} is laid out in another way than holdfast-llama knows; install a"
+                f"{NAME} has a memory layout that holdfast-llama does not know; install a"
                 " llama-cpp-python that it was tested with."
             )
         if streams != len(self._rows):
             raise ModelError(
-                f"llama.cpp forwards {streams} streams where {len(self._rows)} rows were given;"
-                " this is a fault of holdfast-llama, please report it."
+                f"llama.cpp forwards {streams} streams for {len(self._rows)} rows; this is a bug in"
+                " holdfast-llama, please report it."
             )
         shape = streams, heads, queries, width
         if self.on_host:
-            given = (ctypes.c_float * _count(address)).from_address(tensor.data)
-            return np.frombuffer(given, np.float32).reshape(shape)
+            memory = (ctypes.c_float * _count(address)).from_address(tensor.data)
+            return np.frombuffer(memory, np.float32).reshape(shape)
         weights = np.empty(shape, np.float32)
         _tensor_get(address, weights.ctypes.data, 0, weights.nbytes)
         return weights
 
     def _span_columns(self, width: int) -> np.ndarray:
-        """Indicators, float32 [row, 3, column]: 1 on the columns that count as the span, on all
-        others, and on the prompt's own span, whose mass is traced.
+        """Returns indicators of three sets of columns, float32 [row, 3, column].
+
+        They are 1 on the columns that count as the span; on all other columns; and on the span in
+        the prompt, whose mass is traced.
         """
         if self._columns.shape[-1] != width:
             self._columns = np.zeros((len(self._rows), 3, width), np.float32)
@@ -402,10 +416,10 @@ class AttentionWeights:
         return self._columns
 
     def _visible(self, tensor: _Tensor, width: int) -> np.ndarray:
-        """The columns that the last query of each row sees, bool [row, column].
+        """Returns the columns that the last query of each row sees, bool [row, column].
 
         Raises:
-            ModelError: they are not the row's latest tokens in order.
+            ModelError: they are not the row's latest tokens, in order.
         """
         address = tensor.src[1]
         if address in self._masks:
@@ -414,8 +428,8 @@ class AttentionWeights:
         known = {_FLOAT32: np.float32, _FLOAT16: np.float16}
         if mask.type not in known or mask.ne[0] != width or mask.ne[3] != len(self._rows):
             raise ModelError(
-                f"The attention mask beside {NAME} is not as holdfast-llama knows it; install a"
-                " llama-cpp-python that it was tested with."
+                f"The attention mask of {NAME} has a form that holdfast-llama does not know;"
+                " install a llama-cpp-python that it was tested with."
             )
         read = np.empty((len(self._rows), width), known[mask.type])
         for number, (line, last) in enumerate(zip(read, self._last, strict=True)):
@@ -427,7 +441,7 @@ class AttentionWeights:
             if not len(seen) or seen[-1] != end - 1 or len(seen) != end - seen[0]:
                 raise ModelError(
                     f"llama.cpp does not keep {end} tokens in the order of their positions; this is"
-                    " a fault of holdfast-llama, please report it."
+                    " a bug in holdfast-llama, please report it."
                 )
         self._masks[address] = visible
         return visible

@@ -12,7 +12,7 @@ from vllm.platforms import current_platform
 from holdfast.errors import HoldfastError, PromptError, UsageError
 from holdfast.methods import compile_methods, spec_of
 from holdfast_vllm.moved_weights import Methods
-from holdfast_vllm.spans import chat_span, given_span, text_span, tokens_of
+from holdfast_vllm.spans import check_span, find_system_prompts, find_text, tokens_of
 from holdfast_vllm.status import uses_full_graphs
 from holdfast_vllm.wire import (
     MAX_SPAN_PARTS,
@@ -27,7 +27,7 @@ from holdfast_vllm.wire import (
     check_heads,
 )
 
-CHAT = "holdfast_chat"  # the key under which a chat is kept beside its tokens
+CHAT = "holdfast_chat"  # the key of a prompt under which its chat is kept
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Chat:
     Args:
         messages: as vLLM passed them to the template.
         template: the chat template.
-        write: renders other messages the same way.
+        write: renders other messages in the same way.
     """
 
     messages: list[dict[str, Any]]
@@ -56,16 +56,15 @@ def admit(
     """Checks a request and finds its span.
 
     Args:
-        renderer: of the engine.
-        config: of the engine.
+        renderer: the engine's renderer.
+        config: the engine's configuration.
         prompt: the rendered prompt.
-        requested: what the request asks of Holdfast.
-        request: what it asks of vLLM, under vLLM's names: a request of its protocol, or sampling
-            parameters.
-        name: under which the mass is kept.
+        requested: the steering that the request asks for.
+        request: a request of vLLM's protocol, or its sampling parameters.
+        name: the name under which the mass is kept.
 
     Raises:
-        VLLMValidationError: the request cannot be fulfilled; HTTP 400.
+        VLLMValidationError: the request cannot be fulfilled; vLLM answers with HTTP 400.
     """
     try:
         check_engine(config, attention=requested.needs_span)
@@ -77,12 +76,13 @@ def admit(
             check_draw(request)
         ids = prompt.get("prompt_token_ids")
         if prompt["type"] == "embeds" or not ids:
-            raise UsageError("A prompt of embeddings cannot be steered; give text or tokens.")
+            raise UsageError("A prompt of embeddings cannot be steered; send text or tokens.")
         ranges = _ranges(renderer, prompt, ids, requested) if requested.needs_span else ()
         if uses_full_graphs(config) and len(ranges) > MAX_SPAN_PARTS:
             raise UsageError(
-                f"The span has {len(ranges)} parts, and full CUDA graphs take {MAX_SPAN_PARTS};"
-                " give fewer, or start the server without holdfast_full_graphs."
+                f"The span has {len(ranges)} parts, but full CUDA graphs allow at most"
+                f" {MAX_SPAN_PARTS}; send fewer parts, or start the server without"
+                " holdfast_full_graphs."
             )
         return Admitted(requested.methods, ranges, len(ids), name if requested.trace else "")
     except HoldfastError as error:
@@ -92,11 +92,13 @@ def admit(
 def _check_alone(requested: RequestedSteering, replies: int) -> None:
     for key, given in ((TRACE, requested.trace), (SEED, requested.seed is not None)):
         if given and replies > 1:
-            raise UsageError(f"{key} takes n=1, not n={replies}; ask for one reply at a time.")
+            raise UsageError(
+                f"{key} works only with n=1, not n={replies}; ask for one reply at a time."
+            )
 
 
 def take_draw(seed: int, sampling: Any) -> Drawing:
-    """Moves the draw's settings out of vLLM's parameters, which become greedy."""
+    """Takes the settings of the draw out of vLLM's parameters, which become greedy."""
     drawing = Drawing(seed, sampling.temperature, sampling.top_p, sampling.max_tokens)
     sampling.temperature = 0.0
     sampling.top_p = 1.0
@@ -112,17 +114,17 @@ def check_device(methods: Methods, on_cuda: bool) -> None:
     """
     if on_cuda and compile_methods(methods).table is None:
         raise UsageError(
-            f"{spec_of(methods)} cannot be written as three numbers per head, which is all that the"
-            " CUDA backend takes; use one of the methods, or put a bias before a power."
+            f"{spec_of(methods)} cannot be expressed by three numbers per head, as the CUDA backend"
+            " requires; use only one of the methods, or put a bias before a power."
         )
 
 
 def check_engine(config: Any, *, attention: bool = True) -> None:
-    """Refuses engines that cannot be steered; obstacles in the layers are reported by the workers.
+    """Refuses engines that cannot be steered; workers report obstacles in the layers.
 
     Args:
-        config: of the engine.
-        attention: whether more is requested than the drawing of tokens.
+        config: the engine's configuration.
+        attention: whether attention is to be steered; False if only tokens are to be drawn.
 
     Raises:
         UsageError: names the obstacle.
@@ -133,16 +135,16 @@ def check_engine(config: Any, *, attention: bool = True) -> None:
         "pipeline parallelism": parallel.pipeline_parallel_size > 1,
     }
     if attention:
-        obstacles |= _of_attention(config, parallel)
+        obstacles |= _attention_obstacles(config, parallel)
     for name, present in obstacles.items():
         if present:
             raise UsageError(
-                f"This server cannot steer: it runs with {name}; start it without, or leave"
-                " holdfast out of the request."
+                f"This server cannot steer, because it runs with {name}; start it without that, or"
+                " leave holdfast out of the request."
             )
 
 
-def _of_attention(config: Any, parallel: Any) -> dict[str, bool]:
+def _attention_obstacles(config: Any, parallel: Any) -> dict[str, bool]:
     return {
         "context parallelism": parallel.decode_context_parallel_size > 1
         or getattr(parallel, "prefill_context_parallel_size", 1) > 1,
@@ -155,21 +157,21 @@ def _of_attention(config: Any, parallel: Any) -> dict[str, bool]:
 def _ranges(
     renderer: Any, prompt: Mapping[str, Any], ids: list[int], requested: RequestedSteering
 ) -> tuple[Range, ...]:
-    """The span, as token ranges.
+    """Finds the span of a request, as token ranges.
 
     Raises:
-        HoldfastError: it cannot be found.
+        HoldfastError: the span cannot be found.
     """
     if requested.span:
-        return given_span(requested.span, len(ids))
+        return check_span(requested.span, len(ids))
     text = prompt.get("prompt")
     chat = prompt.get(CHAT)
     if not isinstance(text, str) or prompt["type"] != "token":
-        raise UsageError(f"This prompt has no text of its own; give the tokens as {SPAN}.")
+        raise UsageError(f"This prompt has no text; give the span's tokens as {SPAN}.")
     if requested.text:
-        spans = text_span(text, requested.text)
+        spans = find_text(text, requested.text)
     elif chat is not None:
-        spans = chat_span(text, chat.messages, chat.template, chat.write)
+        spans = find_system_prompts(text, chat.messages, chat.template, chat.write)
     else:
         raise UsageError(
             f"This prompt is not a chat, so it has no system prompt; give holdfast_text or {SPAN}."
@@ -178,12 +180,12 @@ def _ranges(
 
 
 def _offsets(tokenizer: Any, text: str, ids: list[int]) -> list[tuple[int, int]]:
-    """First and last character (exclusive) of every token, by tokenising the text again."""
+    """Finds first and last character (exclusive) of every token, by tokenising the text again."""
     for special in (False, True):
         encoded = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True)
         if list(encoded["input_ids"]) == list(ids):
             return [(int(start), int(end)) for start, end in encoded["offset_mapping"]]
     raise PromptError(
-        f"The prompt's {len(ids)} tokens are not those of its text, as where it was cut; give the"
-        f" tokens to steer towards as {SPAN}."
+        f"The prompt's {len(ids)} tokens are not those of its text, perhaps because it was cut;"
+        f" give the tokens to steer towards as {SPAN}."
     )

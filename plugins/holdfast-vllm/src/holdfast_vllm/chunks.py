@@ -9,7 +9,7 @@ from torch import Tensor
 
 from holdfast.attention.batch_steering import BatchSteering
 from holdfast.attention.fused_kernels import LayerInputs, attend
-from holdfast.attention.group_masks import additive
+from holdfast.attention.group_masks import to_additive
 from holdfast.attention.merge import move_several
 from holdfast.attention.passes import PassState
 from holdfast.methods import compile_methods
@@ -17,7 +17,7 @@ from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved_weights import on_rank
 from holdfast_vllm.moves import Move, members
-from holdfast_vllm.pages import in_order
+from holdfast_vllm.pages import read_pages
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Chunk:
 
     Args:
         moved: the queries.
-        pages: int64 [1, page], of the row's keys.
-        state: of the steering of the row, over the keys it has so far.
+        pages: int64 [1, page], the pages of the row's keys.
+        state: the steering of the row, over the keys that it has so far.
         mask: bool [1, 1, query, key]; None if the chunk is the whole context.
     """
 
@@ -54,7 +54,7 @@ class Chunk:
 
     @property
     def writes(self) -> bool:
-        """Always True: the mass is noted by a separate move of the last query."""
+        """Always True: the mass is recorded by a separate move of the last query."""
         return True
 
     def moves_layer(self, layer: int, heads: int) -> bool:
@@ -62,11 +62,11 @@ class Chunk:
         return self.state.steering.touches(layer)
 
     def run(self, states: LayerPass, masses: Masses) -> None:
-        """Writes the moved outputs; notes no masses."""
+        """Writes the moved outputs; records no masses."""
         if not self.state.steering.touches(states.number):
             return
         key, value = (
-            part[:, :, : self.moved.length] for part in in_order(states.cache, self.pages)
+            part[:, :, : self.moved.length] for part in read_pages(states.cache, self.pages)
         )
         rows = slice(self.moved.first, self.moved.first + self.moved.count)
         query = states.query[rows].transpose(0, 1)[None]
@@ -77,6 +77,6 @@ class Chunk:
             LayerInputs(query, key, value, self.mask, whole, states.scaling),
         )
         if result is None:  # all keys are in one group
-            mask = None if self.mask is None else additive(self.mask, query.dtype)
-            result, _ = attend(query, key, value, mask, whole, states.scaling)
+            mask = None if self.mask is None else to_additive(self.mask, query.dtype)
+            result, _ = attend(query, key, value, mask, states.scaling, causal=whole)
         states.output[rows] = result[0].transpose(0, 1)

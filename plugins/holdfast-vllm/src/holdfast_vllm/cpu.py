@@ -23,9 +23,9 @@ from vllm.v1.attention.backends.cpu_attn import (
 )
 
 from holdfast_vllm.chunks import Chunk
-from holdfast_vllm.layers import LayerPass, note_layer, rows_of_pass
+from holdfast_vllm.layers import LayerPass, report_layer, rows_of_pass
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moves import Move, disagrees, moves_of, needs_three, notes_apart
+from holdfast_vllm.moves import Move, disagrees, moves_of, needs_three, split_notes
 from holdfast_vllm.pages import is_readable
 from holdfast_vllm.row_copies import RowCopies
 from holdfast_vllm.status import engine_of
@@ -48,9 +48,9 @@ class Plan:
     """The rows and heads that are moved in a pass.
 
     Args:
-        parts: the queries, grouped by what is computed together.
-        everything: whether they are all queries of the pass.
-        masses: of requests that ask for them.
+        parts: the queries, in groups that are computed together.
+        everything: whether the groups contain all queries of the pass.
+        masses: receives the masses that requests have asked for.
     """
 
     parts: Sequence[Part]
@@ -58,7 +58,7 @@ class Plan:
     masses: Masses
 
     def replaces(self, layer: int, heads: int) -> bool:
-        """Whether all outputs of a layer are written here."""
+        """Whether this plug-in writes all outputs of a layer."""
         return self.everything and all(
             part.moves_layer(layer, heads) for part in self.parts if part.writes
         )
@@ -77,12 +77,12 @@ class Backend(CPUAttentionBackend):
 
 
 class Builder(CPUAttentionMetadataBuilder):
-    """Adds to a pass's metadata which of its queries are moved."""
+    """Adds to a pass's metadata a plan of the queries to move."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not self._can_read():
-            self.isa = "vec"  # its pages can be read, at the cost of some of AMX's speed
+            self.isa = "vec"  # slower than AMX, but its pages can be read
             self._set_isa_to_layers(self.layer_names)
         self._engine = engine_of(self.vllm_config)
         self._row_copies = RowCopies()
@@ -109,11 +109,11 @@ class Builder(CPUAttentionMetadataBuilder):
         if rows is not None:
             starts = common.query_start_loc_cpu.tolist()
             lengths = common.seq_lens.tolist()
-            moves = notes_apart(moves_of(rows, starts, lengths))
+            moves = split_notes(moves_of(rows, starts, lengths))
         groups: dict[tuple[bool, bool, int], list[Move]] = defaultdict(list)
         for moved in moves:
             if moved.count == 1:
-                groups[self._alike(moved)].append(moved)
+                groups[self._batch_key(moved)].append(moved)
         self._row_copies.retain(list(groups))
         if not moves:
             return None
@@ -124,8 +124,11 @@ class Builder(CPUAttentionMetadataBuilder):
         everything = steered == common.num_actual_tokens
         return Plan(parts, everything, self._engine.masses)
 
-    def _alike(self, moved: Move) -> tuple[bool, bool, int]:
-        """The key by which single-query rows are batched; it includes a similar page count."""
+    def _batch_key(self, moved: Move) -> tuple[bool, bool, int]:
+        """Returns a key that is equal for single-query rows that are batched.
+
+        It contains the number of pages, rounded up to a power of two.
+        """
         pages = -(-moved.length // self.block_size)
         return moved.writes, needs_three(moved.admitted), 1 << (pages - 1).bit_length()
 
@@ -145,11 +148,11 @@ class Impl(CPUAttentionBackendImpl):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        apart = {
+        obstacles = {
             "a sliding window": self.sliding_window != -1,
             "a quantised cache": self.is_fp8_kv_cache,
         }
-        note_layer(self, apart)
+        report_layer(self, obstacles)
 
     def forward(
         self,

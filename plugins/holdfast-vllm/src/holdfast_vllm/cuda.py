@@ -1,9 +1,9 @@
 """The CUDA attention backend: vLLM's FlashAttention, whose outputs are then moved by `kernel`.
 
-A pass in which nothing is steered is vLLM's own. In any other, FlashAttention also returns its
-log-sum-exps, and the kernel attends to the spans only. Moves are planned for each pass, so CUDA
-graphs are piecewise: attention runs between them. A server with full graphs captures whole decode
-steps (`graphs.py`), at the price of both calls even when nothing is steered.
+A pass in which nothing is steered runs only vLLM's own code. In any other pass, FlashAttention also
+returns its log-sum-exps, and the kernel attends to the spans only. Moves are planned for each pass,
+so CUDA graphs are piecewise: attention runs between them. A server with full graphs captures whole
+decode steps (`graphs.py`), and then makes both calls even when nothing is steered.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from holdfast_vllm.kernel import (
     QueryRun,
     steer_outputs,
 )
-from holdfast_vllm.layers import note_layer, rows_of_pass
+from holdfast_vllm.layers import report_layer, rows_of_pass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved_weights import Methods, on_rank, touches
 from holdfast_vllm.moves import Move, counts_generated, moves_of
 from holdfast_vllm.status import engine_of, uses_full_graphs
 
-_KEPT = 4096  # layer tables, a few kilobytes each, to be reused by later passes
+_MAX_CACHED_TABLES = 4096  # a few kilobytes each, reused by later passes
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class Plan:
 
     Args:
         moves: the queries of each row.
-        methods: of each row, on the heads of this rank.
-        queries: the same queries, on the device.
-        masses: of requests that ask for them.
-        buffers: of full graphs; None in any other pass.
+        methods: the methods of each row, on the heads of this rank.
+        queries: the queries of `moves`, on the device.
+        masses: receives the masses that requests have asked for.
+        buffers: the buffers of a full graph; None in any other pass.
     """
 
     moves: Sequence[Move]
@@ -69,16 +69,16 @@ class Plan:
 
     @property
     def notes(self) -> bool:
-        """Whether the mass of some query is wanted."""
+        """Whether the mass of any query is recorded."""
         return any(moved.notes for moved in self.moves)
 
     def moves_layer(self, layer: int) -> bool:
-        """Whether there is anything to do in a layer; in a full graph, always."""
+        """Whether there is anything to do in a layer; in a full graph there always is."""
         return self.buffers is not None or self.notes or touches(self.methods, layer)
 
 
 class Backend(FlashAttentionBackend):
-    """vLLM's FlashAttention, with steered rows: `--attention-backend CUSTOM`."""
+    """vLLM's FlashAttention with steered rows, selected by `--attention-backend CUSTOM`."""
 
     @staticmethod
     def get_name() -> str:
@@ -94,7 +94,7 @@ class Backend(FlashAttentionBackend):
 
 
 class Builder(FlashAttentionMetadataBuilder):
-    """Adds to a pass's metadata which of its queries are moved."""
+    """Adds to a pass's metadata a plan of the queries to move."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -136,7 +136,7 @@ class Builder(FlashAttentionMetadataBuilder):
         rows = rows_of_pass(self._engine.rows, common)
         moves = []
         if rows is not None:
-            # Exact without speculative decoding, which is refused.
+            # exact without speculative decoding, which is refused
             lengths = common.seq_lens_cpu_upper_bound
             lengths = common.seq_lens.cpu() if lengths is None else lengths
             moves = moves_of(rows, common.query_start_loc_cpu.tolist(), lengths.tolist())
@@ -162,12 +162,12 @@ class Impl(FlashAttentionImpl):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        apart = {
+        obstacles = {
             "a sliding window": self.sliding_window != (-1, -1),
             "a quantised cache": self.kv_cache_dtype.startswith("fp8"),
             "heads of more than 256 numbers": self.head_size > 256,
         }
-        note_layer(self, apart)
+        report_layer(self, obstacles)
 
     def forward(
         self,
@@ -237,13 +237,13 @@ def _run_of(moved: Move) -> QueryRun:
     )
 
 
-@lru_cache(_KEPT)
+@lru_cache(_MAX_CACHED_TABLES)
 def _table(
     methods: tuple[Methods, ...], layer: int, heads: int, device: torch.device
 ) -> KernelTable:
-    """The steering table of a layer, with a row for each run of queries."""
+    """Makes the steering table of a layer, with a row for each run of queries."""
     rows = head_tables(map(compile_methods, methods))
-    assert rows is not None, "lists that three numbers cannot express are refused before"
-    made = layer_table(rows, layer, heads, torch.float32, device)
-    numbers = made.numbers.expand(3, len(methods), heads)
+    assert rows is not None, "lists that three numbers cannot express are refused at admission"
+    table = layer_table(rows, layer, heads, torch.float32, device)
+    numbers = table.numbers.expand(3, len(methods), heads)
     return KernelTable(*(part.contiguous() for part in numbers.unbind(0)))

@@ -25,8 +25,8 @@ class Draw:
 
     Args:
         sampling: temperature and nucleus.
-        numbers: in [0, 1), one for each token of the reply.
-        prompt: the length of its prompt, in tokens.
+        numbers: random numbers in [0, 1), one for each token of the reply.
+        prompt: the length of the prompt in tokens.
         generated: the reply so far, a list that the old runner keeps extending; None with the new
             runner, which reports the length of each context in each pass.
     """
@@ -37,16 +37,16 @@ class Draw:
     generated: Sequence[int] | None = None
 
     def number(self, length: int | None) -> float:
-        """The random number of the next token, when the context has `length` tokens.
+        """Returns the random number for the next token, when the context has `length` tokens.
 
-        A chunk of a prompt also draws a token, which is discarded.
+        A chunk of a prompt also draws a token, but it is discarded.
         """
         drawn = len(self.generated or ()) if length is None else length - self.prompt
         return self.numbers[min(max(drawn, 0), len(self.numbers) - 1)]
 
 
 def draw_of(admitted: Admitted | None, generated: Sequence[int] | None = None) -> Draw | None:
-    """How a request draws its tokens; None if it leaves that to vLLM."""
+    """Returns how a request draws its tokens; None if it leaves that to vLLM."""
     if admitted is None or admitted.drawing is None:
         return None
     drawing = admitted.drawing
@@ -63,25 +63,26 @@ def draw_rows(
 
     Args:
         logits: float32 [row, vocabulary]; written to.
-        rows: of the engine.
+        rows: the draws of the engine's rows.
         numbers: the runner's number of each row.
-        lengths: tokens of each row's context; None with the old runner, whose lists have the reply.
+        lengths: the length of each row's context in tokens; None with the old runner, where
+            `Draw.generated` has the reply.
     """
-    drawn = rows.of(numbers)
-    if drawn is None:
+    draws = rows.of(numbers)
+    if draws is None:
         return logits
-    chosen = [(row, settings) for row, settings in enumerate(drawn) if settings is not None]
-    indices = torch.tensor([row for row, _ in chosen], device=logits.device)
+    with_draw = [(row, settings) for row, settings in enumerate(draws) if settings is not None]
+    indices = torch.tensor([row for row, _ in with_draw], device=logits.device)
     row_logits = logits[indices]
     tokens = draw(
         row_logits,
-        [settings.sampling for _, settings in chosen],
+        [settings.sampling for _, settings in with_draw],
         [
             settings.number(None if lengths is None else int(lengths[row]))
-            for row, settings in chosen
+            for row, settings in with_draw
         ],
     )
-    taken = torch.tensor(tokens, device=logits.device)[:, None]
-    alone = torch.full_like(row_logits, -torch.inf).scatter_(1, taken.clamp(min=0), 0.0)
-    logits[indices] = torch.where(taken == NOT_FINITE, row_logits, alone)
+    drawn = torch.tensor(tokens, device=logits.device)[:, None]
+    only_drawn = torch.full_like(row_logits, -torch.inf).scatter_(1, drawn.clamp(min=0), 0.0)
+    logits[indices] = torch.where(drawn == NOT_FINITE, row_logits, only_drawn)
     return logits

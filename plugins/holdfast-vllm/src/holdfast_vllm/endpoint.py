@@ -1,9 +1,9 @@
 """GET /holdfast, the mass of a request, and metrics.
 
 GET /holdfast                  {"live": true, "methods": [...], "version": ...}
-GET /holdfast/mass/REQUEST     the mass of a request that asked for it, by the reply's id
-GET /v1/steering               full descriptions of the methods, as `holdfast serve` gives them
-GET /v1/steering/mass/REQUEST  as above; if vLLM requires an API key, so do these two
+GET /holdfast/mass/REQUEST     the mass of a request with a trace, by the id of the reply
+GET /v1/steering               full descriptions of the methods, as from `holdfast serve`
+GET /v1/steering/mass/REQUEST  the mass again; if vLLM requires an API key, so do the last two
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast_vllm.frontend import ask, refusal_of
 from holdfast_vllm.status import fingerprint_of
 
 router = APIRouter()
-_LIVE = Gauge("holdfast_live", "1 where requests can be steered, as GET /holdfast last saw it.")
+_LIVE = Gauge("holdfast_live", "1 if requests can be steered, as of the last GET /holdfast.")
 
 
 def install() -> None:
@@ -85,11 +85,11 @@ def _methods() -> list[dict[str, Any]]:
 @router.get("/holdfast/mass/{name}")
 @router.get("/v1/steering/mass/{name}")
 async def mass(name: str, request: HttpRequest) -> JSONResponse:
-    """The attention mass on the span of a request, per token and per layer."""
+    """Returns the attention mass on the span of a request, per token and per layer."""
     masses = await request.app.state.engine_client.collective_rpc("holdfast_mass", args=(name,))
     known = [answer for answer in masses if answer]
     if not known:
-        sentence = f"No mass is kept of {name!r}; send the request with holdfast_trace: 1."
+        sentence = f"There is no mass of {name!r}; send the request with holdfast_trace: 1."
         return JSONResponse({"error": {"message": sentence}}, status_code=404)
     return JSONResponse(
         {
@@ -101,5 +101,5 @@ async def mass(name: str, request: HttpRequest) -> JSONResponse:
 
 
 def _mean(ranks: list[list[float]]) -> list[float]:
-    """The mean over tensor-parallel ranks, which have equally many heads."""
+    """Averages over tensor-parallel ranks, which all have the same number of heads."""
     return [sum(values) / len(values) for values in zip(*ranks, strict=True)]

@@ -2,10 +2,10 @@
 
 vLLM has no extension point for this, so seven of its functions are wrapped:
 
-    BaseRenderer.render_chat(_async)         keeps the chat beside the tokens
-    OnlineRenderer.render_chat, _completion  refuses before a stream begins, with HTTP 400
-    InputProcessor.process_inputs            the one place that sees parameters, tokens and salt
-    LLMEngine.add_request, AsyncLLM...       asks the workers whether steering is live
+    BaseRenderer.render_chat(_async)         to keep the chat beside its tokens
+    OnlineRenderer.render_chat, _completion  to refuse with HTTP 400 before a stream begins
+    InputProcessor.process_inputs            to admit: it alone has parameters, tokens and salt
+    LLMEngine.add_request, AsyncLLM...       to ask the workers whether steering is live
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def install() -> None:
     from vllm.v1.engine.input_processor import InputProcessor
     from vllm.v1.engine.llm_engine import LLMEngine
 
-    _wrap(BaseRenderer, "render_chat", _keeping_chat)
-    _wrap(BaseRenderer, "render_chat_async", _keeping_chat_async)
-    _wrap(OnlineRenderer, "render_chat", _refusing_early)
-    _wrap(OnlineRenderer, "render_completion", _refusing_early)
-    _wrap(InputProcessor, "process_inputs", _admitting)
-    _wrap(LLMEngine, "add_request", _asking)
-    _wrap(AsyncLLM, "add_request", _asking_async)
+    _wrap(BaseRenderer, "render_chat", _keep_chat)
+    _wrap(BaseRenderer, "render_chat_async", _keep_chat_async)
+    _wrap(OnlineRenderer, "render_chat", _refuse_early)
+    _wrap(OnlineRenderer, "render_completion", _refuse_early)
+    _wrap(InputProcessor, "process_inputs", _admit_requests)
+    _wrap(LLMEngine, "add_request", _require_live)
+    _wrap(AsyncLLM, "add_request", _require_live_async)
 
 
 def is_installed() -> bool:
@@ -51,6 +51,7 @@ def is_installed() -> bool:
 
 
 def _wrap(owner: type, name: str, around: Callable[[Any], Any]) -> None:
+    """Replaces a method by `around(method)`, unless that has already been done."""
     inner = getattr(owner, name)
     if not hasattr(inner, _MARK):
         outer = wraps(inner)(around(inner))
@@ -61,25 +62,25 @@ def _wrap(owner: type, name: str, around: Callable[[Any], Any]) -> None:
 # Keeping a chat beside its tokens
 
 
-def _keeping_chat(inner: Any) -> Any:
+def _keep_chat(inner: Any) -> Any:
     def render_chat(self: Any, conversations: Any, chat_params: Any, *args: Any, **kwargs: Any):
         chats, prompts = inner(self, conversations, chat_params, *args, **kwargs)
-        return chats, _with_chats(self, chats, chat_params, prompts)
+        return chats, _attach_chats(self, chats, chat_params, prompts)
 
     return render_chat
 
 
-def _keeping_chat_async(inner: Any) -> Any:
+def _keep_chat_async(inner: Any) -> Any:
     async def render_chat_async(
         self: Any, conversations: Any, chat_params: Any, *args: Any, **kwargs: Any
     ):
         chats, prompts = await inner(self, conversations, chat_params, *args, **kwargs)
-        return chats, _with_chats(self, chats, chat_params, prompts)
+        return chats, _attach_chats(self, chats, chat_params, prompts)
 
     return render_chat_async
 
 
-def _with_chats(renderer: Any, chats: Any, params: Any, prompts: Any) -> Any:
+def _attach_chats(renderer: Any, chats: Any, params: Any, prompts: Any) -> Any:
     def write(messages: Any) -> str:
         return str(renderer.render_messages(list(messages), params)[1]["prompt"])
 
@@ -92,7 +93,7 @@ def _with_chats(renderer: Any, chats: Any, params: Any, prompts: Any) -> Any:
 # Refusing before a stream begins
 
 
-def _refusing_early(inner: Any) -> Any:
+def _refuse_early(inner: Any) -> Any:
     async def render(self: Any, request: Any, *args: Any, **kwargs: Any):
         given = getattr(request, "vllm_xargs", None)
         requested = _read(given)
@@ -111,7 +112,7 @@ def _refusing_early(inner: Any) -> Any:
 # Admitting: parameters, tokens and salt
 
 
-def _admitting(inner: Any) -> Any:
+def _admit_requests(inner: Any) -> Any:
     def process_inputs(
         self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
     ):
@@ -126,7 +127,7 @@ def _admitting(inner: Any) -> Any:
         if requested.seed is not None:
             admitted = replace(admitted, drawing=take_draw(requested.seed, sampling))
         others = {key: value for key, value in sampling.extra_args.items() if key not in KEYS}
-        sampling.extra_args = {**others, ADMITTED: admitted.packed()}
+        sampling.extra_args = {**others, ADMITTED: admitted.pack()}
         request.cache_salt = admitted.salt(request.cache_salt)
         return request
 
@@ -143,31 +144,32 @@ def _read(given: Mapping[str, Any] | None) -> RequestedSteering | None:
 # Whether steering is live
 
 
-def _need(prompt: Any, params: Any) -> str:
-    """Which work of Holdfast's a request needs from the workers: `DRAWS`, `STEERS` or "".
+def _required_work(prompt: Any, params: Any) -> str:
+    """Returns what the workers must be able to do for a request: `DRAWS`, `STEERS` or "".
 
     Raises:
-        VLLMValidationError: it needs some, but was built elsewhere and so bypassed admission.
+        VLLMValidationError: the request was built elsewhere, so it has bypassed admission.
     """
-    made = getattr(prompt, "sampling_params", None)  # if the request is already built
-    given = getattr(params if made is None else made, "extra_args", None) or {}
-    if made is not None and ADMITTED in given:
+    built = getattr(prompt, "sampling_params", None)  # if the request is already built
+    extra_args = getattr(params if built is None else built, "extra_args", None) or {}
+    if built is not None and ADMITTED in extra_args:
         return STEERS
-    requested = _read(given)
+    requested = _read(extra_args)
     if requested is None:
         return ""
-    if made is not None:
+    if built is not None:
         raise VLLMValidationError(
-            "A finished EngineCoreRequest cannot be steered; hand its prompt and parameters over."
+            "A finished EngineCoreRequest cannot be steered; pass its prompt and parameters"
+            " instead."
         )
     return STEERS if requested.needs_span else DRAWS
 
 
-def _asking(inner: Any) -> Any:
+def _require_live(inner: Any) -> Any:
     def add_request(
         self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        need = _need(prompt, params)
+        need = _required_work(prompt, params)
         if need and not _is_live(self, need):
             try:
                 states = self.collective_rpc("holdfast_state")
@@ -179,11 +181,11 @@ def _asking(inner: Any) -> Any:
     return add_request
 
 
-def _asking_async(inner: Any) -> Any:
+def _require_live_async(inner: Any) -> Any:
     async def add_request(
         self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
     ):
-        need = _need(prompt, params)
+        need = _required_work(prompt, params)
         if need and not _is_live(self, need):
             _require(self, await ask(self), need)
         return await inner(self, request_id, prompt, params, *args, **kwargs)
@@ -192,7 +194,7 @@ def _asking_async(inner: Any) -> Any:
 
 
 async def ask(engine: Any) -> list[dict[str, Any]] | Exception:
-    """Every worker's steering status, or the error that occurred."""
+    """Asks every worker for its steering status; returns the error if that fails."""
     try:
         states: list[dict[str, Any]] = await engine.collective_rpc("holdfast_state", timeout=60)
         return states
@@ -201,7 +203,7 @@ async def ask(engine: Any) -> list[dict[str, Any]] | Exception:
 
 
 def refusal_of(states: object, need: str = STEERS) -> str:
-    """Why these workers cannot do what is needed; "" if all can."""
+    """Returns why one of these workers cannot do what is needed; "" if all can."""
     if isinstance(states, Exception):
         return f"its workers did not answer ({type(states).__name__}: {states})"
     if not isinstance(states, list) or not states:

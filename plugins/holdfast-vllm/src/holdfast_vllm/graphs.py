@@ -1,9 +1,9 @@
-"""Full CUDA graphs of decode steps: all that changes between replays is in fixed buffers.
+"""Full CUDA graphs of decode steps: everything that changes between replays is in fixed buffers.
 
 A graph replays kernels with the addresses and the grid of its capture. So row i of the batch is
-run i of our kernel, and its query is query i. An unsteered row is a run of no query with an empty
-span: the kernel reads none of its keys and stores nothing. A step is set up by writing the buffers
-before the replay; the mass is read from them before they are written again.
+run i of our kernel, and its query is query i. An unsteered row is a run without queries and with an
+empty span: the kernel reads none of its keys and stores nothing. A step is set up by writing the
+buffers before the replay; the mass is read from them before they are written again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Buffers:
     """The buffers of one engine, for its maximum number of rows.
 
     Args:
-        flat: int32, the numbers of `queries` that change, in one tensor.
-        queries: views of it, a run of at most one query for each row.
+        flat: int32, all numbers of `queries` that change, in one tensor.
+        queries: views of `flat`, with a run of at most one query for each row.
         tables: float32 [layer, 3, row, head], the steering tables.
-        mass: float32 [layer, row, head], as the kernel leaves it.
+        mass: float32 [layer, row, head], written by the kernel.
         indices: the index of each of the model's layers in `tables` and `mass`.
-        written: the methods of each row that `tables` is for.
-        noted: rows whose mass is wanted from the last replay, with the names it is kept under.
+        written: the methods, by row, for which `tables` was written.
+        noted: rows whose mass to read after the last replay, with the names to keep it under.
     """
 
     flat: Tensor
@@ -47,7 +47,7 @@ class Buffers:
 
     @classmethod
     def of(cls, rows: int, layers: Sequence[int], heads: int, device: torch.device) -> Buffers:
-        """Buffers in which nothing is steered."""
+        """Makes buffers in which nothing is steered."""
         flat = torch.zeros(rows * (3 + 2 * MAX_SPAN_PARTS), dtype=torch.int32, device=device)
         count, position, generated, ranges = flat.split([rows] * 3 + [rows * 2 * MAX_SPAN_PARTS])
         order = torch.arange(rows, dtype=torch.int32, device=device)
@@ -71,7 +71,7 @@ class Buffers:
         return buffers
 
     def first(self, rows: int) -> KernelQueries:
-        """The runs of a graph of `rows` rows."""
+        """Returns the runs for a graph of `rows` rows."""
         all_rows = self.queries
         return KernelQueries(
             rows=all_rows.rows[:rows],
@@ -85,7 +85,7 @@ class Buffers:
         )
 
     def layer(self, number: int) -> tuple[KernelTable, Tensor]:
-        """The table of a layer, and the buffer for its mass."""
+        """Returns the table of a layer, and the buffer for its mass."""
         index = self.indices[number]
         return KernelTable(*self.tables[index].unbind(0)), self.mass[index]
 
@@ -93,8 +93,8 @@ class Buffers:
         """Sets what the next replay moves.
 
         Args:
-            moves: of the rows that are steered or noted, each with the row's single query.
-            methods: of each move, on the heads of this rank.
+            moves: the queries of steered or traced rows, one per row.
+            methods: the methods of each move, on the heads of this rank.
         """
         rows = len(self.queries.rows)
         values = torch.zeros(len(self.flat), dtype=torch.int32)
@@ -105,7 +105,9 @@ class Buffers:
         for moved, row_methods in zip(moves, methods, strict=True):
             row = moved.row
             parts = moved.admitted.ranges
-            count[row], position[row], by_row[row] = 1, moved.position, row_methods
+            count[row] = 1
+            position[row] = moved.position
+            by_row[row] = row_methods
             ranges[row, : len(parts)] = torch.tensor(parts, dtype=torch.int32)
             if counts_generated(moved.admitted):
                 generated[row] = moved.admitted.prompt
@@ -117,17 +119,17 @@ class Buffers:
     def _write_tables(self, by_row: tuple[Methods, ...]) -> None:
         host = torch.device("cpu")
         heads = self.tables.shape[-1]
-        named = any(method.heads is not None for methods in by_row for method in methods)
-        layers = list(self.indices) if named else list(self.indices)[:1]
+        names_heads = any(method.heads is not None for methods in by_row for method in methods)
+        layers = list(self.indices) if names_heads else list(self.indices)[:1]
         rows = head_tables(map(compile_methods, by_row))
-        assert rows is not None, "lists that three numbers cannot express are refused before"
+        assert rows is not None, "lists that three numbers cannot express are refused at admission"
         numbers = [layer_table(rows, layer, heads, torch.float32, host).numbers for layer in layers]
         stacked = torch.stack([table.expand(3, len(by_row), heads) for table in numbers])
         self.tables.copy_(stacked.expand_as(self.tables))
         self.written = by_row
 
     def read(self, masses: Masses) -> None:
-        """Notes the mass of the last replay if it is wanted, after waiting for the replay."""
+        """Records the mass of the last replay where requested; waits for the replay to end."""
         noted = self.noted
         self.noted = []
         if not noted:

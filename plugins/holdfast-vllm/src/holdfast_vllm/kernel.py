@@ -21,14 +21,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from holdfast.attention.gpu_table import moved, padded_size, product, sigmoid
+from holdfast.attention.gpu_table import move_log_odds, padded_size, product, sigmoid
 
-NONE_GENERATED = 2**30  # a position beyond every context: no generated token is of the span
+NONE_GENERATED = 2**30  # a position beyond every context: no generated token is in the span
 _LOG2E = 1.4426950408889634
 _LN2 = tl.constexpr(0.6931471805599453)
-_MAX_LOG_MASS = tl.constexpr(-1e-7)  # above this the span is everything in float32
+_MAX_LOG_MASS = tl.constexpr(-1e-7)  # above this, the mass is 1 in float32
 _TINY = tl.constexpr(1e-37)
-_TILE_LINES = 64  # at most: queries of a tile, times the heads that share a key head
+_MAX_TILE_LINES = 64  # queries of a tile, times the heads that share a key head
 _BLOCK_KEYS = 32
 
 
@@ -54,10 +54,10 @@ class QueryRun(NamedTuple):
     """Consecutive queries of one row that are steered.
 
     Args:
-        row: its number in the batch.
-        first_query: counted in the pass.
-        num_queries: how many there are.
-        position: of the first query, in the row's context.
+        row: the number of the row in the batch.
+        first_query: the first query, counted in the pass.
+        num_queries: how many queries there are.
+        position: the position of the first query in the row's context.
         span: token ranges, at least one.
         first_generated: the first token that counts as the span because it was generated;
             `NONE_GENERATED` if none does.
@@ -103,14 +103,15 @@ class KernelQueries:
             device: of the cache.
         """
         longest = max(run.num_queries for run in runs)
-        tile_size = max(1, min(_TILE_LINES // heads_per_group, 1 << (longest - 1).bit_length()))
+        max_queries = _MAX_TILE_LINES // heads_per_group
+        tile_size = max(1, min(max_queries, 1 << (longest - 1).bit_length()))
         parts = max(len(run.span) for run in runs)
         tiles = [
             (number, start)
             for number, run in enumerate(runs)
             for start in range(0, run.num_queries, tile_size)
         ]
-        # One tensor, so that there is only one copy to the device.
+        # one tensor, so that there is only one copy to the device
         numbers: list[int] = []
         for name in ("row", "first_query", "num_queries", "position", "first_generated"):
             numbers += [getattr(run, name) for run in runs]
@@ -154,11 +155,11 @@ def steer_outputs(
         query: like `output`.
         keys, values: [page, token, group, size], any strides with the size innermost.
         pages: int32 [row, page], of every row of the batch.
-        queries: those that are steered.
-        table: [N, head], of this layer.
-        scaling: of the scores.
+        queries: the steered queries.
+        table: the table of this layer, [N, head].
+        scaling: factor of the scores.
         mass: receives the mass of each run's last query after steering, without generated tokens;
-            float32 [N, head] or more rows; None if it is not wanted.
+            float32 [N, head] or more rows; None if it is not recorded.
     """
     heads, head_size = query.shape[1:]
     groups = keys.shape[2]
@@ -255,7 +256,7 @@ def _steer_tile(
     TRACE: tl.constexpr,
     WIDEN: tl.constexpr,
 ):
-    """One tile of queries, for the heads that share a key head: a line per query and head."""
+    """Steers a tile of queries, for the heads that share a key head; a line per query and head."""
     group = tl.program_id(1)
     run = tl.load(tiles_ptr + 2 * tl.program_id(0))
     tile_start = tl.load(tiles_ptr + 2 * tl.program_id(0) + 1)  # in the run
@@ -331,7 +332,7 @@ def _steer_tile(
     bias = tl.load(bias_ptr + entry, mask=line_exists, other=0.0)
     exponent = tl.load(exponent_ptr + entry, mask=line_exists, other=1.0)
     floor = tl.load(floor_ptr + entry, mask=line_exists, other=-float("inf"))
-    new_log_odds = moved(log_mass - tl.log(rest_mass), bias, exponent, floor)
+    new_log_odds = move_log_odds(log_mass - tl.log(rest_mass), bias, exponent, floor)
 
     # output + c * (span_output - output)
     is_steered = sees_span & ((bias != 0) | (exponent != 1) | (floor > -float("inf")))

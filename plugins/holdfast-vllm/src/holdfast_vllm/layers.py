@@ -1,4 +1,4 @@
-"""Shared by both attention backends: access to vLLM's layers and batches."""
+"""Access to vLLM's layers and batches, for both attention backends."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class LayerPass:
 
     Args:
         number: counted from 0.
-        scaling: of the scores.
+        scaling: factor of the scores.
         query: [query, head, size of a head], of the whole pass.
-        key, value: [query, group, size of a head]; also in the cache.
-        cache: vLLM's, of the layer.
+        key, value: [query, group, size of a head]; they are in the cache too.
+        cache: vLLM's cache of the layer.
         output: like `query`; written to.
     """
 
@@ -37,12 +37,13 @@ class LayerPass:
     output: Tensor
 
 
-def note_layer(impl: Any, apart: Mapping[str, bool]) -> None:
-    """Reports a layer to the engine, and the reason if it cannot be steered.
+def report_layer(impl: Any, backend_obstacles: Mapping[str, bool]) -> None:
+    """Reports a layer to the engine, with the reason if it cannot be steered.
 
     Args:
         impl: vLLM's attention of the layer.
-        apart: obstacles that each backend detects differently, in words, and whether each exists.
+        backend_obstacles: further obstacles, which each backend detects differently: a description,
+            and whether the layer has it.
     """
     obstacles = {
         "attention of another kind than a decoder's": impl.attn_type != AttentionType.DECODER,
@@ -50,7 +51,7 @@ def note_layer(impl: Any, apart: Mapping[str, bool]) -> None:
         "ALiBi": impl.alibi_slopes is not None,
         "a soft cap": bool(impl.logits_soft_cap),
         "keys that layers share": impl.kv_sharing_target_layer_name is not None,
-        **apart,
+        **backend_obstacles,
     }
     refusals = [f"the model has {name}" for name, present in obstacles.items() if present]
     engine_of(get_current_vllm_config()).refusals.append(refusals[0] if refusals else "")
@@ -59,5 +60,5 @@ def note_layer(impl: Any, apart: Mapping[str, bool]) -> None:
 def rows_of_pass(
     rows: Rows[Admitted], common: CommonAttentionMetadata
 ) -> list[Admitted | None] | None:
-    """The requests of a pass's rows, under either runner's numbers; None if there are none."""
+    """Returns the requests in a pass's rows, for either runner; None if there are none."""
     return rows.of(range(common.num_reqs) if common.req_idx is None else common.req_idx)

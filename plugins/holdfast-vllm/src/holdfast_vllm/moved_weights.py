@@ -1,8 +1,8 @@
-"""Attention weights moved by the methods, from scores; on any device.
+"""Computes moved attention weights from scores, on any device.
 
 The methods move the log-odds x = lse(scores on the span) - lse(scores on the rest) to x', and leave
 the ratios inside each group unchanged. So the weights are sigmoid(x') times the softmax over the
-span plus sigmoid(-x') times that over the rest.
+span plus sigmoid(-x') times the softmax over the rest.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from holdfast.methods.heads import with_heads
 from holdfast.methods.table import LayerTable, layer_table
 from holdfast_vllm.moves import Sight
 
-_MAX_CACHED = 1024  # layers' shifts, to be reused by later passes
+_MAX_CACHED = 1024  # shifts and lists of methods, reused by later passes
 Methods = tuple[ShiftsAttention, ...]
 
 
 def move_weights(
     scores: Tensor, seen: Sight, shift: LayerShift, notes: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """The moved weights, and the mass on the span.
+    """Computes the moved weights, and the mass on the span.
 
     Args:
         scores: float32 [row, head, query, key], scaled; any finite value for invisible keys.
         seen: two groups, or three with a `MethodSequence`.
-        shift: of the rows, in this layer.
-        notes: whether the mass is wanted.
+        shift: the shift of the rows in this layer.
+        notes: whether the mass is requested.
 
     Returns:
-        Weights like `scores`, and the mass, float32 [row, head, query]; None if it is neither
-        wanted nor needed.
+        Weights like `scores`, and the mass, float32 [row, head, query]; None if it is not requested
+        and did not have to be computed.
     """
     if isinstance(shift, LayerTable) and shift.only_adds and not notes:
         bias = shift.numbers[0, :, :, None, None]
         return torch.addcmul(scores + seen.hidden, bias, seen.first).softmax(-1), None
     grouped = scores + seen.bias
     weights = grouped.softmax(-1)
-    # The highest score's weight is exp(score - lse), which is at least 1 / the number of keys.
+    # the highest score's weight is exp(score - lse), which is at least 1 / the number of keys
     lse = grouped.amax(-1) - weights.amax(-1).log_()
     unseen = seen.unseen
     if len(grouped) == 3:
@@ -58,7 +58,7 @@ def move_weights(
 
 
 def _move_three(weights: Tensor, lse: Tensor, shift: LayerShift) -> tuple[Tensor, Tensor]:
-    """The same with three groups: span, generated tokens and rest."""
+    """Moves weights of three groups: span, generated tokens and rest."""
     assert isinstance(shift, MethodSequence)
     span, generated = shift.shift_log_masses(*lse)
     shares = torch.stack([span, generated, lse[2]]).softmax(0)
@@ -67,10 +67,10 @@ def _move_three(weights: Tensor, lse: Tensor, shift: LayerShift) -> tuple[Tensor
 
 @lru_cache(_MAX_CACHED)
 def shift_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> LayerShift:
-    """How each row's methods shift the log-odds in a layer of `heads` heads.
+    """Returns the shift of the rows' log-odds in a layer of `heads` heads.
 
-    Lists that three numbers cannot express, and rows with three groups, apply their methods one
-    after another.
+    If three numbers cannot express the methods, or if keys are in three groups, the methods are
+    applied one after another.
     """
     compiled = [compile_methods(methods) for methods in rows]
     tables = head_tables(compiled)
@@ -90,21 +90,21 @@ def touches(rows: Sequence[Methods], layer: int) -> bool:
 
 @lru_cache(_MAX_CACHED)
 def on_rank(methods: Methods, first: int, heads: int) -> Methods:
-    """The methods restricted to a tensor-parallel rank's heads, under the rank's own numbers.
+    """Restricts methods to a tensor-parallel rank's heads, renumbered as in the rank.
 
     Args:
-        methods: of a row.
+        methods: the methods of a row.
         first: the model's number of the rank's first head.
         heads: how many heads the rank has.
     """
-    of_rank: list[ShiftsAttention] = []
+    rank_methods: list[ShiftsAttention] = []
     for method in methods:
         if method.heads is None:
-            of_rank.append(method)
+            rank_methods.append(method)
             continue
-        chosen = HeadSet(
+        rank_heads = HeadSet(
             (layer, head - first) for layer, head in method.heads if first <= head < first + heads
         )
-        if chosen:
-            of_rank.append(with_heads(method, chosen))
-    return tuple(of_rank)
+        if rank_heads:
+            rank_methods.append(with_heads(method, rank_heads))
+    return tuple(rank_methods)

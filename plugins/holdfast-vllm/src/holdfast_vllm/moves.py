@@ -1,4 +1,4 @@
-"""Which queries of a pass are moved, and which group each of their keys belongs to.
+"""Finds the queries of a pass that are moved, and the group of each of their keys.
 
 A pass of vLLM has the queries of all rows one after another. A row with one query is a decode step;
 a row with several is a chunk of a prompt, or is recomputed after preemption.
@@ -15,23 +15,23 @@ from torch import Tensor
 
 from holdfast_vllm.wire import Admitted
 
-# Added to the score of a key that is outside the group or invisible. It is finite, since a softmax
-# over nothing but -inf is NaN.
+# added to the score of a key that is outside the group or invisible; it is finite because a softmax
+# over only -inf would be NaN
 HIDDEN = -1e30
 
 
 @dataclass(frozen=True)
 class Move:
-    """The queries of one row that are moved, or the one whose mass is noted.
+    """Consecutive queries of one row that are moved, or a single query whose mass is recorded.
 
     Args:
-        row: its number in the batch.
-        admitted: what its request asked for.
+        row: the number of the row in the batch.
+        admitted: the steering of its request.
         first: the first query, counted in the pass.
-        count: how many queries there are; they are consecutive.
-        position: of the first query, in the row's own context.
-        notes: whether the mass of the last query, which draws a token, is wanted.
-        writes: whether outputs are moved; False if there is only a mass to note.
+        count: how many queries there are.
+        position: the position of the first query in the row's context.
+        notes: whether to record the mass of the last query, which draws a token.
+        writes: whether outputs are moved; False if only the mass is recorded.
     """
 
     row: int
@@ -44,21 +44,21 @@ class Move:
 
     @property
     def length(self) -> int:
-        """How many keys the last of the queries sees."""
+        """How many keys the last query sees."""
         return self.position + self.count
 
 
 def moves_of(
     rows: Sequence[Admitted | None], starts: Sequence[int], lengths: Sequence[int]
 ) -> list[Move]:
-    """The queries of a pass that are moved, or whose mass is noted.
+    """Finds the queries of a pass that are moved, or whose mass is recorded.
 
-    A row whose queries do not see the span yet is skipped.
+    Rows whose queries do not see the span yet are skipped.
 
     Args:
-        rows: what each row asked for.
-        starts: the first query of each row, and finally the number of all queries.
-        lengths: of each row's context, including this pass.
+        rows: the steering of each row; None for a row without any.
+        starts: the first query of each row, followed by the number of all queries.
+        lengths: the length of each row's context, including this pass.
     """
     moves = []
     for row, admitted in enumerate(rows):
@@ -76,16 +76,16 @@ def moves_of(
     return moves
 
 
-def notes_apart(moves: Sequence[Move]) -> list[Move]:
-    """The same moves; for rows with several queries, noting is a separate move of the last one."""
-    apart = []
+def split_notes(moves: Sequence[Move]) -> list[Move]:
+    """Splits moves of several queries that record a mass: the last query becomes a second move."""
+    split = []
     for moved in moves:
         if not moved.notes or moved.count == 1:
-            apart.append(moved)
+            split.append(moved)
             continue
         last = moved.count - 1
-        apart.append(replace(moved, notes=False))
-        apart.append(
+        split.append(replace(moved, notes=False))
+        split.append(
             replace(
                 moved,
                 first=moved.first + last,
@@ -94,7 +94,7 @@ def notes_apart(moves: Sequence[Move]) -> list[Move]:
                 writes=False,
             )
         )
-    return apart
+    return split
 
 
 def counts_generated(admitted: Admitted) -> bool:
@@ -103,24 +103,24 @@ def counts_generated(admitted: Admitted) -> bool:
 
 
 def disagrees(admitted: Admitted) -> bool:
-    """Whether a row's methods disagree on whether the span includes generated tokens."""
+    """Whether a row has methods that disagree on whether the span includes generated tokens."""
     return len({method.span_includes_generated for method in admitted.methods}) > 1
 
 
 def needs_three(admitted: Admitted) -> bool:
     """Whether span, generated tokens and rest must be distinguished.
 
-    They must if the methods disagree, or if the methods count generated tokens as well but the mass
-    on the span itself is wanted.
+    This is so if the methods disagree on generated tokens, or if the methods count them as the span
+    but the mass on the span alone is to be recorded.
     """
     return disagrees(admitted) or (counts_generated(admitted) and bool(admitted.trace))
 
 
 def members(rows: Sequence[Admitted], keys: int, three: bool) -> Tensor:
-    """The group of each key, visible or not: bool [group, row, key].
+    """Returns the keys of each group, visible or not: bool [group, row, key].
 
-    The groups are the span (including generated tokens if a method counts them) and the rest; with
-    `three`, the span, the generated tokens and the rest.
+    The groups are the span (with generated tokens if a method counts them) and the rest; with
+    `three`, they are the span, the generated tokens and the rest.
     """
     span = torch.zeros(len(rows), keys, dtype=torch.bool)
     generated = torch.zeros(len(rows), keys, dtype=torch.bool)
@@ -141,7 +141,7 @@ class Sight:
     Args:
         groups: bool [group, row, key], from `members`.
         positions: int64 [row, query], of the queries in their contexts.
-        whole: whether every query is known to see something of every group.
+        whole: whether every query is known to see keys of every group.
     """
 
     groups: Tensor
@@ -150,32 +150,33 @@ class Sight:
 
     @cached_property
     def before(self) -> Tensor:
-        """Bool [row, query, key], True on visible keys."""
+        """True on visible keys, bool [row, query, key]."""
         keys = torch.arange(self.groups.shape[2], device=self.groups.device)
         return keys <= self.positions[..., None]
 
     @cached_property
     def bias(self) -> Tensor:
-        """Float32 [group, row, 1, query, key], added to the scores: 0 on visible keys of the group,
-        else `HIDDEN`.
+        """Added to the scores, float32 [group, row, 1, query, key].
+
+        It is 0 on visible keys of the group and `HIDDEN` elsewhere.
         """
         return torch.where(self.groups[:, :, None] & self.before, 0.0, HIDDEN)[:, :, None]
 
     @cached_property
     def unseen(self) -> Tensor | None:
-        """Bool [group, row, 1, query], True where a query sees nothing of the group; None if
+        """True where a query sees no key of the group, bool [group, row, 1, query]; None if
         `whole`.
         """
         return None if self.whole else (self.bias == HIDDEN).all(-1)
 
     @cached_property
     def first(self) -> Tensor:
-        """Float32 [row, 1, 1, key], 1 on keys of the first group."""
+        """1 on keys of the first group, float32 [row, 1, 1, key]."""
         return self.groups[0, :, None, None].float()
 
     @cached_property
     def hidden(self) -> Tensor:
-        """Float32 [row, 1, query, key], added to the scores: `HIDDEN` on invisible keys."""
+        """Added to the scores, float32 [row, 1, query, key]: `HIDDEN` on invisible keys, else 0."""
         return torch.where(self.before, 0.0, HIDDEN)[:, None]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Defaults on CPUs. Pages have 32 tokens, since with vLLM's 128 the turns of a dialog would share
 # little. By default vLLM takes most of the memory for its cache, and spends a minute zeroing it;
-# this many rows of this many tokens are enough for what a run computes at once.
+# room for this many rows of this many tokens is enough for a run.
 _CPU_PAGE = 32
 _CPU_ROWS = 48
 _CPU_TOKENS = 2048
@@ -40,8 +40,8 @@ class VllmModel(Generates):
     """A model in vLLM's engine.
 
     Args:
-        name: as requested.
-        fingerprint: of its configuration, weights and chat template, as loaded by vLLM.
+        name: the name by which it was loaded.
+        fingerprint: a digest of configuration, weights and chat template, as loaded by vLLM.
         llm: a `vllm.LLM`.
         tokenizer: its fast tokenizer.
         stop_ids: tokens that end a reply.
@@ -63,7 +63,7 @@ class VllmModel(Generates):
 
     @property
     def context(self) -> int:
-        """Tokens the engine was started for."""
+        """The context length with which the engine was started."""
         return int(self.llm.llm_engine.model_config.max_model_len)
 
     @property
@@ -90,22 +90,22 @@ class VllmModel(Generates):
             UsageError: heads that the model does not have, or a list that this device cannot apply.
         """
         methods = read_methods(methods)
-        unreached = f", whose attention cannot be steered ({self.refusal})," if self.refusal else ""
+        owner = f"{self.name} in vLLM"
+        if self.refusal:
+            owner = f"{owner}, whose attention cannot be steered ({self.refusal}),"
         cure = "use another method, or load the model with holdfast.load()"
-        check_requirements(methods, self.capabilities, f"{self.name} in vLLM{unreached}", cure)
+        check_requirements(methods, self.capabilities, owner, cure)
         steering = compile_methods(methods).attention
         shape = self.llm.llm_engine.model_config.hf_text_config
         check_heads(steering, shape.num_hidden_layers, shape.num_attention_heads)
         check_device(steering, current_platform.is_cuda())
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, in the order given."""
+        """Answers many chats, in order."""
         return self.session().generate_batch(requests)
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` receives the text in pieces, as they are drawn, which together
-        are the reply.
-        """
+        """Answers one chat; `tell` receives the text of the reply in pieces, as it is drawn."""
         return stream_reply(self.session(), self.tokenizer, request, tell)
 
     def session(self) -> VllmSession:
@@ -124,7 +124,7 @@ def load(
     """Starts vLLM's engine in this process.
 
     Args:
-        name: "default" (the model in `holdfast`), a folder, or a name on the hub.
+        name: "default" (Holdfast's own model), a folder, or a name on the hub.
         dtype: as for `holdfast.load`.
         batch_size: maximum number of requests that run together; None: vLLM's default.
         trust_remote_code: whether code that comes with the model may run.
@@ -152,14 +152,14 @@ def load(
         llm = LLM(source, **standard)
     except Exception as error:  # of any kind; the engine's own log has the details
         raise ModelError(
-            f"vLLM does not start {name!r} ({on_one_line(error)}); see its log, and give its engine"
-            " what it needs (--engine NAME=VALUE)."
+            f"vLLM cannot start {name!r} ({on_one_line(error)}); see its log, and pass the options"
+            " that its engine needs (--engine NAME=VALUE)."
         ) from error
     tokenizer: Any = llm.get_tokenizer()
     if not tokenizer.is_fast:
         raise ModelError(
-            f"{name} has no fast tokenizer, which finding spans needs; convert it to"
-            " tokenizer.json."
+            f"{name} has no fast tokenizer, without which spans cannot be found; convert its"
+            " tokenizer to tokenizer.json."
         )
     ranks = llm.collective_rpc("holdfast_fingerprint", args=(str(tokenizer.chat_template),))
     config = llm.llm_engine.model_config
@@ -176,8 +176,10 @@ def load(
 
 
 def _cache_bytes(source: str, options: dict[str, Any]) -> int | None:
-    """Bytes of keys and values for a run's rows, at least for one full context. None leaves the
-    choice to vLLM: if that is over half of the free memory, or the shape is unknown.
+    """Computes the bytes of keys and values for a run's rows, and at least for one full context.
+
+    Returns None, which leaves the choice to vLLM, if that is over half of the free memory, or if
+    the model's shape is unknown.
     """
     import psutil
     import torch
@@ -200,10 +202,10 @@ def _cache_bytes(source: str, options: dict[str, Any]) -> int | None:
 
 
 def _refusal(llm: Any, name: str) -> str:
-    """Why attention cannot be steered; "" if it can.
+    """Returns why attention cannot be steered; "" if it can.
 
     Raises:
-        ModelError: not even the drawing of tokens by seed is possible.
+        ModelError: the engine cannot even draw tokens by seed.
     """
     states = llm.collective_rpc("holdfast_state")
     config = llm.llm_engine.vllm_config
@@ -213,8 +215,8 @@ def _refusal(llm: Any, name: str) -> str:
         raise ModelError(str(error)) from None
     if deaf := refusal_of(states, DRAWS):
         raise ModelError(
-            f"vLLM cannot draw the replies of {name!r} as holdfast does: {deaf}; name holdfast in"
-            " VLLM_PLUGINS, or leave that variable out."
+            f"vLLM cannot draw the replies of {name!r} as Holdfast does: {deaf}; add holdfast to"
+            " VLLM_PLUGINS, or unset that variable."
         )
     try:
         check_engine(config)

@@ -1,4 +1,4 @@
-"""Keys and values of steered rows, gathered from the pages of vLLM's CPU cache.
+"""Reads keys and values of steered rows from the pages of vLLM's CPU cache.
 
 For each key head, a page has all keys and then all values: keys as [size, token], values as
 [token, size]. `is_readable` verifies this layout by writing a few tokens.
@@ -13,10 +13,11 @@ from torch import Tensor
 from vllm import _custom_ops as ops
 
 
-def in_order(cache: Tensor, pages: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys and values [row, group, token, size of a head], of all tokens of the pages.
+def read_pages(cache: Tensor, pages: Tensor) -> tuple[Tensor, Tensor]:
+    """Reads the keys and values of all tokens in pages: [row, group, token, size of a head] each.
 
-    Both are contiguous within a head: PyTorch's CPU kernel gives wrong log-sum-exps otherwise.
+    Both are contiguous within a head, because PyTorch's CPU kernel otherwise returns wrong
+    log-sum-exps.
 
     Args:
         cache: [page, group, token, 2 * size of a head].
@@ -32,7 +33,7 @@ def in_order(cache: Tensor, pages: Tensor) -> tuple[Tensor, Tensor]:
 
 @lru_cache
 def is_readable(isa: str, size: int, head_size: int, dtype: torch.dtype) -> bool:
-    """Whether vLLM's kernels for this instruction set use that page layout; AMX does not."""
+    """Whether vLLM's kernels for an instruction set use this page layout; those for AMX do not."""
     tokens = torch.arange(2 * size)
     key = torch.randn(len(tokens), 1, head_size).to(dtype)
     value = torch.randn(len(tokens), 1, head_size).to(dtype)
@@ -41,5 +42,5 @@ def is_readable(isa: str, size: int, head_size: int, dtype: torch.dtype) -> bool
     ops.cpu_attn_reshape_and_cache(
         key, value, *parts, tokens, isa, k_scale=1.0, v_scale=1.0, kv_cache_dtype="auto"
     )
-    keys, values = in_order(cache, tokens[None, :2])
+    keys, values = read_pages(cache, tokens[None, :2])
     return torch.equal(keys[0, 0], key[:, 0]) and torch.equal(values[0, 0], value[:, 0])

@@ -17,7 +17,7 @@ def register() -> None:
     from holdfast_vllm.versions import check_version
 
     check_version(vllm.__version__)
-    # The CPU platform has one backend. On CUDA, `--attention-backend CUSTOM` chooses ours.
+    # the CPU platform has only one backend; on CUDA, `--attention-backend CUSTOM` selects ours
     register_backend(AttentionBackendEnum.CPU_ATTN, "holdfast_vllm.cpu.Backend")
     register_backend(AttentionBackendEnum.CUSTOM, "holdfast_vllm.cuda.Backend")
     WorkerBase.holdfast_state = status.worker_state

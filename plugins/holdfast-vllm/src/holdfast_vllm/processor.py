@@ -1,9 +1,8 @@
-"""The "logits processor" through which vLLM reports requests. It changes the logits only of
-requests that have a `holdfast_seed`.
+"""The "logits processor" through which vLLM reports requests.
 
-One class serves both model runners. The old one constructs it with (config, device, pinning) and
-reports changes of the batch; the new one with (config, request states), and reports every request
-and its slot.
+It changes only the logits of requests that have a `holdfast_seed`. The same class serves both model
+runners: the old one constructs it with (config, device, pinning) and reports changes of the batch;
+the new one constructs it with (config, request states) and reports every request with its slot.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from holdfast_vllm.wire import ADMITTED, Admitted, read_steering
 
 
 class SteeredRows(LogitsProcessor):
-    """Records what each row of the batch asked for, and draws for rows with a seed of ours."""
+    """Records the steering of each row of the batch, and draws for rows with a `holdfast_seed`."""
 
     def __init__(self, vllm_config: Any, *_: Any) -> None:
         self._engine = engine_of(vllm_config)
@@ -44,20 +43,20 @@ class SteeredRows(LogitsProcessor):
             raise VLLMValidationError(str(error)) from None
         if requested is not None and not frontend.is_installed():
             raise VLLMValidationError(
-                "Holdfast's plug-in was not loaded, so this request cannot be steered; name"
-                " holdfast in VLLM_PLUGINS, and see why in the server's log."
+                "Holdfast's plug-in was not loaded, so this request cannot be steered; add holdfast"
+                " to VLLM_PLUGINS, and look for the cause in the server's log."
             )
 
     def is_argmax_invariant(self) -> bool:
-        """False: in a row with a draw, the argmax becomes the drawn token."""
+        """Returns False, as in a row with a draw the drawn token becomes the argmax."""
         return False
 
     def apply(self, logits: Tensor, ctx: Any = None) -> Tensor:
         """Leaves only the drawn token in the logits of rows that have a draw.
 
         Args:
-            logits: [row, vocabulary]; without speculative decoding a row is a request.
-            ctx: from the new runner; the old one passes none, and numbers requests by their rows.
+            logits: [row, vocabulary]; without speculative decoding, every row is a request.
+            ctx: from the new runner; None from the old one, which numbers requests by their rows.
         """
         draws = self._engine.draws
         if not draws.by_number:
@@ -71,7 +70,7 @@ class SteeredRows(LogitsProcessor):
         if batch_update is None:
             return
         admitted = [
-            (number, _admitted(params.extra_args), generated)
+            (number, _read_admitted(params.extra_args), generated)
             for number, params, _, generated in batch_update.added
         ]
         moved = [
@@ -86,13 +85,13 @@ class SteeredRows(LogitsProcessor):
 
     def add_request(self, req_idx: int, sampling_params: SamplingParams) -> bool:
         """Records a request of the new runner; returns whether its logits will be changed."""
-        admitted = _admitted(sampling_params.extra_args)
+        admitted = _read_admitted(sampling_params.extra_args)
         draw = draw_of(admitted)
         self._engine.rows.put(req_idx, admitted)
         self._engine.draws.put(req_idx, draw)
         return draw is not None
 
 
-def _admitted(extra_args: Mapping[str, Any] | None) -> Admitted | None:
+def _read_admitted(extra_args: Mapping[str, Any] | None) -> Admitted | None:
     packed = (extra_args or {}).get(ADMITTED)
-    return None if packed is None else Admitted.unpacked(packed)
+    return None if packed is None else Admitted.unpack(packed)

@@ -1,9 +1,9 @@
 """Contiguous copies of decoding rows' keys and values, so that a step need not read pages.
 
-A key never changes once written, so what one step has gathered serves all later ones, each of which
-adds its own. Rows occupy slots without gaps, so a step takes the first ones as they are; when a row
-leaves, one from the end takes its slot. Memory is bounded: if there is none left, a step reads the
-pages again.
+A key never changes once it is written, so the copies of one step serve all later steps, each of
+which adds its own keys. Rows occupy slots without gaps, so a step uses the first slots as views;
+when a row leaves, a row from the end takes its slot. Memory is bounded: if none is left, a step
+reads the pages again.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from holdfast_vllm.pages import in_order
+from holdfast_vllm.pages import read_pages
 from holdfast_vllm.wire import Admitted
 
-_SHARE = 0.5  # of the bytes of vLLM's own cache
+_MAX_SHARE = 0.5  # of the bytes of vLLM's own cache
 
 
 @dataclass
 class Copies:
-    """The copies of one layer, float32 [slot, group, token, size of a head].
+    """The copies of one layer.
 
     Args:
-        keys, values: of the rows in their slots.
+        keys, values: float32 [slot, group, token, size of a head].
         filled: how many tokens each slot has.
     """
 
@@ -35,7 +35,7 @@ class Copies:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of keys and values."""
+        """Size of keys and values in bytes."""
         return self.keys.nbytes + self.values.nbytes
 
     def move(self, source: int | None, target: int) -> None:
@@ -54,8 +54,8 @@ class SlotPool:
     """The slots of rows that are batched.
 
     Args:
-        tokens: capacity of a slot.
-        rows: in the order of their slots.
+        tokens: the capacity of a slot.
+        rows: the rows, in the order of their slots.
         layers: the copies, by layer.
     """
 
@@ -65,50 +65,55 @@ class SlotPool:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all layers."""
+        """Size of all layers in bytes."""
         return sum(copies.nbytes for copies in self.layers.values())
 
     def assign(self, rows: Sequence[Admitted]) -> list[int]:
-        """Gives the rows of a pass the first slots; returns the row number in each slot."""
+        """Assigns the first slots to the rows of a pass; returns the row number in each slot.
+
+        Rows that have a slot keep it, unless it lies beyond the first ones.
+        """
         if rows == self.rows:
             return list(range(len(rows)))
         numbers = {row: number for number, row in enumerate(rows)}
-        placed: list[Admitted | None] = [row if row in numbers else None for row in self.rows]
-        placed += [None] * (len(rows) - len(placed))
-        behind = [slot for slot in range(len(rows), len(placed)) if placed[slot] is not None]
-        known = {row for row in placed if row is not None}
-        new = iter([row for row in rows if row not in known])
+        by_slot: list[Admitted | None] = [row if row in numbers else None for row in self.rows]
+        by_slot += [None] * (len(rows) - len(by_slot))
+        beyond = [slot for slot in range(len(rows), len(by_slot)) if by_slot[slot] is not None]
+        old = {row for row in by_slot if row is not None}
+        new = iter([row for row in rows if row not in old])
         for slot in range(len(rows)):
-            if placed[slot] is not None:
+            if by_slot[slot] is not None:
                 continue
-            source = behind.pop() if behind else None
-            placed[slot] = next(new) if source is None else placed[source]
+            source = beyond.pop() if beyond else None
+            by_slot[slot] = next(new) if source is None else by_slot[source]
             for copies in self.layers.values():
                 if slot < len(copies.filled):
                     copies.move(source, slot)
-        self.rows = [row for row in placed[: len(rows)] if row is not None]
+        self.rows = [row for row in by_slot[: len(rows)] if row is not None]
         return [numbers[row] for row in self.rows]
 
     def copies(self, layer: int, cache: Tensor, room: float) -> Copies | None:
-        """The copies of a layer, with a slot for every row; None if there is no room.
+        """Returns the copies of a layer, with a slot for every row; None if there is no room.
 
         Args:
             layer: counted from 0.
-            cache: vLLM's, of the layer.
+            cache: vLLM's cache of the layer.
             room: bytes that may be allocated.
         """
         old = self.layers.get(layer)
         if old is not None and len(old.filled) >= len(self.rows):
             return old
-        slots, (_, groups, _, both) = 1 << (len(self.rows) - 1).bit_length(), cache.shape
+        _, groups, _, both = cache.shape
+        slots = 1 << (len(self.rows) - 1).bit_length()
         shape = slots, groups, self.tokens, both // 2
         if slots * groups * self.tokens * both * 4 > room:
             return None
-        # Zeros, since masked tokens have weight 0, and 0 times NaN is NaN.
+        # not left uninitialised: masked tokens have weight 0, and 0 times NaN would be NaN
         new = Copies(torch.zeros(shape), torch.zeros(shape), [0] * slots)
         if old is not None:
             count = len(old.filled)
-            new.keys[:count], new.values[:count] = old.keys, old.values
+            new.keys[:count] = old.keys
+            new.values[:count] = old.values
             new.filled[:count] = old.filled
         self.layers[layer] = new
         return new
@@ -121,7 +126,7 @@ class RowCopies:
     pools: dict[Hashable, SlotPool] = field(default_factory=dict)
 
     def pool(self, name: Hashable, tokens: int) -> SlotPool:
-        """The slots of rows that are batched, of at most `tokens` tokens each."""
+        """Returns the slots for rows of a batch key, with room for `tokens` tokens each."""
         return self.pools.setdefault(name, SlotPool(tokens))
 
     def retain(self, names: Sequence[Hashable]) -> None:
@@ -130,8 +135,8 @@ class RowCopies:
             del self.pools[name]
 
     def room(self, cache: Tensor) -> float:
-        """Bytes that may still be allocated for one layer."""
-        return _SHARE * cache.nbytes - sum(
+        """Returns how many bytes may still be allocated for one layer."""
+        return _MAX_SHARE * cache.nbytes - sum(
             pool.nbytes / max(1, len(pool.layers)) for pool in self.pools.values()
         )
 
@@ -139,21 +144,20 @@ class RowCopies:
 def refill(
     copies: Copies, slots: Sequence[int], cache: Tensor, pages: Tensor, lengths: Sequence[int]
 ) -> None:
-    """Reads the tokens of the given slots from their pages.
+    """Fills slots by reading their tokens from the pages.
 
     Args:
-        copies: of a layer.
-        slots: to be filled.
-        cache: of the layer.
+        copies: the copies of a layer.
+        slots: the slots to fill.
+        cache: vLLM's cache of the layer.
         pages: int64 [slot, page], of all slots.
-        lengths: number of tokens of each slot.
+        lengths: the number of tokens in each slot.
     """
     size = cache.shape[2]
     for slot in slots:
         length = lengths[slot]
         slot_pages = pages[slot : slot + 1, : -(-length // size)]
-        for kept, read in zip(
-            (copies.keys, copies.values), in_order(cache, slot_pages), strict=True
-        ):
-            kept[slot, :, :length] = read[0, :, :length]
+        keys, values = read_pages(cache, slot_pages)
+        copies.keys[slot, :, :length] = keys[0, :, :length]
+        copies.values[slot, :, :length] = values[0, :, :length]
         copies.filled[slot] = length

@@ -1,7 +1,7 @@
-"""The requests of a batch's rows, by the numbers that the runner gives them.
+"""Values for the rows of a batch, by the numbers that the runner gives to requests.
 
-The old runner keeps requests in the rows of its batch, and moves them when others leave; the new
-one gives each a permanent slot. A `Rows` belongs to one engine.
+The old runner numbers requests by their rows in the batch, and moves them when others leave; the
+new runner gives each a permanent slot. A `Rows` belongs to one engine.
 """
 
 from __future__ import annotations
@@ -10,46 +10,46 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-Known = TypeVar("Known")
+Value = TypeVar("Value")
 
 
 @dataclass
-class Rows(Generic[Known]):
-    """The known rows of one engine; nothing is known of a number that is missing."""
+class Rows(Generic[Value]):
+    """Values for some rows of one engine: their steering, or how they draw."""
 
-    by_number: dict[int, Known] = field(default_factory=dict)
+    by_number: dict[int, Value] = field(default_factory=dict)
 
-    def put(self, number: int, known: Known | None) -> None:
-        """Assigns a number to a request; replaces the one that had it before."""
-        if known is None:
+    def put(self, number: int, value: Value | None) -> None:
+        """Sets the value of a number, in place of an earlier request's; None removes it."""
+        if value is None:
             self.by_number.pop(number, None)
         else:
-            self.by_number[number] = known
+            self.by_number[number] = value
 
     def update(
         self,
         removed: Iterable[int],
-        added: Iterable[tuple[int, Known | None]],
+        added: Iterable[tuple[int, Value | None]],
         moved: Iterable[tuple[int, int, bool]],
     ) -> None:
         """Applies the old runner's changes between two passes.
 
         Args:
             removed: numbers whose requests left.
-            added: numbers, with what is known of the requests that took them.
+            added: numbers of new requests, with their values.
             moved: from, to, and whether the two are swapped.
         """
         for number in removed:
             self.put(number, None)
-        for number, known in added:
-            self.put(number, known)
+        for number, value in added:
+            self.put(number, value)
         for source, target, swapped in moved:
             replaced = self.by_number.get(target)
             self.put(target, self.by_number.get(source))
             self.put(source, replaced if swapped else None)
 
-    def of(self, numbers: Sequence[int]) -> list[Known | None] | None:
-        """The rows of a pass, in its order; None if nothing is known of any."""
+    def of(self, numbers: Sequence[int]) -> list[Value | None] | None:
+        """Returns the values of a pass's rows, in order; None if no row has any."""
         if not self.by_number:
             return None
         rows = [self.by_number.get(int(number)) for number in numbers]

@@ -1,4 +1,4 @@
-"""Requests to a model in vLLM's engine: submitted as they come, and answered as it steps.
+"""Requests to a model in vLLM's engine: submitted as they come, and answered as the engine steps.
 
 A dialog's tokens are kept as they were generated, as in a `LocalSession`; their keys and values are
 in the engine's prefix cache, under the salt of their steering.
@@ -24,7 +24,7 @@ from holdfast.generation.row_errors import errors_named, name_error
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import checked_batch, generate_all
+from holdfast.models.protocol import generate_all, prepare_batch
 from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
@@ -41,12 +41,12 @@ class Ongoing:
     """A reply in progress.
 
     Args:
-        rendered: the request, and its tokens.
-        room: maximum tokens of the reply; 0 if there is no room for one.
+        rendered: the request and its tokens.
+        room: the maximum length of the reply in tokens; 0 if there is no room for one.
         streamed: whether its tokens are reported as they are drawn.
-        reported_name: under which outputs report it.
-        engine_name: the engine's own name for it.
-        token_ids: of the reply, as far as the engine has reported them.
+        reported_name: the name of the request in the engine's outputs.
+        engine_name: the engine's internal name of the request.
+        token_ids: the tokens of the reply that the engine has reported so far.
     """
 
     rendered: Rendered
@@ -58,7 +58,7 @@ class Ongoing:
 
     @property
     def traced(self) -> bool:
-        """Whether its mass is noted."""
+        """Whether its mass is recorded."""
         return self.rendered.row.traces_span
 
 
@@ -74,8 +74,8 @@ class VllmSession:
         self._threads: dict[Hashable, tuple[CachedDialog, ...]] = {}
         self._engine = model.llm.llm_engine
         self._open: dict[str, Ongoing] = {}
-        self._ended: dict[Ongoing, RowUpdate] = {}  # before they began
-        # no cycle, so that what was computed is freed with the last use of the session
+        self._ended: dict[Ongoing, RowUpdate] = {}  # ended before they began
+        # without a reference cycle, so that memory is freed with the last use of the session
         self._loop = StepLoop(weakref.proxy(self))
 
     async def __aenter__(self) -> Self:
@@ -102,14 +102,14 @@ class VllmSession:
         return self._loop.stream(chat)
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers requests in the order given, for callers without an event loop.
+        """Answers requests, in order, for callers without an event loop.
 
         Raises:
             PromptError: a chat cannot be rendered, its system prompt is not found, or it exceeds
                 the model's context; in that case nothing is generated.
             ModelError: a method cannot be applied to this model.
         """
-        rendered = self._render(checked_batch(requests))
+        rendered = self._render(prepare_batch(requests))
         for chat in rendered:
             if not self.room(chat):
                 name = chat.row.name
@@ -125,7 +125,7 @@ class VllmSession:
         self._threads.pop(thread, None)
 
     def _render(self, requests: Sequence[Request]) -> list[Rendered]:
-        """The tokens of each request, after those that its thread has; raises the first error."""
+        """Renders requests; each continues with the tokens that its thread already has."""
         chats: list[RequestInThread] = []
         for request in requests:
             with errors_named(request.name):
@@ -146,7 +146,7 @@ class VllmSession:
         return ongoing
 
     def step(self) -> dict[Ongoing, RowUpdate]:
-        """Makes a step of the engine; reports new tokens, and replies that have ended."""
+        """Makes a step of the engine; returns new tokens and finished replies."""
         changed = self._ended
         self._ended = {}
         for output in self._outputs() if self._open else ():
@@ -159,7 +159,7 @@ class VllmSession:
             if output.finished:
                 del self._open[output.request_id]
                 outcome = self._outcome(ongoing, answer.finish_reason, output)
-                if isinstance(outcome, Reply):  # which lacks the token that ended it
+                if isinstance(outcome, Reply):  # a reply lacks the token that ended it
                     last = len(outcome.token_ids or ())
             ids = ongoing.token_ids[first:last] if ongoing.streamed else ()
             changed[ongoing] = RowUpdate([Token(token_id) for token_id in ids], outcome)
@@ -174,18 +174,20 @@ class VllmSession:
         try:
             return self._engine.step()
         except EngineDeadError as error:
-            self._open.clear()  # nothing is left to stop
+            self._open.clear()  # the engine has nothing left to stop
             raise ModelError(
                 "vLLM's engine has ended, or has not answered for"
                 f" {envs.VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS} seconds"
-                " (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS), see its log; what was answered is kept:"
-                " repeat the command to continue from there."
+                " (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS), as its log explains; answers so far are"
+                " kept, so repeat the command to continue from there."
             ) from error
 
     def _outcome(self, ongoing: Ongoing, reason: str, output: Any) -> Reply | Exception:
         if reason in _ENDINGS:
             return self.reply(ongoing, reason, output)
-        error = ModelError(f"vLLM ended the request with {reason!r}; see its log, and ask again.")
+        error = ModelError(
+            f"vLLM ended the request with {reason!r}; look for the cause in its log, and ask again."
+        )
         if name := ongoing.rendered.row.name:
             name_error(error, name)
         return error
@@ -215,13 +217,13 @@ class VllmSession:
             ongoing.engine_name = self.model.llm.llm_engine.add_request(name, prompt, sampling)
         except ValueError as error:  # a refusal by vLLM
             raise ModelError(
-                f"{row.name and f'{row.name}: '}vLLM refuses the request ({error});"
-                " ask for what its engine can do."
+                f"{row.name and f'{row.name}: '}vLLM refuses the request ({error}); change the"
+                " request, or start the engine with other options."
             ) from error
         self._open[name] = ongoing
 
     def reply(self, ongoing: Ongoing, reason: str, output: Any) -> Reply:
-        """The finished reply to a request."""
+        """Builds the finished reply to a request."""
         drawn = ongoing.token_ids
         rendered = ongoing.rendered
         ids = tuple(drawn[:-1] if reason == "stop" else drawn)
@@ -242,7 +244,9 @@ class VllmSession:
         return AttentionTrace(mass, uniform.expand(len(mass), -1))  # no layer has a window
 
     def room(self, rendered: Rendered) -> int:
-        """Maximum tokens of a reply; 0 if the context leaves too few, as with a local model."""
+        """Returns the maximum length of a reply; 0 if the context leaves too little room, as with a
+        local model.
+        """
         row = rendered.row
         context = self.model.context
         left = context - row.longest

@@ -10,22 +10,22 @@ from holdfast.chat.prompt import system_spans
 from holdfast.errors import PromptError, UsageError
 from holdfast_vllm.wire import SPAN, TEXT, Range
 
-_SHOWN = 60  # characters of a text in an error message
+_MAX_QUOTED = 60  # characters of a text in an error message
 
 
-def joined(ranges: Sequence[Range]) -> tuple[Range, ...]:
+def merge_ranges(ranges: Sequence[Range]) -> tuple[Range, ...]:
     """Sorts ranges, and merges those that touch or overlap."""
-    apart: list[Range] = []
+    merged: list[Range] = []
     for first, last in sorted(ranges):
-        if apart and first <= apart[-1][1]:
-            apart[-1] = (apart[-1][0], max(last, apart[-1][1]))
+        if merged and first <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
         else:
-            apart.append((first, last))
-    return tuple(apart)
+            merged.append((first, last))
+    return tuple(merged)
 
 
-def given_span(ranges: Sequence[Range], prompt: int) -> tuple[Range, ...]:
-    """Checks and merges the token ranges that a request gives.
+def check_span(ranges: Sequence[Range], prompt: int) -> tuple[Range, ...]:
+    """Checks and merges the token ranges of a request.
 
     Raises:
         UsageError: a range is empty, or not inside a prompt of `prompt` tokens.
@@ -33,43 +33,41 @@ def given_span(ranges: Sequence[Range], prompt: int) -> tuple[Range, ...]:
     for first, last in ranges:
         if not 0 <= first < last <= prompt:
             raise UsageError(
-                f"{SPAN} has the part [{first}, {last}], and the prompt has {prompt} tokens,"
-                " counted from 0; a part ends behind its first token, at most at the last."
+                f"{SPAN} has the part [{first}, {last}], but the prompt has {prompt} tokens,"
+                " counted from 0; give the first token of each part, and the one after its last."
             )
-    return joined(ranges)
+    return merge_ranges(ranges)
 
 
-def text_span(text: str, wanted: str) -> tuple[Span, ...]:
-    """Finds a text in the rendered prompt, in characters.
+def find_text(text: str, wanted: str) -> tuple[Span, ...]:
+    """Finds a text in the rendered prompt; returns a span in characters.
 
     Raises:
-        PromptError: the text is not there, or in several places.
+        PromptError: the prompt does not contain the text exactly once.
     """
     starts = [start for start in range(len(text)) if text.startswith(wanted, start)]
     if len(starts) == 1:
         return ((starts[0], starts[0] + len(wanted)),)
-    shown = wanted if len(wanted) <= _SHOWN else wanted[: _SHOWN - 1] + "…"
-    cure = (
-        "give it as it is written there" if not starts else f"give more of it, or tokens as {SPAN}"
-    )
+    quoted = wanted if len(wanted) <= _MAX_QUOTED else wanted[: _MAX_QUOTED - 1] + "…"
+    cure = f"give more of the text, or its tokens as {SPAN}" if starts else "copy it from there"
     raise PromptError(
-        f"{TEXT} {shown!r} stands {len(starts)} times in the rendered prompt, not once; {cure}."
+        f"{TEXT} {quoted!r} occurs {len(starts)} times in the rendered prompt, not once; {cure}."
     )
 
 
-def chat_span(
+def find_system_prompts(
     text: str,
     messages: Sequence[dict[str, Any]],
     template: str,
     write: Callable[[Sequence[dict[str, str]]], str],
 ) -> tuple[Span, ...]:
-    """Finds the words of every system prompt in a rendered chat, in characters.
+    """Finds the words of every system prompt in a rendered chat; returns spans in characters.
 
     Args:
         text: the rendered chat.
-        messages: of the chat; contents are text, or lists with one text.
+        messages: the chat; a content is a text, or a list of parts.
         template: the chat template, whose own words are not part of a system prompt.
-        write: renders other messages the same way.
+        write: renders other messages in the same way.
 
     Raises:
         PromptError: there is no system prompt, or it cannot be found.
@@ -96,13 +94,13 @@ def _words(message: dict[str, Any]) -> str:
 
 
 def tokens_of(spans: Sequence[Span], offsets: Sequence[Span]) -> tuple[Range, ...]:
-    """The tokens that contain at least one character of a span.
+    """Returns the tokens that contain at least one character of a span, as merged ranges.
 
     Args:
         spans: in characters.
         offsets: first and last character (exclusive) of every token.
     """
-    return joined(
+    return merge_ranges(
         [
             (token, token + 1)
             for token, (start, end) in enumerate(offsets)

@@ -1,4 +1,4 @@
-"""Whether steering is live: the backend, the processor and the frontend, each in its process.
+"""Whether steering is live: whether backend, processor and frontend are loaded in their processes.
 
 An engine's state is attached to its configuration, which all parts of a worker share; a module
 global would be shared by all engines in a process.
@@ -17,7 +17,7 @@ from holdfast_vllm.rows import Rows
 from holdfast_vllm.wire import Admitted
 
 _ATTRIBUTE = "_holdfast_engine"
-# Keys of a worker's state, with the reason why it cannot draw tokens, or cannot steer.
+# keys of a worker's state: the reason why it cannot draw tokens, and why it cannot steer
 DRAWS = "draws"
 STEERS = "refusal"
 
@@ -27,9 +27,9 @@ class Engine:
     """The worker's side of one engine.
 
     Args:
-        rows: what the rows of its batch asked for.
-        draws: of the rows with a `holdfast_seed`.
-        masses: of requests that ask for them.
+        rows: the steering of the rows of its batch.
+        draws: the draws of rows with a `holdfast_seed`.
+        masses: the masses of requests with a trace.
         has_processor: whether vLLM created the processor, which reports requests.
         backends: names of the backends whose metadata builders were created.
         refusals: for each attention layer, why it cannot be steered; "" if it can.
@@ -44,13 +44,13 @@ class Engine:
 
 
 def engine_of(vllm_config: Any) -> Engine:
-    """The engine of a configuration, created if there is none yet."""
-    # Copies of a configuration share their compilation part, which also knows the model's layers.
-    kept = vars(vllm_config.compilation_config)
-    if _ATTRIBUTE not in kept:
+    """Returns the engine of a configuration; creates it if there is none yet."""
+    # copies of a configuration share their compilation part, which also has the model's layers
+    attributes = vars(vllm_config.compilation_config)
+    if _ATTRIBUTE not in attributes:
         running = vllm_config.scheduler_config.max_num_seqs
-        kept[_ATTRIBUTE] = Engine(masses=Masses(max(Masses.at_most, 2 * running)))
-    engine: Engine = kept[_ATTRIBUTE]
+        attributes[_ATTRIBUTE] = Engine(masses=Masses(max(Masses.max_requests, 2 * running)))
+    engine: Engine = attributes[_ATTRIBUTE]
     return engine
 
 
@@ -61,7 +61,7 @@ def uses_full_graphs(vllm_config: Any) -> bool:
 
 
 def worker_state(worker: Any) -> dict[str, Any]:
-    """A worker's status, for the frontend; vLLM calls it under the name `holdfast_state`."""
+    """Reports a worker's status to the frontend; vLLM calls this as `holdfast_state`."""
     engine = engine_of(worker.vllm_config)
     refusals = [refusal for refusal in engine.refusals if refusal]
     if not engine.backends or not engine.refusals:
@@ -80,21 +80,23 @@ def worker_state(worker: Any) -> dict[str, Any]:
 
 
 def worker_mass(worker: Any, name: str) -> dict[str, Any] | None:
-    """The mass of a request; vLLM calls it under the name `holdfast_mass`."""
+    """Returns the mass of a request; vLLM calls this as `holdfast_mass`."""
     return engine_of(worker.vllm_config).masses.read(name)
 
 
 def worker_heads(worker: Any, name: str) -> list[Any]:
-    """Removes and returns a request's mass on every head of this rank, as `holdfast_heads`."""
+    """Removes and returns a request's mass on this rank's heads; vLLM calls it `holdfast_heads`."""
     return engine_of(worker.vllm_config).masses.take(name)
 
 
 def worker_fingerprint(worker: Any, chat_template: str) -> str:
-    """The fingerprint of this rank's part of the model, as `holdfast_fingerprint`."""
+    """Returns the fingerprint of this rank's part of the model; vLLM calls this as
+    `holdfast_fingerprint`.
+    """
     tensors = worker.model_runner.get_model().state_dict().items()
     return digest_of(worker.model_config.hf_config, chat_template, tensors)
 
 
 def fingerprint_of(ranks: list[str]) -> str:
-    """The fingerprint of the whole model, from those of all ranks."""
+    """Combines the fingerprints of all ranks into the fingerprint of the whole model."""
     return sha256(" ".join(ranks).encode()).hexdigest()[:32]

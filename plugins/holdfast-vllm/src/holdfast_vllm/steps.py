@@ -1,5 +1,5 @@
-"""Moved attention by explicit scores: for batches of single-query rows, and for a chunk whose
-methods disagree on what the span is.
+"""Moved attention by explicit scores, for batches of single-query rows and for chunks of a row
+whose methods disagree on the span.
 
 Scores and outputs are one matrix product each, over all rows and heads. Keys and values gathered
 for decoding rows are kept from step to step (`row_copies.py`).
@@ -19,23 +19,23 @@ from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved_weights import Methods, move_weights, on_rank, shift_of, touches
 from holdfast_vllm.moves import Move, Sight, members, needs_three, sees_both
-from holdfast_vllm.pages import in_order
+from holdfast_vllm.pages import read_pages
 from holdfast_vllm.row_copies import RowCopies, SlotPool, refill
 from holdfast_vllm.wire import Admitted
 
-_SCORES = 2**21  # computed at a time; a chunk with more is split into runs of queries
+_MAX_SCORES = 2**21  # computed at a time; a chunk with more is split into runs of queries
 _NEUTRAL = MethodSequence((), -1, 0)
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """Rows that are batched, and what stays the same for many passes.
+    """Rows that are batched, with values that stay the same for many passes.
 
     Args:
-        rows: what they asked for.
-        methods: of each row, on the heads of this rank.
-        groups: bool [group, row, key].
-        shifts: by layer; None where nothing is moved.
+        rows: the steering of the rows.
+        methods: the methods of each row, on the heads of this rank.
+        groups: the groups of keys, bool [group, row, key].
+        shifts: the shift by layer; None for a layer where nothing is moved.
     """
 
     rows: tuple[Admitted, ...]
@@ -44,7 +44,7 @@ class Cohort:
     shifts: dict[int, LayerShift | None] = field(default_factory=dict)
 
     def shift(self, layer: int, heads: int) -> LayerShift | None:
-        """How the rows' methods shift the log-odds in a layer of `heads` heads."""
+        """Returns the shift of the log-odds in a layer of `heads` heads; None if nothing moves."""
         if layer not in self.shifts:
             three = len(self.groups) == 3
             moved = touches(self.methods, layer)
@@ -53,8 +53,8 @@ class Cohort:
 
 
 @lru_cache(64)
-def cohort(rows: tuple[Admitted, ...], keys: int, first_head: int, heads: int) -> Cohort:
-    """The cohort of these rows, with at most `keys` keys, on the heads of a rank."""
+def make_cohort(rows: tuple[Admitted, ...], keys: int, first_head: int, heads: int) -> Cohort:
+    """Returns the cohort of these rows, with at most `keys` keys, on the heads of a rank."""
     three = any(needs_three(admitted) for admitted in rows)
     methods = tuple(on_rank(admitted.methods, first_head, heads) for admitted in rows)
     return Cohort(rows, methods, members(rows, keys, three))
@@ -66,11 +66,11 @@ class Steps:
 
     Args:
         cohort: the rows.
-        moves: the queries of each row, the same number for all.
+        moves: the queries of each row; each row has the same number.
         groups: bool [group, row, key], up to the last key that any query sees.
-        queries: int64 [row, query], numbers of the queries in the pass.
-        pages: int64 [row, page], of the keys; the same number for each row.
-        positions: int64 [row, query], of the queries in their contexts.
+        queries: int64 [row, query], the numbers of the queries in the pass.
+        pages: int64 [row, page], the pages of the keys; each row has the same number.
+        positions: int64 [row, query], the positions of the queries in their contexts.
         seen: the visible keys, the same for all layers; None with several queries per row.
         row_copies: the engine's copies for decoding rows; None for several queries of one row.
         pool: the slots of these rows, in their order.
@@ -99,22 +99,22 @@ class Steps:
         """Plans rows once for all layers.
 
         Args:
-            moves: of the rows, with the same number of queries each.
+            moves: the moves of the rows, with the same number of queries each.
             table: the pages of every row of the batch.
             size: tokens per page.
-            heads: of this rank: the model's number of the first, and how many.
+            heads: of this rank: the model's number of the first head, and how many there are.
             row_copies, pool: as for the class.
         """
         count = max(-(-moved.length // size) for moved in moves)
         pages = table[[moved.row for moved in moves], :count].long()
         lengths = torch.tensor([moved.length for moved in moves])
-        # After a row's last page the table may have other rows' pages; use the row's first instead.
+        # after a row's last page, the table may have pages of other rows; use the row's first one
         beyond = torch.arange(count) >= (-(-lengths // size))[:, None]
         pages = torch.where(beyond, pages[:, :1], pages)
         within = torch.arange(moves[0].count)
         queries = torch.tensor([[moved.first] for moved in moves]) + within
         positions = torch.tensor([[moved.position] for moved in moves]) + within
-        rows = cohort(tuple(m.admitted for m in moves), count * size, *heads)
+        rows = make_cohort(tuple(m.admitted for m in moves), count * size, *heads)
         groups = rows.groups[:, :, : max(moved.length for moved in moves)]
         seen = None
         if moves[0].count == 1:
@@ -123,7 +123,7 @@ class Steps:
 
     @property
     def writes(self) -> bool:
-        """Whether there is more than a mass to note."""
+        """Whether outputs are moved; False if only the mass is recorded."""
         return self.moves[0].writes
 
     def moves_layer(self, layer: int, heads: int) -> bool:
@@ -131,59 +131,59 @@ class Steps:
         return self.cohort.shift(layer, heads) is not None and self.writes
 
     def run(self, states: LayerPass, masses: Masses) -> None:
-        """Writes the moved outputs, and notes the mass of each row's last query."""
+        """Writes the moved outputs, and records the mass of each row's last query."""
         shift = self.cohort.shift(states.number, states.query.shape[1])
         notes = any(moved.notes for moved in self.moves)
         if not notes and (shift is None or not self.writes):
             return
         keys, values = self._keys_and_values(states)
         queries = states.query[self.queries].float()  # [row, query, head, size]
-        most = max(1, _SCORES // (len(self.moves) * queries.shape[2] * keys.shape[2]))
+        run_length = max(1, _MAX_SCORES // (len(self.moves) * queries.shape[2] * keys.shape[2]))
         mass = None
-        for start in range(0, queries.shape[1], most):
-            run = slice(start, start + most)
+        for start in range(0, queries.shape[1], run_length):
+            run = slice(start, start + run_length)
             seen = self.seen or Sight(self.groups, self.positions[:, run])
-            scores = _scores(queries[:, run], keys, states.scaling)
+            scores = _compute_scores(queries[:, run], keys, states.scaling)
             weights, mass = move_weights(scores, seen, shift or _NEUTRAL, notes)
             if shift is not None and self.writes:
-                mixed = _mixed(weights, values).flatten(0, 1)
+                mixed = _mix_values(weights, values).flatten(0, 1)
                 states.output[self.queries[:, run].flatten()] = mixed.to(states.output.dtype)
         for row, moved in enumerate(self.moves):
             if moved.notes and mass is not None:
                 masses.note(moved.admitted.trace, states.number, mass[row, :, -1])
 
     def _keys_and_values(self, states: LayerPass) -> tuple[Tensor, Tensor]:
-        """Keys and values, float32 [row, group, key, size of a head] each."""
+        """Reads keys and values, float32 [row, group, key, size of a head] each."""
         copies = None
         longest = self.groups.shape[2]
         if self.row_copies is not None and self.pool is not None:
             room = self.row_copies.room(states.cache)
             copies = self.pool.copies(states.number, states.cache, room)
         if copies is None:
-            keys, values = in_order(states.cache, self.pages)
+            keys, values = read_pages(states.cache, self.pages)
             return keys[:, :, :longest].float(), values[:, :, :longest].float()
         lengths = [moved.length for moved in self.moves]
-        behind = [slot for slot, length in enumerate(lengths) if copies.filled[slot] < length - 1]
-        if len(behind) < len(lengths):
+        outdated = [slot for slot, length in enumerate(lengths) if copies.filled[slot] < length - 1]
+        if len(outdated) < len(lengths):
             latest = torch.arange(len(lengths)), slice(None), self.positions[:, 0]
             copies.keys[latest] = states.key[self.queries[:, 0]].float()
             copies.values[latest] = states.value[self.queries[:, 0]].float()
             copies.filled[: len(lengths)] = lengths
-        refill(copies, behind, states.cache, self.pages, lengths)
+        refill(copies, outdated, states.cache, self.pages, lengths)
         rows = slice(0, len(lengths)), slice(None), slice(0, longest)
         return copies.keys[rows], copies.values[rows]
 
 
-def _scores(query: Tensor, keys: Tensor, scaling: float) -> Tensor:
-    """Scores [row, head, query, key] of queries [row, query, head, size]."""
+def _compute_scores(query: Tensor, keys: Tensor, scaling: float) -> Tensor:
+    """Computes scores [row, head, query, key] from queries [row, query, head, size]."""
     rows, count, heads, size = query.shape
     groups = keys.shape[1]
     packed = query.mul_(scaling).transpose(1, 2).reshape(rows * groups, -1, size)
     return torch.bmm(packed, keys.flatten(0, 1).mT).view(rows, heads, count, -1)
 
 
-def _mixed(weights: Tensor, values: Tensor) -> Tensor:
-    """Outputs [row, query, head, size] of weights [row, head, query, key]."""
+def _mix_values(weights: Tensor, values: Tensor) -> Tensor:
+    """Computes outputs [row, query, head, size] from weights [row, head, query, key]."""
     rows, heads, count, keys = weights.shape
     packed = weights.reshape(rows * values.shape[1], -1, keys)
     mixed = torch.bmm(packed, values.flatten(0, 1))

@@ -1,6 +1,6 @@
-"""The versions of vLLM that the plug-in is known to work with.
+"""The versions of vLLM that the plug-in supports.
 
-It relies on attention metadata, the request path and the renderer, none of which vLLM keeps stable
+It depends on attention metadata, the request path and the renderer, none of which vLLM keeps stable
 between minor versions.
 """
 
@@ -19,6 +19,6 @@ def check_version(version: str) -> None:
     """
     if not version.startswith(tuple(f"{minor}." for minor in SUPPORTED)):
         raise ModelError(
-            f"holdfast-vllm works with vLLM {' and '.join(SUPPORTED)}, not {version}; install one"
-            " of those, or uninstall holdfast-vllm to serve without steering."
+            f"holdfast-vllm works with vLLM {' and '.join(SUPPORTED)}, not {version}; install a"
+            " supported version, or uninstall holdfast-vllm to serve without steering."
         )

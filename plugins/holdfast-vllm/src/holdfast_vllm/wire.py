@@ -1,11 +1,11 @@
-"""The keys of `vllm_xargs`, and what they request.
+"""Reads the steering of a request from `vllm_xargs`, which has these keys:
 
     holdfast         methods as spec strings: "boost:factor=2"
     holdfast_text    the span as text, which must occur in the rendered prompt exactly once
     holdfast_span    the span as tokens: first, last (exclusive), first, last, ...
-    holdfast_trace   1: note the attention mass on the span
-    holdfast_seed    the seed of the reply's draw, which is then made as by Holdfast's own engine,
-                     whatever the batch; a whole number, or its digits as text
+    holdfast_trace   1 to record the attention mass on the span
+    holdfast_seed    a seed, from which tokens are then drawn as by Holdfast's own engine,
+                     independently of the batch; a whole number, or its digits as text
 
 Without a text or a span, the span of a chat is its system prompt. This module imports neither vLLM
 nor torch.
@@ -40,11 +40,12 @@ METHODS, TEXT, SPAN, TRACE, SEED = KEYS = (
     "holdfast_seed",
 )
 ADMITTED = "holdfast_admitted"  # passed from the frontend to the workers; refused from outside
-MAX_SPAN_PARTS = 8  # of a span with full CUDA graphs, which have room for a fixed number
-_NEAR = 0.75  # similarity of a misspelled key; other plug-ins' keys are accepted
+MAX_SPAN_PARTS = 8  # parts of a span with full CUDA graphs, which have room for a fixed number
+# similarity from which an unknown key counts as misspelled; other keys may be another plug-in's
+_MIN_SIMILARITY = 0.75
 
-_SEEDS = 2**128
-# parameters by which vLLM changes logits after our draw, and their neutral values; a model's
+_MAX_SEEDS = 2**128
+# parameters by which vLLM would change logits after our draw, with their neutral values; a model's
 # generation_config.json may set some of them
 _SHAPES_DRAWS: dict[str, tuple[float, ...]] = {
     "top_k": (0, -1),
@@ -65,8 +66,8 @@ class RequestedSteering:
         methods: attention methods, in order.
         text: the span as text; "" if not given.
         span: the span as token ranges; () if not given.
-        trace: whether the mass is wanted.
-        seed: of the draw; None leaves the draw to vLLM.
+        trace: whether to record the mass.
+        seed: the seed of the draw; None leaves the draw to vLLM.
     """
 
     methods: tuple[ShiftsAttention, ...]
@@ -77,7 +78,7 @@ class RequestedSteering:
 
     @property
     def needs_span(self) -> bool:
-        """Whether the request needs a span."""
+        """Whether the request needs a span, to steer or trace attention."""
         return bool(self.methods) or self.trace
 
 
@@ -86,9 +87,9 @@ class Drawing:
     """How the tokens of a reply are drawn, in place of vLLM's own draw.
 
     Args:
-        seed: of the draw.
+        seed: the seed of the draw.
         temperature, top_p: as in `holdfast.Sampling`.
-        tokens: maximum length of the reply.
+        tokens: the maximum length of the reply.
     """
 
     seed: int
@@ -99,14 +100,14 @@ class Drawing:
 
 @dataclass(frozen=True, eq=False)  # compared by identity, which is fast
 class Admitted:
-    """The steering of a request's attention, its span found.
+    """The steering of an admitted request, whose span is known.
 
     Args:
-        methods: attention methods, in order; () if only the mass is wanted.
+        methods: attention methods, in order; () if attention is only traced, or not at all.
         ranges: the span's token ranges, in order and disjoint.
-        prompt: how many tokens the prompt has.
-        trace: the name under which the mass is kept; "" if it is not wanted.
-        drawing: how tokens are drawn; None: by vLLM.
+        prompt: the number of tokens in the prompt.
+        trace: the name under which the mass is kept; "" if it is not recorded.
+        drawing: how tokens are drawn; None leaves that to vLLM.
     """
 
     methods: tuple[ShiftsAttention, ...]
@@ -115,10 +116,10 @@ class Admitted:
     trace: str = ""
     drawing: Drawing | None = None
 
-    def packed(self) -> dict[str, Any]:
+    def pack(self) -> dict[str, Any]:
         """Converts to plain data, which vLLM sends to its workers."""
         drawing = None
-        if self.drawing is not None:  # its seed may have more digits than the wire's numbers
+        if self.drawing is not None:  # the seed as text, as it may exceed the wire's numbers
             drawing = [str(self.drawing.seed), *astuple(self.drawing)[1:]]
         return {
             "methods": spec_of(self.methods),
@@ -129,8 +130,8 @@ class Admitted:
         }
 
     @classmethod
-    def unpacked(cls, packed: Mapping[str, Any]) -> Admitted:
-        """The reverse of `packed`."""
+    def unpack(cls, packed: Mapping[str, Any]) -> Admitted:
+        """Restores what `pack` has converted."""
         ranges = packed["ranges"]
         drawing = packed.get("drawing")
         return cls(
@@ -142,10 +143,10 @@ class Admitted:
         )
 
     def salt(self, given: str | None) -> str | None:
-        """The salt of the prefix cache: keys and values differ by method and span.
+        """Returns the salt of the prefix cache, as keys and values depend on methods and span.
 
         If generated tokens count as the span, the prompt's length is part of the salt, so that a
-        reply is recomputed once it is history.
+        reply is recomputed when it becomes part of a later prompt.
 
         Args:
             given: the user's own salt, which keeps its effect.
@@ -158,7 +159,7 @@ class Admitted:
 
 
 def read_steering(given: Mapping[str, Any] | None) -> RequestedSteering | None:
-    """Reads the steering from a request's `vllm_xargs`; None if they ask for nothing of ours.
+    """Reads the steering from a request's `vllm_xargs`; None if it asks for none.
 
     Raises:
         UsageError: an unknown or misspelled key, a value of the wrong kind, or a method that this
@@ -173,8 +174,8 @@ def read_steering(given: Mapping[str, Any] | None) -> RequestedSteering | None:
     seed = _read_seed(given.get(SEED))
     if METHODS not in given and not trace and (seed is None or TEXT in given or SPAN in given):
         raise UsageError(
-            f"{next(key for key in KEYS if key in given)} stands without {METHODS!r}; give the"
-            ' methods too, as in {"holdfast": "boost:factor=2"}.'
+            f"The request has {next(key for key in KEYS if key in given)} but not {METHODS!r}; give"
+            ' the methods too, as in {"holdfast": "boost:factor=2"}.'
         )
     methods = _read_methods(given.get(METHODS, "none"))
     if not methods and not trace and seed is None:
@@ -182,14 +183,14 @@ def read_steering(given: Mapping[str, Any] | None) -> RequestedSteering | None:
     text = _read_text(given.get(TEXT))
     span = _read_span(given.get(SPAN))
     if text and span:
-        raise UsageError(f"A request gives {TEXT} or {SPAN}, not both; leave one out.")
+        raise UsageError(f"A request can have {TEXT} or {SPAN}, not both; leave one out.")
     return RequestedSteering(methods, text, span, trace, seed)
 
 
 def _check_key(key: str) -> None:
     if key in KEYS:
         return
-    near = difflib.get_close_matches(key.lower(), KEYS, n=1, cutoff=_NEAR)
+    near = difflib.get_close_matches(key.lower(), KEYS, n=1, cutoff=_MIN_SIMILARITY)
     if key.lower().startswith("holdfast") or near:
         hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(KEYS)}."
         raise UsageError(f"There is no key {key!r} in vllm_xargs; {hint}")
@@ -199,16 +200,16 @@ def _read_methods(spec: object) -> tuple[ShiftsAttention, ...]:
     """Parses attention methods; the server opens no files that a request names."""
     if not isinstance(spec, str):
         raise UsageError(
-            f"{METHODS} takes a spec string of methods, as 'boost:factor=2', not {spec!r}."
+            f"{METHODS} takes methods as a spec string, such as 'boost:factor=2', not {spec!r}."
         )
     if ".json" in spec:
         raise UsageError(
-            f"{METHODS} names a file ({spec!r}), which the server does not read; write its"
-            " methods out, as in 'boost:factor=2,heads=3.0/3.5'."
+            f"{METHODS} names a file ({spec!r}), but the server reads no files of its clients;"
+            " write out its contents, as in 'boost:factor=2,heads=3.0/3.5'."
         )
-    for part in spec.split("+"):  # check names first, before anything they refer to is read
-        if (known := BY_NAME.get(part.partition(":")[0].strip())) is not None:
-            _check_needs(known)
+    for part in spec.split("+"):  # check the methods by name first, before parsing their parameters
+        if (method_class := BY_NAME.get(part.partition(":")[0].strip())) is not None:
+            _check_needs(method_class)
     methods = parse(spec, files=False)
     for method in methods:
         _check_needs(method)
@@ -221,12 +222,12 @@ def _check_needs(method: Method | type[Any]) -> None:
         return
     if Ability.MESSAGES in needs:
         raise UsageError(
-            f"{method.name} edits messages, which the client does: send the edited ones (see"
-            " holdfast.client), and leave it out here."
+            f"{method.name} edits messages, which has to be done by the client; send the edited"
+            " messages (see holdfast.client), and leave the method out here."
         )
     raise UsageError(
-        f"{method.name} needs {in_words(needs)}, which vLLM has"
-        " not; use an attention method, or serve the model with holdfast."
+        f"{method.name} needs {in_words(needs)}, which vLLM does not offer; use an attention"
+        " method, or serve the model with holdfast."
     )
 
 
@@ -249,8 +250,8 @@ def _read_span(tokens: object) -> tuple[Range, ...]:
         or any(type(token) is not int for token in tokens)
     ):
         raise UsageError(
-            f"{SPAN} takes whole numbers, first and last token (exclusive) of each part, as in [4,"
-            f" 32], not {tokens!r}."
+            f"{SPAN} takes whole numbers, the first and last token (exclusive) of each part, such"
+            f" as [4, 32], not {tokens!r}."
         )
     return tuple(zip(tokens[::2], tokens[1::2], strict=True))
 
@@ -265,19 +266,19 @@ def _read_seed(seed: object) -> int | None:
     if seed is None:
         return None
     digits = str(seed) if type(seed) in (int, str) else ""
-    if not (digits.isascii() and digits.isdigit()) or int(digits) >= _SEEDS:
+    if not (digits.isascii() and digits.isdigit()) or int(digits) >= _MAX_SEEDS:
         raise UsageError(
-            f"{SEED} takes a whole number from 0 and below 2**128, or its digits as text, not"
-            f" {seed!r}."
+            f"{SEED} takes a whole number of at least 0 and below 2**128, or its digits as text,"
+            f" not {seed!r}."
         )
     return int(digits)
 
 
 def check_draw(request: object) -> None:
-    """Refuses a draw with any settings other than temperature and top_p.
+    """Refuses a draw with settings other than temperature and top_p.
 
     Args:
-        request: has attributes with vLLM's names of such settings; None means not given.
+        request: has vLLM's settings as attributes, which are None if not given.
 
     Raises:
         UsageError: names the first such setting.
@@ -286,7 +287,7 @@ def check_draw(request: object) -> None:
         value = getattr(request, name, None)
         if value is not None and value not in accepted:
             raise UsageError(
-                f"{SEED} draws by temperature and top_p alone, and this request has {name}={value};"
+                f"{SEED} draws only by temperature and top_p, but this request has {name}={value};"
                 f" send {name}={accepted[0]}, or leave {SEED} out."
             )
 
@@ -301,6 +302,6 @@ def check_heads(methods: Sequence[ShiftsAttention], layers: int, heads: int) -> 
         for layer, head in sorted(method.heads or ()):
             if layer >= layers or head >= heads:
                 raise UsageError(
-                    f"{method.name} names head {head} in layer {layer}, and the model has {layers}"
+                    f"{method.name} names head {head} in layer {layer}, but the model has {layers}"
                     f" layers of {heads} heads, counted from 0."
                 )

@@ -1,4 +1,4 @@
-"""Names that Inspect loads through the entry point `holdfast`; this does not import torch."""
+"""The names that Inspect loads through the entry point `holdfast`, without importing torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.integrations.inspect.drift import drift, self_chat, stability_and_
 
 @modelapi(name="holdfast")
 def holdfast() -> type[ModelAPI]:
-    """`holdfast/default`, `holdfast/PATH` and `holdfast/HUB_ID`."""
+    """Provides the models `holdfast/default`, `holdfast/PATH` and `holdfast/HUB_ID`."""
     from holdfast.integrations.inspect.provider import HoldfastAPI
 
     return HoldfastAPI

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -56,49 +56,63 @@ USER = "user"  # the role of a separate model that plays the user
 _MAX_REPLY_CHARACTERS = 300  # characters of a reply in the list of probes
 
 
+class _Benchmark(NamedTuple):
+    """The arguments of the task, as the benchmark takes them."""
+
+    suite: Suite
+    protocol: Settings
+    methods: tuple[Method, ...]  # () keeps the steering of the agent's model
+
+
 @task
 def drift(suite: str = "starter", method: str | None = None, **settings: Any) -> Task:
     """Measures how well a model keeps to its system prompt as a conversation grows.
 
     Args:
         suite: `starter`, `core`, `li2024:PATH` or FILE.yaml.
-        method: steering of the agent; the user model is never steered.
+        method: how the agent is steered; the user model never is.
         settings: fields of `holdfast.drift.Settings` and `holdfast.Sampling`: rounds,
             conversations, seed, user_prompt, temperature, max_new_tokens and so on.
 
     Raises:
         PrerequisiteError: an argument is unknown, or a value is not accepted.
     """
-    loaded, protocol, _ = _read(suite, method, settings)
-    pairings = [draw_pairing(loaded, protocol, n) for n in range(protocol.conversations)]
+    benchmark = _read(suite, method, settings)
+    protocol = benchmark.protocol
+    pairings = [draw_pairing(benchmark.suite, protocol, n) for n in range(protocol.conversations)]
+    samples = MemoryDataset([_sample(pairing) for pairing in pairings], benchmark.suite.name)
+    metadata = {
+        "suite_fingerprint": benchmark.suite.fingerprint,
+        "notes": list(benchmark.suite.notes),
+    }
     return Task(
-        dataset=MemoryDataset([_sample(pairing) for pairing in pairings], loaded.name),
+        dataset=samples,
         solver=self_chat(suite, method, **settings),
         scorer=stability_and_adoption(protocol.rounds),
-        config=_sampled(protocol.sampling),
-        metadata={"suite_fingerprint": loaded.fingerprint, "notes": list(loaded.notes)},
+        config=_generate_config(protocol.sampling),
+        metadata=metadata,
     )
 
 
 @solver
 def self_chat(suite: str = "starter", method: str | None = None, **settings: Any) -> Solver:
-    """Two models talk under different system prompts, and probes fork their dialog at every round;
-    arguments are those of `drift`.
+    """Has two models talk under different system prompts, with probes in forks of their dialog.
 
-    The user is played by the model of the role `user` if there is one, else by the same model,
-    unsteered.
+    The arguments are those of `drift`. The model of the role `user` plays the user, if there is
+    one; otherwise the same model does, without steering.
     """
-    loaded, protocol, methods = _read(suite, method, settings)
+    benchmark = _read(suite, method, settings)
+    protocol = benchmark.protocol
+    methods = benchmark.methods
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        began = time.monotonic()
-        dialog = Dialog(draw_pairing(loaded, protocol, int(state.sample_id)))
+        start = time.monotonic()
+        dialog = Dialog(draw_pairing(benchmark.suite, protocol, int(state.sample_id)))
         agent, user = _speakers(protocol.sampling)
-        check_in_dialogs(agent, methods, loaded.cases, protocol)
-        await converse_once(
-            Speakers(agent, user), dialog, methods, _of_epoch(protocol, state.epoch)
-        )
-        seconds = time.monotonic() - began
+        check_in_dialogs(agent, methods, benchmark.suite.cases, protocol)
+        settings_of_epoch = _for_epoch(protocol, state.epoch)
+        await converse_once(Speakers(agent, user), dialog, methods, settings_of_epoch)
+        seconds = time.monotonic() - start
         record = conversation_of(dialog, spec_of(methods), results_of(dialog.probes), seconds)
         state.store.set(RECORD, record.to_json())
         state.messages = messages_of(record, str(agent.model))
@@ -110,7 +124,7 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def stability_and_adoption(rounds: int = 8) -> Scorer:
-    """Stability (the agent follows its own prompt) and adoption (the user's), by round too."""
+    """Scores stability (following the own prompt) and adoption (the user's), also by round."""
 
     async def score(state: TaskState, target: Target) -> Score:
         return score_of(Conversation.model_validate(state.store.get(RECORD)), rounds)
@@ -118,18 +132,18 @@ def stability_and_adoption(rounds: int = 8) -> Scorer:
     return score
 
 
-def _read(
-    suite: str, method: str | None, settings: dict[str, Any]
-) -> tuple[Suite, Settings, tuple[Method, ...]]:
-    """Checks a task's arguments; without a method, () keeps the steering of the agent's model."""
+def _read(suite: str, method: str | None, settings: dict[str, Any]) -> _Benchmark:
+    """Reads and checks the arguments of the task."""
     with in_one_sentence():
         loaded = load_suite(as_text(suite))
         protocol = read_settings(settings)
         protocol = replace(protocol, user_prompt=user_prompt_of(loaded, protocol))
-        return loaded, protocol, () if method is None else parse(as_text(method))
+        methods = () if method is None else parse(as_text(method))
+        return _Benchmark(loaded, protocol, methods)
 
 
 def _sample(pairing: Pairing) -> Sample:
+    """Describes a conversation to Inspect."""
     user = pairing.user
     return Sample(
         input=pairing.starter,
@@ -144,30 +158,32 @@ def _sample(pairing: Pairing) -> Sample:
     )
 
 
-def _of_epoch(settings: Settings, epoch: int) -> Settings:
-    """The protocol of an epoch; the draws of the first are those of `holdfast drift`."""
+def _for_epoch(settings: Settings, epoch: int) -> Settings:
+    """Returns the protocol of an epoch; the first one has the draws of `holdfast drift`."""
     if epoch == 1:
         return settings
     return replace(settings, seed=seed_of("epoch", settings.seed, epoch))
 
 
 def _speakers(sampling: Sampling) -> tuple[Speaker, Speaker]:
+    """Returns the models that play the agent and the user."""
     agent = Speaker(get_model())
     if USER not in model_roles():
         return agent, Speaker(agent.model, steering="none")
     model = get_model(role=USER)
     # the task's own configuration does not apply to roles
-    return agent, Speaker(model, _sampled(sampling).merge(model.config))
+    return agent, Speaker(model, _generate_config(sampling).merge(model.config))
 
 
-def _sampled(sampling: Sampling) -> GenerateConfig:
+def _generate_config(sampling: Sampling) -> GenerateConfig:
+    """Returns the sampling of the protocol as Inspect's configuration."""
     return GenerateConfig(
         temperature=sampling.temperature, top_p=sampling.top_p, max_tokens=sampling.max_new_tokens
     )
 
 
 def messages_of(record: Conversation, model: str = "") -> list[ChatMessage]:
-    """The dialog of a record as the agent saw it, with the mass of each of the agent's turns."""
+    """Returns the dialog of a record as the agent saw it; the agent's turns have their mass."""
     prompt = record.agent.system_prompt
     messages: list[ChatMessage] = [ChatMessageSystem(content=prompt)] if prompt else []
     for turn in record.turns:
@@ -182,40 +198,43 @@ def messages_of(record: Conversation, model: str = "") -> list[ChatMessage]:
 
 
 def score_of(record: Conversation, rounds: int) -> Score:
-    """Stability and adoption of a conversation, in every round of the run and over all of them.
+    """Computes stability and adoption of a conversation, by round and over all rounds.
 
-    The values are named `stability`, `stability_round_1` and so on, NaN if nothing was asked;
-    the explanation lists every probe with its reply, the measure's reason and the mass.
+    The values are named `stability`, `stability_round_1` and so on, and are NaN if nothing was
+    asked. The explanation lists every probe with its reply, the measure's reason and the mass.
     """
     values: dict[str, float] = {}
     for kind in ("stability", "adoption"):
-        of_kind = [probe for probe in record.probes if probe.kind == kind]
+        probes = [probe for probe in record.probes if probe.kind == kind]
         by_round = {
-            number: _mean([probe.score for probe in of_kind if probe.round == number])
+            number: _mean([probe.score for probe in probes if probe.round == number])
             for number in range(1, rounds + 1)
         }
         values[kind] = _mean([value for value in by_round.values() if not math.isnan(value)])
         values |= {f"{kind}_round_{number}": value for number, value in by_round.items()}
     metadata = record.model_dump(include={"probes", "unscored", "ended", "unanswered"})
-    return Score(value=values, explanation=_listed(record), metadata=metadata)
+    return Score(value=values, explanation=_list_probes(record), metadata=metadata)
 
 
 def _mean(values: Sequence[float]) -> float:
+    """Returns the mean; NaN of no values."""
     return fmean(values) if values else math.nan
 
 
-def _listed(record: Conversation) -> str:
+def _list_probes(record: Conversation) -> str:
+    """Lists the probes of a conversation in Markdown."""
     entries = []
     for probe in record.probes:
         mass = "" if probe.mass is None else f", mass {probe.mass:.3f}"
         entries.append(
             f"- **Round {probe.round}, {probe.kind} {probe.score:.2f}**"
-            f" ({_line(probe.reason)}{mass})\n"
-            f"    - {_line(probe.question)}\n"
-            f"    - {_line(probe.reply)}"
+            f" ({_one_line(probe.reason)}{mass})\n"
+            f"    - {_one_line(probe.question)}\n"
+            f"    - {_one_line(probe.reply)}"
         )
     return "\n".join(entries)
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
+    """Cuts a text and puts it on one line."""
     return " ".join(cut(text, _MAX_REPLY_CHARACTERS).split())

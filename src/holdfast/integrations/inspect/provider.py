@@ -2,9 +2,9 @@
 
     inspect eval arc.py --model holdfast/Qwen/Qwen2.5-0.5B-Instruct -M method=boost:factor=2
 
-A call is read like the body of a request to `holdfast serve`, so that both accept, refuse and draw
-the same. The fields of such a body that OpenAI lacks (`steering`, `emphasis`, `marks`, `system_as`,
-`trace`) are given in `GenerateConfig.extra_body`.
+A call is read in the same way as a request to `holdfast serve`, so both accept and refuse the same,
+and draw the same replies. The fields of a request that OpenAI's API lacks (`steering`, `emphasis`,
+`marks`, `system_as`, `trace`) are given in `GenerateConfig.extra_body`.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ from holdfast.models.requests import ReplyTokens
 from holdfast.serve.answer_formats import Details
 from holdfast.serve.bodies import ChatBody
 from holdfast.serve.body_model import read_body
-from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
+from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, join_deltas
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.served_engine import ServedEngine
 from holdfast.serve.submissions import Submission, read_chat
 from holdfast.serve.tool_calls import CallParser
 
-# this engine is not shared, so a request may be as large as it likes
+# the engine serves only this process, so requests may be of any size
 LIMITS = Limits(tokens=1 << 20, messages=1 << 20, choices=1 << 10, emphasis=1 << 10)
-DEFAULT_TOKENS = 2048  # per reply if the evaluation sets none, as in Inspect's own providers
+DEFAULT_TOKENS = 2048  # per reply if the evaluation sets no limit, as Inspect's own providers do
 
 TOKENS = "holdfast_tokens"  # the key of a message's tokens in its metadata
 
-# fields of a configuration, and their names in the body of a request
+# the fields of a configuration, and their names in the body of a request
 _FIELDS = {
     "max_tokens": "max_tokens",
     "temperature": "temperature",
@@ -68,7 +68,7 @@ _FIELDS = {
     "top_logprobs": "top_logprobs",
     "num_choices": "n",
 }
-# refused unless they have the value that changes nothing
+# fields that are refused unless they have the value that changes nothing
 _NEUTRAL = {
     "frequency_penalty": 0,
     "presence_penalty": 0,
@@ -77,17 +77,17 @@ _NEUTRAL = {
     "extra_headers": {},
     "fallback_models": [],
 }
-# fields that Inspect itself uses, or that concern tools, caches and batch services, which do not
-# exist here
+# fields that Inspect itself uses, or that concern tools, caches and batch services, which this
+# engine does not have
 _IGNORED = frozenset(
     """max_retries timeout attempt_timeout stream_idle_timeout max_connections
     adaptive_connections system_message parallel_tool_calls internal_tools max_tool_output
     cache_prompt fail_on_refusal reasoning_history cache batch""".split()
 )
 _LOADING = ("device", "dtype", "device_map", "batch_size", "prefix_memory", "trust_remote_code")
-_QUEUE = 1 << 30  # Inspect limits the open requests itself
-_NUMBERS = itertools.count()  # of models
-_ENDS = {"stop": "stop", "length": "max_tokens"}
+_QUEUE = 1 << 30  # no limit, as Inspect itself limits the open requests
+_NUMBERS = itertools.count()  # tell the models of this process apart
+_STOP_REASONS = {"stop": "stop", "length": "max_tokens"}
 
 
 class HoldfastAPI(ModelAPI):
@@ -95,7 +95,7 @@ class HoldfastAPI(ModelAPI):
 
     Args:
         model_name: "default", a folder, or a name on the hub.
-        model_args: `method`, the steering of calls that do not specify any, and arguments of
+        model_args: `method`, which steers calls that do not name any steering, and arguments of
             `holdfast.load`.
     """
 
@@ -116,33 +116,34 @@ class HoldfastAPI(ModelAPI):
                     option="base_url",
                     value=base_url,
                 )
-            check_names("argument of holdfast models", model_args, ("method", *_LOADING))
+            known = ("method", *_LOADING)
+            check_names(model_args, known, kind="argument", owner="A holdfast model")
             logging.disable_progress_bar()  # it would garble Inspect's own display
             self.methods = parse(as_text(model_args.pop("method", "none")))
             self.model = load(model_name, **model_args)
             if self.methods:
                 self.model.check(self.methods)
-        # otherwise Inspect creates the model once more to find this out
+        # without this, Inspect would create the model again to find it out
         set_model_info(f"{PROVIDER}/{model_name}", ModelInfo(context_length=self.model.context))
         self._engine: ServedEngine | None = None
         self._number = next(_NUMBERS)
 
     def close(self) -> None:
-        """Stops the engine; the next call starts another."""
+        """Stops the engine; the next call starts a new one."""
         if self._engine is not None:
             self._engine.close()
             self._engine = None
 
     def max_tokens(self) -> int:
-        """The most new tokens of a reply if the evaluation sets no limit."""
+        """The maximum length of a reply in tokens, if the evaluation sets none."""
         return DEFAULT_TOKENS
 
     def max_connections(self) -> int:
-        """The number of concurrent calls, all in one batch."""
+        """The number of concurrent calls, which all share a batch."""
         return self.model.batch_size
 
     def connection_key(self) -> str:
-        """Different for each model, as each has its own engine."""
+        """A key that no other model has, as each model has its own engine."""
         return f"{self.model_name} {self._number}"
 
     async def count_text_tokens(self, text: str) -> int:
@@ -156,8 +157,8 @@ class HoldfastAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answers a chat, batched with others; `model_length`: there is no room for a reply."""
-        began = time.monotonic()
+        """Answers a chat in a batch with others; stops with `model_length` if there is no room."""
+        start = time.monotonic()
         submission = read_call(input, tools, config, self.methods, self.model)
         engine = self._running_engine()
         try:
@@ -174,10 +175,11 @@ class HoldfastAPI(ModelAPI):
             model=self.model_name,
             choices=[choice for choice, _ in replies],
             usage=_usage(chats[0], [reply for _, reply in replies]),
-            time=time.monotonic() - began,
+            time=time.monotonic() - start,
         )
 
     def _running_engine(self) -> ServedEngine:
+        """Returns the engine, which is started by the first call."""
         if (library := sniffio.current_async_library()) != "asyncio":
             raise UsageError(
                 f"Holdfast's engine needs asyncio, and Inspect runs {library!r}; set"
@@ -192,9 +194,9 @@ class HoldfastAPI(ModelAPI):
     async def _choice(
         self, engine: ServedEngine, submission: Submission, chat: Rendered
     ) -> tuple[ChatCompletionChoice, Delta]:
-        """A reply to a chat as Inspect's choice, and as the server's `Delta`."""
+        """Draws a reply to a chat; returns it as Inspect's choice, and as the server's `Delta`."""
         decoder = TextDecoder(self.model.tokenizer, submission.body.stops)
-        reply = await joined(decode_reply(engine.stream(chat), decoder))
+        reply = await join_deltas(decode_reply(engine.stream(chat), decoder))
         tokens = reply.tokens
         masses = [token.mass for token in tokens if token.mass is not None]
         masses += [] if reply.end_mass is None else [reply.end_mass]
@@ -212,13 +214,14 @@ class HoldfastAPI(ModelAPI):
         )
         choice = ChatCompletionChoice(
             message=message,
-            stop_reason=_ENDS[reply.finish_reason or "stop"],
+            stop_reason=_STOP_REASONS[reply.finish_reason or "stop"],
             logprobs=None if logprobs is None else Logprobs(content=logprobs["content"]),
         )
         return choice, reply
 
 
 def _usage(chat: Rendered, replies: Sequence[Delta]) -> ModelUsage:
+    """Returns the numbers of tokens that a call took."""
     prompt = len(chat.prompt_ids)
     cached = replies[0].cached
     generated = sum(len(reply.tokens) for reply in replies)
@@ -239,10 +242,12 @@ def read_call(
 ) -> Submission:
     """Converts a call of `generate` to requests.
 
-    Fields of `config` that would change a reply in a way that the engine does not support are
-    refused by their names in Inspect; `default` steers calls without `steering` in `extra_body`.
+    Args:
+        config: a field that would change replies in a way that the engine does not support is
+            refused under its name in Inspect.
+        default: steers calls without `steering` in their `extra_body`.
     """
-    body = _fields(config) | {"messages": [_plain(message) for message in messages]}
+    body = _fields(config) | {"messages": [_to_message(message) for message in messages]}
     try:
         chat = read_body(ChatBody, body | (config.extra_body or {}), "The call")
         if offered := [*tools, *(tool.function for tool in chat.tools)]:
@@ -255,7 +260,7 @@ def read_call(
         submission = read_chat(chat, default, LIMITS, CallParser(model.name, model))
     except Refusal as refusal:
         raise UsageError(refusal.sentence()) from None
-    # a seed names the draws of one call here; a method's edits are decided once per dialog
+    # in Inspect a seed belongs to one call, but a method's edits are decided once per dialog
     identity: dict[str, Any] = {
         "conversation_seed": dialog_seed(chat.chat),
         "reply_token_ids": _token_ids_of(messages, model),
@@ -265,14 +270,14 @@ def read_call(
 
 
 def tokens_of(token_ids: Sequence[int], text: str, model: LocalModel) -> dict[str, Any]:
-    """The token ids of a message as metadata; {} if they decode to another text."""
+    """Returns the token ids of a message as metadata; {} if they do not decode to its text."""
     if model.tokenizer.decode(list(token_ids), skip_special_tokens=True) != text:
         return {}
     return {TOKENS: {"model": model.fingerprint, "ids": list(token_ids)}}
 
 
 def _token_ids_of(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[ReplyTokens, ...]:
-    """The tokens of replies that this model wrote and that are unchanged since."""
+    """Returns the tokens of replies that this model wrote and that were not changed since."""
     token_ids = list[ReplyTokens]()
     for index, message in enumerate(messages):
         tokens = (message.metadata or {}).get(TOKENS)
@@ -284,18 +289,20 @@ def _token_ids_of(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[R
 
 
 def _fields(config: GenerateConfig) -> dict[str, Any]:
+    """Returns the fields of a configuration under their names in the body of a request."""
     fields = config.model_dump(exclude_none=True, exclude={*_IGNORED, "extra_body"})
     for name, value in fields.items():
         if name not in _FIELDS and not (name in _NEUTRAL and value == _NEUTRAL[name]):
             raise UsageError(
-                f"holdfast models take no {name}, and it is {shortened(value)}; leave it out.",
+                f"holdfast models do not support {name} ({shortened(value)}); leave it out.",
                 option=name,
                 value=value,
             )
     return {_FIELDS[name]: value for name, value in fields.items() if name in _FIELDS}
 
 
-def _plain(message: ChatMessage) -> Message:
+def _to_message(message: ChatMessage) -> Message:
+    """Converts a message; raises `UsageError` if it is more than text."""
     if message.role == "tool" or getattr(message, "tool_calls", None):
         raise UsageError(
             f"holdfast models call no tools, and the chat has a message of the role"
@@ -303,7 +310,8 @@ def _plain(message: ChatMessage) -> Message:
             option="messages",
             value=message.role,
         )
-    for part in message.content if isinstance(message.content, list) else ():
+    parts = message.content if isinstance(message.content, list) else []
+    for part in parts:
         if part.type != "text":
             raise UsageError(
                 f"holdfast models read only text, and a message has {part.type!r}; leave it out.",

@@ -1,4 +1,4 @@
-"""Any Inspect model as one side of a self-chat, which answers the benchmark's requests."""
+"""Lets models of Inspect answer the requests of the benchmark, as the two sides of a self-chat."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.models.requests import Reply, Request
 
 PROVIDER = "holdfast"
-_SEEDS = 2**31  # every provider can read seeds below this
+_NUM_SEEDS = 2**31  # every provider accepts seeds below this
 _MESSAGES = {
     "system": ChatMessageSystem,
     "user": ChatMessageUser,
@@ -35,20 +35,28 @@ _MESSAGES = {
 
 @dataclass
 class Speaker:
-    """A model as one side of one conversation, and the settings of its calls."""
+    """A model of Inspect as one side of one conversation, and the settings of its calls.
 
-    model: Model  # of Inspect
-    # for every call; the evaluation's values apply to fields that it does not set
+    Args:
+        config: the configuration of every call; for fields that it does not set, the evaluation's
+            values apply.
+        steering: how a Holdfast model is steered in requests without methods; None leaves that to
+            the model's own default.
+        turns: the turns so far as the model returned them. They are sent back unchanged, since they
+            may carry more than their text, such as their token ids.
+    """
+
+    model: Model
     config: GenerateConfig = field(default_factory=GenerateConfig)
-    # of calls to a Holdfast model whose request has no methods; None: the model's own default
     steering: str | None = None
-    # its turns so far, as the model returned them; they are sent back unchanged, since they may
-    # carry more than their text, such as their token ids
     turns: list[ChatMessageAssistant] = field(default_factory=list)
 
     @property
     def steers(self) -> bool:
-        """Whether the model takes steering per call and seeds of any size, and reports the mass."""
+        """Whether the model is Holdfast's.
+
+        Such a model takes steering with each call and seeds of any size, and reports the mass.
+        """
         return ModelName(self.model).api == PROVIDER
 
     def check(self, methods: Sequence[Method]) -> None:
@@ -62,7 +70,7 @@ class Speaker:
             )
 
     async def ask(self, request: Request) -> Reply:
-        """Answers a request; a reply that a content filter withheld is a `RequestFailed`."""
+        """Answers a request; raises `RequestFailed` if a content filter withheld the reply."""
         self.check(request.methods)
         output = await self.model.generate(self._messages(request), config=self._config(request))
         if request.keep and not output.empty:
@@ -70,6 +78,7 @@ class Speaker:
         return _reply(output)
 
     def _messages(self, request: Request) -> list[ChatMessage]:
+        """Returns the chat for a request, with the model's own turns as it returned them."""
         messages = request.compiled.edit(request.messages, request.editing_seed)
         if not self.steers:
             messages = place_system(messages, request.system_as)
@@ -85,8 +94,9 @@ class Speaker:
         return chat
 
     def _config(self, request: Request) -> GenerateConfig:
+        """Returns the configuration of the call for a request."""
         if not self.steers:
-            return self.config.merge(GenerateConfig(seed=request.seed % _SEEDS))
+            return self.config.merge(GenerateConfig(seed=request.seed % _NUM_SEEDS))
         steering = request.compiled.without_edits.spec if request.methods else self.steering
         body: dict[str, Any] = {"system_as": request.system_as, "trace": request.trace}
         if steering is not None:
@@ -96,7 +106,7 @@ class Speaker:
 
 @dataclass(frozen=True)
 class Speakers:
-    """An engine of two models of Inspect; each request goes to one of them, depending on its view.
+    """An engine made of two models; each request goes to the one whose turn it is.
 
     Every request is a span in Inspect's transcript.
     """
@@ -111,7 +121,7 @@ class Speakers:
             return await (self.user if is_users else self.agent).ask(request)
 
     def forget(self, thread: Hashable) -> None:
-        """Does nothing: a conversation has speakers of its own."""
+        """Does nothing, as the speakers belong to a single conversation."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -121,7 +131,7 @@ class Speakers:
 
 
 def _reply(output: ModelOutput) -> Reply:
-    """Converts an output to a reply, with its stop reason as the benchmark records it."""
+    """Converts an output of Inspect's to a reply, with the stop reason that records use."""
     if output.empty:
         return Reply("", None, "empty")
     if output.stop_reason == "content_filter":

@@ -1,4 +1,4 @@
-"""Arguments of tasks and models as Inspect gives them, and errors as it prints them."""
+"""Reads arguments of tasks and models as Inspect passes them, and reports errors in its way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError, UnknownName
 from holdfast.generation.sampling import Sampling
 
 _SAMPLING = tuple(field.name for field in fields(Sampling))
-# Inspect's own --max-samples sets the conversations side by side
+# `batch` is left out, as Inspect's own --max-samples sets the number of concurrent conversations
 _SETTINGS = tuple(
     field.name for field in fields(Settings) if field.name not in ("sampling", "batch")
 )
@@ -23,7 +23,7 @@ _SETTINGS = tuple(
 
 @contextlib.contextmanager
 def in_one_sentence() -> Iterator[None]:
-    """Turns our errors into Inspect's kind for a user's mistakes, printed without a traceback."""
+    """Turns our errors into Inspect's error for mistakes of users, which has no traceback."""
     try:
         yield
     except HoldfastError as error:
@@ -35,16 +35,18 @@ def as_text(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def check_names(kind: str, names: Collection[str], choices: Collection[str]) -> None:
-    """Raises `UnknownName` for a name that is not one of the choices."""
+def check_names(names: Collection[str], choices: Collection[str], *, kind: str, owner: str) -> None:
+    """Raises `UnknownName` for a name that is not one of the choices of `owner`."""
     for name in names:
         if name not in choices:
-            raise UnknownName(kind, name, choices)
+            raise UnknownName(kind, name, choices, owner)
 
 
 def read_settings(arguments: Mapping[str, Any]) -> Settings:
-    """The protocol of `holdfast/drift`: fields of `drift.Settings` and of `Sampling`."""
-    check_names("setting of holdfast/drift", arguments, (*_SETTINGS, *_SAMPLING))
+    """Reads the protocol of `holdfast/drift`: fields of `drift.Settings` and of `Sampling`."""
+    check_names(
+        arguments, (*_SETTINGS, *_SAMPLING), kind="setting", owner="The task holdfast/drift"
+    )
     sampling = {name: value for name, value in arguments.items() if name in _SAMPLING}
     settings = {name: value for name, value in arguments.items() if name in _SETTINGS}
     return Settings(sampling=Sampling(**sampling), **settings)

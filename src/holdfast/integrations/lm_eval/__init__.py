@@ -3,8 +3,8 @@
     holdfast lm-eval --tasks arc_easy --model_args method=boost:factor=4 --apply_chat_template \\
         --system_instruction "Answer with one letter."
 
-In Python, `register()` makes the name known before `lm_eval.simple_evaluate` is called. Versions of
-the harness that look for the entry point group `lm_eval.models` find it by themselves.
+In Python, call `register()` before `lm_eval.simple_evaluate`. Versions of the harness that support
+the entry point group `lm_eval.models` find the models by themselves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Generates replies that end at stop strings, all in one batch."""
+"""Generates replies that end at stop strings, many in one batch."""
 
 from __future__ import annotations
 
@@ -23,22 +23,25 @@ if TYPE_CHECKING:
 
 _DEFAULT_TOKENS = 256  # per reply, as in the harness's own models
 _OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", "top_p")
-_WAITING = 64  # requests beyond those in the batch, so that no row waits for tokenizing
+_MAX_WAITING = 64  # requests that are tokenized ahead, so that no row of the batch waits for it
 
 
 @dataclass(frozen=True)
 class Generation:
-    """A reply to generate for a task, and the stop strings that end it, which it excludes."""
+    """A reply to generate for a task, and the stop strings that end it and are not part of it."""
 
     request: Request
     stops: tuple[str, ...]
 
 
 def read_options(request: Request, options: Mapping[str, Any], end: str) -> Generation:
-    """Applies the sampling and stop strings of a task's `generation_kwargs` to a request.
+    """Applies the sampling and the stop strings of a task's `generation_kwargs` to a request.
 
-    `end` is the text of the token that ends a reply. An option that would change replies and is
-    not known here is refused.
+    Args:
+        end: the text of the token that ends a reply.
+
+    Raises:
+        UsageError: an option would change replies and is not supported.
     """
     options = normalize_gen_kwargs(dict(options), _DEFAULT_TOKENS)
     for name, value in options.items():
@@ -63,15 +66,16 @@ def generate_all(
     session: LocalSession,
     generations: Sequence[Generation],
     tokenizer: PreTrainedTokenizerFast,
+    *,
     quiet: bool = False,
 ) -> list[str]:
-    """Generates replies, in the order given; each leaves the batch at its stop string."""
-    room = asyncio.Semaphore(session.stepped.capacity + _WAITING)
+    """Generates replies, in the order of `generations`; a reply leaves the batch once it ends."""
+    open_requests = asyncio.Semaphore(session.stepped.capacity + _MAX_WAITING)
 
     async def generate_reply(generation: Generation, bar: tqdm) -> str:
         decoder = TextDecoder(tokenizer, generation.stops)
         events = session.stream(generation.request)
-        async with room, aclosing(decode_reply(events, decoder)) as deltas:
+        async with open_requests, aclosing(decode_reply(events, decoder)) as deltas:
             text = "".join([delta.text async for delta in deltas])
         bar.update()
         return text

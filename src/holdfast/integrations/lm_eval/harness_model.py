@@ -1,7 +1,7 @@
 """Holdfast's engine as a model of lm-evaluation-harness.
 
 Contexts are plain texts or, with `--apply_chat_template`, chats, which can be steered towards their
-system prompt. The harness requires a subclass of `TemplateLM`.
+system prompt. The harness requires models to inherit from `TemplateLM`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from holdfast.seeds import seed_of
 
 _LOADING = ("device", "dtype", "device_map", "prefix_memory", "trust_remote_code", "batch_size")
 _ARGUMENTS = ("pretrained", "method", "seed", *_LOADING)
-_DEFAULT_CONTEXT = (
-    2_048  # context length if the configuration gives none, as in the harness's own models
-)
+# the context length if the configuration has none, as in the harness's own models
+_DEFAULT_CONTEXT = 2_048
 
 # The harness passes contexts as strings. A chat rendered to such a string would lose its roles, and
-# with them its span, so it is passed as JSON until it is rendered here.
+# with them its span, so chats are passed as JSON and rendered here.
 _KEY = "holdfast_chat"
 _BEGINNING = f'{{"{_KEY}": '
 
+# two texts for the harness's cache, or None; the tokens of the context; those of the continuation
 Encoded = tuple[tuple[str, str] | None, list[int], list[int]]
 
 
@@ -52,7 +52,8 @@ class HoldfastLM(TemplateLM):
         pretrained: "default", a folder, or a name on the hub.
         method: spec string of the methods that steer every chat.
         seed: seed of the draws in tasks that set a temperature.
-        batch_size: the most rows forwarded together; "auto" is `holdfast.load`'s default.
+        batch_size: the number of rows to forward together at most; "auto" is the default of
+            `holdfast.load`.
         max_batch_size: ignored; the harness gives it to every model.
         arguments: further arguments of `holdfast.load`.
 
@@ -73,9 +74,9 @@ class HoldfastLM(TemplateLM):
         super().__init__()
         for name in arguments:
             if name not in _LOADING:
-                raise UnknownName("argument of holdfast models", name, _ARGUMENTS)
+                raise UnknownName("argument", name, _ARGUMENTS, owner="A holdfast model")
         if not str(batch_size).startswith("auto"):
-            arguments["batch_size"] = _whole(batch_size)
+            arguments["batch_size"] = _read_batch_size(batch_size)
         self.methods = parse(method)
         self.seed = seed
         self.holdfast_model = load(pretrained, **arguments)
@@ -104,7 +105,7 @@ class HoldfastLM(TemplateLM):
         return f"holdfast-{self.holdfast_model.fingerprint}"
 
     def chat_template(self, chat_template: bool | str = False) -> str | None:
-        """The model's own template, for the record; another one, given by its name, is refused."""
+        """Returns the model's own template, for the record; refuses one that is given by name."""
         if isinstance(chat_template, str):
             raise UsageError(
                 f"holdfast models use their own chat template, not {chat_template!r}; give"
@@ -123,8 +124,9 @@ class HoldfastLM(TemplateLM):
     def tok_encode(
         self, string: str, add_special_tokens: bool | None = None, **_: Any
     ) -> list[int]:
-        """A text's tokens, after the one with which this tokenizer begins every text; it is not
-        repeated if the text already has it.
+        """Returns a text's tokens, after the token with which this tokenizer begins every text.
+
+        That token is not added if the text begins with it already.
         """
         if add_special_tokens is None:
             first = str(self.tokenizer.decode(self.prefix_token_id))
@@ -134,7 +136,7 @@ class HoldfastLM(TemplateLM):
     def loglikelihood(
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
-        """The log-probability of each continuation, and whether it is the greedy one."""
+        """Returns each continuation's log-probability, and whether it is the greedy one."""
         likelihoods: dict[int, tuple[float, bool]] = {}
         chats: dict[str, list[int]] = {}
         plain = list[int]()
@@ -147,8 +149,8 @@ class HoldfastLM(TemplateLM):
         likelihoods.update(zip(plain, plain_scores, strict=True))
         progress = tqdm(chats.items(), "Scoring replies to chats", disable=disable_tqdm)
         for group in chunks(progress, self.holdfast_model.batch_size):
-            chats_read = [self._chat(context) or () for context, _ in group]
-            chat_requests = [Request(chat, self.methods) for chat in chats_read]
+            group_chats = [self._chat(context) or () for context, _ in group]
+            chat_requests = [Request(chat, self.methods) for chat in group_chats]
             replies = [[requests[number].args[1] for number in numbers] for _, numbers in group]
             scores = self.session.score_batch(chat_requests, replies)
             for (_, numbers), scored in zip(group, scores, strict=True):
@@ -161,16 +163,16 @@ class HoldfastLM(TemplateLM):
     def _loglikelihood_tokens(
         self, requests: list[Encoded], disable_tqdm: bool = False, **options: Any
     ) -> list[tuple[float, bool]]:
-        """As `loglikelihood`, for plain texts that the harness has tokenized."""
+        """Does the same as `loglikelihood`, for plain texts that the harness has tokenized."""
         scores = list[tuple[float, bool]]()
         progress = tqdm(requests, "Scoring continuations", disable=disable_tqdm)
         for group in chunks(progress, self.holdfast_model.batch_size):
             for _, context, continuation in group:
                 self._check_room(len(context) + len(continuation) - 1)
             rows = [Row((Stream(tuple(c), (False,) * len(c)),)) for _, c, _ in group]
-            wanted = [[tuple(continuation)] for _, _, continuation in group]
+            continuations = [[tuple(continuation)] for _, _, continuation in group]
             scored_rows = score_rows(
-                self.holdfast_model.runner, rows, wanted, self.holdfast_model.batch_size
+                self.holdfast_model.runner, rows, continuations, self.holdfast_model.batch_size
             )
             for (texts, _, _), row in zip(group, scored_rows, strict=True):
                 answer = row.scored.log_probabilities[0], row.scored.greedy[0]
@@ -182,12 +184,15 @@ class HoldfastLM(TemplateLM):
     def loglikelihood_rolling(
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[float]:
-        """The log-probabilities of whole texts, cut into windows that fit the context; texts have
-        no system prompt, so a method is refused.
+        """Returns the log-probabilities of whole texts, cut into windows that fit the context.
+
+        A method is refused, as texts have no system prompt.
         """
         windows = [list(self._windows(*request.args)) for request in requests]
-        scored = iter(self._loglikelihood_tokens(list(itertools.chain(*windows)), disable_tqdm))
-        scores = [sum(next(scored)[0] for _ in window) for window in windows]
+        window_scores = iter(
+            self._loglikelihood_tokens(list(itertools.chain(*windows)), disable_tqdm)
+        )
+        scores = [sum(next(window_scores)[0] for _ in window) for window in windows]
         for request, value in zip(requests, scores, strict=True):
             self.cache_hook.add_partial("loglikelihood_rolling", request.args, value)
         return scores
@@ -195,12 +200,13 @@ class HoldfastLM(TemplateLM):
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Generates replies, each up to its first stop string."""
         generations = [self._generation(request) for request in requests]
-        replies = generate_all(self.session, generations, self.tokenizer, disable_tqdm)
+        replies = generate_all(self.session, generations, self.tokenizer, quiet=disable_tqdm)
         for request, reply in zip(requests, replies, strict=True):
             self.cache_hook.add_partial("generate_until", request.args, reply)
         return replies
 
     def _chat(self, context: str) -> tuple[Message, ...] | None:
+        """Returns the chat in a context; None if it is a plain text, which no method can steer."""
         chat = read_chat(context)
         if self.methods and context and not any(m["role"] == "system" for m in chat or ()):
             raise UsageError(
@@ -213,6 +219,7 @@ class HoldfastLM(TemplateLM):
         return chat
 
     def _generation(self, request: Instance) -> Generation:
+        """Reads a request of the harness for a reply."""
         context, options = request.args
         chat = self._chat(context)
         messages = chat or ({"role": "user", "content": context},)
@@ -223,6 +230,7 @@ class HoldfastLM(TemplateLM):
         return read_options(request, options, end)
 
     def _windows(self, text: str) -> Iterator[Encoded]:
+        """Cuts a text into windows that fit the context."""
         self._chat(text)
         pieces = utils.get_rolling_token_windows(
             token_list=self.tok_encode(text),
@@ -234,6 +242,7 @@ class HoldfastLM(TemplateLM):
             yield None, context, continuation
 
     def _check_room(self, tokens: int) -> None:
+        """Raises `PromptTooLong` if the model cannot see this many tokens."""
         if tokens > self.max_length:
             raise PromptTooLong(
                 f"A context and its continuation take {tokens} tokens, and"
@@ -244,7 +253,7 @@ class HoldfastLM(TemplateLM):
             )
 
 
-def _whole(batch_size: int | str) -> int:
+def _read_batch_size(batch_size: int | str) -> int:
     if str(batch_size).isdecimal():
         return int(batch_size)
     raise UsageError(
@@ -256,7 +265,7 @@ def _whole(batch_size: int | str) -> int:
 
 
 def write_chat(messages: Sequence[Message], *, ends_open: bool) -> str:
-    """A chat as a string that keeps its roles, which `read_chat` reads."""
+    """Writes a chat as a string that keeps its roles, for `read_chat`."""
     if not ends_open:
         raise UsageError(
             f"The task begins the model's reply itself ({messages[-1]['content']!r}), and a chat of"
@@ -268,7 +277,7 @@ def write_chat(messages: Sequence[Message], *, ends_open: bool) -> str:
 
 
 def read_chat(context: str) -> tuple[Message, ...] | None:
-    """The messages of a context that `write_chat` wrote; None for any other text."""
+    """Returns the messages of a context that `write_chat` wrote; None for any other text."""
     if not context.startswith(_BEGINNING):
         return None
     return tuple(json.loads(context)[_KEY])

@@ -25,7 +25,7 @@ _PACKAGES = ("holdfast-llm", "ray", "torch", "transformers", "tokenizers", "nump
 
 @dataclass(frozen=True)
 class Specification:
-    """The model that an actor loads, from its own cache: arguments of `holdfast.load`."""
+    """The model that an actor loads from its machine's cache, as arguments of `holdfast.load`."""
 
     name: str = "default"
     device: str | None = None
@@ -42,28 +42,33 @@ class Description:
     fingerprint: str
     runtime: dict[str, str | int]
     capabilities: frozenset[Ability]
-    about: dict[str, object]  # facts for the manifest, as `facts_about` has them
+    about: dict[str, object]  # facts for the manifest, from `facts_about`
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The reply or the error that a call led to."""
+    """The result of a call, or the error that it raised.
+
+    Attributes:
+        rows_at_most: the maximum number of rows in the session's batches; None if memory has not
+            run out.
+    """
 
     result: Any
     error: Exception | None
-    rows_at_most: int | None  # of the session
+    rows_at_most: int | None
 
 
 def versions() -> dict[str, str]:
-    """Versions that must be the same on every machine of a run."""
+    """Returns the versions of software that must be the same on all machines of a run."""
     python = ".".join(platform.python_version_tuple()[:2])
     return {"python": python} | {name: metadata.version(name).split("+")[0] for name in _PACKAGES}
 
 
 class Actor:
-    """One replica of the model, which uses `processors` threads on the CPU.
+    """A replica of the model that uses `processors` threads on the CPU.
 
-    Its methods share one event loop, so that requests that wait at the same time share a batch.
+    Its methods share an event loop, so that requests that wait at the same time share a batch.
     """
 
     def __init__(self, processors: int):
@@ -74,18 +79,18 @@ class Actor:
         self._sessions: dict[int, LocalSession] = {}  # by the number of the `RaySession`
 
     async def about(self) -> tuple[str, dict[str, str]]:
-        """The name of its machine, and the versions of the software there."""
+        """Returns the name of the machine, and the versions of the software on it."""
         return platform.node(), versions()
 
     async def load(self, specification: Specification) -> Description:
-        """Loads the model; errors are those of `holdfast.load`, with the machine's name."""
+        """Loads the model; raises the errors of `holdfast.load` with the machine's name added."""
         import torch
         from transformers.utils import logging
 
         from holdfast.models.loading import load
         from holdfast.models.protocol import facts_about
 
-        torch.set_num_threads(self._processors)  # of this thread, in which everything runs
+        torch.set_num_threads(self._processors)  # for this thread, in which everything runs
         logging.disable_progress_bar()
         fields = vars(specification).items()
         arguments = {name: value for name, value in fields if value is not None}
@@ -93,7 +98,7 @@ class Actor:
             model = load(arguments.pop("name"), **arguments)
         except HoldfastError as error:
             raise ModelError(f"On {platform.node()}: {error}") from None
-        if model.hf_model.device.type == "cpu":  # its memory is shared with others
+        if model.hf_model.device.type == "cpu":  # the machine's memory is shared with other actors
             share = min(1.0, self._processors / (os.cpu_count() or 1))
             model = replace(model, prefix_memory=int(share * model.prefix_bytes))
         self._model = model
@@ -104,7 +109,7 @@ class Actor:
     async def call(
         self, session: int, function: Callable[..., Any], arguments: Sequence[Any]
     ) -> Outcome:
-        """Calls a function with a session and further arguments, and awaits what it returns."""
+        """Calls a function with a session and further arguments; awaits the result if it has to."""
         assert self._model is not None, "load() comes first"
         if session not in self._sessions:
             self._sessions[session] = self._model.session()
@@ -114,21 +119,21 @@ class Actor:
             if isawaitable(result):
                 result = await result
         except Exception as error:
-            return Outcome(None, portable(error), engine.rows_at_most)
+            return Outcome(None, make_portable(error), engine.rows_at_most)
         return Outcome(result, None, engine.rows_at_most)
 
     async def close(self, session: int) -> None:
-        """Frees what a session keeps."""
+        """Frees everything that a session keeps."""
         self._sessions.pop(session, None)
 
 
-def portable(error: Exception) -> Exception:
-    """An error that another process can read; an unexpected one carries its traceback."""
-    where = traceback.format_exc()
+def make_portable(error: Exception) -> Exception:
+    """Returns an error that another process can unpickle; unexpected ones carry their traceback."""
+    trace = traceback.format_exc()
     try:
         same: Exception = pickle.loads(pickle.dumps(error))
     except Exception:
         same = ModelError(f"{type(error).__name__}: {error}")
     if not isinstance(error, HoldfastError):
-        same.add_note(where)
+        same.add_note(trace)
     return same

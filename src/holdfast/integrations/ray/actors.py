@@ -1,4 +1,4 @@
-"""The actors of a model: started, checked against each other, and replaced when they are lost."""
+"""The actors of a model: starts them, checks that they match, and replaces those that are lost."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from holdfast.integrations.ray.actor import Actor, Description, Specification, v
 from holdfast.models.event_loop import task_group
 from holdfast.plurals import count_of
 
-_PATIENCE = 120.0  # seconds for a cluster to provide an actor's resources
-_MAX_FAILED_STARTS = 3  # actors lost in a row before they have loaded the model; then it fails
-_POLL = 1.0  # seconds
-_MAX_CONCURRENT_CALLS = 10_000  # at the same time at one actor
+_PATIENCE = 120.0  # seconds that a cluster may take to provide an actor's resources
+_MAX_FAILED_STARTS = 3  # actors that may be lost in a row before they have loaded the model
+_POLL_SECONDS = 1.0
+_MAX_CONCURRENT_CALLS = 10_000  # at one actor
+_MAX_REASON_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Processors and GPUs, of an actor or of a node."""
+    """The processors and GPUs of an actor or of a node."""
 
     processors: int
     gpus: int
@@ -34,20 +35,30 @@ class Resources:
 
 @dataclass(eq=False)
 class Replica:
-    """An actor, as this process sees it."""
+    """An actor, as this process sees it.
+
+    Attributes:
+        about: a future of its machine's name and versions.
+        since: when it was requested, in monotonic seconds.
+        node: its machine's name; "" until it runs.
+        loading: a future of its description; None until it is asked to load the model.
+        description: its model; None until that is loaded.
+        calls: the number of calls that it is working on.
+        reserved: whether it is kept for a call that has to be alone.
+    """
 
     handle: Any
-    about: Any  # the future of its machine and versions
-    since: float = field(default_factory=time.monotonic)  # when it was requested
-    node: str = ""  # the machine's name, once the actor runs
-    loading: Any = None  # the future of its description
-    description: Description | None = None  # once it has loaded the model
-    calls: int = 0  # that it works on
-    reserved: bool = False  # for a call that has to be alone
+    about: Any
+    since: float = field(default_factory=time.monotonic)
+    node: str = ""
+    loading: Any = None
+    description: Description | None = None
+    calls: int = 0
+    reserved: bool = False
 
 
 class Actors:
-    """`count` actors that each load a model, on `resources` each."""
+    """The actors of a run: `count` of them, each with `resources`, which load the same model."""
 
     def __init__(
         self, specification: Specification, resources: Resources, count: int, address: str
@@ -57,22 +68,22 @@ class Actors:
         self.count = count
         self.address = address
         self.replicas: list[Replica] = []
-        self.first: Replica | None = None  # to load the model; all others must match it
+        self.first: Replica | None = None  # the first to load the model; the others must match it
         self._failed_starts = 0
         self._has_warned = False
         self._waiting: set[asyncio.Future[None]] = set()
 
     @property
     def loaded(self) -> list[Replica]:
-        """The actors that can be called."""
+        """The actors that have loaded the model and can be called."""
         return [replica for replica in self.replicas if replica.description]
 
     async def supervise(self) -> None:
-        """Starts actors whenever some are missing, until it is cancelled.
+        """Keeps starting actors while some are missing, until it is cancelled.
 
         Raises:
             ModelError: an actor does not match the others, several in a row were lost while they
-                loaded the model, or the cluster has no room for any.
+                loaded the model, or the cluster has no resources for any.
         """
         starting = set[Replica]()
         async with task_group() as starts:
@@ -82,12 +93,12 @@ class Actors:
                     if replica.description is None and replica not in starting:
                         starting.add(replica)
                         starts.create_task(self._start(replica))
-                is_whole = len(self.loaded) == self.count
+                is_complete = len(self.loaded) == self.count
                 self._check_resources()
-                await self.change(None if is_whole else _POLL)
+                await self.change(None if is_complete else _POLL_SECONDS)
 
     async def change(self, timeout: float | None = None) -> None:
-        """Waits until an actor was loaded, lost, or is free again."""
+        """Waits until an actor has been loaded, lost or freed; or until the timeout, in seconds."""
         changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(changed)
         try:
@@ -96,18 +107,18 @@ class Actors:
             self._waiting.remove(changed)
 
     def notify(self) -> None:
-        """Wakes the tasks that wait for a change."""
+        """Wakes all tasks that wait for a change."""
         for changed in self._waiting:
             if not changed.done():
                 changed.set_result(None)
 
     def lose(self, replica: Replica, loss: Exception) -> str:
-        """Removes an actor that is lost; returns why, in a few words."""
+        """Removes an actor that is lost; returns the reason in a few words."""
         import ray
 
-        why = reason_of(loss)
+        reason = reason_of(loss)
         if replica not in self.replicas:
-            return why
+            return reason
         ray.kill(replica.handle)  # it may only have been unreachable
         self.replicas.remove(replica)
         self.notify()
@@ -116,12 +127,13 @@ class Actors:
             if self._failed_starts >= _MAX_FAILED_STARTS:
                 raise ModelError(
                     f"{_MAX_FAILED_STARTS} actors in a row were lost before they had loaded"
-                    f" {self.specification.name!r} ({why}); if memory ran out, use a smaller"
+                    f" {self.specification.name!r} ({reason}); if memory ran out, use a smaller"
                     " --dtype or fewer --replicas on a machine."
                 )
-        return why
+        return reason
 
     def _fill_up(self) -> None:
+        """Starts actors until there are as many as there have to be."""
         import ray
 
         remote = ray.remote(Actor).options(
@@ -135,7 +147,7 @@ class Actors:
             self.replicas.append(Replica(handle, handle.about.remote()))
 
     async def _start(self, replica: Replica) -> None:
-        """Waits until an actor has loaded the model."""
+        """Waits until an actor has loaded the model, and compares it with the others."""
         import ray
 
         try:
@@ -157,7 +169,7 @@ class Actors:
         self.notify()
 
     def _check_resources(self) -> None:
-        """Warns of actors that the cluster has no resources for; raises if it has for none."""
+        """Warns if the cluster has no resources for some actors; raises an error if for none."""
         late = [
             replica
             for replica in self.replicas
@@ -174,11 +186,11 @@ class Actors:
                 f"{message}; free some (`ray status` shows usage), or add nodes.", value=len(late)
             )
         self._has_warned = True
-        warnings.warn(f"{message}; the others continue without them.", stacklevel=2)
+        warnings.warn(f"{message}; the run continues without these.", stacklevel=2)
 
 
 def check_versions(installed: dict[str, str], node: str) -> None:
-    """Refuses a machine whose software versions differ from this one's."""
+    """Raises an error if a machine has other versions of software than this one."""
     for name, version in versions().items():
         if installed.get(name) != version:
             raise ModelError(
@@ -191,7 +203,7 @@ def check_versions(installed: dict[str, str], node: str) -> None:
 
 
 def check_alike(first: Description, first_node: str, other: Description, node: str) -> None:
-    """Refuses an actor whose model would give different replies from the first one's."""
+    """Raises an error if an actor's model would not give the same replies as the first actor's."""
     for name in ("fingerprint", "runtime"):
         expected = getattr(first, name)
         actual = getattr(other, name)
@@ -206,10 +218,10 @@ def check_alike(first: Description, first_node: str, other: Description, node: s
 
 
 def cause_of(error: Any, node: str) -> Exception:
-    """The error that an actor raised, without Ray's wrapping."""
+    """Returns the error that an actor raised, without Ray's own error around it."""
     import ray
 
-    if isinstance(error, ray.exceptions.RaySystemError):  # what was sent could not be unpickled
+    if isinstance(error, ray.exceptions.RaySystemError):  # the actor could not unpickle the call
         last = str(error).strip().splitlines()[-1]
         return ModelError(
             f"The work cannot be read on {node} ({last}); install your own modules, such as those"
@@ -219,9 +231,10 @@ def cause_of(error: Any, node: str) -> Exception:
 
 
 def reason_of(error: Exception) -> str:
-    """Why an actor was lost, in a few words from Ray's message."""
+    """Returns in a few words why an actor was lost, from Ray's message."""
     text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
     if missing := re.findall(r"ModuleNotFoundError: (No module named '[^']+')", text):
         return f"{missing[-1]} there; install the same on every machine"
-    why = re.search(r"is dead because (.+?)(?:\. |\.?$)", text, re.MULTILINE)
-    return (why[1] if why else " ".join(text.split()))[:200].rstrip(".")
+    match = re.search(r"is dead because (.+?)(?:\. |\.?$)", text, re.MULTILINE)
+    reason = match[1] if match else " ".join(text.split())
+    return reason[:_MAX_REASON_CHARACTERS].rstrip(".")

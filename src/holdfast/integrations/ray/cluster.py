@@ -1,4 +1,4 @@
-"""Connects to a Ray cluster, or starts one on this machine, and finds room for actors in it."""
+"""Connects to a Ray cluster, or starts one on this machine, and divides it among actors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.integrations.ray.ray_model import RayModel
 from holdfast.validation import ranges
 
 LOCAL = "local"  # the address of a cluster of only this machine, which ends with the command
-_PATIENCE = 10.0  # seconds to wait for a head node to answer
+_CONNECT_SECONDS = 10.0  # to wait for a head node to answer
 
 
 def connect(
@@ -30,14 +30,15 @@ def connect(
     """Starts actors that each load a model; a `with` statement ends them.
 
     If the cluster has GPUs, each actor has one of them to itself, unless the specification names
-    another device; otherwise the processors are divided evenly.
+    another device. Otherwise the processors are divided evenly among the actors.
 
     Args:
         specification: the model, which every actor loads itself.
         address: HOST:PORT of the cluster's head; "auto" for the cluster that this machine belongs
-            to; "local" for one of only this machine, started here; "" for the environment variable
-            RAY_ADDRESS, else "local". A program that is already connected stays connected.
-        replicas: number of actors; None: one per GPU, or per node if no GPUs are used.
+            to; "local" for a cluster of only this machine, started here; "" for the environment
+            variable RAY_ADDRESS, or else "local". If the program is already connected to a cluster,
+            the address is ignored.
+        replicas: the number of actors; None: one per GPU, or per node if no GPUs are used.
         processors: processors per actor; None: an even share of all.
 
     Raises:
@@ -55,8 +56,8 @@ def connect(
             ranges.whole_number("a run on Ray", name, number, 1)
     import ray
 
-    ours = not ray.is_initialized()
-    if ours:
+    is_own_connection = not ray.is_initialized()
+    if is_own_connection:
         address = address or os.environ.get("RAY_ADDRESS", LOCAL)
         _open(address)
     else:
@@ -64,12 +65,14 @@ def connect(
     try:
         nodes = [_resources_of(node["Resources"]) for node in ray.nodes() if node["Alive"]]
         wants_gpus = specification.device in (None, "cuda") and any(node.gpus for node in nodes)
-        resources, count = _resources(nodes, wants_gpus, replicas, address)
+        resources, count = _share_out(nodes, replicas, address, wants_gpus=wants_gpus)
         if processors is not None:
             resources = replace(resources, processors=processors)
-        return RayModel(specification, resources, count, address, ours)
+        return RayModel(
+            specification, resources, count, address, closes_connection=is_own_connection
+        )
     except BaseException:
-        if ours:
+        if is_own_connection:
             ray.shutdown()
         raise
 
@@ -87,10 +90,10 @@ def _open(address: str) -> None:
     import ray
 
     _silence()
-    started: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
+    options: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
     try:
-        ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **started)
-    except Exception as error:  # of several types, some of them private to Ray
+        ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **options)
+    except Exception as error:  # it may have several types, some of which are private to Ray
         reason = " ".join(str(error).split())[:300].rstrip(".")
         if address == LOCAL:
             raise ModelError(
@@ -104,7 +107,7 @@ def _open(address: str) -> None:
 
 
 def _check_answers(address: str) -> None:
-    """Refuses an address where nothing listens; Ray would wait long and say little."""
+    """Raises an error for an address where nothing listens; Ray itself would wait long for it."""
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isdecimal()):
         raise UsageError(
@@ -115,7 +118,7 @@ def _check_answers(address: str) -> None:
             allowed="HOST:PORT or auto",
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise ModelError(
             f"Cannot reach a Ray cluster at {address!r} ({error}); check that `ray status` shows it"
@@ -124,7 +127,7 @@ def _check_answers(address: str) -> None:
 
 
 def _silence() -> None:
-    """Keeps Ray from printing that a worker died, as we report it; Ray has no setting for that."""
+    """Keeps Ray from printing that a worker died, which we report; it has no setting for that."""
     from ray._private import worker
 
     if hasattr(worker, "print_to_stdstream"):
@@ -132,30 +135,33 @@ def _silence() -> None:
 
 
 def _resources_of(node: Mapping[str, float]) -> Resources:
-    """The resources of a node, as Ray lists them."""
+    """Returns the resources of a node, from Ray's list of them."""
     return Resources(int(node.get("CPU", 0)), int(node.get("GPU", 0)))
 
 
-def _resources(
-    nodes: list[Resources], wants_gpus: bool, replicas: int | None, address: str
+def _share_out(
+    nodes: list[Resources], replicas: int | None, address: str, *, wants_gpus: bool
 ) -> tuple[Resources, int]:
+    """Returns the resources of each actor, and the number of actors."""
     if wants_gpus:
         gpus = sum(node.gpus for node in nodes)
-        if (count := replicas or gpus) > gpus:
+        count = replicas or gpus
+        if count > gpus:
             raise _no_room(count, "GPU", gpus, address)
-        fewest = min(node.processors // node.gpus for node in nodes if node.gpus)
-        return Resources(processors=max(1, fewest), gpus=1), count
+        processors_per_gpu = min(node.processors // node.gpus for node in nodes if node.gpus)
+        return Resources(processors=max(1, processors_per_gpu), gpus=1), count
     processors = sum(node.processors for node in nodes)
     count = replicas or sum(node.processors > 0 for node in nodes)
     if not 0 < count <= processors:
         raise _no_room(max(count, 1), "processor", processors, address)
     share = processors // count
     while sum(node.processors // share for node in nodes) < count:
-        share -= 1
+        share -= 1  # an actor cannot have processors of several nodes
     return Resources(processors=share, gpus=0), count
 
 
 def _no_room(count: int, resource: str, available: int, address: str) -> ModelError:
+    """Returns the error for a cluster that has no room for all actors."""
     message = (
         f"{count} actors with a {resource} each do not fit into the Ray cluster at {address!r},"
         f" which has {available}; use --replicas {available}, or add nodes."

@@ -20,8 +20,13 @@ from holdfast.models.requests import Reply, Request
 class RayModel(Generates):
     """A chat model whose replicas are actors; see `holdfast.integrations.ray.connect`.
 
-    An actor that is lost is replaced. Each of `count` actors has `resources`; `ours` says whether
-    closing the model also closes the connection to the cluster.
+    An actor that is lost is replaced.
+
+    Args:
+        resources: of each actor.
+        count: the number of actors.
+        address: the cluster's address.
+        closes_connection: whether closing the model closes the connection to the cluster as well.
     """
 
     independent: ClassVar[bool] = False
@@ -32,13 +37,16 @@ class RayModel(Generates):
         resources: Resources,
         count: int,
         address: str,
-        ours: bool,
+        *,
+        closes_connection: bool,
     ):
         self._actors = Actors(specification, resources, count, address)
         self._numbers = itertools.count()  # of sessions
-        self.close: Callable[[], object] = weakref.finalize(self, _end, self._actors.replicas, ours)
+        self.close: Callable[[], object] = weakref.finalize(
+            self, _end, self._actors.replicas, closes_connection
+        )
         try:
-            run_sync(self._first_loaded())
+            run_sync(self._wait_for_first_actor())
         except BaseException:
             self.close()
             raise
@@ -55,14 +63,14 @@ class RayModel(Generates):
 
     @property
     def description(self) -> Description:
-        """The description of the first actor that loaded the model; the others must match it."""
+        """The description of the first actor that loaded the model; the others match it."""
         first = self._actors.first
         assert first is not None and first.description is not None
         return first.description
 
     @property
     def about(self) -> dict[str, Any]:
-        """Facts for the manifest: those about the model, and where its replicas are."""
+        """Facts for the manifest: about the model, and about the actors."""
         per_actor = {
             "processors": self._actors.resources.processors,
             "gpus": self._actors.resources.gpus,
@@ -76,20 +84,20 @@ class RayModel(Generates):
         return f"{actors.count} replicas on Ray at {actors.address}, each with {actors.resources}"
 
     def session(self) -> RaySession:
-        """Opens an engine, whose requests are answered by all actors."""
+        """Opens an engine, whose requests all actors answer."""
         return RaySession(self._actors, next(self._numbers))
 
     def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that the model cannot apply, with an actor's own error."""
+        """Raises an actor's own error for methods that the model cannot apply."""
         self.ask(operator.methodcaller("check", tuple(methods)))
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats on one of the actors."""
+        """Answers many chats on one actor."""
         replies: list[Reply] = self.ask(operator.methodcaller("generate_batch", list(requests)))
         return replies
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function with an actor's model and further arguments, or raises its error."""
+        """Calls a function with an actor's model and further arguments; raises the same errors."""
 
         async def answer() -> Any:
             async with self.session() as engine:
@@ -97,7 +105,8 @@ class RayModel(Generates):
 
         return run_sync(answer())
 
-    async def _first_loaded(self) -> None:
+    async def _wait_for_first_actor(self) -> None:
+        """Waits until an actor has loaded the model, which the others then have to match."""
         async with self.session():
             while self._actors.first is None:
                 await self._actors.change()
@@ -107,12 +116,13 @@ def _with_model(session: Any, function: Callable[..., Any], *arguments: Any) -> 
     return function(session.model, *arguments)
 
 
-def _end(replicas: list[Replica], ours: bool) -> None:
+def _end(replicas: list[Replica], closes_connection: bool) -> None:
+    """Ends the actors, and the connection to the cluster if it is the model's own."""
     import ray
 
     if ray.is_initialized():
         for replica in replicas:
             ray.kill(replica.handle)
-        if ours:
+        if closes_connection:
             ray.shutdown()
     replicas.clear()

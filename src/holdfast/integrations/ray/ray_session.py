@@ -1,4 +1,4 @@
-"""An engine whose requests are answered by the actors of a Ray cluster."""
+"""An engine whose requests the actors of a Ray cluster answer."""
 
 from __future__ import annotations
 
@@ -20,44 +20,56 @@ if TYPE_CHECKING:
     from holdfast.integrations.ray.actor import Outcome
     from holdfast.models.session import LocalSession
 
-_MAX_LOST_ACTORS = 3  # actors that a call may lose; the last one has no other call
+_MAX_LOST_ACTORS = 3  # that a call may lose before it fails; the last has no other call
 
 
 @dataclass
 class _ThreadReplies:
-    """The replies of a thread, so that another actor can go on exactly as the first one would."""
+    """The replies of a thread, by which another actor can continue exactly as the first would.
+
+    Attributes:
+        conversation: the conversation that the thread belongs to.
+        actor: the actor that has the thread; None before the first reply.
+        messages: those of the last request whose reply was kept, and that reply.
+        tokens: the tokens of the replies among these messages.
+    """
 
     conversation: Hashable
-    actor: Replica | None = None  # that has the thread
-    messages: tuple[Message, ...] = ()  # of the last request whose reply was kept, and that reply
-    tokens: tuple[ReplyTokens, ...] = ()  # of the replies among them
+    actor: Replica | None = None
+    messages: tuple[Message, ...] = ()
+    tokens: tuple[ReplyTokens, ...] = ()
 
     def request_for(self, actor: Replica, request: Request) -> Request:
-        """The request, with the tokens of its earlier replies if the actor does not have them."""
+        """Returns a request, with the tokens of its earlier replies if the actor lacks them."""
         tokens = self._tokens_in(request)
         if actor is self.actor or not tokens:
             return request
         return replace(request, reply_token_ids=tokens)
 
     def keep(self, actor: Replica, request: Request, reply: Reply) -> None:
-        """Adds a reply, which belongs to the thread of that actor now."""
+        """Adds a reply; from now on, the thread is that actor's."""
         earlier = self._tokens_in(request)
         self.actor = actor
         self.messages = (*request.messages, {"role": "assistant", "content": reply.text})
         self.tokens = (*earlier, (len(request.messages), reply.token_ids or ()))
 
     def _tokens_in(self, request: Request) -> tuple[ReplyTokens, ...]:
-        """The tokens of the replies among the messages of a request."""
+        """Returns the tokens of the replies among the messages of a request."""
         continues = request.messages[: len(self.messages)] == self.messages
         return self.tokens if continues else request.reply_token_ids
 
 
 @dataclass
 class _Part:
-    """A part of the requests that are scored together, for one actor."""
+    """A part of the requests that are scored together, for one actor.
 
-    conversation: Hashable | None  # whose actor it is; None: any
-    positions: list[int] = field(default_factory=list)  # of its requests
+    Attributes:
+        conversation: the conversation whose actor scores it; None: any actor.
+        positions: the positions of its requests among all.
+    """
+
+    conversation: Hashable | None
+    positions: list[int] = field(default_factory=list)
 
 
 class _Answered(NamedTuple):
@@ -70,10 +82,10 @@ class _Answered(NamedTuple):
 class RaySession:
     """An engine whose requests are answered by actors; those that wait at one share its batch.
 
-    A conversation stays with the actor that began it, which has its prefix. If that is lost,
-    another actor continues it, with the tokens of its earlier replies. A request that has lost two
-    actors gets the next one for itself, so that none is blamed for another; if it loses that too,
-    it fails.
+    A conversation stays with the actor that began it, which has its prefix. If that actor is lost,
+    another one continues it, with the tokens of its earlier replies. A request that has lost two
+    actors is given the next one alone, so that none is blamed for another. If that one is lost as
+    well, the request fails.
     """
 
     def __init__(self, actors: Actors, number: int):
@@ -82,11 +94,11 @@ class RaySession:
         self._threads: dict[Hashable, _ThreadReplies] = {}
         self._actor_of: dict[Hashable, Replica] = {}  # by conversation
         self._stack = AsyncExitStack()
-        self.rows_at_most: int | None = None  # the fewest of an actor whose memory ran out
+        self.rows_at_most: int | None = None  # the least of all actors; None if none has a limit
 
     @property
     def replicas(self) -> int:
-        """How many actors there are."""
+        """The number of actors."""
         return self._actors.count
 
     async def __aenter__(self) -> Self:
@@ -118,7 +130,7 @@ class RaySession:
     async def score(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> list[Scored]:
-        """The log-probabilities of given replies; every actor computes a part of them."""
+        """Returns the log-probabilities of given replies, to which all actors contribute."""
         scored: dict[int, Scored] = {}
 
         async def score_part(part: _Part) -> None:
@@ -136,7 +148,7 @@ class RaySession:
         return [scored[position] for position in range(len(requests))]
 
     async def _parts_of(self, requests: Sequence[Request]) -> list[_Part]:
-        """The requests by the actor that has their conversation, and the others in even shares."""
+        """Divides requests by the actors of their conversations, and the others evenly."""
         by_actor: dict[Replica, _Part] = {}
         by_share: dict[int, _Part] = {}
         for position, request in enumerate(requests):
@@ -155,7 +167,7 @@ class RaySession:
         return (await self._call(function, lambda actor: arguments)).result
 
     def forget(self, thread: Hashable) -> None:
-        """Frees what was kept for a thread; called when its dialog is over."""
+        """Frees what is kept for a thread; called once its dialog is over."""
         ended = self._threads.pop(thread, None)
         if ended is None:
             return
@@ -165,6 +177,7 @@ class RaySession:
             self._actor_of.pop(ended.conversation, None)
 
     def _thread_of(self, request: Request) -> _ThreadReplies | None:
+        """Returns the replies of a request's thread; None if it belongs to none."""
         if request.thread is None:
             return None
         seed = request.conversation_seed
@@ -172,7 +185,7 @@ class RaySession:
         return self._threads.setdefault(request.thread, _ThreadReplies(conversation))
 
     def _request_for(self, actor: Replica, request: Request) -> Request:
-        """The request as an actor needs it to go on with its thread."""
+        """Returns the request with what an actor needs to continue its thread."""
         thread = self._thread_of(request)
         return request if thread is None else thread.request_for(actor, request)
 
@@ -182,23 +195,28 @@ class RaySession:
         arguments_for: Callable[[Replica], Sequence[Any]],
         conversation: Hashable | None = None,
     ) -> _Answered:
-        """Calls a function with the session of an actor and further arguments, which depend on the
-        actor; if that is lost, another one is called.
+        """Calls a function with the session of an actor and further arguments.
+
+        If the actor is lost, another one is called.
+
+        Args:
+            arguments_for: returns the further arguments for an actor.
+            conversation: the conversation whose actor is called; None calls any actor.
 
         Raises:
-            RequestFailed: three actors were lost while they worked on it.
+            RequestFailed: `_MAX_LOST_ACTORS` actors were lost while they worked on it.
         """
         import ray
 
-        why = ""
+        reason = ""
         for losses in range(_MAX_LOST_ACTORS):
             is_last = losses == _MAX_LOST_ACTORS - 1
-            async with self._alone() if is_last else self._placed(conversation) as actor:
+            async with self._alone() if is_last else self._shared(conversation) as actor:
                 future = actor.handle.call.remote(self._number, function, arguments_for(actor))
                 try:
                     outcome: Outcome = await future
                 except ray.exceptions.RayActorError as loss:
-                    why = self._actors.lose(actor, loss)
+                    reason = self._actors.lose(actor, loss)
                     continue
                 except ray.exceptions.RayTaskError as error:
                     raise cause_of(error, actor.node) from None
@@ -211,11 +229,11 @@ class RaySession:
             if outcome.error is not None:
                 raise outcome.error
             return _Answered(outcome.result, actor)
-        raise RequestFailed(f"Three actors were lost while they worked on it ({why}).")
+        raise RequestFailed(f"Three actors were lost while they worked on it ({reason}).")
 
     @asynccontextmanager
-    async def _placed(self, conversation: Hashable | None) -> AsyncIterator[Replica]:
-        """The actor for a call of a conversation."""
+    async def _shared(self, conversation: Hashable | None) -> AsyncIterator[Replica]:
+        """Provides the actor for a call of a conversation; it may have other calls as well."""
         actor = await self._choose(conversation)
         actor.calls += 1
         try:
@@ -227,7 +245,7 @@ class RaySession:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[Replica]:
-        """An actor without any other call."""
+        """Provides an actor that has no other call."""
         actor = await self._choose(None)
         actor.reserved = True
         try:
@@ -242,7 +260,7 @@ class RaySession:
             self._actors.notify()
 
     async def _choose(self, conversation: Hashable | None) -> Replica:
-        """The actor of a conversation, or the one with the least to do."""
+        """Returns the actor of a conversation; without one, the actor that has the least to do."""
         while not (free := [actor for actor in self._actors.loaded if not actor.reserved]):
             await self._actors.change()
         actor = self._actor_of.get(conversation)

@@ -24,6 +24,10 @@ from holdfast.study import attention_decay
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
+# coefficients of variation up to which we call norms concentrated, and from which we do not
+_CONCENTRATED = 0.2
+_SPREAD = 0.5
+
 
 def figure_4(setup: Li2024Setup) -> Figure:
     """The attention to the system prompt over a conversation."""
@@ -42,15 +46,16 @@ def figure_4(setup: Li2024Setup) -> Figure:
 
 
 def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
+    """The trace of a model's attention in the folder of a step; an earlier run is resumed."""
     settings = attention_decay.traced_settings(setup.scale.traced, setup.scale.rounds, setup.seed)
     settings = replace(settings, sampling=setup.sampling)
     replies = count_replies(setup.suite, settings, None, range(settings.conversations))
     with setup.watch(step, replies) as progress:
         running = drift.Running(progress=progress)
-        traced = attention_decay.run_traced(
+        run = attention_decay.run_traced(
             model, setup.suite, setup.out / step, settings, running=running
         )
-    return describe(model.name, traced.records, traced.dialogs)
+    return describe(model.name, run.records, run.dialogs)
 
 
 def _decay_claims(heads: str, decay: Decay) -> tuple[Claim, Claim]:
@@ -67,14 +72,9 @@ def _decay_claims(heads: str, decay: Decay) -> tuple[Claim, Claim]:
             " hyperbolically.",
             decay.within_turns.difference,
             sign=+1,
-            measured=f"Log of the mass within turns {within}; less that of uniform attention",
+            measured=f"Log of the mass within turns: {within}; less that of uniform attention:",
         ),
     )
-
-
-# coefficients of variation of the norms: up to the first, we call them concentrated; from the
-# second on, not concentrated
-_NARROW, _WIDE = 0.2, 0.5
 
 
 def figure_7(setup: Li2024Setup) -> Figure:
@@ -83,16 +83,16 @@ def figure_7(setup: Li2024Setup) -> Figure:
     mean = float(np.mean(norms))
     spread = float(np.std(norms) / np.mean(norms))
     verdict = UNDECIDED
-    if spread <= _NARROW:
+    if spread <= _CONCENTRATED:
         verdict = SUPPORTED
-    elif spread >= _WIDE:
+    elif spread >= _SPREAD:
         verdict = CONTRADICTED
     claim = Claim(
         "the norms of the embeddings are concentrated, so that taking them as equal is no great"
         " loss.",
         verdict,
-        f"Mean {mean:.3f}, coefficient of variation {spread:.2f} (we call up to {_NARROW}"
-        f" concentrated, from {_WIDE} on not). Their scale has no meaning in a model that"
+        f"Mean {mean:.3f}, coefficient of variation {spread:.2f} (we call norms concentrated up to"
+        f" {_CONCENTRATED}, and not from {_SPREAD} on). Their scale has no meaning in a model that"
         " normalises its input.",
     )
     return Figure(
@@ -134,6 +134,6 @@ def figure_8(setup: Li2024Setup) -> Figure:
 
 
 def _mass(setup: Li2024Setup, step: str) -> np.ndarray:
-    """[conversation, round]: the mean attention mass on the system prompt in the runs of a step."""
+    """The mean attention mass on the system prompt in the runs of a step, [conversation, round]."""
     (series,) = read_series(read_run(setup.out / step))
     return series.mass

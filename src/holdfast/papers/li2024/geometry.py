@@ -1,4 +1,6 @@
-"""Measures the quantities of the theory of drift in a real model (Li et al. 2024, section 5)."""
+"""Measures what the theory of drift is about in a real model (Li et al. 2024, section 5):
+the norms of its embeddings, and how far its hidden states spread.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from holdfast.analysis.hidden_geometry import (
 )
 from holdfast.analysis.study_summary import DIALOGS
 from holdfast.chat.prompt import Prompt, render
-from holdfast.drift.progress import Watch, unwatched
+from holdfast.drift.progress import Watch, ignore_steps
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import ModelError
 from holdfast.files import write_whole
@@ -35,15 +37,31 @@ _ROLES = {"user": "user", "agent": "assistant"}
 _DRAWS = 20  # subsamples of equally many tokens
 
 
+class Owner(NamedTuple):
+    """The owner of a token: a speaker, the system prompt or the template; round 0 if no speaker."""
+
+    round: int
+    speaker: str
+
+
+class GroupSpread(NamedTuple):
+    """How far the states of a group of tokens spread up to a round, in one layer of one dialog."""
+
+    round: int
+    group: str
+    dimension: float
+    angle: float
+
+
 def study(
     model: LocalModel,
     suite: drift.Suite,
     out: Path,
     settings: drift.Settings = drift.Settings(),
-    watch: Watch = unwatched,
+    watch: Watch = ignore_steps,
     command: str = "",
 ) -> Geometry:
-    """Measures the model's geometry and writes it to the folder `out`; dialogs are resumed."""
+    """Measures a model's geometry and writes it to the folder `out`; an earlier run is resumed."""
     require_layers(model, "embeddings and hidden states")
     out = Path(out)
     geometry = Geometry(
@@ -68,10 +86,14 @@ def hidden_geometry(
     suite: drift.Suite,
     out: Path,
     settings: drift.Settings,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_steps,
     command: str = "",
 ) -> tuple[RoundSpread, ...]:
-    """Per round, how far the hidden states have spread in self-chats, which are resumed."""
+    """How far the hidden states of self-chats have spread by each round.
+
+    Args:
+        out: the folder of the self-chats; an earlier run in it is resumed.
+    """
     replies = count_replies(suite, settings, None, range(settings.conversations))
     with watch("dialogs", replies) as progress:
         running = drift.Running(progress=progress, command=command)
@@ -81,65 +103,53 @@ def hidden_geometry(
         return read_dialogs(model, records, settings.seed, lambda: progress(settings.rounds, 0))
 
 
-class Owner(NamedTuple):
-    """The owner of a token: a speaker, the system prompt or the template; round 0 if no speaker."""
-
-    round: int
-    speaker: str
-
-
-class Measured(NamedTuple):
-    """Both quantities of a group of tokens up to a round, in one layer of one dialog."""
-
-    round: int
-    group: str
-    dimension: float
-    angle: float
-
-
 def read_dialogs(
     model: LocalModel, records: Sequence[Conversation], seed: int, done: Callable[[], None]
 ) -> tuple[RoundSpread, ...]:
-    """Per round, both quantities of every group of tokens, averaged over layers and dialogs."""
-    measured: list[Measured] = []
+    """How far the states of every group of tokens spread by each round, over layers and dialogs.
+
+    Args:
+        done: called after each dialog.
+    """
+    spreads: list[GroupSpread] = []
     for record in sorted(records, key=lambda record: record.conversation):
-        measured += _measure(model, record, seed)
+        spreads += _measure(model, record, seed)
         done()
-    if not measured:
+    if not spreads:
         raise ModelError(
             "No dialog has a system prompt and turns of at least two tokens each; use another"
             " suite."
         )
-    by_round: dict[int, list[Measured]] = {}
-    for item in measured:
+    by_round: dict[int, list[GroupSpread]] = {}
+    for item in spreads:
         by_round.setdefault(item.round, []).append(item)
-    return tuple(_spread(number, by_round[number]) for number in sorted(by_round))
+    return tuple(_average(number, by_round[number]) for number in sorted(by_round))
 
 
-def _spread(number: int, measured: Sequence[Measured]) -> RoundSpread:
+def _average(number: int, spreads: Sequence[GroupSpread]) -> RoundSpread:
     """The means of a round over layers and dialogs."""
     dimensions: dict[str, float] = {}
     angles: dict[str, float] = {}
     for group in ByGroup.model_fields:
-        of_group = [item for item in measured if item.group == group]
-        dimensions[group] = float(np.mean([item.dimension for item in of_group]))
-        angles[group] = float(np.mean([item.angle for item in of_group]))
+        spreads_of_group = [item for item in spreads if item.group == group]
+        dimensions[group] = float(np.mean([item.dimension for item in spreads_of_group]))
+        angles[group] = float(np.mean([item.angle for item in spreads_of_group]))
     return RoundSpread(round=number, dimension=ByGroup(**dimensions), angle=ByGroup(**angles))
 
 
-def _measure(model: LocalModel, record: Conversation, seed: int) -> Iterator[Measured]:
-    """The quantities of one dialog; none if a group in round 1 has fewer than two tokens."""
+def _measure(model: LocalModel, record: Conversation, seed: int) -> Iterator[GroupSpread]:
+    """Measures one dialog; yields nothing if a group has fewer than two tokens in round 1."""
     hidden, owners = _read_dialog(model, record)
     rng = np.random.default_rng([seed, record.conversation])
-    least = min(len(_tokens_of(owners, 1, group)) for group in _GROUPS)
-    if least < 2:
+    size = min(len(_tokens_of(owners, 1, group)) for group in _GROUPS)
+    if size < 2:
         return
     for number in range(1, max(turn.round for turn in record.turns) + 1):
         groups = {group: _tokens_of(owners, number, group) for group in ("all", *_GROUPS)}
         for layer in hidden:
             for group, tokens in groups.items():
-                draws = [tokens] if group == "all" else _draw(tokens, least, rng)
-                yield Measured(
+                draws = [tokens] if group == "all" else _draw(tokens, size, rng)
+                yield GroupSpread(
                     round=number,
                     group=group,
                     dimension=float(np.mean([effective_dimension(layer[draw]) for draw in draws])),
@@ -148,7 +158,7 @@ def _measure(model: LocalModel, record: Conversation, seed: int) -> Iterator[Mea
 
 
 def _draw(tokens: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Subsamples of `size` tokens; a single one if there are no more tokens."""
+    """Subsamples of `size` tokens; a single one if there are only that many tokens."""
     count = _DRAWS if len(tokens) > size else 1
     return [rng.choice(tokens, size, replace=False) for _ in range(count)]
 
@@ -156,8 +166,8 @@ def _draw(tokens: np.ndarray, size: int, rng: np.random.Generator) -> list[np.nd
 def _tokens_of(owners: Sequence[Owner], last: int, group: str) -> np.ndarray:
     """The indices of a group's tokens up to round `last`; "all" excludes the template's."""
     speakers = _GROUPS if group == "all" else (group,)
-    owned = [owner.round <= last and owner.speaker in speakers for owner in owners]
-    return np.flatnonzero(owned)
+    is_in_group = [owner.round <= last and owner.speaker in speakers for owner in owners]
+    return np.flatnonzero(is_in_group)
 
 
 def _read_dialog(model: LocalModel, record: Conversation) -> tuple[np.ndarray, list[Owner]]:
@@ -179,6 +189,7 @@ def _read_dialog(model: LocalModel, record: Conversation) -> tuple[np.ndarray, l
 
 
 def _owners(prompt: Prompt, turns: Sequence[Turn]) -> list[Owner]:
+    """The owner of each token of a prompt; turns whose text it lacks own none."""
     owners = [Owner(0, "system" if inside else "template") for inside in prompt.span_mask]
     end = 0  # of the previous turn's text
     for turn in turns:

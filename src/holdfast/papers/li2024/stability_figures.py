@@ -19,8 +19,8 @@ _POSITIONS = {  # of the system prompt, by `system_as`
 
 
 def figure_3(setup: Li2024Setup) -> Figure:
-    """How well the agent keeps to its prompt, and takes on the other speaker's, by round."""
-    (series,) = read_series(setup.self_chats("figure-3", setup.model))
+    """How well the agent keeps its own prompt, and how far it takes on the other's, by round."""
+    (series,) = read_series(setup.self_chats("figure-3", setup.model, setup.settings))
     follows_less = "A: over eight rounds the model follows its own system prompt less and less."
     takes_on = "B: it begins to follow the prompt of its partner, which it never saw."
     return Figure(
@@ -36,24 +36,27 @@ def figure_3(setup: Li2024Setup) -> Figure:
 
 
 def figure_9(setup: Li2024Setup) -> Figure:
-    """Figure 3 for a model behind an API, with the prompt in two places."""
+    """Like Figure 3 for a model behind an API, with the prompt in either of two places."""
     model = setup.other or setup.model
     series: dict[str, Series] = {}
     for system_as in _POSITIONS:
-        if system_as == "role" and not setup.other:  # these dialogs are Figure 3's
+        if system_as == "role" and not setup.other:  # Figure 3 has these dialogs
             run = read_run(setup.out / "figure-3")
         else:
-            step = f"figure-9-{system_as}"
-            run = setup.self_chats(step, model, system_as=system_as, adoption=False)
+            settings = replace(setup.settings, system_as=system_as, adoption=False)
+            run = setup.self_chats(f"figure-9-{system_as}", model, settings)
         series[system_as] = replace(read_series(run)[0], run=f"as {system_as}")
     text = "a model behind an API loses stability too, with the prompt {}."
-    subject = "The endpoint"
+    how = f"The endpoint {model.name}, with both places of the prompt."
     if not setup.other:
-        subject = "No endpoint was given (--endpoint), so the model itself"
+        how = (
+            f"No endpoint was given (--endpoint), so this is the model itself ({model.name}), with"
+            " both places of the prompt."
+        )
     return Figure(
         "9",
         "the system prompt in its role, and before the first user message",
-        f"{subject} ({model.name}) with both places of the prompt.",
+        how,
         images=pngs(
             write_figures(list(series.values()), setup.figures("9"), whiskers=True), "drift"
         ),
@@ -65,10 +68,10 @@ def figure_9(setup: Li2024Setup) -> Figure:
 
 
 def _change_claim(text: str, series: Series, kind: str, sign: int) -> Claim:
-    """The claim that a kind of score rises (`sign` +1) or falls (-1) over the rounds, judged."""
+    """Judges the claim that a kind of score rises (`sign` +1) or falls (-1) over the rounds."""
     values = series.values(kind)
     if values.shape[1] < 2 or np.isnan(values).all():
         return Claim(text, UNDECIDED, f"{kind.capitalize()} was measured in one round only.")
     rounds = estimate_columns(values, SCORES)
-    ends = f"{rounds[0].mean:.3f} to {rounds[-1].mean:.3f}"
-    return claim_that(text, change(values), sign, f"{kind.capitalize()} {ends}, change")
+    ends = f"from {rounds[0].mean:.3f} to {rounds[-1].mean:.3f}"
+    return claim_that(text, change(values), sign, f"{kind.capitalize()} {ends}, change:")

@@ -17,8 +17,8 @@ from holdfast.study.calibrating import calibrate, units_of
 from holdfast.study.calibration_plan import Plan, choose_prompts
 from holdfast.study.capability import load_capability
 
-# points lost at which Figure 6 compares methods; a few hundred questions cannot resolve the paper's
-# 0.5 points of MMLU
+# the points lost at which Figure 6 compares methods; the paper's 0.5 points of MMLU are too few to
+# be resolved with a few hundred questions
 _BUDGET = 5.0
 _TITLE_5 = "stability against the capability lost"
 _TITLE_6 = f"stability by round at about {_BUDGET:g} points lost"
@@ -34,7 +34,7 @@ _CROSSES = "repetition is the stronger in late rounds, split-softmax in early on
 
 
 def figures_5_and_6(setup: Li2024Setup) -> list[Figure]:
-    """The gain and the cost of each method: over its parameters, and by round at the same cost."""
+    """Compares what each method gains and costs, over its parameters and by round."""
     scale = setup.scale
     out = setup.out / "figures-5-and-6"
     if not scale.sweeps:
@@ -98,13 +98,14 @@ def _figure_6(calibration: Calibration, images: Iterable[Path]) -> Figure:
     return Figure(
         "6",
         _TITLE_6,
-        "Each method at the setting of its sweep that comes closest.",
+        "Each method is shown at the setting of its sweep that comes closest.",
         images=pngs(images, "by_round"),
         claims=(fades, _crosses(closest(Repetition.name), closest(SplitSoftmax.name))),
     )
 
 
 def _crosses(repetition: Candidate, split_softmax: Candidate) -> Claim:
+    """Judges the claim that repetition is ahead in late rounds, and behind in early ones."""
     ahead = repetition.by_round - split_softmax.by_round
     half = ahead.shape[1] // 2
     early = estimate(row_means(ahead[:, :half]), DIFFERENCES)
@@ -112,6 +113,6 @@ def _crosses(repetition: Candidate, split_softmax: Candidate) -> Claim:
     return Claim(
         _CROSSES,
         all_of(judge(late, +1), judge(early, -1)),
-        f"{repetition.method} less {split_softmax.method}, first half of the rounds"
-        f" {in_words(early)}, second half {in_words(late)}.",
+        f"{repetition.method} less {split_softmax.method}, first half of the rounds:"
+        f" {in_words(early)}; second half: {in_words(late)}.",
     )

@@ -12,7 +12,7 @@ reproduction/     the paper's tables and figures on your model
 from typing import Any
 
 from holdfast.drift.settings import Running
-from holdfast.lazy_imports import later
+from holdfast.lazy_imports import import_name
 from holdfast.papers.zhang2024.catalogue import CATALOGUE
 from holdfast.papers.zhang2024.data import Data, Sample, Task, spans_of
 from holdfast.papers.zhang2024.evaluate import run
@@ -25,4 +25,4 @@ _LATER = dict.fromkeys(("ProfilingPlan", "profile", "read_samples"), _PROFILING)
 
 
 def __getattr__(name: str) -> Any:
-    return later(__name__, _LATER, name)
+    return import_name(__name__, _LATER, name)

@@ -33,17 +33,17 @@ from holdfast.papers.zhang2024.data import (
 
 SUBJECTS = frozenset(("she", "he"))
 SINGULAR = SUBJECTS | {"her", "him", "hers", "his", "herself", "himself"}
-_MIN_FLUENCY_TOKENS = 10  # tokens; with fewer, no text reaches 3.0, so its fluency is meaningless
-_N_GRAMS = {2: 2 / 3, 3: 4 / 3}  # n -> weight, as ROME's code weights them
+_MIN_FLUENCY_TOKENS = 10  # no shorter text reaches 3.0, so its fluency would mean nothing
+_N_GRAM_WEIGHTS = {2: 2 / 3, 3: 4 / 3}  # by n, as in ROME's code
 
 
 def first_object(reply: str) -> dict[str, Any] | None:
     """The first JSON object anywhere in the reply; None if there is none.
 
-    Strict JSON: double quotes, no trailing comma, no NaN; objects nested too deeply for Python
-    count as none.
+    It must be strict JSON: double quotes, no trailing comma, no NaN. An object that is nested too
+    deeply for Python does not count.
     """
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     for match in re.finditer(r"\{", reply):
         try:
             return decoder.raw_decode(reply, match.start())[0]
@@ -54,7 +54,7 @@ def first_object(reply: str) -> dict[str, Any] | None:
     return None
 
 
-def _no_constant(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
@@ -64,9 +64,9 @@ def holds_target(item: Mapping[str, Any], target: str) -> bool:
     Case is ignored. The released code searches every value for the substring, so it finds "dj" in
     "adjunct", and an occupation in a name.
     """
-    lower = {key.lower(): value for key, value in item.items()}
-    others = [value for key, value in item.items() if key.lower() != "name"]
-    values = lower.get("occupation", others)
+    by_key = {key.lower(): value for key, value in item.items()}
+    all_but_name = [value for key, value in item.items() if key.lower() != "name"]
+    values = by_key.get("occupation", all_but_name)
     target_words = words_of(target)
     for words in map(words_of, _strings(values)):
         for start in range(len(words)):
@@ -84,7 +84,7 @@ def _strings(value: Any) -> Iterable[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """The words in lower case; apostrophes and "_" separate words: "they're" is "they" and "re"."""
+    """The words in lower case; apostrophes and "_" end a word, so "they're" is "they" and "re"."""
     return re.findall(r"[^\W_]+", text.lower())
 
 
@@ -108,22 +108,22 @@ def likeliest(log_probabilities: Sequence[float]) -> int:
 
 
 def fluency(text: str) -> float | None:
-    """The entropy of a text's bigrams and trigrams in bits, (2/3 H2 + 4/3 H3) / 2 over words and
-    punctuation marks (Meng et al. 2022): low for repetitive text, None for fewer than 10 tokens.
+    """The entropy of a text's bigrams and trigrams in bits, which is low for repetitive text.
+
+    It is (2/3 H2 + 4/3 H3) / 2 over words and punctuation marks (Meng et al. 2022); None for fewer
+    than 10 of these.
     """
     tokens = re.findall(r"\w+(?:'\w+)*|[^\w\s]", text)
     if len(tokens) < _MIN_FLUENCY_TOKENS:
         return None
-    return sum(weight * _entropy(tokens, n) for n, weight in _N_GRAMS.items()) / len(_N_GRAMS)
+    entropies = [weight * _entropy(tokens, n) for n, weight in _N_GRAM_WEIGHTS.items()]
+    return sum(entropies) / len(entropies)
 
 
 def _entropy(tokens: Sequence[str], n: int) -> float:
     counts = Counter(zip(*(tokens[start:] for start in range(n)), strict=False))
     total = counts.total()
     return -sum(count / total * math.log2(count / total) for count in counts.values())
-
-
-# The strings that define the task, from appendix A.1.
 
 
 class _JsonWording(NamedTuple):
@@ -133,6 +133,7 @@ class _JsonWording(NamedTuple):
     after: str
 
 
+# the strings that define the task, from appendix A.1
 _ANSWER = "Answer the occupation of {person} and generate the answer as json format."
 _EXAMPLE = _ANSWER + ' Here is an example: {"name": , "occupation": , }.'
 _JSON_WORDINGS = {
@@ -167,7 +168,7 @@ _JSON_METRICS = ("format", "prediction")
 JSON = Task("json", BIOGRAPHIES, _JSON_METRICS, ask_json, score_json, INSTRUCTIONS, fluent=False)
 
 
-# The strings that define the task, from appendix A.1, spelled as there.
+# the strings that define the task, from appendix A.1, with its spelling
 _PRONOUN_WORDINGS = {
     "original": (
         "For the aforementioned text, substitute 'she' and 'he' with 'they' and generate the"

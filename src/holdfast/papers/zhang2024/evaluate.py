@@ -1,4 +1,4 @@
-"""Runs tasks on a model: each baseline and each steering method on the same samples."""
+"""Runs tasks on a model: every baseline and every steering method on the same samples."""
 
 import dataclasses
 import itertools
@@ -48,23 +48,24 @@ def run(
     methods: Sequence[Sequence[Method]] = (),
     running: Running = Running(),
 ) -> records.Run:
-    """Asks every sample under every baseline and method and records the answers in the folder
-    `out`; resumes an earlier run.
+    """Asks every sample under every baseline and method, and records the answers in a folder.
+
+    An earlier run in the folder is resumed.
 
     Args:
         model: local if a task compares continuations.
         data: from `load_data`.
-        out: a new folder, or that of the same run, even with other tasks, baselines, methods and
-            draws.
+        out: a new folder, or that of an earlier run, which may have had other tasks, baselines,
+            methods and draws.
         settings: how samples are asked.
-        methods: each one a list, a method or a spec string, applied to the zero-shot prompt with
-            the emphasised part as its span; () is the zero-shot baseline.
+        methods: each is a list of methods, a method or a spec string, and steers the zero-shot
+            prompt with the emphasised part as its span; () is the zero-shot baseline.
         running: how the run is carried out.
 
     Raises:
-        UsageError: methods that tasks cannot use, or a repeated one; data that does not fit.
+        UsageError: tasks cannot use a method, a method is given twice, or the data do not fit.
         ModelError: a task compares continuations, and the model does not report probabilities; or
-            several requests failed in a row. A single failed one is asked again next time.
+            several requests failed in a row. A single one that failed is asked again next time.
         RecordsError: `out` holds another run, or cannot be written.
     """
     if isinstance(methods, str):
@@ -110,13 +111,13 @@ async def _ask_batches(
     watch: OutageWatch,
     progress: Progress,
 ) -> None:
-    """Asks the samples of each pending batch, which are some of those of a row of the table."""
+    """Asks the samples of each pending batch, which belong to one row of the table."""
     async with model.session() as engine:
         for batch in pending:
             row = rows[batch.name]
             samples = {number: row.samples[number] for number in batch.to_run}
-            part_of_row = dataclasses.replace(row, samples=samples)
-            await ask_batch(engine, part_of_row, settings.generate, watch, batch.append)
+            unasked = dataclasses.replace(row, samples=samples)
+            await ask_batch(engine, unasked, settings.generate, watch, batch.append)
             progress(len(batch.numbers), 0)
         await watch.finish(engine)
 
@@ -125,8 +126,9 @@ def _check(
     model: ChatModel,
     tasks: Sequence[Task],
     variants: Sequence[Variant],
-    samples: dict[str, list[Sample]],
+    samples: Mapping[str, Sequence[Sample]],
 ) -> None:
+    """Refuses tasks and methods that the model cannot serve, by their first samples."""
     choosing = [task.name for task in tasks if task.chooses]
     if choosing and not supports(model, Ability.REPLY_SCORES):
         raise ModelError(
@@ -142,7 +144,7 @@ def _check(
 
 
 def check_folder(data: Data, out: Path | str, settings: TaskSettings, command: str = "") -> None:
-    """Refuses a folder with other contents than `run` would write, before anything is loaded."""
+    """Refuses a folder that `run` would refuse, before anything is loaded."""
     about = {"command": "tasks", "argv": command}
     records.refuse_early(out, _identity(data, settings), about, COMPATIBILITY)
 

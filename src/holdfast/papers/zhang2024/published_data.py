@@ -24,10 +24,10 @@ _SPLIT_NAMES = {"train": "train", **_VALIDATION, "test": "test"}
 
 
 def load_files(where: str, seed: int = 0) -> data.Data:
-    """Reads a file or a folder of files; `seed` shuffles each split.
+    """Reads a file or a folder of files, and shuffles each split by the seed.
 
-    Files with train, dev, valid or test in their names are those splits; the rows of other files
-    are divided 1 : 1 : 5 by a hash of their subject or text (the paper's proportions, Table 6).
+    A file with train, dev, valid or test in its name is that split. The rows of any other file are
+    divided 1 : 1 : 5 by a hash of their subject or text (the paper's proportions, Table 6).
     """
     items: dict[str, list[Any]] = {split: [] for split in data.SPLITS}
     kind = ""
@@ -58,7 +58,7 @@ def load_files(where: str, seed: int = 0) -> data.Data:
 
 
 def _split_in(name: str) -> str | None:
-    """The split that the name of a file says; None if it says none."""
+    """The split that the name of a file contains; None if it contains none."""
     for word, split in _SPLIT_NAMES.items():
         if re.search(rf"(?<![a-z]){word}", name.lower()):
             return split
@@ -66,11 +66,12 @@ def _split_in(name: str) -> str | None:
 
 
 def _split_by_hash(key: str) -> str:
-    """The split of the subject or text of a row, 1 : 1 : 5 over all."""
+    """The split of a row with this subject or text; rows are divided 1 : 1 : 5."""
     return data.SPLITS[min(seed_of("split", key) % 7, 2)]
 
 
 def _files(path: Path) -> list[Path]:
+    """The file itself, or the files of a folder; refuses formats that cannot be read."""
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if _suffix(file) in _SUFFIXES)
         if files:
@@ -91,17 +92,19 @@ def _files(path: Path) -> list[Path]:
         )
     if _suffix(path) not in _SUFFIXES:
         raise UsageError(
-            f"{path} is no {', '.join(_SUFFIXES)} file; convert it to JSON lines, one record per"
+            f"{path} is not a {', '.join(_SUFFIXES)} file; convert it to JSON lines, one record per"
             " line."
         )
     return [path]
 
 
 def _suffix(path: Path) -> str:
+    """The suffix in lower case, without that of gzip."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def _read(path: Path) -> list[Any]:
+    """The rows of a file."""
     suffix = _suffix(path)
     if suffix == ".jsonl":
         return [row for _, row in read_json_lines(path)]

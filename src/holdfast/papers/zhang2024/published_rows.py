@@ -1,6 +1,7 @@
-"""Biographies and changed facts from rows: Bias in Bios, CounterFact in ROME's form or its core.
+"""Parses rows of published data: biographies of Bias in Bios, and changed facts of CounterFact.
 
-Rows have the field names of Bias in Bios's release (https://github.com/microsoft/biosbias): `raw`,
+CounterFact may be in the form of ROME's code, or its core, which has no paraphrases. Biographies
+have the field names of Bias in Bios's release, https://github.com/microsoft/biosbias: `raw`,
 `title`, `start_pos` and, if present, `name`.
 """
 
@@ -53,19 +54,19 @@ class DataRow:
 
 
 Item = data.Biography | data.ChangedFact
-# the items of a row, each with the subject or text by whose hash it gets its split
+# yields the items of a row, each with the subject or text whose hash decides its split
 RowParser = Callable[[DataRow], Iterable[tuple[str, Item]]]
 
 
 def row_format(row: Any, path: Path) -> tuple[str, RowParser]:
-    """The kind of items in a file, and the parser of its rows.
+    """The kind of items in a file, BIOGRAPHIES or FACTS, and the parser of its rows.
 
     Args:
-        row: the file's first row, whose fields tell the kind.
+        row: the first row of the file, whose fields show the kind.
         path: the file, for messages.
 
     Raises:
-        UsageError: the fields are of no known form.
+        UsageError: the fields are not in a known form.
     """
     fields = set(row) if isinstance(row, Mapping) else set()
     if "requested_rewrite" in fields:
@@ -83,6 +84,7 @@ def row_format(row: Any, path: Path) -> tuple[str, RowParser]:
 
 
 def _rome(row: DataRow) -> Iterable[tuple[str, Item]]:
+    """CounterFact as ROME's code publishes it."""
     subject = row.text("requested_rewrite.subject")
     texts = row.get("paraphrase_prompts")
     are_texts = isinstance(texts, list) and all(
@@ -101,7 +103,7 @@ def _rome(row: DataRow) -> Iterable[tuple[str, Item]]:
 
 
 def _core(row: DataRow) -> Iterable[tuple[str, Item]]:
-    """The core lists each fact with its true target (label 1) and with a false one (label 0)."""
+    """Rows with label 0 have a false target; those with label 1, the true one, are left out."""
     subject = row.text("subject")
     relation = _relation(row, "relation")
     new = row.text("target")
@@ -111,11 +113,12 @@ def _core(row: DataRow) -> Iterable[tuple[str, Item]]:
 
 
 def _relation(row: DataRow, name: str) -> str:
+    """The field of that name, which has {} in place of the subject."""
     relation = row.text(name)
     if relation.count("{}") != 1:
         raise UsageError(
             f"{row.where}: {name!r} is {shortened(relation)}, and needs one {{}} where the subject"
-            " stands."
+            " goes."
         )
     return relation
 
@@ -144,8 +147,8 @@ def _occupation(row: DataRow) -> str:
     occupation = str(value).strip().lower().replace("_", " ")
     if occupation not in data.OCCUPATIONS:
         raise UsageError(
-            f"{row.where}: 'title' is {shortened(value)}, which is none of the 28 occupations of"
-            " Bias in Bios."
+            f"{row.where}: 'title' is {shortened(value)}, which is not one of the 28 occupations"
+            " of Bias in Bios."
         )
     return occupation
 

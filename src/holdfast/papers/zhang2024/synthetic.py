@@ -1,9 +1,10 @@
-"""Generates biographies and changed facts, so that every task runs offline; the default model
-learns the tasks from the same generator.
+"""Generates biographies and changed facts, so that every task runs offline.
 
-Names are divided among the splits, so no text is in two of them. Other values in training (cities,
-foods, ...) exclude those that the rest of the default model's training holds out; validation and
-test draw from all values, and each has its own sentences."""
+The default model learns the tasks from the same generator. Names are divided among the splits, so
+no text is in two of them. Training leaves out the cities, foods and so on that the rest of the
+default model's training holds out. Validation and test draw from all values, and each of them has
+sentences of its own.
+"""
 
 import hashlib
 import random
@@ -32,18 +33,18 @@ PRONOUNS = {
 }
 RELATIONS = tuple((kind, pool, tuple(others)) for kind, pool, *others in _TEXTS["relations"])
 _SYLLABLES = tuple("bre dal fi gor ka lo ma nel po ra sti ta vu zen".split())
-_INVENTED = 0.5  # share of the names in training, which can be copied but not memorised
+_INVENTED_SHARE = 0.5  # of the names in training, which can be copied but not memorised
 
 
 @dataclass(frozen=True)
 class TextShape:
     """How long and how distracting texts are.
 
-    Args:
-        sentences: minimum and maximum after the first one of a biography.
-        distraction: share of them that name another occupation.
-        asides: maximum of sentences about others between a changed fact and its question; the
-            number is drawn from 0 to this.
+    Attributes:
+        sentences: the minimum and the maximum number after the first sentence of a biography.
+        distraction: the share of these that name another occupation.
+        asides: the maximum number of sentences about others between a changed fact and its
+            question; the number is drawn from 0 to this.
     """
 
     sentences: tuple[int, int] = (5, 10)
@@ -60,7 +61,7 @@ class TextShape:
 
 
 def part_of(value: str) -> str:
-    """The split a name belongs to: about 1 in 10 is for validation, 1 in 10 for test."""
+    """The split to which a name belongs: about 1 in 10 is for validation, 1 in 10 for test."""
     position = sum(value.encode()) * 2654435761 % 2**32 / 2**32
     if position < 0.1:
         return "validation"
@@ -68,7 +69,7 @@ def part_of(value: str) -> str:
 
 
 def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) -> Biography:
-    """A person of the split: an occupation, then sentences, some of which name others."""
+    """Makes a person of the split: an occupation, then sentences, some of which name others."""
     pronoun = rng.choice(("she", "he"))
     name = _name(rng, split, pronoun)
     job = rng.choice(OCCUPATIONS)
@@ -89,24 +90,25 @@ def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) ->
 
 
 def changed_fact(rng: random.Random, split: str, shape: TextShape = TextShape()) -> ChangedFact:
-    """A changed fact about a person of the split, with facts about others before the question."""
+    """Makes a changed fact about a person, with facts about others before the question."""
     relation, pool, paraphrases = rng.choice(RELATIONS)
     subject = _name(rng, split, rng.choice(("she", "he")))
     old, new = rng.sample(_values(pool, split), 2)
     asides = []
     for _ in range(rng.randint(0, shape.asides)):
-        asked_relation, drawn = rng.choice([(relation, pool), rng.choice(RELATIONS)[:2]])
+        other_relation, other_pool = rng.choice([(relation, pool), rng.choice(RELATIONS)[:2]])
         other = subject
         while other == subject:
             other = _name(rng, split, rng.choice(("she", "he")))
-        asides.append(f"{asked_relation.replace('{}', other)} {rng.choice(_values(drawn, split))}.")
-    shown = paraphrases[:-1] if split == "train" else paraphrases
-    questions = tuple(question.replace("{}", subject) for question in shown)
+        target = rng.choice(_values(other_pool, split))
+        asides.append(f"{other_relation.replace('{}', other)} {target}.")
+    phrasings = paraphrases[:-1] if split == "train" else paraphrases
+    questions = tuple(question.replace("{}", subject) for question in phrasings)
     return ChangedFact(subject, relation, old, new, questions, " ".join(asides))
 
 
 def make_data(seed: int, split: str, count: int, shape: TextShape = TextShape()) -> Data:
-    """Biographies and changed facts by seed and number: a larger set extends a smaller one."""
+    """Makes biographies and changed facts by number, so that a larger set extends a smaller one."""
     sizes = {"train": 256, split: count} if split != "train" else {"train": 256 + count}
     makers: dict[str, Callable[..., Any]] = {BIOGRAPHIES: biography, FACTS: changed_fact}
     items: dict[str, dict[str, list[Any]]] = {kind: {} for kind in makers}
@@ -123,7 +125,7 @@ def _name(rng: random.Random, split: str, pronoun: str) -> str:
     if split not in SPLITS:
         raise UsageError(f"There is no split {split!r}; use {', '.join(SPLITS)}.")
     while True:
-        if split == "train" and rng.random() < _INVENTED:
+        if split == "train" and rng.random() < _INVENTED_SHARE:
             name = "".join(rng.sample(_SYLLABLES, rng.choice((2, 2, 3)))).capitalize()
         else:
             name = rng.choice(NAMES[pronoun])
@@ -132,7 +134,7 @@ def _name(rng: random.Random, split: str, pronoun: str) -> str:
 
 
 def _values(pool: str, split: str) -> list[str]:
-    """The values that a split draws from; training excludes held-out ones, except occupations."""
+    """The values from which a split draws; training has no held-out ones, but all occupations."""
     return [
         value
         for value in POOLS[pool]
@@ -141,21 +143,24 @@ def _values(pool: str, split: str) -> list[str]:
 
 
 def _of_split(templates: Sequence[str], split: str) -> list[str]:
+    """The templates of a split: the last two are for validation and test alone."""
     held_out = {"train": [], "validation": [templates[-2]], "test": [templates[-1]]}[split]
     return [*templates[:-2], *held_out]
 
 
 def _fill(rng: random.Random, template: str, split: str, without: str = "") -> str:
-    def drawn(slot: re.Match[str]) -> str:
+    """Fills the slots of a template, such as {city}, with values other than `without`."""
+
+    def draw(slot: re.Match[str]) -> str:
         if slot[1] not in POOLS:
             return slot[0]
         return rng.choice([value for value in _values(slot[1], split) if value != without])
 
-    return re.sub(r"\{(\w{2,})\}", drawn, template)
+    return re.sub(r"\{(\w{2,})\}", draw, template)
 
 
 def _say(sentence: str, pronoun: str) -> str:
-    """The sentence with the forms of a pronoun, and of its verbs: "{S} [like|likes] it"."""
+    """Puts the forms of a pronoun and of its verbs into a sentence: "{S} [like|likes] it"."""
     forms = dict(PRONOUNS[pronoun])
     number = 1 if pronoun == "they" else 2  # of the group with the form of the verb
     sentence = re.sub(r"\[(\w+)\|(\w+)\]", lambda verb: verb[number], sentence)

@@ -37,20 +37,24 @@ async def ask_batch(
     watch: OutageWatch,
     keep: Callable[[TaskSample], None],
 ) -> None:
-    """Asks the samples of a batch, and keeps their records; an unanswered one has none.
+    """Asks the samples of a batch, and keeps their records; a sample without an answer has none.
 
-    If `generate`, continuations are compared only for samples whose prompt was answered too.
+    Args:
+        generate: whether tasks that compare continuations also generate a reply. Then only samples
+            that were answered are compared.
+        watch: notices an outage of the model.
+        keep: receives each record.
     """
     if not CATALOGUE[batch.task].chooses:
         await _score_replies(engine, batch, watch, keep)
         return
-    began = time.monotonic()
+    started = time.monotonic()
     replies: dict[int, Reply] = {}
     if generate:
         await _reply(engine, batch, watch, replies.__setitem__)
         answered = {number: sample for number, sample in batch.samples.items() if number in replies}
         batch = dataclasses.replace(batch, samples=answered)
-    await _compare_options(engine, batch, replies, began, keep)
+    await _compare_options(engine, batch, replies, started, keep)
 
 
 async def _reply(
@@ -68,7 +72,7 @@ async def _reply(
 async def _score_replies(
     engine: Engine, batch: TaskBatch, watch: OutageWatch, keep: Callable[[TaskSample], None]
 ) -> None:
-    """Generates a reply to each sample, and keeps its record as soon as it is there."""
+    """Generates a reply to each sample, and keeps its record as soon as the reply is finished."""
     task = CATALOGUE[batch.task]
     last_reply = time.monotonic()
 
@@ -86,17 +90,20 @@ async def _compare_options(
     engine: Engine,
     batch: TaskBatch,
     replies: Mapping[int, Reply],
-    began: float,
+    started: float,
     keep: Callable[[TaskSample], None],
 ) -> None:
-    """Compares the continuations of each sample by their log-probabilities; its record has its
-    reply too, if there is one, and its share of the time since the batch began.
+    """Compares the continuations of each sample by their log-probabilities.
+
+    Args:
+        replies: by the number of the sample, for its record; {} if none were generated.
+        started: when the batch started; each record has its share of the time since then.
     """
     prompts = [(sample, prompt) for sample in batch.samples.values() for prompt in sample.prompts]
     requests = [_request(batch, sample, prompt) for sample, prompt in prompts]
     options = [sample.options for sample, _ in prompts]
     scored_prompts = iter(await score_replies(engine, requests, options))
-    seconds = (time.monotonic() - began) / max(len(batch.samples), 1)
+    seconds = (time.monotonic() - started) / max(len(batch.samples), 1)
     for number, sample in batch.samples.items():
         values = [next(scored_prompts).log_probabilities for _ in sample.prompts]
         scores = CATALOGUE[batch.task].score(sample, values)
@@ -140,7 +147,8 @@ def _request(batch: TaskBatch, sample: Sample, prompt: str) -> Request:
     tokens = CATALOGUE[batch.task].max_new_tokens
     if variant.name in _SIGNS:
         prompt = mark(prompt, sample.emphasis, _SIGNS[variant.name])
-    emphasis = sample.emphasis if variant.methods else ()  # an endpoint could not serve it
+    # only methods need the emphasis, which an endpoint could not serve
+    emphasis = sample.emphasis if variant.methods else ()
     sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=tokens)
     return request_of(
         [*batch.demonstrations, user_message(prompt)], emphasis, variant.methods, sampling, seed=0

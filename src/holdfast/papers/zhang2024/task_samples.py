@@ -28,14 +28,15 @@ def request_of(
     seed: int,
 ) -> Request:
     """A request whose span is the emphasised parts of its last message."""
-    for method in compile_methods(methods).chat_only:
+    if chat_only := compile_methods(methods).chat_only:
+        name = chat_only[0].name
         raise UsageError(
-            f"{method.name} works on a system prompt, and tasks have none; give an attention"
-            " method.",
+            f"{name} works on a system prompt, and tasks have none; give an attention method.",
             option="method",
-            value=method.name,
+            value=name,
         )
-    last = len(messages) - 1  # by position, as a demonstration may contain the same words
+    # by position, as a demonstration may contain the same words
+    last = len(messages) - 1
     ranges = tuple((last, *span) for span in spans_of(messages[last]["content"], emphasis))
     return Request(tuple(messages), tuple(methods), sampling, seed, emphasis=ranges)
 
@@ -46,7 +47,7 @@ def user_message(content: str) -> Message:
 
 
 def load_data(paths: Sequence[str], settings: TaskSettings, shape: TextShape = TextShape()) -> Data:
-    """Loads the data for samples from paths; "synthetic" supplies the kinds they lack."""
+    """Loads the data for samples; "synthetic" as a path supplies the kinds that the others lack."""
     if paths.count(SYNTHETIC) > 1:
         raise UsageError(
             f"--data {SYNTHETIC} is given twice; give it once.", option="data", value=SYNTHETIC
@@ -78,8 +79,12 @@ def load_data(paths: Sequence[str], settings: TaskSettings, shape: TextShape = T
 
 
 def draw_samples(data: Data, task: Task, settings: TaskSettings) -> list[Sample]:
-    """The samples of a task, the same for every row; too few raise `UsageError`."""
-    items = list(itertools.islice(fitting(data, task, settings.split), settings.samples))
+    """Draws the samples of a task, which are the same for every row of the table.
+
+    Raises:
+        UsageError: the data have too few.
+    """
+    items = list(itertools.islice(fitting_items(data, task, settings.split), settings.samples))
     if len(items) < settings.samples:
         raise UsageError(
             f"{data.name} has {len(items)} {settings.split} samples for the task {task.name}, not"
@@ -90,9 +95,9 @@ def draw_samples(data: Data, task: Task, settings: TaskSettings) -> list[Sample]
 
 def demonstrations(data: Data, task: Task, settings: TaskSettings, draw: int) -> list[Message]:
     """Training samples with right replies as turns of a chat (section 4: three of them)."""
-    # training samples that are asked are not also shown
+    # a training sample that is asked must not be a demonstration as well
     skipped = settings.samples if settings.split == "train" else 0
-    pool = list(itertools.islice(fitting(data, task, "train"), skipped, None))
+    pool = list(itertools.islice(fitting_items(data, task, "train"), skipped, None))
     if len(pool) < settings.demonstrations:
         raise UsageError(
             f"{data.name} has {len(pool)} training samples for demonstrations of {task.name}, and"
@@ -110,7 +115,7 @@ def demonstrations(data: Data, task: Task, settings: TaskSettings, draw: int) ->
     return messages
 
 
-def fitting(data: Data, task: Task, split: str) -> Iterator[Any]:
+def fitting_items(data: Data, task: Task, split: str) -> Iterator[Any]:
     """The items of a split that a task can ask about."""
     if task.requires not in data.items:
         raise UsageError(

@@ -18,16 +18,16 @@ class TaskSettings:
 
     Args:
         tasks: names from `CATALOGUE`.
-        samples: per task.
+        samples: the number of samples per task.
         split: one of `SPLITS`.
         instruction: one of `INSTRUCTIONS` (Table 4); Bias in Bios and CounterFact have only the
             original.
         baselines: prompts for the unsteered model (the paper's section 4), from `BASELINES`.
-        demonstrations: in a few-shot prompt.
-        draws: of demonstrations; each is a separate result, as few-shot prompting varies with them
-            (Table 11).
+        demonstrations: the number of demonstrations in a few-shot prompt.
+        draws: how often demonstrations are drawn; each draw is a result of its own, as few-shot
+            prompting varies with them (Table 11).
         seed: of samples and demonstrations.
-        batch: samples that run side by side; a fixed number, so that repeated runs do the same
+        batch: how many samples run side by side; it is fixed, so that repeated runs do the same
             arithmetic.
         generate: whether tasks that compare continuations also generate a reply, to measure its
             fluency.
@@ -67,7 +67,7 @@ class TaskSettings:
 
 
 def _refuse_unknown(kind: str, names: Sequence[str], known: Iterable[str]) -> None:
-    """Refuses names that are not known, or given twice."""
+    """Refuses names that are unknown or given twice."""
     if isinstance(names, str):
         raise UsageError(f"Give {kind}s as a tuple, as in ({names!r},), not as a string.")
     for name in names:
@@ -93,7 +93,11 @@ class Variant:
 
 
 def variants_of(settings: TaskSettings, methods: Sequence[Sequence[Method]] = ()) -> list[Variant]:
-    """The distinct rows of the table: baselines, each draw of demonstrations, then methods."""
+    """The rows of the table: baselines, with a row for each draw of demonstrations, then methods.
+
+    Raises:
+        UsageError: a method is given twice, or there is neither a baseline nor a method.
+    """
     variants: list[Variant] = []
     for name in settings.baselines:
         if name == "few-shot":
@@ -105,11 +109,11 @@ def variants_of(settings: TaskSettings, methods: Sequence[Sequence[Method]] = ()
     if not all(methods) and "zero-shot" not in settings.baselines:
         variants.insert(0, Variant("zero-shot"))
     keys = [(variant.name, variant.draw) for variant in variants]
-    if doubled := next((name for name, draw in keys if keys.count((name, draw)) > 1), None):
+    if repeated := [name for name, draw in keys if keys.count((name, draw)) > 1]:
         raise UsageError(
-            f"The method {doubled!r} is given twice; give it once.",
+            f"The method {repeated[0]!r} is given twice; give it once.",
             option="method",
-            value=doubled,
+            value=repeated[0],
         )
     if not variants:
         raise UsageError(

@@ -1,24 +1,24 @@
-// Asks the proxy for its counts every two seconds, and shows them.
+// Fetches the counts of the proxy every two seconds and displays them.
 
 import { byId, make } from "./dom.js";
 
-const EVERY = 2000; // milliseconds
+const INTERVAL = 2000; // milliseconds between two requests
 const OUTCOMES = {
   edited: "edited",
   unchanged: "nothing to edit",
-  no_case: "of no case of the suite",
-  no_prompt: "without the system prompt that the method needs",
+  no_case: "belong to no case of the suite",
+  no_prompt: "lack the system prompt that the method needs",
   stored: "continued from the server's memory, passed through",
-  unreadable: "not read, passed through",
+  unreadable: "unreadable, passed through",
 };
 const REASONS = {
   failed: "refused, or broken off",
   unfinished: "calls a tool; the turn goes on",
   cut: "cut at the token limit, not judged",
-  not_shown: "what decides is not shown, not judged",
+  not_shown: "lack the text that decides, not judged",
   no_rule: "no rule applies",
   empty: "no text",
-  unreadable: "not read",
+  unreadable: "unreadable",
   measure_failed: "a measure failed; the log names the rule",
   busy: "too many at once",
   too_long: "too long",
@@ -36,13 +36,14 @@ function total(name, value) {
 function counts(list, names, values) {
   const rows = Object.entries(names).filter(([key]) => values[key]);
   const none = make("div", make("dt", "none"), make("dd", ""));
-  const shown = rows.map(([key, name]) => total(name, count(values[key])));
-  byId(list).replaceChildren(...(shown.length ? shown : [none]));
+  const entries = rows.map(([key, name]) => total(name, count(values[key])));
+  byId(list).replaceChildren(...(entries.length ? entries : [none]));
 }
 
 /** A cell with the share of its replies that keep a rule, in one of ten shades. */
 function cell(rows, kind = "") {
-  const kept = sum(rows.map((row) => row.kept)), scored = sum(rows.map((row) => row.scored));
+  const kept = sum(rows.map((row) => row.kept));
+  const scored = sum(rows.map((row) => row.scored));
   if (!scored) return make("td.none");
   const shade = Math.min(9, Math.floor((10 * kept) / scored));
   return make(`td.m${shade}${kind}`, { title: `kept in ${kept} of ${scored} replies` },
@@ -69,11 +70,12 @@ function table({ rules, last_turn: last }) {
   byId("nothing").hidden = rules.length > 0;
 }
 
-function show(live) {
+function display(live) {
   const { title: { suite, method, upstream }, rules } = live;
   byId("title").textContent =
     `suite ${suite}, ${method === "none" ? "no method" : method}, to ${upstream}`;
-  const kept = sum(rules.map((row) => row.kept)), scored = sum(rules.map((row) => row.scored));
+  const kept = sum(rules.map((row) => row.kept));
+  const scored = sum(rules.map((row) => row.scored));
   byId("totals").replaceChildren(
     total(live.scored_rules === live.suite_rules ? "of rules kept"
       : `of rules kept; ${live.scored_rules} of ${live.suite_rules} are scored`,
@@ -96,12 +98,12 @@ async function refresh() {
   const state = byId("state");
   try {
     const response = await fetch("/holdfast/live.json");
-    show(await response.json());
+    display(await response.json());
     [state.className, state.textContent] = ["live", "live"];
   } catch {
     [state.className, state.textContent] = ["lost", "the proxy does not answer"];
   }
-  setTimeout(refresh, EVERY);
+  setTimeout(refresh, INTERVAL);
 }
 
 refresh();

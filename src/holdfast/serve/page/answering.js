@@ -1,4 +1,4 @@
-// Replies of the columns, streamed side by side; a column answers its turns one after the other.
+// Streams the replies of all columns side by side; each column answers its turns one by one.
 
 import { announce } from "./dom.js";
 import { notAsked, replyView, turnView } from "./dialog.js";
@@ -7,18 +7,32 @@ import { changesOf, firstOpen, holdsOn, isWhole, LETTERS, massOf, newReply, requ
   from "./state.js";
 import { share } from "./tokens.js";
 
+<<<<<<< HEAD
+const MAX_HEADS = 1024; // of all layers; with more, heads are only read on demand, by a new request
+=======
 const MAX_HEADS_WITHOUT_SAMPLING = 1024; // layers times heads; above, heads are read on demand, and sampled anew
+>>>>>>> main
 
-/** Answers the turns of a state. `page`: `state()`, `server` (name, layers, heads), `list` (where
- * turns are drawn), `isValid(columns)` before a request, `progressed()` after tokens, `settled()`
- * when nothing runs any longer, `notice(text)`. */
+/** Returns the functions that answer the turns of a state.
+ *
+ * `page` has `state()`, `server` (name, layers, heads), `list` (the element for the turns) and
+ * `isValid(columns)`, which is called before a request. It is told of events by `progressed()`
+ * (tokens have come), `settled()` (nothing is running), `keyWanted()` and `notice(text)`. */
 export function answering(page) {
+<<<<<<< HEAD
+  const turns = []; // the view of each turn
+  const replies = new Map(); // from "TURN:KEY" to the view of a reply
+  const running = new Map(); // from a column's key, or "heads TURN:KEY", to an AbortController
+  const everyHead = page.server.layers * page.server.heads <= MAX_HEADS;
+=======
   const turns = []; // per turn its view
   const replies = new Map(); // "TURN:KEY" to its view
   const running = new Map(); // a column's key, or "heads TURN:KEY", to AbortController
   const everyHead = page.server.layers * page.server.heads <= MAX_HEADS_WITHOUT_SAMPLING;
+>>>>>>> main
 
-  /** Draws new turns. Each has a cell per column; where a column was not asked, it says why. */
+  /** Draws new turns, with a cell for each column. The cell of a column without a reply says why
+   * there is none. */
   function drawCells() {
     const state = page.state();
     for (let index = turns.length; index < state.turns.length; index += 1) {
@@ -53,7 +67,7 @@ export function answering(page) {
   const ask = (body, trace, signal) => events("/v1/chat/completions",
     { ...body, model: page.server.name, stream: true, trace }, signal);
 
-  /** Answers turn `index` of a column, and then those that are still open, up to a failure. */
+  /** Answers turn `index` of a column and then its other open turns, until one fails. */
   async function answerColumn(column, index = firstOpen(page.state(), column.key)) {
     const { key } = column;
     if (running.has(key)) return;
@@ -79,7 +93,7 @@ export function answering(page) {
 
   async function answerTurn(column, index, signal) {
     const { key } = column;
-    const inState = () => page.state().turns[index]?.replies; // until the dialog is cleared
+    const inState = () => page.state().turns[index]?.replies; // undefined once it was cleared
     const body = requestOf(page.state(), column, index);
     const [reply, earlier] = [newReply(body), inState()[key]];
     inState()[key] = reply;
@@ -97,7 +111,7 @@ export function answering(page) {
     report(LETTERS[key], reply);
     if (reply.text || !earlier?.text || inState()?.[key] !== reply) return;
     inState()[key] = { ...earlier, status: reply.status, problem: reply.problem };
-    drawReply(index, key).add(earlier.tokens); // without new text, the old one stays
+    drawReply(index, key).add(earlier.tokens); // without new text, the old text stays
   }
 
   function take(choice, reply, view) {
@@ -111,8 +125,8 @@ export function answering(page) {
     page.progressed();
   }
 
-  /** The tokens of a reply, asked for once more with every head; null if the reader stops it. The
-   * conversation stays as it is. */
+  /** Requests a reply once more with the mass of every head, and returns its tokens; null if that
+   * fails or is stopped. The conversation does not change. */
   async function headsOf(reply, name) {
     const controller = new AbortController();
     running.set(name, controller);
@@ -146,7 +160,7 @@ export function answering(page) {
         for (const [key, { tokens }] of Object.entries(turn.replies))
           drawReply(index, Number(key)).add(tokens);
     },
-    /** Every column answers the turns that are open, unless its last reply failed. */
+    /** Lets every column answer its open turns, unless its last reply failed. */
     answer() {
       drawCells();
       const state = page.state();
@@ -158,7 +172,7 @@ export function answering(page) {
         else answerColumn(column);
       }
     },
-    /** A column answers the whole dialog anew. */
+    /** Lets a column answer the whole dialog again. */
     anew(column) {
       if (running.has(column.key) || !page.isValid([column])) return;
       for (const turn of page.state().turns) delete turn.replies[column.key];
@@ -182,7 +196,7 @@ export function answering(page) {
   };
 }
 
-/** How a reply ended that was not completed. */
+/** The status and the problem of a reply that an error has ended. */
 function endOf(error, text) {
   if (error.name !== "AbortError") return { status: "failed", problem: error.message };
   return { status: "stopped", problem: text ? "Stopped." : "Stopped before its first word." };

@@ -1,7 +1,7 @@
-// The chart of the mass by turn of the dialog: a line per column, which grows as replies come. The
-// mass falls along a reply, so columns are compared over equally many tokens: those of the turn's
-// shortest reply. The axis is logarithmic: the mass soon falls to a hundredth, where lines would
-// meet on a linear one.
+// The chart of the mass by turn, with a line for each column, which grows as replies come. The mass
+// falls in the course of a reply, so columns are compared over the same number of tokens: that of
+// the turn's shortest reply. The axis is logarithmic, because the mass soon falls to a hundredth,
+// where the lines could not be told apart on a linear axis.
 
 import { draw, make } from "./dom.js";
 import { LETTERS, mean, meanOfFirst, sharedLength } from "./state.js";
@@ -10,13 +10,14 @@ import { share } from "./tokens.js";
 const TITLE = "Mass on the prompt, by turn (logarithmic)";
 const [WIDTH, HEIGHT] = [336, 190];
 const EDGE = { left: 42, right: 62, top: 10, bottom: 26 };
-const APART = 14; // between labels
-const MAX_DOTS = 24; // points of a line; more of them are drawn without dots
-const MIN_MASS = 1e-4; // the lowest end of the axis; smaller masses are drawn there
+const MIN_DISTANCE = 14; // between labels
+const MAX_DOTS = 24; // points of a line; a line with more is drawn without dots
+const MIN_MASS = 1e-4; // the lowest end of the axis, at which smaller masses are drawn
 
-/** Fills a figure with the chart and its table of numbers; returns what draws them from the state.
+/** Fills a figure with the chart and a table of its numbers; returns the function that draws both
+ * from the state.
  *
- * A line is {key, name, values}; a value is null where no mass was read. */
+ * A line is {key, name, values}; a value is null if no mass was read. */
 export function massChart(figure) {
   const plot = draw("g");
   const svg = draw("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" }, plot);
@@ -24,7 +25,7 @@ export function massChart(figure) {
   const details = make("details.numbers", { ontoggle: writeTable },
     make("summary", "Numbers"), make("div.scroll", table));
   figure.append(make("figcaption", TITLE), svg, details);
-  let lines = []; // the uniform share is the last, if there is any
+  let lines = []; // the last one is that of uniform attention, if there is one
 
   function writeTable() {
     if (!details.open) return;
@@ -103,8 +104,8 @@ function curve(scale, { key, values, spans }) {
     : [])];
 }
 
-/** Each line's letter and last value, behind the last point of all; those that would meet are
- * moved apart. */
+/** The letter and the last value of each line, to the right of the last point. Labels that would
+ * overlap are moved apart. */
 function labels({ x, y }, lines, uniform) {
   const named = lines.map(({ key, values }) => ({ kind: `s${key}`, values,
     text: (value) => `${LETTERS[key]} ${share(value).replace(/^0\./, ".")}` }));
@@ -116,9 +117,10 @@ function labels({ x, y }, lines, uniform) {
   }).sort((a, b) => a.y - b.y);
   const bottom = HEIGHT - EDGE.bottom;
   placed.forEach((label, index) =>
-    (label.y = Math.max(label.y, (placed[index - 1]?.y ?? -APART) + APART)));
+    (label.y = Math.max(label.y, (placed[index - 1]?.y ?? -MIN_DISTANCE) + MIN_DISTANCE)));
   for (let index = placed.length - 1; index >= 0; index -= 1)
-    placed[index].y = Math.min(placed[index].y, (placed[index + 1]?.y ?? bottom + APART) - APART);
+    placed[index].y = Math.min(placed[index].y,
+      (placed[index + 1]?.y ?? bottom + MIN_DISTANCE) - MIN_DISTANCE);
   return placed.map((label) =>
     write(label.text, x(length) + 8, label.y + 4, "start", `end ${label.kind}`));
 }

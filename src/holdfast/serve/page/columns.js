@@ -1,4 +1,4 @@
-// The heads of the columns: the method that steers, its parameters, and how tokens are drawn.
+// The heads of the columns: the steering method, its parameters, and the sampling of tokens.
 
 import { button, labelled, make } from "./dom.js";
 import { firstSpec, isNumber, numberProblem, parseSpec, samplingSettings, shownIn, specOf }
@@ -7,10 +7,12 @@ import { LETTERS } from "./state.js";
 
 const BY_HAND = "(by hand)";
 const JOINED = "Methods joined with +, such as boost:factor=2+repetition:probability=0.5.";
-const OPEN_END = 9; // above the least value, for sliders of numbers without an upper end
+const OPEN_RANGE = 9; // of a slider whose number has no upper end
 
-/** The head of a column, which is written to. `server`: its methods and `maxTokens`. `actions`:
- * `changed()`, `remove()`, and `again()`, which answers the whole dialog anew. */
+/** The head of a column, whose inputs change the column.
+ *
+ * The second argument is the server's description, and `actions` has `changed()`, `remove()` and
+ * `again()`, which answers the whole dialog again. */
 export function columnHead(column, { methods, maxTokens }, actions) {
   const letter = LETTERS[column.key];
   const [spec, about] = [make("code.spec"), make("p.about")];
@@ -46,7 +48,7 @@ export function columnHead(column, { methods, maxTokens }, actions) {
 
   select.onchange = () => {
     const method = methods.find((entry) => entry.name === select.value);
-    column.byHand = select.value === BY_HAND; // which begins with the methods that are there
+    column.byHand = select.value === BY_HAND; // and keeps the methods until they are edited
     if (!column.byHand) steer(method ? firstSpec(method) : "none");
     show();
   };
@@ -85,7 +87,7 @@ function parameterInput(name, schema, value, change) {
   return textInput(name, value, change, { title, placeholder });
 }
 
-/** The input of a number, which is marked while its value is invalid. */
+/** An input for a number, which is marked while its value is invalid. */
 function numberInput(name, schema, value, change) {
   const { description: title = "", required, step = "any" } = schema;
   const min = schema.minimum ?? schema.exclusiveMinimum ?? 0;
@@ -102,11 +104,11 @@ function numberInput(name, schema, value, change) {
   return input;
 }
 
-/** A number with a slider, which ends somewhere even where the number does not. */
+/** An input for a number with a slider, whose range is finite even if the number's is not. */
 function sliderInput(name, schema, value, change) {
   const number = numberInput(name, schema, value, (shown) => change((slider.value = shown, shown)));
   const min = Number(number.min);
-  const max = number.max === "" ? min + OPEN_END : Number(number.max);
+  const max = number.max === "" ? min + OPEN_RANGE : Number(number.max);
   const slider = make("input", { type: "range", "aria-label": `${name}, slider`, min, max,
     step: (max - min) / 100, value: value === "" ? String(schema.default ?? min) : value });
   slider.oninput = () => {

@@ -1,14 +1,14 @@
-// The dialog: each turn a message, and below it the reply of every column, side by side.
+// The dialog: the message of each turn, and below it the replies of all columns side by side.
 
 import { button, make } from "./dom.js";
 import { LETTERS, mean } from "./state.js";
 import { massLine, shadeOf, share, tokenView } from "./tokens.js";
 
-const MAX_WRITTEN = 12; // heads per layer, for numbers to be written into their cells
+const MAX_WRITTEN = 12; // heads per layer; with more, the cells have no numbers
 const SECOND_SAMPLE =
-  ". In bfloat16 a reply can come out differently; these heads are of a second sampling.";
+  ". In bfloat16 the same request can get another reply; these heads are of a second sampling.";
 
-/** One turn; `cell(key)` is the position of a column's reply. */
+/** The view of a turn; `cell(key)` is the element for a column's reply. */
 export function turnView(turn, index) {
   const text = make("p.text", { "data-passage": `user:${index}` }, turn.user.text);
   const replies = make("div.replies");
@@ -32,8 +32,9 @@ export function turnView(turn, index) {
   };
 }
 
-/** What is in the cell of a column that was not asked, as the turn `open` has no whole reply:
- * `reply`, if any. `again` asks for that one. */
+/** The content of a cell without a reply, because the column has not answered the turn `open`.
+ *
+ * `reply` is its incomplete reply to that turn, if there is one; `again` repeats the request. */
 export function notAsked(letter, open, reply, again) {
   const number = `turn ${open + 1}`;
   const why = { failed: `, because ${number} failed: ${reply?.problem}`,
@@ -42,7 +43,8 @@ export function notAsked(letter, open, reply, again) {
     make("p", `Not asked${why}`), button("link", reply ? `Try ${number} again` : "Ask", again)));
 }
 
-/** [layer][head] of a token (`at`), or the mean over the tokens; null where it was not read. */
+/** The mass by [layer][head] at the token `at`, or the mean over all tokens if `at` is negative;
+ * null if it was not read. */
 function headsOf(tokens, at) {
   const read = (at < 0 ? tokens : [tokens[at]]).map((token) => token?.heads).filter(Boolean);
   return read[0]?.map((heads, layer) =>
@@ -62,8 +64,9 @@ function headTable(masses, title) {
       make("tr", header("row", String(layer)), heads.map(cell(layer))))));
 }
 
-/** The view of a reply of the state in its cell, with what has changed since the reply before it;
- * `again()` asks for it once more, `readHeads()` for its tokens with every head. */
+/** Draws a reply into its cell, with the changes since the reply before it.
+ *
+ * `again()` requests the reply again, and `readHeads()` its tokens with the mass of every head. */
 export function replyView(cell, reply, { index, key, changes, again, readHeads }) {
   const { steering, max_completion_tokens: longest } = reply.request;
   const text = make("p.text", { "data-passage": `reply:${index}:${key}` });
@@ -73,7 +76,8 @@ export function replyView(cell, reply, { index, key, changes, again, readHeads }
   const facts = make("p.facts", line, end, heads);
   const problem = make("div.problem", { hidden: true });
   const tokens = tokenView(text, look);
-  let [panel, sample] = [null, null]; // `sample`: the tokens of another reply to the same request
+  let panel = null; // the table of heads, if it is open
+  let sample = null; // the tokens of another reply to the same request, whose heads are shown
   const node = make("article.reply",
     { "aria-label": `Reply ${index + 1} of ${LETTERS[key]}, ${steering}` },
     make("span.who", make("b", LETTERS[key]), " ", make("code", steering), " ",
@@ -100,7 +104,7 @@ export function replyView(cell, reply, { index, key, changes, again, readHeads }
     heads.setAttribute("aria-expanded", String(panel !== null));
   }
 
-  /** Reads the heads into the reply's tokens; those of a reply that differs stay apart from it. */
+  /** Reads the heads into the reply's tokens or, if another reply comes back, into `sample`. */
   async function fetchHeads() {
     [heads.disabled, heads.textContent] = [true, "reading the heads"];
     const read = await readHeads();
@@ -113,7 +117,7 @@ export function replyView(cell, reply, { index, key, changes, again, readHeads }
     return headsOf(read, -1) !== null;
   }
 
-  /** Shows the state of the reply: its mass, whether it is on its way, how it ended. */
+  /** Draws the status of the reply: its mass, whether it is running, and how it ended. */
   function draw() {
     look(-1);
     const { status } = reply;

@@ -1,11 +1,11 @@
-// Elements made by calls; texts become text nodes, so no text is ever read as markup.
+// Makes elements. Texts become text nodes, so that no text is ever read as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An element, such as `make("p.about", { title: "…" }, "text", child)`.
  *
- * Settings are properties by their names (`value`, `onclick`) and attributes with a dash
- * (`aria-label`); they may be left out. Children may be lists; null is none. */
+ * Settings are properties (`value`, `onclick`) or, with a dash in their name, attributes
+ * (`aria-label`); they may be left out. Children may be lists; null is skipped. */
 export function make(tag, settings, ...children) {
   if (settings instanceof Node || Array.isArray(settings) || typeof settings === "string")
     return make(tag, {}, settings, ...children);
@@ -35,7 +35,7 @@ export const button = (kind, text, onclick, settings = {}) =>
 
 let numbers = 0;
 
-/** An input with its label in front. */
+/** An input with its label before it. */
 export function labelled(text, input, kind = "") {
   input.id ||= `input-${(numbers += 1)}`;
   return make(kind ? `label.${kind}` : "label", { htmlFor: input.id }, make("span", text), input);
@@ -43,8 +43,8 @@ export function labelled(text, input, kind = "") {
 
 const waiting = { status: [], alert: [] };
 
-/** Announces a text to screen readers: once they are silent, or at once as an "alert". Texts that
- * come together are announced together. */
+/** Announces a text to screen readers: when they are silent, or at once as an "alert". Texts that
+ * come within a short time are announced together. */
 export function announce(text, region = "status") {
   const texts = waiting[region];
   texts.push(text);

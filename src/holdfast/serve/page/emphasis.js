@@ -1,11 +1,11 @@
-// Emphasis: words that the reader selects, which steering uses in place of the system prompt.
-// Sent messages are painted by the CSS highlight registry, so that their tokens stay as they are;
-// text boxes have their words once more behind them, with marks.
+// Emphasis: words that the user selects, to which methods steer in place of the system prompt. In
+// sent messages it is drawn by the CSS highlight registry, which does not change their tokens; text
+// boxes have a copy of their text, with marks, behind them.
 
 import { announce, byId, make } from "./dom.js";
 import { allEmphasis, LETTERS, passageOf } from "./state.js";
 
-/** The parts with [first, last) added, or, where it lies within one, without that one. */
+/** Adds [first, last) to the parts; if it lies within a part, removes that part instead. */
 function toggled(text, parts, [first, last]) {
   while (first < last && /\s/.test(text[first])) first += 1;
   while (first < last && /\s/.test(text[last - 1])) last -= 1;
@@ -18,7 +18,7 @@ function toggled(text, parts, [first, last]) {
   return [...others, [Math.min(...ends), Math.max(...ends)]].sort((a, b) => a[0] - b[0]);
 }
 
-/** The parts after an edit of the text: moved behind it, left out where a part itself changed. */
+/** The parts after an edit of the text: those after the edit are moved, those in it are dropped. */
 function moved(before, after, parts) {
   const most = Math.min(before.length, after.length);
   let [start, end] = [0, 0];
@@ -29,7 +29,7 @@ function moved(before, after, parts) {
     .map(([first, last]) => (first >= edited ? [first + by, last + by] : [first, last]));
 }
 
-/** Makes a text box whose words can be emphasised; returns what shows the state's passage. */
+/** Makes a text box whose words can be emphasised; returns the function that draws its passage. */
 export function emphasisBox(name, state, changed) {
   const [box, shadow] = [byId(name), byId(`${name}-shadow`)];
   function draw() {
@@ -51,8 +51,8 @@ export function emphasisBox(name, state, changed) {
   return draw;
 }
 
-/** The button at the selection, Ctrl E, the list of what is emphasised, and its highlights;
- * returns what draws them. */
+/** Sets up the button at the selection and Ctrl E; returns the function that draws the list of
+ * emphasised words and their highlights. */
 export function emphasisTool(state, changed) {
   const tool = byId("emphasise");
   let selected = null; // {name, range: [first, last]}
@@ -95,7 +95,8 @@ export function emphasisTool(state, changed) {
   return () => drawEmphasis(state(), toggle);
 }
 
-/** The selection in a passage: its name, its range, and its box in the window. */
+/** The selection in a passage: the passage's name, the range, and the box in the window; null if
+ * nothing is selected, or if the selection is not within one passage. */
 function readSelection() {
   const active = document.activeElement;
   if (active?.matches("textarea[data-passage]") && active.selectionStart < active.selectionEnd) {
@@ -118,7 +119,7 @@ function readSelection() {
   return first < last ? { name: start.dataset.passage, range: [first, last], box } : null;
 }
 
-/** The characters [first, last) of a node's text as a DOM range. */
+/** The DOM range of the characters [first, last) of a node's text. */
 function rangeIn(node, [first, last]) {
   const range = document.createRange();
   const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);

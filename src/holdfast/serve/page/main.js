@@ -1,4 +1,4 @@
-// The page: reads what the server offers, draws the state, and wires what the reader can do.
+// The page: asks the server what it offers, draws the state, and connects the controls.
 
 import { answering } from "./answering.js";
 import { massChart } from "./charts.js";
@@ -11,7 +11,7 @@ import { keepState, keptState, LETTERS, MAX_COLUMNS, newColumn, newState, passag
   from "./state.js";
 import { SHADES } from "./tokens.js";
 
-// in the manner of the starter suite, which the default model was trained to follow
+// similar to the prompts of the starter suite, which the default model was trained to follow
 const EXAMPLES = [
   ["Pirate", "Talk like a pirate.", "What do you think about the garden?"],
   ["French", "Reply in French.", "Please talk about the sea."],
@@ -24,7 +24,7 @@ const EXAMPLES = [
     "Please talk about chocolate."],
 ].map(([name, system, message]) => ({ name, system, message }));
 const STEERINGS = ["none", "boost:factor=4", "split-softmax:exponent=0.5", "spotlight:target=0.3"];
-const MAX_TOKENS = 4096; // of a reply, where the server names no limit
+const MAX_TOKENS = 4096; // of a reply, if the server names no limit
 
 let state = newState(["none"], MAX_TOKENS);
 const page = { state: () => state, list: byId("turns"), server: null, progressed, keyWanted, notice,
@@ -37,7 +37,7 @@ function notice(text) {
   byId("notice").hidden = !text;
 }
 
-/** Whether the settings of columns can be sent; if not, the notice says why. */
+/** Whether the settings of these columns are valid; if not, a notice says why. */
 function isValid(columns) {
   const problem = columns.map((column) => problemOf(column, page.server)).find(Boolean);
   notice(problem ?? "");
@@ -81,7 +81,7 @@ async function begin() {
   byId("send").disabled = false;
 }
 
-/** What the page needs to know of the server. */
+/** The facts about the server that the page needs. */
 function serverOf({ methods, attention: traces = true, layers, heads, limits }, name) {
   const { max_tokens: most = MAX_TOKENS, max_model_len: context } = limits ?? {};
   const needsFile = (method) => method.parameters.required.includes("file"); // fitted, and unknown
@@ -126,7 +126,7 @@ function removeColumn(column) {
   progressed();
 }
 
-/** Tokens came or a reply ended: the chart and the buttons are drawn once per frame. */
+/** Draws the chart and the buttons after tokens have come or a reply has ended, once per frame. */
 function progressed() {
   if (drawing) return;
   drawing = true;
@@ -141,13 +141,15 @@ function progressed() {
   });
 }
 
-let [atEnd, lastScroll, wasBusy] = [true, 0, false]; // whether the reader looks at the dialog's end
+let atEnd = true; // whether the page follows the end of the dialog
+let lastScroll = 0;
+let wasBusy = false;
 
-/** Where the page is scrolled to when the end of the dialog is at the window's. */
+/** The scroll position at which the end of the dialog is at the end of the window. */
 const endOfDialog = () =>
   document.querySelector("main").getBoundingClientRect().bottom + scrollY - innerHeight;
 
-/** The reader who scrolls up stays there, until back at the end. */
+/** Stops following the end of the dialog when the user scrolls up, until they are back there. */
 function noteScroll() {
   if (scrollY < lastScroll) atEnd = false;
   if (scrollY > endOfDialog() - 120) atEnd = true;
@@ -164,7 +166,7 @@ function send() {
   drawTexts();
 }
 
-/** The system prompts to choose from; the ids of a suite's families end in a number. */
+/** Draws the system prompts to choose from. The names of a suite's prompts may end in "-1". */
 function drawExamples(examples) {
   const use = ({ system, message }) => {
     state.system = passage(system);
@@ -173,8 +175,9 @@ function drawExamples(examples) {
     byId("draft").focus();
     byId("draft").select(); // typing replaces the suggested message
   };
+  const nameOf = ({ name }) => name.replace(/-1$/, "").replaceAll("-", " ");
   byId("examples").replaceChildren(...examples.map((example) =>
-    make("li", button("chip", example.name.replace(/-1$/, "").replaceAll("-", " "), () => use(example), { title: example.system }))));
+    make("li", button("chip", nameOf(example), () => use(example), { title: example.system }))));
 }
 
 function clear() {

@@ -6,7 +6,7 @@ const LOST = "The connection was lost; is the server still running?";
 export const apiKey = () => sessionStorage.getItem(KEY) ?? "";
 export const keepApiKey = (key) => sessionStorage.setItem(KEY, key);
 
-/** A refusal, in the server's own sentence. */
+/** An error with the server's own sentence, or a sentence about the connection. */
 class ServerError extends Error {
   constructor(message, status = 0) {
     super(message);
@@ -16,7 +16,7 @@ class ServerError extends Error {
 
 export const getJson = async (path) => (await request(path, {})).json();
 
-/** The events of an answer, parsed, up to `[DONE]`. */
+/** Yields the parsed events of an answer, up to `[DONE]`. */
 export async function* events(path, body, signal) {
   const headers = { "Content-Type": "application/json" };
   const options = { method: "POST", headers, body: JSON.stringify(body), signal };
@@ -30,7 +30,7 @@ export async function* events(path, body, signal) {
   throw new ServerError(LOST);
 }
 
-/** The data of each event; an event of this server is one line. */
+/** Yields the data of each event; an event of this server has one line of data. */
 async function* dataOf(stream) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -45,7 +45,7 @@ async function* dataOf(stream) {
   } catch (error) {
     throw error.name === "AbortError" ? error : new ServerError(LOST);
   } finally {
-    reader.cancel().catch(() => {}); // left early: the server is to stop
+    reader.cancel().catch(() => {}); // tells the server to stop if the events are left early
   }
 }
 

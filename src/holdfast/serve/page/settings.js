@@ -1,9 +1,11 @@
-// The settings of a column: its method, as a spec string, and its sampling; and what is wrong
-// with them, in one sentence, so that nothing is sent with another value than the page shows.
+// The settings of a column: its method, as a spec string, and its sampling. Invalid settings are
+// explained in one sentence and not sent, so that the server never uses other values than the page
+// shows.
 
 import { LETTERS } from "./state.js";
 
-/** The sampling of a column, in JSON Schema's words; `maxTokens` is the most of one reply. */
+/** The sampling settings of a column, described as in JSON Schema; `maxTokens` is the limit of one
+ * reply. */
 export const samplingSettings = (maxTokens) => [
   { name: "temperature", label: "temperature", type: "number", minimum: 0, maximum: 2, step: 0.1 },
   { name: "topP", label: "top-p", type: "number", exclusiveMinimum: 0, maximum: 1, step: 0.01 },
@@ -12,7 +14,7 @@ export const samplingSettings = (maxTokens) => [
   { name: "longest", label: "max tokens", type: "integer", minimum: 1, maximum: maxTokens },
 ];
 
-/** Parts between separators that stand outside brackets. */
+/** Splits a text at the separators that are not inside brackets. */
 function split(text, separator) {
   const parts = [""];
   let depth = 0;
@@ -24,8 +26,8 @@ function split(text, separator) {
   return parts;
 }
 
-/** {method, values} of a spec string that the picker can show: none, or one known method with known
- * parameters; null for all others. */
+/** Parses a spec string that the picker can show: "none", or one known method with known
+ * parameters. Returns {method, values}; null for any other spec string. */
 export function parseSpec(spec, methods) {
   if (spec.trim() === "none") return { method: null, values: {} };
   const [, name, listed] = spec.trim().match(/^([^:]*):?(.*)$/s);
@@ -43,7 +45,7 @@ export function specOf(method, values) {
   return listed ? `${method.name}:${listed}` : method.name;
 }
 
-/** A method with a value for each parameter that it needs. */
+/** The spec string of a method with a first value for each required parameter. */
 export function firstSpec(method) {
   const first = ({ examples, minimum = 0, maximum }) =>
     String(examples?.[0] ?? (maximum === undefined ? minimum + 1 : (minimum + maximum) / 2));
@@ -54,7 +56,7 @@ export function firstSpec(method) {
 
 export const isNumber = ({ type }) => type === "number" || type === "integer";
 
-/** What is shown in a number's input; text that is no number cannot be read, and is "text". */
+/** The value in a number's input; "text" if it is not a number, as the browser then hides it. */
 export const shownIn = (input) => (input.validity.badInput ? "text" : input.value);
 
 function rangeOf({ minimum, exclusiveMinimum, maximum, exclusiveMaximum }) {
@@ -65,7 +67,7 @@ function rangeOf({ minimum, exclusiveMinimum, maximum, exclusiveMaximum }) {
   return given.map((end) => end.join(" ")).join(" and ");
 }
 
-/** What is wrong with the value of a number; "" if nothing is. */
+/** Says in words why the value of a number is invalid; "" if it is valid. */
 export function numberProblem(label, schema, value) {
   const { minimum = -Infinity, exclusiveMinimum = -Infinity } = schema;
   const { maximum = Infinity, exclusiveMaximum = Infinity } = schema;
@@ -77,7 +79,7 @@ export function numberProblem(label, schema, value) {
   return `${label} has to be ${kind} ${rangeOf(schema)}, not ${value === "" ? "empty" : value}`;
 }
 
-/** What is wrong with the settings of a column; "" if nothing is. */
+/** Says in one sentence why the settings of a column are invalid; "" if they are valid. */
 export function problemOf(column, { methods, maxTokens }) {
   const { method, values } = parseSpec(column.steering, methods) ?? {};
   const { properties = {}, required = [] } = method?.parameters ?? {};

@@ -1,13 +1,13 @@
-// The page as plain data; views are drawn from it.
+// The state of the page as plain data, from which views are drawn.
 
 export const MAX_COLUMNS = 4;
 export const LETTERS = "ABCD";
 
-/** A text and the parts of it to steer towards: [first, last) in UTF-16 units, apart, in order. */
+/** A text and its emphasised parts: [first, last) in UTF-16 units, disjoint and in order. */
 export const passage = (text = "", emphasis = []) => ({ text, emphasis });
 
-/** A column: how its replies are steered and drawn. `key` is its position among the letters;
- * `byHand`: whether its methods are written rather than picked. */
+/** A column: how its replies are steered and drawn. `key` is the index of its letter; `byHand` says
+ * whether its methods are typed rather than picked. */
 export const newColumn = (key, steering, maxTokens) => ({ key, steering, byHand: false,
   temperature: 1, topP: 0.9, seed: 0, longest: Math.min(200, maxTokens) });
 
@@ -18,15 +18,15 @@ export const newState = (steerings, maxTokens) => ({
   turns: [], // {user: passage, replies: {key: reply}}
 });
 
-/** A reply on its way. `request`: the body that it answers; `span` identifies the text that its
- * masses are on; `status`: running, done, stopped or failed; `cut`: whether it was cut off at the
- * most tokens; `tokens`: {text, mass, uniform, heads}. */
+/** A reply that begins to run. `request` is the body that it answers; `span` identifies the text
+ * that its masses are on; `status` is "running", "done", "stopped" or "failed"; `cut` says whether
+ * it was cut off at the token limit; `tokens` are {text, mass, uniform, heads}. */
 export const newReply = (request) => ({ ...passage(), request, status: "running", problem: "",
   span: JSON.stringify(request.emphasis ?? request.messages[0].content), cut: false, tokens: [] });
 
-const KEPT = "holdfast-dialog-2"; // in this tab alone, like the key
+const KEPT = "holdfast-dialog-2"; // in the storage of this tab, like the API key
 
-/** Keeps the page for a reload, without the masses of single heads, which are many. */
+/** Keeps the state for a reload, without the masses of single heads, which are too many. */
 export function keepState(state, model) {
   const text = JSON.stringify({ model, state }, (name, value) =>
     name === "heads" ? undefined : value);
@@ -37,7 +37,7 @@ export function keepState(state, model) {
   }
 }
 
-/** The page before a reload, if this model answered it; null if it is a new visit. */
+/** The state before a reload; null for a new visit, or if the server had another model. */
 export function keptState(model) {
   if (performance.getEntriesByType("navigation")[0]?.type === "navigate") return null;
   const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
@@ -47,22 +47,22 @@ export function keptState(model) {
   return kept.state;
 }
 
-/** Whether the dialog can go on after a reply; one that the reader stopped keeps its text. */
+/** Whether the dialog can continue after a reply: it is done, or was stopped and has some text. */
 export const isWhole = (reply) =>
   reply?.status === "done" || (reply?.status === "stopped" && reply.text !== "");
 
-/** The first turn that a column has not answered; the number of turns where it has all. */
+/** The first turn that a column has not answered; the number of turns if it has answered all. */
 export function firstOpen(state, key) {
   const open = state.turns.findIndex((turn) => !isWhole(turn.replies[key]));
   return open < 0 ? state.turns.length : open;
 }
 
-/** Whether a chat has anything to steer towards. */
+/** Whether a chat has a span: a system prompt or emphasis. */
 export const holdsOn = ({ messages, emphasis = [] }) =>
   messages[0].role === "system" || emphasis.length > 0;
 
-/** The body of the request for a column's reply at turn `index`; emphasis is counted as the server
- * does: [message, first, last) in characters (code points). */
+/** The body of the request for a column's reply at turn `index`. Emphasis is in the server's form:
+ * [message, first, last) in characters (code points). */
 export function requestOf(state, column, index) {
   const passages = state.system.text.trim() ? [["system", state.system]] : [];
   for (const [number, turn] of state.turns.slice(0, index + 1).entries()) {
@@ -84,7 +84,7 @@ export function requestOf(state, column, index) {
   };
 }
 
-/** What a reply was made with that the one before it was not, in words. */
+/** The settings, in words, that have changed since the reply before. */
 export function changesOf(reply, before) {
   if (!before) return [];
   const promptOf = ({ messages: [first] }) => (first.role === "system" ? first.content : "");
@@ -94,13 +94,13 @@ export function changesOf(reply, before) {
   return Object.keys(read).filter((name) => read[name](now) !== read[name](then));
 }
 
-/** The mean of the numbers in a list; null where there is none. */
+/** The mean of the numbers in a list; null if there are none. */
 export function mean(values) {
   const numbers = values.filter(Number.isFinite);
   return numbers.length ? numbers.reduce((sum, number) => sum + number, 0) / numbers.length : null;
 }
 
-const means = { mass: new WeakMap(), uniform: new WeakMap() }; // by tokens of whole replies
+const means = { mass: new WeakMap(), uniform: new WeakMap() }; // by the tokens of whole replies
 
 function meanOver(reply, name) {
   const tokens = reply?.tokens ?? [];
@@ -110,23 +110,23 @@ function meanOver(reply, name) {
   return value;
 }
 
-/** The tokens of the shortest of a turn's replies: as many are compared of each. Those that have
- * none yet do not count; 0 where none has any. */
+/** The length of a turn's shortest reply, over which its replies are compared. Replies without
+ * tokens do not count; 0 if none has any. */
 export function sharedLength({ replies }, columns) {
   const lengths = columns.map(({ key }) => replies[key]?.tokens.length ?? 0).filter(Boolean);
   return lengths.length ? Math.min(...lengths) : 0;
 }
 
-/** Mean of a number (`mass` or `uniform`) over the first tokens of a reply; null where it was not
+/** The mean of a number (`mass` or `uniform`) over the first tokens of a reply; null if it was not
  * read. */
 export const meanOfFirst = (reply, name, count) =>
   mean((reply?.tokens ?? []).slice(0, count).map((token) => token[name]));
 
-/** Mean mass on the prompt over a reply's tokens; null where it was not read. */
+/** The mean mass on the prompt over a reply's tokens; null if it was not read. */
 export const massOf = (reply) => meanOver(reply, "mass");
 export const uniformOf = (reply) => meanOver(reply, "uniform");
 
-/** Everything to steer towards on the page: [{name, passage, part}], by the names of passages. */
+/** All emphasised parts of the page, each with its passage and the passage's name. */
 export function allEmphasis(state) {
   const passages = [["system", state.system]];
   for (const [index, turn] of state.turns.entries()) {
@@ -139,7 +139,7 @@ export function allEmphasis(state) {
     passage.emphasis.map((part) => ({ name, passage, part })));
 }
 
-/** A passage by its name: "system", "draft", "user:TURN" or "reply:TURN:KEY". */
+/** Finds a passage by its name: "system", "draft", "user:TURN" or "reply:TURN:KEY". */
 export function passageOf(state, name) {
   const [kind, index, key] = name.split(":");
   if (kind === "user") return state.turns[index]?.user;

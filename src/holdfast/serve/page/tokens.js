@@ -1,24 +1,24 @@
-// A reply as its tokens: each shaded by its mass on the prompt, with bars below that can be
-// walked through token by token.
+// The tokens of a reply, each shaded by its mass on the prompt. Bars below show the masses, through
+// which the user can move token by token.
 
 import { draw, make } from "./dom.js";
 import { massOf, uniformOf } from "./state.js";
 
-// where each shade begins; most masses are small
+// the lowest mass of each shade; most masses are small
 export const SHADES = [0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.32, 0.45, 0.65];
 const TOPS = [0.15, 0.2, 0.3, 0.4, 0.6, 1];
-const MIN_WIDTH = 12; // tokens that fill a strip
+const MIN_WIDTH = 12; // tokens; a strip with fewer is not filled
 const strips = new Set();
-let top = TOPS[0]; // the mass that fills the height of the bars, in every reply alike
+let top = TOPS[0]; // the mass at the top of the bars, the same for every reply
 
-/** Shade of a mass, 0 to 9. */
+/** The shade of a mass, 0 to 9. */
 export const shadeOf = (mass) => Math.max(0, SHADES.findLastIndex((least) => mass >= least));
 
 export const share = (number) =>
   number?.toFixed(number > 0 && number < 0.001 ? 4 : 3) ?? "–";
 
-/** The view of one reply, whose text is written into `text`; `onToken(index)` hears which token is
- * looked at, or -1. */
+/** The view of a reply's tokens, which are written into the element `text`. `onToken(index)` is
+ * called with the token that the user looks at, or -1 for none. */
 export function tokenView(text, onToken) {
   const cursor = draw("rect", { class: "cursor", y: 0, width: 1, visibility: "hidden" });
   const [bars, even] = [draw("path", { class: "bars" }), draw("path", { class: "even" })];
@@ -26,9 +26,13 @@ export function tokenView(text, onToken) {
     "aria-hidden": "true" }, cursor, bars, even);
   const strip = make("div.strip", { role: "slider", tabIndex: 0, hidden: true,
     "aria-label": "Mass on the prompt, token by token", "aria-valuemin": "1" }, svg);
-  let [tokens, outline, evenLine, at, waiting] = [[], "", "", -1, false];
+  let tokens = [];
+  let outline = ""; // the path of the bars
+  let evenLine = ""; // the path of the masses under uniform attention
+  let at = -1; // the token that the user looks at
+  let waiting = false; // whether a frame is requested
 
-  /** Adds tokens behind those that are there. */
+  /** Adds tokens at the end. */
   function add(more) {
     text.append(...more.map(({ text: words, mass }, offset) => {
       const span = make(Number.isFinite(mass) ? `span.t.m${shadeOf(mass)}` : "span.t", words);
@@ -106,7 +110,7 @@ export function tokenView(text, onToken) {
   return view;
 }
 
-/** One line on a reply's mass, or on that of the token that is looked at. */
+/** One line about the mass of a reply, or of the token `at` if the user looks at one. */
 export function massLine(reply, at) {
   const token = reply.tokens[at];
   const [mass, uniform] = token ? [token.mass, token.uniform] : [massOf(reply), uniformOf(reply)];

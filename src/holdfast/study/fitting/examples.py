@@ -11,7 +11,7 @@ from torch import Tensor
 from holdfast.chat.messages import Message, read_message
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.files import read_json_lines
-from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
+from holdfast.validation.pydantic_errors import StrictModel, format_path, problem_of
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _read(
         try:
             examples.append(make(model.model_validate(value)))
         except ValidationError as error:
-            problem = problem_of(error, model, value, lambda path: written(path) or "the line")
+            problem = problem_of(error, model, value, lambda path: format_path(path) or "the line")
             raise _refuse_line(path, number, problem.sentence) from None
         except HoldfastError as error:
             raise _refuse_line(path, number, str(error)) from None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.drift.progress import Progress, Watch, unwatched
+from holdfast.drift.progress import Progress, Watch, ignore_steps
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods import Fitted, FittedOn, Vector, write_fitted
 from holdfast.models.capabilities import require_layers
@@ -47,7 +47,7 @@ def fit(
     out: Path | str,
     data: Path | str | None = None,
     *,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_steps,
 ) -> Fitted:
     """Fits a method on the shipped examples, or on a file of examples, and writes a .safetensors
     file.

@@ -19,7 +19,7 @@ from holdfast.generation.batch import StreamGroup, batch_of
 from holdfast.generation.rows import StreamState
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
-from holdfast.states import Site, sites_of, watched
+from holdfast.states import Site, sites_of, watch_states
 from holdfast.study.fitting.examples import Learned, Triplet
 
 _SITES = (Site.KEYS, Site.VALUES)
@@ -151,7 +151,7 @@ def _span_states(
     state = StreamState(stream)
     device = model.runner.device
     batch = batch_of(StreamGroup([state], device), [0])
-    with watched(model.hf_model, _SITES) as states:
+    with watch_states(model.hf_model, _SITES) as states:
         model.runner.forward(batch)
     span = state.span.to(device)
     return {

@@ -21,7 +21,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.methods import UNSTEERED
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
-from holdfast.states import Site, sites_of, watched
+from holdfast.states import Site, sites_of, watch_states
 from holdfast.study.fitting.examples import Contrast, Learned
 
 _SAMPLING = Sampling(temperature=1.0, top_p=0.9, max_new_tokens=48)
@@ -153,6 +153,6 @@ def _forward(model: LocalModel, chat: _ReadChat) -> dict[int, Tensor]:
     state = StreamState(replace(chat.stream, compiled=UNSTEERED), list(chat.reply))
     device = model.runner.device
     batch = batch_of(StreamGroup([state], device), [0])
-    with watched(model.hf_model, (Site.HIDDEN,)) as states:
+    with watch_states(model.hf_model, (Site.HIDDEN,)) as states:
         model.runner.forward(batch)
     return states[Site.HIDDEN]

@@ -1,32 +1,35 @@
 """aider's `.aider.chat.history.md`: Markdown, to which each session is appended.
 
-A line that begins with `#### ` is the user's, one with `> ` is aider's, and the rest is the
-model's. So are its quotations and headings, since the lines of the others end with two spaces. In a
-fenced block of the model's, only the user's lines have a meaning.
+Lines that begin with `#### ` are the user's, those with `> ` are aider's, and the rest are the
+model's. Quotations and headings by the model look the same, but lack the two spaces at the end of
+the others' lines. In a fenced block of the model's, only the mark of the user has a meaning.
 
-aider repeats some messages as the user's: the words behind a command, and in architect mode the
-plan, which it hands to the model that edits.
+aider repeats some messages as if the user said them: the text of a command, and in architect mode
+the plan, which it passes on to the model that edits.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.reader import Format, Markdown, Unread, Values, file_of
-from holdfast.transcripts.transcript import Event, Kind, Transcript, linear, message_events
+from holdfast.transcripts.transcript import (
+    Event,
+    Kind,
+    Transcript,
+    linear_transcript,
+    message_events,
+)
 
 _BEGINNING = re.compile(r"^# aider chat started at (.+)$", re.MULTILINE)
-# the authors of lines, by the mark that their lines begin with
-_USER = "#### "
-_AIDER = "> "
-_MODEL = ""
 _FENCE = re.compile(r"\s*(```+|~~~+)")
-_TO_THE_MODEL = ("/ask", "/code", "/architect", "/context")  # commands that send what follows them
+_TO_THE_MODEL = ("/ask", "/code", "/architect", "/context")  # commands that send their text to it
 _NOTHING = "<blank>"  # in place of an empty message
-# a question of aider's with the user's answer, such as "Run it? (Y)es/(N)o/(A)ll [Yes]: all"
+# a question of aider's and the user's answer, such as "Run it? (Y)es/(N)o/(A)ll [Yes]: all"
 _CONFIRMATION = re.compile(
     r"[^\n]+\? \(Y\)es/\(N\)o(?:/\(\w\)[\w' ]+)* \[\w+\]: ?(?:y|yes|n|no|a|all|s|skip|d|don't)?",
     re.IGNORECASE,
@@ -36,34 +39,42 @@ _RUN = re.compile(r"Running (.+)")
 _INTERRUPTION = "^C KeyboardInterrupt"
 
 
+class _Author(StrEnum):
+    """Who wrote a line; the value is the mark that such lines begin with."""
+
+    USER = "#### "
+    AIDER = "> "
+    MODEL = ""
+
+
 def _recognises(value: Any) -> bool:
     return isinstance(value, Markdown) and bool(_BEGINNING.search(value.text))
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    for where, value in values:
-        file = file_of(where)
+    for source, value in values:
+        file = file_of(source)
         if not isinstance(value, Markdown):
-            yield Unread(f"{where}: it is not Markdown, which aider writes")
+            yield Unread(f"{source}: it is not Markdown, which aider writes")
             continue
         preface, *parts = _BEGINNING.split(value.text)
         if preface.strip():
-            yield Unread(f"{file}: what stands before its first session is left out")
+            yield Unread(f"{file}: left out the text before its first session")
         sessions = zip(parts[::2], parts[1::2], strict=True)
         for number, (start, text) in enumerate(sessions, start=1):
             events = [*_events(text)]
             if events:
-                yield linear(f"{file}, session {number} ({start.strip()})", events)
+                yield linear_transcript(f"{file}, session {number} ({start.strip()})", events)
 
 
 def _events(text: str) -> Iterator[Event]:
-    """The events of a session."""
-    repeatable = ""  # what aider may repeat as the user's: words behind a command, or a plan
+    """Reads the events of a session."""
+    repeatable = ""  # what aider may repeat as if the user said it: a command's text, or a plan
     for block in _blocks(text):
-        if block.author == _MODEL:
+        if block.author == _Author.MODEL:
             repeatable = split_reasoning(block.text).reply
             yield from message_events("assistant", block.text)
-        elif block.author == _AIDER:
+        elif block.author == _Author.AIDER:
             for event in _events_by_aider(block.lines):
                 if event.kind is Kind.INTERRUPTION:
                     repeatable = ""
@@ -74,12 +85,13 @@ def _events(text: str) -> Iterator[Event]:
                 event = Event(Kind.REMINDER, event.text)
                 repeatable = ""
             elif event.is_by_user:
-                is_behind_command = event.text != block.text
-                repeatable = event.text if is_behind_command else ""
+                is_text_of_command = event.text != block.text
+                repeatable = event.text if is_text_of_command else ""
             yield event
 
 
 def _event_by_user(text: str) -> Event:
+    """Reads a message of the user's, which may be a command or a confirmation for aider alone."""
     command, _, rest = text.partition(" ")
     if command in _TO_THE_MODEL and rest.strip():
         return Event(Kind.MESSAGE, rest.strip(), "user")
@@ -90,8 +102,9 @@ def _event_by_user(text: str) -> Event:
 
 
 def _events_by_aider(lines: Sequence[str]) -> Iterator[Event]:
-    """Lines of aider's: an edit that it made for the model, a command that it ran, with its output
-    up to an empty line, or a note.
+    """Reads lines of aider's: edits that it made for the model, commands that it ran, and notes.
+
+    The output of a command goes up to an empty line.
     """
     is_output = False
     for line in lines:
@@ -103,6 +116,7 @@ def _events_by_aider(lines: Sequence[str]) -> Iterator[Event]:
 
 
 def _event_by_aider(line: str) -> Event:
+    """Reads a line of aider's, apart from the lines before it."""
     if edit := _EDIT.fullmatch(line):
         return Event(Kind.TOOL_CALL, call=ToolCall("edit", {"path": edit[1].strip()}))
     if run := _RUN.fullmatch(line):
@@ -114,9 +128,9 @@ def _event_by_aider(line: str) -> Event:
 
 @dataclass(frozen=True)
 class _Block:
-    """Lines by one author, without their marks."""
+    """Consecutive lines by one author, without their marks."""
 
-    author: str
+    author: _Author
     lines: list[str] = field(default_factory=list)
 
     @property
@@ -125,54 +139,56 @@ class _Block:
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    """Runs of lines by the same author; an empty line alone is nobody's."""
+    """Splits a session into runs of lines by the same author; empty lines extend any run."""
     authors = _Authors(text)
-    block = _Block(_MODEL)
+    block = _Block(_Author.MODEL)
     for line in text.split("\n"):
-        if block.author == _USER and block.lines and not line:  # it ends a message of the user's
+        if block.author == _Author.USER and block.lines and not line:  # ends the message
             yield block
-            block = _Block(_MODEL)
+            block = _Block(_Author.MODEL)
             continue
         author = authors.author_of(line, block.author)
-        is_empty = author == _MODEL and not line.strip()
+        is_empty = author == _Author.MODEL and not line.strip()
         if author != block.author and not is_empty:
             if block.text:
                 yield block
             block = _Block(author)
-        block.lines.append(line if author == _MODEL else line[len(author) :].rstrip())
+        block.lines.append(line if author == _Author.MODEL else line[len(author) :].rstrip())
     if block.text:
         yield block
 
 
 class _Authors:
-    """Tells the authors of the lines of a session, one after the other."""
+    """Tells the author of each line of a session, in order."""
 
     def __init__(self, text: str) -> None:
-        self._fence = ""  # what closes the block of code that the model has opened
-        # the marks whose lines end with two spaces in this session
-        self._marks_with_spaces = {
-            mark
-            for mark in (_USER, _AIDER)
-            if any(line.startswith(mark) and line.endswith("  ") for line in text.split("\n"))
+        self._fence = ""  # the fence that closes the block of code that is open; "" if none is
+        # the authors whose lines end with two spaces in this session
+        self._ending_with_spaces = {
+            author
+            for author in (_Author.USER, _Author.AIDER)
+            if any(line.startswith(author) and line.endswith("  ") for line in text.split("\n"))
         }
 
-    def author_of(self, line: str, before: str) -> str:
-        """The author of the next line, which follows a line by the author `before`."""
-        author = next((mark for mark in (_USER, _AIDER) if _has_mark(line, mark)), _MODEL)
-        lacks_spaces = author in self._marks_with_spaces and not line.endswith("  ")
-        is_quotation = before == _MODEL and lacks_spaces
-        is_code = self._fence != "" and author != _USER
+    def author_of(self, line: str, before: _Author) -> _Author:
+        """Returns the author of the next line, which follows a line by `before`."""
+        authors = (_Author.USER, _Author.AIDER)
+        author = next((author for author in authors if _has_mark(line, author)), _Author.MODEL)
+        lacks_spaces = author in self._ending_with_spaces and not line.endswith("  ")
+        is_quotation = before == _Author.MODEL and lacks_spaces
+        is_code = self._fence != "" and author != _Author.USER
         if is_quotation or is_code:
-            author = _MODEL
-        self._fence = _fence_after(line, self._fence) if author == _MODEL else ""
+            author = _Author.MODEL
+        self._fence = _fence_after(line, self._fence) if author == _Author.MODEL else ""
         return author
 
 
-def _has_mark(line: str, mark: str) -> bool:
-    return line.startswith(mark) or line == mark.strip()  # of an empty line
+def _has_mark(line: str, author: _Author) -> bool:
+    return line.startswith(author) or line == author.strip()  # an empty line lacks the space
 
 
 def _fence_after(line: str, fence: str) -> str:
+    """Returns what closes the open block of code after a line; "" if none is open."""
     match = _FENCE.match(line)
     if match is None:
         return fence

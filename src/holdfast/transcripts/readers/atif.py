@@ -1,7 +1,7 @@
-"""ATIF, the Agent Trajectory Interchange Format: an agent's steps.
+"""ATIF, the Agent Trajectory Interchange Format: the steps of an agent.
 
-Reasoning (`reasoning_content`) is not part of the reply, and is left out. Subagents whose
-trajectories are embedded are dialogs of their own.
+Reasoning (`reasoning_content`) is left out, as it is not part of the reply. Subagents with embedded
+trajectories are dialogs of their own.
 """
 
 import json
@@ -12,14 +12,14 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import read_call, text_of
-from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format, Located, Unread
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
-    linear,
+    linear_transcript,
     message_events,
 )
 from holdfast.validation.json_values import fields_of
@@ -33,81 +33,86 @@ def _recognises(value: Any) -> bool:
 
 
 def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
-    for where, value in values:
-        yield from _transcripts_of(where, value)
+    for source, value in values:
+        yield from _transcripts_of(source, value)
 
 
-def _transcripts_of(where: str, trajectory: Any) -> Iterator[Transcript | Unread]:
-    """The dialog of a trajectory, and those of the subagents that it embeds."""
+def _transcripts_of(source: str, trajectory: Any) -> Iterator[Transcript | Unread]:
+    """Reads the dialog of a trajectory, and those of the subagents embedded in it."""
     try:
-        yield linear(where, _dialog(trajectory))
-        subagents = entries(fields_of(trajectory).get("subagent_trajectories"))
+        yield linear_transcript(source, _dialog(trajectory))
+        subagents = optional_list(fields_of(trajectory).get("subagent_trajectories"))
     except Malformed as error:
-        yield Unread(f"{where}: {error}")
+        yield Unread(f"{source}: {error}")
         return
     for number, subagent in enumerate(subagents, start=1):
-        for part in _transcripts_of(f"{where}, subagent {number}", subagent):
+        for part in _transcripts_of(f"{source}, subagent {number}", subagent):
             yield replace(part, is_of_subagent=True) if isinstance(part, Transcript) else part
 
 
 def _dialog(trajectory: Any) -> list[Event]:
+    """Reads the steps of a trajectory, without its subagents."""
     events: list[Event] = []
-    for number, step in enumerate(entries(field_of(trajectory, "steps")), start=1):
+    for number, step in enumerate(optional_list(require_field(trajectory, "steps")), start=1):
         try:
-            new_events = _events_of(mapping(step))
+            new_events = _events_of(require_object(step))
         except Malformed as error:
             raise Malformed(f"step {number}: {error}") from error
         if _replaces_context(step):
             new_events = _with_summary(new_events)
         has_begun = any(not event.is_prompt for event in events)
         for event in new_events:
-            if event.is_prompt and has_begun:  # the program's, such as "Context compacted."
+            if event.is_prompt and has_begun:  # a note of the program's: "Context compacted."
                 event = Event(Kind.REMINDER, event.text)
             events.append(event)
     return events
 
 
 def _replaces_context(step: Any) -> bool:
-    """Whether the results of a step take the place of what was before it in the context, as the
-    convention for compactions says (since version 1.7).
+    """Whether a step's results replace the context before it.
+
+    This is the convention for compactions, since version 1.7.
     """
     return bool(at(step, "extra", "context_management", "boundary") == "replace")
 
 
 def _with_summary(events: list[Event]) -> list[Event]:
-    """The events of a step that replaces the context by its results."""
+    """Turns the results of a step into a summary that replaces the context."""
     results = [event.text for event in events if event.kind is Kind.TOOL_RESULT]
     others = [event for event in events if event.kind is not Kind.TOOL_RESULT]
     return [*others, Event(Kind.COMPACTION, "\n".join(results))]
 
 
 def _events_of(step: Mapping[str, Any]) -> list[Event]:
-    """The message of a step, its calls of tools and their results."""
+    """Reads a step: its message, its tool calls and their results."""
     role = _ROLES.get(str(step.get("source")))
     if role is None:
         source = shortened(step.get("source"))
         raise Malformed(f"its source is {source}; known are {', '.join(_ROLES)}")
     text = text_of(step.get("message"))
-    events = message_events(role, text, [_call(call) for call in entries(step.get("tool_calls"))])
-    for result in entries(at(step, "observation", "results")):
-        fields = mapping(result)
+    events = message_events(
+        role, text, [_call(call) for call in optional_list(step.get("tool_calls"))]
+    )
+    for result in optional_list(at(step, "observation", "results")):
+        fields = require_object(result)
         call_id = str(fields.get("source_call_id") or "")
         events += message_events("tool", text_of(fields.get("content")), call_id=call_id)
     if step.get("is_copied_context") and role != "system":
-        # it was scored in the trajectory that it comes from, and is in the model's context here
+        # scored in the trajectory that they are copied from; here they are only context
         return [Event(Kind.REMINDER, _text_of_event(event)) for event in events]
     return events
 
 
 def _call(call: Any) -> ToolCall:
-    """A tool call, whose fields have names of their own."""
-    fields = mapping(call)
-    name = field_of(fields, "function_name")
+    """Reads a tool call, whose fields have other names here than elsewhere."""
+    fields = require_object(call)
+    name = require_field(fields, "function_name")
     arguments = fields.get("arguments")
     return read_call({"name": name, "id": fields.get("tool_call_id"), "arguments": arguments})
 
 
 def _text_of_event(event: Event) -> str:
+    """Returns an event's text, or its tool call as text."""
     if event.call is None:
         return event.text
     arguments = json.dumps(dict(event.call.arguments), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""ChatGPT's export: a conversation is a tree of nodes, `mapping`."""
+"""ChatGPT's export: a conversation is a tree of nodes, in the field `mapping`."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,15 +7,15 @@ from typing import Any
 
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.chat_messages import read_message
-from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
-from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.exports import Export, export_reader, parent_ids
+from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event, Kind, message_events
 from holdfast.validation.json_values import fields_of
 
-_HIDDEN = ("thoughts", "reasoning_recap", "model_editable_context")
-_CUSTOM = ("user_profile", "user_instructions")  # the user's custom instructions
-_CITATION = re.compile("[ \\t]*\ue200[^\ue200\ue201]*\ue201")  # which ChatGPT shows as a link
+_HIDDEN = ("thoughts", "reasoning_recap", "model_editable_context")  # types that are not shown
+_CUSTOM = ("user_profile", "user_instructions")  # the fields of the user's custom instructions
+_CITATION = re.compile("[ \\t]*\ue200[^\ue200\ue201]*\ue201")  # shown as a link in ChatGPT
 
 
 def _recognises(value: Any) -> bool:
@@ -23,11 +23,13 @@ def _recognises(value: Any) -> bool:
 
 
 def _export(value: Mapping[str, Any]) -> Export:
-    nodes = {name: mapping(node) for name, node in mapping(field_of(value, "mapping")).items()}
-    return Export(nodes, parents_in(nodes, "parent"), value.get("current_node"))
+    by_id = require_object(require_field(value, "mapping"))
+    nodes = {name: require_object(node) for name, node in by_id.items()}
+    return Export(nodes, parent_ids(nodes, "parent"), value.get("current_node"))
 
 
 def _events(node: Mapping[str, Any]) -> list[Event]:
+    """Reads the message of a node; a node without one, or with a hidden one, has no events."""
     message = node.get("message")
     content = at(message, "content")
     kind = at(content, "content_type")
@@ -40,11 +42,11 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
         return []
     if kind == "system_error":
         return [Event(Kind.ERROR, str(at(content, "text") or ""))]
-    parts = "\n".join(_texts(entries(at(content, "parts"))))
+    parts = "\n".join(_texts(optional_list(at(content, "parts"))))
     text = _CITATION.sub("", parts) or at(content, "text") or at(content, "result") or ""
     role = at(message, "author", "role")
     recipient = at(message, "recipient") or "all"
-    if role == "assistant" and recipient != "all":  # a tool's name
+    if role == "assistant" and recipient != "all":  # the recipient is a tool
         return message_events("assistant", "", [ToolCall(recipient, {"input": text})])
     if role == "system" and not text:
         return []
@@ -54,7 +56,7 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
 
 
 def _texts(parts: list[Any]) -> Iterator[str]:
-    """The texts of a message's parts, also of those that were spoken."""
+    """Returns the texts among a message's parts, including transcripts of spoken ones."""
     for part in parts:
         has_text = at(part, "content_type") in ("text", "audio_transcription")
         text = at(part, "text") if has_text else part
@@ -62,4 +64,4 @@ def _texts(parts: list[Any]) -> Iterator[str]:
             yield text
 
 
-FORMAT = Format("chatgpt", _recognises, transcripts_of_exports(_export, _events))
+FORMAT = Format("chatgpt", _recognises, export_reader(_export, _events))

@@ -1,11 +1,11 @@
-"""Claude.ai's export."""
+"""Claude.ai's export: a list of messages, each of which may name its parent."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from holdfast.transcripts.chat_messages import read_message
-from holdfast.transcripts.exports import Export, in_order, parents_in, transcripts_of_exports
-from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.exports import Export, export_reader, parent_ids, sequential_export
+from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event, Kind
 from holdfast.validation.json_values import fields_of
@@ -16,21 +16,23 @@ def _recognises(value: Any) -> bool:
 
 
 def _export(value: Mapping[str, Any]) -> Export:
-    messages = [mapping(message) for message in entries(field_of(value, "chat_messages"))]
+    entries = optional_list(require_field(value, "chat_messages"))
+    messages = [require_object(entry) for entry in entries]
     if not all("uuid" in message and "parent_message_uuid" in message for message in messages):
-        return in_order(messages)
+        return sequential_export(messages)
     by_id = {str(message["uuid"]): message for message in messages}
     return Export(
-        by_id, parents_in(by_id, "parent_message_uuid"), value.get("current_leaf_message_uuid")
+        by_id, parent_ids(by_id, "parent_message_uuid"), value.get("current_leaf_message_uuid")
     )
 
 
 def _events(message: Mapping[str, Any]) -> list[Event]:
+    """Reads a message: the texts of its attachments, and then what was said."""
     content = message.get("content") or message.get("text") or ""
-    events = read_message({"role": field_of(message, "sender"), "content": content})
-    texts = [at(file, "extracted_content") for file in entries(message.get("attachments"))]
+    events = read_message({"role": require_field(message, "sender"), "content": content})
+    texts = [at(file, "extracted_content") for file in optional_list(message.get("attachments"))]
     attached = [Event(Kind.REMINDER, text) for text in texts if isinstance(text, str) and text]
     return [*attached, *events]
 
 
-FORMAT = Format("claude-ai", _recognises, transcripts_of_exports(_export, _events))
+FORMAT = Format("claude-ai", _recognises, export_reader(_export, _events))

@@ -1,8 +1,8 @@
 """Cline's and Roo Code's tasks (`api_conversation_history.json`), and Cline's newer sessions.
 
-The messages are Anthropic's. A turn of the user holds results of tools, what the program says of
-the environment, and the words of the user, which stand in elements such as `<task>`. A model
-without native calls writes them into its text, as elements with the names of the tools.
+The messages are Anthropic's. A turn of the user has tool results, notes of the program on the
+environment, and the user's words, which are in elements such as `<task>`. A model without native
+tool calls writes a call into its text, as an element with the name of the tool.
 """
 
 import re
@@ -17,19 +17,26 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.content_blocks import TextBlock, ToolResult, blocks_of, text_of
-from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.json_fields import at, entries, field_of, list_of, mapping
+from holdfast.transcripts.injected import remove_elements
+from holdfast.transcripts.json_fields import (
+    at,
+    list_or_empty,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.reader import Format, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
-    linear,
+    linear_transcript,
     message_events,
 )
 from holdfast.validation.json_values import fields_of
 
+# elements that Cline and Roo Code write, and those that have the user's words
 _INJECTED = (
     *("environment_details", "file_content", "folder_content", "url_content", "hook_context"),
     *("explicit_instructions", "mode_notice", "system-reminder", "command", "slash_command"),
@@ -38,9 +45,9 @@ _INJECTED = (
 )
 _SPOKEN = ("task", "feedback", "answer", "user_message", "user_input", "user_command")
 _SPOKEN_ELEMENT = re.compile(rf"<({'|'.join(_SPOKEN)})(?:\s[^>]*)?>(.*?)(?:</\1>|\Z)", re.DOTALL)
-# a tool's result before native calls, such as "[read_file for 'cart.py'] Result:"
+# the header of a tool's result before native calls, such as "[read_file for 'cart.py'] Result:"
 _RESULT = re.compile(r"\[(\w+)(?:\]| for .*?\]) Result:\s*", re.DOTALL)
-# the user's words within the result of any tool, such as a command that was refused
+# the user's words in the result of any tool, such as a command that the user refused
 _FEEDBACK = re.compile(
     r"(?:feedback|message|input)[^<\n]*:\s*<(feedback|user_message)>(.*?)</\1>", re.DOTALL
 )
@@ -55,7 +62,7 @@ _TOOLS = (
     *("new_task", "condense", "summarize_task", "report_bug", "new_rule", "update_todo_list"),
     *("run_slash_command", "generate_image", "use_skill", "apply_patch"),
 )
-# tools by which the model speaks to the user, and the argument with its words
+# tools by which the model speaks to the user, and the argument that has its words
 _ARGUMENT_WITH_WORDS = {
     "attempt_completion": "result",
     "ask_followup_question": "question",
@@ -66,7 +73,22 @@ _CALL = re.compile(rf"<({'|'.join(_TOOLS)})>(.*?)(?:</\1>|\Z)", re.DOTALL)
 _ARGUMENT = re.compile(r"<(\w+)>\n?(.*?)\n?(?:</\1>|\Z)", re.DOTALL)
 _PATH = re.compile(r"<path>(.*?)</path>", re.DOTALL)
 _THINKING = ("thinking",)
-_VERSION = 1  # of Cline's sessions
+_VERSION = 1  # the known version of Cline's sessions
+
+
+@dataclass
+class _Task:
+    """What is known of a task while its messages are read.
+
+    Args:
+        has_native_calls: whether tool calls are blocks, rather than elements in the text.
+        marks_words: whether the user's words are in elements.
+        tool_names: the name of the tool of each call, by the call's id.
+    """
+
+    has_native_calls: bool
+    marks_words: bool
+    tool_names: dict[str, str] = field(default_factory=dict)
 
 
 def _recognises(value: Any) -> bool:
@@ -75,17 +97,18 @@ def _recognises(value: Any) -> bool:
         return True
     if not isinstance(value, list):
         return False
-    # a system prompt may come first in lists that others made of a task
+    # other programs may have put a system prompt before the messages of a task
     return any(_is_of_task(message) for message in value[:3])
 
 
 def _is_display(value: Any) -> bool:
-    """Whether a value is an entry of `ui_messages.json`."""
+    """Whether a value is an entry of `ui_messages.json`, which Cline displays."""
     fields = fields_of(value)
     return fields.get("type") in ("ask", "say") and "ts" in fields and fields["type"] in fields
 
 
 def _is_of_task(message: Any) -> bool:
+    """Whether a message looks like one that Cline or Roo Code wrote."""
     fields = fields_of(message)
     if fields.get("role") not in ("user", "assistant"):
         return False
@@ -96,63 +119,52 @@ def _is_of_task(message: Any) -> bool:
 
 
 def _texts_in(content: Any) -> list[str]:
+    """Returns the texts in the content of a message."""
     parts = content if isinstance(content, list) else [content]
     texts = [part if isinstance(part, str) else at(part, "text") for part in parts]
     return [text for text in texts if isinstance(text, str)]
 
 
-@dataclass
-class _Task:
-    """A task that is being read.
-
-    Args:
-        has_native_calls: whether calls are blocks, and not elements in the text.
-        marks_words: whether the user's words are in elements.
-        tool_names: the tool of each call, by its id.
-    """
-
-    has_native_calls: bool
-    marks_words: bool
-    tool_names: dict[str, str] = field(default_factory=dict)
-
-
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    display_entries = [where for where, value in values if _is_display(value)]
+    display_entries = [source for source, value in values if _is_display(value)]
     if display_entries:
         yield Unread(
-            f"{file_of(display_entries[0])} is what Cline shows of a task, which is not read; give"
-            " api_conversation_history.json beside it"
+            f"{file_of(display_entries[0])} is what Cline displays of a task, which is not read;"
+            " give api_conversation_history.json beside it"
         )
-    for where, value in values:
+    for source, value in values:
         if _is_display(value):
             continue
         try:
             if isinstance(value, list):
                 messages = value
             else:
-                messages = entries(field_of(mapping(value), "messages"))
+                messages = optional_list(require_field(require_object(value), "messages"))
             prompt = system_prompt(fields_of(value).get("system_prompt"))
             events = [*prompt, *_events(messages)]
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
             continue
         version = fields_of(value).get("version", _VERSION)
         if version != _VERSION:
             yield Unread(
-                f"{where}: the version {shortened(version)} of Cline's sessions is not known; it is"
-                f" read as version {_VERSION}"
+                f"{source}: the version {shortened(version)} of Cline's sessions is not known; it"
+                f" is read as version {_VERSION}"
             )
         is_of_subagent = fields_of(value).get("agent") in ("subagent", "teammate")
-        yield replace(linear(where, events), is_of_subagent=is_of_subagent)
+        yield replace(linear_transcript(source, events), is_of_subagent=is_of_subagent)
 
 
 def _events(messages: Sequence[Any]) -> list[Event]:
+    """Reads the messages of a task."""
     task = _Task(
         has_native_calls=any(map(_has_call, messages)),
         marks_words=any(map(_has_marked_words, messages)),
     )
     events: list[Event] = []
-    sizes = Counter(str(at(message, "truncationParent")) for message in messages)  # of truncations
+    # how many messages each truncation removed
+    parents = [at(message, "truncationParent") for message in messages]
+    sizes = Counter(str(parent) for parent in parents if parent)
     truncations: dict[int, str] = {}  # the id of each, by the number of its last message
     for number, message in enumerate(messages, start=1):
         if at(message, "isTruncationMarker") is True:
@@ -160,7 +172,7 @@ def _events(messages: Sequence[Any]) -> list[Event]:
             truncations[number + sizes[name]] = name
             continue
         try:
-            new_events = [*_events_of_message(mapping(message), task)]
+            new_events = [*_events_of_message(require_object(message), task)]
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
         if parent := message.get("truncationParent"):
@@ -172,25 +184,28 @@ def _events(messages: Sequence[Any]) -> list[Event]:
 
 
 def _truncation(name: str, events: Sequence[Event]) -> Event:
-    """The event that clears the messages which Roo Code left out of a task that grew too long:
-    half of them, which name the truncation. The line for it stands behind them, and before the
-    half that is kept.
+    """Returns the event that clears the messages which Roo Code removed from a long context.
+
+    These are half of the messages. Each names the truncation; the line that marks the truncation is
+    written before the half that is kept.
     """
     calls = {event.call_id for event in events if event.id == name} - {""}
     return Event(Kind.CLEARING, clears=frozenset((name, *calls)))
 
 
 def _has_call(message: Any) -> bool:
-    return any(at(block, "type") == "tool_use" for block in list_of(at(message, "content")))
+    """Whether a message has a native tool call."""
+    return any(at(block, "type") == "tool_use" for block in list_or_empty(at(message, "content")))
 
 
 def _has_marked_words(message: Any) -> bool:
+    """Whether a message of the user has words in elements."""
     texts = _texts_in(at(message, "content")) if at(message, "role") == "user" else []
     return any(_SPOKEN_ELEMENT.search(text) for text in texts)
 
 
 def _events_of_message(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
-    if message.get("type") == "reasoning":  # Roo Code's, between the messages
+    if message.get("type") == "reasoning":  # an entry of Roo Code's between the messages
         return
     if message.get("isSummary") is True:
         yield Event(Kind.COMPACTION, text_of(message.get("content")))
@@ -201,14 +216,15 @@ def _events_of_message(message: Mapping[str, Any], task: _Task) -> Iterator[Even
 
 
 def _events_of_assistant(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
+    """Reads a turn of the assistant; tools by which it speaks to the user are part of its text."""
     events = read_message(message)
     calls = [_with_command(event.call) for event in events if event.call is not None]
     text = "\n".join(event.text for event in events if event.kind is Kind.MESSAGE)
     if not task.has_native_calls:
         calls = [*chain.from_iterable(map(_calls_in, _CALL.finditer(text)))]
         text = _CALL.sub("", text)
-    text = without_elements(text, _THINKING)
-    if text.startswith(_TRUNCATED):  # which Cline puts in the place of a reply
+    text = remove_elements(text, _THINKING)
+    if text.startswith(_TRUNCATED):  # Cline's note, in place of a reply
         yield Event(Kind.REMINDER, text)
         text = ""
         if not calls:
@@ -221,7 +237,7 @@ def _events_of_assistant(message: Mapping[str, Any], task: _Task) -> Iterator[Ev
 
 
 def _with_command(call: ToolCall) -> ToolCall:
-    """A call of several shell commands with all of them as one script."""
+    """Joins the shell commands of a call that has several into one script, `command`."""
     commands = call.arguments.get("commands")
     if not isinstance(commands, list) or not all(isinstance(c, str) for c in commands):
         return call
@@ -229,7 +245,7 @@ def _with_command(call: ToolCall) -> ToolCall:
 
 
 def _calls_in(match: re.Match[str]) -> list[ToolCall]:
-    """The call that an element is: one for each file, if it names several."""
+    """Reads the element of a call; one that names several files is a call for each of them."""
     name = match[1]
     body = match[2]
     arguments = dict(_ARGUMENT.findall(body))
@@ -240,7 +256,8 @@ def _calls_in(match: re.Match[str]) -> list[ToolCall]:
 
 
 def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
-    tool = ""  # whose result the next text is
+    """Reads a user turn; a tool result without an id is after its header, or is the next text."""
+    tool = ""  # the tool whose result the next text is
     for block in blocks_of(message.get("content")):
         match block:
             case ToolResult(text, call_id):
@@ -251,28 +268,28 @@ def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
                 if header:
                     tool = header[1]
                 if header and header.end() == len(text):
-                    continue  # the result is the next text
-                if header or (tool and without_elements(text, _INJECTED)):
+                    continue  # the result is in the next text
+                if header or (tool and remove_elements(text, _INJECTED)):
                     yield Event(Kind.TOOL_RESULT, text)
                     yield from _words_in_result(text, tool)
                     tool = ""
                 else:
-                    yield _classified(text, task)
+                    yield _classify(text, task)
 
 
 def _words_in_result(text: str, tool: str) -> Iterator[Event]:
-    """The user's answer to a question, or words about a call, in the result of the tool."""
+    """Finds the user's words in a tool's result: the answer to a question, or words on a call."""
     search = _SPOKEN_ELEMENT if tool in _ARGUMENT_WITH_WORDS else _FEEDBACK
     words = [match[2].strip() for match in search.finditer(text)]
     if any(words):
         yield Event(Kind.MESSAGE, "\n\n".join(filter(None, words)), "user")
 
 
-def _classified(text: str, task: _Task) -> Event:
-    """A text in a user turn: the user's words, or what Cline put there."""
+def _classify(text: str, task: _Task) -> Event:
+    """Tells the user's words in a user turn from what Cline put there."""
     if text.lstrip().startswith(_SUMMARY):
         return Event(Kind.COMPACTION, text)
-    rest = without_elements(text, _INJECTED)
+    rest = remove_elements(text, _INJECTED)
     words = [match[2].strip() for match in _SPOKEN_ELEMENT.finditer(rest)]
     if any(words):
         return Event(Kind.MESSAGE, "\n\n".join(filter(None, words)), "user")

@@ -1,7 +1,7 @@
 """Codex CLI's rollouts, `~/.codex/sessions/**/rollout-*.jsonl`.
 
-The dialog is in the lines `response_item`. The lines `event_msg`, for display, repeat most of it,
-and are read for what only they have.
+The dialog is in the lines `response_item`. The lines `event_msg`, for display, repeat most of it.
+They are read only for what is nowhere else.
 """
 
 import json
@@ -14,8 +14,8 @@ from holdfast.errors import shortened
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES, text_of
-from holdfast.transcripts.json_fields import at, mapping
-from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, objects
+from holdfast.transcripts.json_fields import at, require_object
+from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.readers.codex_shown_events import (
     identity_of,
     shown_call,
@@ -31,7 +31,8 @@ from holdfast.validation.json_values import fields_of
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")
-_REPEATED = 80_000  # characters of the user's messages that a compaction repeats
+# A compaction repeats up to 20,000 tokens of the user's messages, four characters per token.
+_MAX_REPEATED_CHARACTERS = 80_000
 
 
 def _recognises(value: Any) -> bool:
@@ -40,7 +41,7 @@ def _recognises(value: Any) -> bool:
 
 
 def _is_of_2025(fields: Mapping[str, Any]) -> bool:
-    """Whether a line is of the first rollouts, which had items and their header unwrapped."""
+    """Whether a line is from the first rollouts, in which items and the header had no wrapper."""
     if "record_type" in fields:
         return True
     if {"id", "timestamp", "instructions"} <= fields.keys():
@@ -56,8 +57,8 @@ def _is_of_2025(fields: Mapping[str, Any]) -> bool:
     return bool(is_message and parts) or (is_call and "call_id" in fields) or is_reasoning
 
 
-def _wrapped(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A line as later versions write it."""
+def _wrap(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Puts a line of the first rollouts into the form of later versions."""
     if "payload" in fields or not _is_of_2025(fields):
         return fields
     kind = "response_item" if "type" in fields else "session_meta"
@@ -65,98 +66,99 @@ def _wrapped(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    records, others = objects(values)
+    records, others = separate_objects(values)
     yield from others
-    sessions = _by_session([Record(where, _wrapped(fields)) for where, fields in records])
+    sessions = _by_session([Record(source, _wrap(fields)) for source, fields in records])
     for number, session in enumerate(sessions, start=1):
         count = f", session {number}" if len(sessions) > 1 else ""
-        yield from _session(f"{file_of(values[0][0])}{count}", session)
+        yield from _read_session(f"{file_of(values[0].source)}{count}", session)
 
 
 def _by_session(records: Sequence[Record]) -> list[list[Record]]:
-    """The records of each session; several are in one file if it was put together. A fork begins
-    with the header of the session that it was forked from, behind its own.
+    """Splits the records at the headers of sessions; a file has several if it was joined.
+
+    A fork has a second header after its own: that of the session that it was forked from.
     """
     sessions: list[list[Record]] = [[]]
-    ids: set[str] = set()  # of the sessions whose header may follow without beginning another
+    ids: set[str] = set()  # of the sessions whose header may come again in the same session
     for record in records:
         if record.fields.get("type") == "session_meta":
-            name = str(at(record.fields, "payload", "id"))
+            name = str(at(record.fields, "payload", "id") or "")
             has_items = any(_is_item(earlier.fields) for earlier in sessions[-1])
             if has_items and name not in ids:
                 sessions.append([])
-            ids |= {name, str(at(record.fields, "payload", "forked_from_id"))}
+            ids |= {name, str(at(record.fields, "payload", "forked_from_id") or "")}
         sessions[-1].append(record)
     return sessions
 
 
-def _session(name: str, records: Sequence[Record]) -> Iterator[Transcript | Unread]:
+def _read_session(name: str, records: Sequence[Record]) -> Iterator[Transcript | Unread]:
     session = _Session(records)
-    for where, fields in records:
+    for source, fields in records:
         try:
-            yield from session.add(where, fields)
+            yield from session.add(source, fields)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     transcript = session.tree.transcript(name)
     yield replace(transcript, is_of_subagent=_is_of_subagent(records), history=_origin(records))
 
 
 class _Session:
-    """A session that is being read."""
+    """A session under construction."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         items = [fields.get("payload") for _, fields in records if _is_item(fields)]
-        shown_records = [fields for _, fields in records if _is_shown(fields)]
+        shown_records = [fields for _, fields in records if _is_display_event(fields)]
         shown_events = [fields_of(fields.get("payload")) for fields in shown_records]
         self.tree = Tree()
         self._has_prompt = False
-        self._typed_texts = _typed_by_the_user(shown_events)
+        self._typed_texts = _find_typed_texts(shown_events)
         self._roles_without_items = {"user", "assistant"} - _roles(items, self._typed_texts)
         self._has_completed_messages = any(
             shown_item(event) is not event and shown_message(event) for event in shown_events
         )
         self._inherited_sources = _inherited_questions(records)
         self._call_ids = {str(at(item, "call_id")) for item in items}
-        self._items_with_id: set[str] = set()  # the items that have an id
+        self._items_with_id: set[str] = set()  # as JSON
         self._last_item: Any = None
 
-    def add(self, where: str, fields: Mapping[str, Any]) -> Iterator[Unread]:
-        """Adds a line of the file."""
+    def add(self, source: str, fields: Mapping[str, Any]) -> Iterator[Unread]:
+        """Adds the events of a line; yields a note if the line takes back turns."""
         kind = fields.get("type")
         payload = fields.get("payload")
         events: list[Event] = []
         if kind == "session_meta" and isinstance(payload, Mapping):
-            events = self._prompt(payload)
+            events = self._read_prompt(payload)
         elif kind == "compacted":
             path = self.tree.numbered_path()
             user_texts = [event.text for _, event in path if event.is_by_user]
-            events = [_compaction(mapping(payload), user_texts)]
+            events = [_compaction(require_object(payload), user_texts)]
         elif _reaches_back(fields):
             count = at(payload, "num_turns")
             if _roll_back(self.tree, count):
                 yield Unread(
-                    f"{where}: the last turns before it ({count}) were rewound, and are left out"
+                    f"{source}: the last turns before it ({count}) were rewound and are left out"
                 )
         elif _is_item(fields) and at(payload, "type") not in _NOT_MESSAGES:
-            events = self._item(mapping(payload))
-        elif _is_shown(fields):
-            events = self._shown(mapping(payload))
-        if where in self._inherited_sources:
+            events = self._read_new_item(require_object(payload))
+        elif _is_display_event(fields):
+            events = self._read_display_event(require_object(payload))
+        if source in self._inherited_sources:
             events = [
                 Event(Kind.REMINDER, event.text) if event.is_by_user else event for event in events
             ]
-        self.tree.add(replace(event, source=where) for event in events)
+        self.tree.add(replace(event, source=source) for event in events)
 
-    def _prompt(self, header: Mapping[str, Any]) -> list[Event]:
-        """The system prompt; a fork repeats the header of the session that it was forked from."""
+    def _read_prompt(self, header: Mapping[str, Any]) -> list[Event]:
+        """Reads the system prompt; [] for the second header, which a fork has from its origin."""
         if self._has_prompt:
             return []
         self._has_prompt = True
         base = header.get("base_instructions") or header.get("instructions")
         return system_prompt(at(base, "text") or base)
 
-    def _item(self, item: Mapping[str, Any]) -> list[Event]:
-        """The events of an item, unless it is in the file already."""
+    def _read_new_item(self, item: Mapping[str, Any]) -> list[Event]:
+        """Reads an item; [] if it only repeats an earlier one."""
         is_repeat = item == self._last_item and item.get("call_id") is not None
         self._last_item = item
         if is_repeat or self._was_written(item):
@@ -164,7 +166,7 @@ class _Session:
         return _read_item(item, self._typed_texts)
 
     def _was_written(self, item: Mapping[str, Any]) -> bool:
-        """Whether an item with an id is in the file already, as it is; it is noted for the next."""
+        """Whether an item with the same id and content came before; notes it for the next ones."""
         if not item.get("id"):
             return False
         content = json.dumps(item, sort_keys=True)
@@ -172,8 +174,8 @@ class _Session:
         self._items_with_id.add(content)
         return is_repeat
 
-    def _shown(self, event: Mapping[str, Any]) -> list[Event]:
-        """Parts that only an event for display has: messages without an item, calls of a script."""
+    def _read_display_event(self, event: Mapping[str, Any]) -> list[Event]:
+        """Reads what only events for display have: messages without an item, a script's calls."""
         if message := shown_message(event):
             is_completed = shown_item(event) is not event
             is_read = is_completed or not self._has_completed_messages
@@ -191,18 +193,18 @@ def _is_item(fields: Mapping[str, Any]) -> bool:
     return fields.get("type") == "response_item"
 
 
-def _is_shown(fields: Mapping[str, Any]) -> bool:
+def _is_display_event(fields: Mapping[str, Any]) -> bool:
     return fields.get("type") == "event_msg"
 
 
-def _typed_by_the_user(events: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The messages that the user typed, according to the events for display, without whitespace."""
+def _find_typed_texts(events: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Returns what the user typed according to the events for display, without white space."""
     messages = [message for event in events if (message := shown_message(event))]
     return {without_whitespace(message.text) for message in messages if message.is_by_user}
 
 
 def _roles(items: Sequence[Any], typed_texts: Set[str]) -> set[str]:
-    """The roles that the items have messages in, apart from what Codex wrote as the user."""
+    """Returns the roles that have messages among the items, except what Codex wrote as the user."""
     roles = {str(at(item, "role")) for item in items} - {"user"}
     for item in items:
         with suppress(Malformed):
@@ -212,20 +214,24 @@ def _roles(items: Sequence[Any], typed_texts: Set[str]) -> set[str]:
 
 
 def _inherited_questions(records: Sequence[Record]) -> frozenset[str]:
-    """The sources of what a subagent has from the session that started it, if that is what the user
-    asked there without the replies, so that nobody asks it here.
+    """Returns the sources of the questions that a subagent has from the session that started it.
+
+    If the user's questions were copied without the replies, nobody asks them here. If there are
+    replies as well, nothing is returned.
     """
     headers = _headers(records)
     start = headers[0].get("subagent_history_start_ordinal") if headers else None
-    inherited = [(where, fields) for where, fields in records if _is_inherited(fields, start)]
+    inherited = [(source, fields) for source, fields in records if _is_inherited(fields, start)]
     if any(at(fields, "payload", "role") == "assistant" for _, fields in inherited):
         return frozenset()
-    return frozenset(where for where, _ in inherited)
+    return frozenset(source for source, _ in inherited)
 
 
 def _is_inherited(fields: Mapping[str, Any], start: Any) -> bool:
-    """Whether a subagent has a line from another session; `start` is the number of its own
-    first one.
+    """Whether a subagent's line was copied from another session.
+
+    Args:
+        start: the number of the subagent's own first line; anything but a number if not known.
     """
     number = fields.get("ordinal")
     is_before = isinstance(start, int) and isinstance(number, int) and number < start
@@ -233,7 +239,8 @@ def _is_inherited(fields: Mapping[str, Any], start: Any) -> bool:
 
 
 def _read_item(item: Any, typed_texts: Set[str] = frozenset()) -> list[Event]:
-    if at(item, "type") == "agent_message":  # of another agent
+    """Reads an item, which may have been written by Codex in the user's place."""
+    if at(item, "type") == "agent_message":  # by another agent
         return [Event(Kind.REMINDER, text_of(item.get("content")))]
     if at(item, "role") == "user" and at(item, "type") in (None, "message"):
         return events_of_user_message(item, typed_texts)
@@ -241,34 +248,37 @@ def _read_item(item: Any, typed_texts: Set[str] = frozenset()) -> list[Event]:
 
 
 def _headers(records: Sequence[Record]) -> list[Mapping[str, Any]]:
-    """The payloads of `session_meta`."""
+    """Returns the payloads of the lines `session_meta`."""
     headers = [fields for _, fields in records if fields.get("type") == "session_meta"]
     payloads = [fields.get("payload") for fields in headers]
     return [payload for payload in payloads if isinstance(payload, Mapping)]
 
 
 def _is_of_subagent(records: Sequence[Record]) -> bool:
-    """Whether a session was started by another one."""
+    """Whether another session started this one."""
     headers = _headers(records)
     return bool(headers) and "subagent" in fields_of(headers[0].get("source"))
 
 
 def _origin(records: Sequence[Record]) -> str:
-    """The id of the session; of a fork, that of the session whose history it begins with."""
+    """Returns the id of the session whose history the file begins with; "" if it has none."""
     headers = _headers(records)
     last = headers[-1] if headers else {}
     return str(last.get("forked_from_id") or last.get("id") or "")
 
 
 def _reaches_back(value: Any) -> bool:
-    """Whether an event takes back turns."""
+    """Whether a line removes turns before it."""
     kind = at(value, "payload", "type")
     return bool(at(value, "type") == "event_msg" and kind == "thread_rolled_back")
 
 
 def _compaction(payload: Mapping[str, Any], user_texts: Sequence[str]) -> Event:
-    """The context from a compaction on: what replaces the history; else the summary, before which
-    Codex repeats the user's last messages (`build_compacted_history` in codex-rs/core).
+    """Returns a compaction, whose text is all that the model sees of the dialog from then on.
+
+    That is the history that replaces the old one. If the log does not have it, it is the summary,
+    before which Codex repeats the user's last messages (`build_compacted_history` in
+    codex-rs/core).
     """
     history = payload.get("replacement_history")
     if not isinstance(history, list):
@@ -280,18 +290,19 @@ def _compaction(payload: Mapping[str, Any], user_texts: Sequence[str]) -> Event:
 
 
 def _last_texts(user_texts: Sequence[str]) -> list[str]:
-    """The user's last messages, up to the 20,000 tokens that a compaction repeats."""
-    count, size = 0, 0
+    """Returns the user's last messages, as many as a compaction repeats."""
+    count = 0
+    size = 0
     for text in reversed(user_texts):
         size += len(text)
-        if size > _REPEATED:
+        if size > _MAX_REPEATED_CHARACTERS:
             break
         count += 1
     return [*user_texts[len(user_texts) - count :]]
 
 
 def _roll_back(tree: Tree, count: Any) -> bool:
-    """Goes back to before the user's last `count` messages; returns whether there are any."""
+    """Removes the user's last `count` turns from the path; returns whether there were any."""
     if not isinstance(count, int) or count < 1:
         raise Malformed(f"it takes back {shortened(count)} turns, which is not a number")
     path = tree.numbered_path()

@@ -1,4 +1,4 @@
-"""The output of `codex exec --json`, which has no message of the user."""
+"""The output of `codex exec --json`, which lacks the user's messages."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,20 +7,28 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.json_fields import at, entries, field_of, mapping
-from holdfast.transcripts.reader import Format, Unread, Values, file_of, objects
+from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
+from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
     call_events,
-    linear,
+    linear_transcript,
     message_events,
 )
 from holdfast.validation.json_values import fields_of
 
-_KINDS = ("thread.", "turn.", "item.")
+_KINDS = ("thread.", "turn.", "item.")  # how the types of events begin
+
+
+@dataclass
+class _Thread:
+    """A thread under construction; `unfinished` are the items that have not ended, by id."""
+
+    events: list[Event] = field(default_factory=list)
+    unfinished: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def _recognises(value: Any) -> bool:
@@ -29,76 +37,69 @@ def _recognises(value: Any) -> bool:
     return is_error or (isinstance(kind, str) and kind.startswith(_KINDS))
 
 
-@dataclass
-class _Thread:
-    """A thread that is being read; `unfinished` are the items that have not ended, by their ids."""
-
-    events: list[Event] = field(default_factory=list)
-    unfinished: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    records, others = objects(values)
+    records, others = separate_objects(values)
     yield from others
     threads: dict[str, _Thread] = {}
-    thread = threads.setdefault(file_of(values[0][0]), _Thread())
-    for where, fields in records:
+    thread = threads.setdefault(file_of(values[0].source), _Thread())
+    for source, fields in records:
         kind = fields.get("type")
         try:
             if kind == "thread.started":
-                name = f"{file_of(where)}, session {field_of(fields, 'thread_id')}"
+                name = f"{file_of(source)}, session {require_field(fields, 'thread_id')}"
                 thread = threads.setdefault(name, _Thread())
             elif kind == "turn.started":
-                thread.events += message_events("user", "")  # which is not in the output
+                thread.events += message_events("user", "")  # the output lacks the user's text
             elif kind in ("error", "turn.failed"):
                 text = at(fields, "error", "message") or fields.get("message") or ""
                 thread.events.append(Event(Kind.ERROR, str(text)))
             elif kind in ("item.started", "item.updated"):
-                item = mapping(fields.get("item"))
+                item = require_object(fields.get("item"))
                 thread.unfinished[str(item.get("id"))] = item
             elif kind == "item.completed":
-                item = mapping(fields.get("item"))
+                item = require_object(fields.get("item"))
                 thread.unfinished.pop(str(item.get("id")), None)
                 thread.events += _events_of_item(item)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     for name, thread in threads.items():
-        for item in thread.unfinished.values():  # such as a command that was still running
+        for item in thread.unfinished.values():  # such as commands that were still running
             try:
                 thread.events += _events_of_item(item)
             except Malformed as error:
                 yield Unread(f"{name}: {error}")
         if thread.events:
-            yield linear(name, thread.events)
+            yield linear_transcript(name, thread.events)
 
 
 def _events_of_item(item: Mapping[str, Any]) -> list[Event]:
+    """Reads an item of a thread."""
     call_id = str(item.get("id", ""))
     match kind := item.get("type", item.get("item_type")):
         case "agent_message" | "assistant_message":
-            return message_events("assistant", str(field_of(item, "text")))
+            return message_events("assistant", str(require_field(item, "text")))
         case "command_execution":
-            command = {"command": str(field_of(item, "command"))}
+            command = {"command": str(require_field(item, "command"))}
             output = text_of(item.get("aggregated_output") or "")
             return call_events(ToolCall("shell", command, call_id), output)
         case "file_change":
-            changes = [mapping(change) for change in entries(field_of(item, "changes"))]
-            calls = [ToolCall("apply_patch", change, call_id) for change in changes]
+            changes = optional_list(require_field(item, "changes"))
+            calls = [ToolCall("apply_patch", require_object(entry), call_id) for entry in changes]
             return message_events("assistant", "", calls)
         case "mcp_tool_call":
-            tool = str(field_of(item, "tool"))
+            tool = str(require_field(item, "tool"))
             arguments = fields_of(item.get("arguments"))
             result = at(item, "error", "message") or at(item, "result", "content")
             call = ToolCall(tool, arguments, call_id)
             return call_events(call, None if result is None else text_of(result))
-        case "collab_tool_call":  # of subagents
+        case "collab_tool_call":  # calls that concern subagents
             prompt = {"prompt": item["prompt"]} if item.get("prompt") else {}
-            return call_events(ToolCall(str(field_of(item, "tool")), prompt, call_id))
+            return call_events(ToolCall(str(require_field(item, "tool")), prompt, call_id))
         case "web_search":
             query = {"query": str(item.get("query") or "")}
             return call_events(ToolCall("web_search", query, call_id))
         case "todo_list":
-            plan = {"plan": entries(item.get("items"))}
+            plan = {"plan": optional_list(item.get("items"))}
             return call_events(ToolCall("update_plan", plan, call_id))
         case "error":
             return [Event(Kind.ERROR, str(item.get("message") or ""))]

@@ -1,7 +1,8 @@
-"""The events that Codex logs for display (`event_msg`): most repeat the dialog's messages; the
-calls that a script of the model's made (the tool `exec` of code mode) are in no other line.
+"""Codex's events for display (`event_msg`).
 
-Since version 0.147 an event shows a completed item (`item_completed`), whose type tells what it is.
+Most of them repeat messages of the dialog. But the calls that a script of the model's made (the
+tool `exec` of code mode) are logged nowhere else. Since version 0.147 such an event has a completed
+item (`item_completed`), whose type says what it shows.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Any
 
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import first_of, text_of
-from holdfast.transcripts.json_fields import at, decoded
+from holdfast.transcripts.json_fields import at, decode_json
 from holdfast.transcripts.transcript import Event, Kind, call_events
 from holdfast.validation.json_values import fields_of
 
@@ -18,18 +19,18 @@ _ROLES = {
     **{"user_message": "user", "agent_message": "assistant"},
     **{"UserMessage": "user", "AgentMessage": "assistant"},
 }
-# the sources of commands that are not the model's: the user's, and more input for one
+# sources of commands that the model did not give: the user's, and further input for a command
 _NOT_BY_MODEL = ("user_shell", "userShell", "unified_exec_interaction", "unifiedExecInteraction")
 
 
 def shown_item(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The completed item that an event shows; the event itself in older versions."""
+    """Returns the completed item that an event shows; in older versions, the event itself."""
     is_item = event.get("type") == "item_completed"
     return fields_of(event.get("item")) if is_item else event
 
 
 def shown_message(event: Mapping[str, Any]) -> Event | None:
-    """The message of the dialog that an event repeats; None if it shows something else."""
+    """Returns the message that an event repeats; None if it shows something else."""
     item = shown_item(event)
     role = _ROLES.get(str(item.get("type")))
     if role is None:
@@ -39,12 +40,12 @@ def shown_message(event: Mapping[str, Any]) -> Event | None:
 
 
 def identity_of(event: Mapping[str, Any]) -> str:
-    """The id of the call that an event shows; "" if it has none."""
+    """Returns the id of the call that an event shows; "" if it has none."""
     return str(first_of(shown_item(event), "call_id", "id", default=""))
 
 
 def shown_call(event: Mapping[str, Any]) -> list[Event]:
-    """The call that an event shows, and its result; [] if it shows something else."""
+    """Returns the call that an event shows, and its result; [] if it shows something else."""
     item = shown_item(event)
     call_id = identity_of(event)
     output = first_of(item, "aggregated_output", "aggregatedOutput", "stdout", default="")
@@ -69,23 +70,24 @@ def shown_call(event: Mapping[str, Any]) -> list[Event]:
 
 
 def _arguments(arguments: Any) -> dict[str, Any]:
-    return dict(fields_of(decoded(arguments)))
+    """Returns a call's arguments, which may be JSON text; {} if they are no object."""
+    return dict(fields_of(decode_json(arguments)))
 
 
 def _changes(changes: Any) -> list[tuple[str, Any]]:
-    """The path of each changed file with its change: they are an object, or a list."""
+    """Returns each changed file's path with its change; the log has them as an object or a list."""
     if isinstance(changes, list):
         return [(str(at(change, "path")), change) for change in changes]
     return [*fields_of(changes).items()]
 
 
 def _patch_of(path: str, change: Any) -> str:
-    """The change of a file as a patch."""
+    """Writes the change of a file as a patch."""
     fields = fields_of(change)
     kind = fields.get("type") or at(change, "kind", "type") or fields.get("kind")
     verb = {"add": "Add", "delete": "Delete"}.get(str(kind), "Update")
     diff = str(first_of(fields, "unified_diff", "unifiedDiff", "diff", default=""))
-    if verb != "Update" and not diff.startswith("@@"):  # in a list, it is the file's whole text
+    if verb != "Update" and not diff.startswith("@@"):  # a list has the whole text of a new file
         content = str(fields.get("content") or diff) if verb == "Add" else ""
         diff = "\n".join(f"+{line}" for line in content.splitlines())
     return f"*** Begin Patch\n*** {verb} File: {path}\n{diff}\n*** End Patch"

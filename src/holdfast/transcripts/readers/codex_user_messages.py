@@ -1,8 +1,8 @@
 """The messages that Codex logs as the user's: who wrote each of their parts.
 
 Since version 0.150 a message names the kind of each part (`content_item_kinds`), such as
-`user.text` or `agents_md.instructions`. In older ones, what Codex wrote is known by
-the elements it stands in: those of other versions count if the message is nothing else.
+`user.text` or `agents_md.instructions`. In older messages, the elements around a part tell that
+Codex wrote it. Unknown elements count as Codex's only if the message has nothing else.
 """
 
 import re
@@ -11,23 +11,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.injected import element_around, without_elements
+from holdfast.transcripts.injected import enclosing_element, remove_elements
 from holdfast.transcripts.json_fields import at
 from holdfast.transcripts.transcript import Event, Kind
 
 _INSTRUCTIONS = ("<user_instructions>", "# AGENTS.md instructions")  # the project's rules
 _INSTRUCTIONS_KIND = "agents_md.instructions"
-_USERS_KIND = "user."  # what the kinds of the user's parts begin with
+_USER_KIND = "user."  # how the kinds of parts by the user begin
 _KINDS_WITHOUT_AUTHOR = ("", "unknown")
-_INJECTED = (  # elements that Codex writes into messages of the user
+# elements that Codex writes into messages of the user
+_INJECTED = (
     *("environment_context", "subagent_notification", "user_shell_command"),
     *("skill", "user_action", "model_switch", "collaboration_mode", "permissions instructions"),
     *("personality_spec", "apps_instructions", "hook_prompt", "goal_context", "image"),
     *("recommended_plugins", "codex_internal_context", "external_codex_git_state"),
     *("in-app-browser-context", "response-annotations"),
 )
-_INTERRUPTION = "turn_aborted"  # the element that says that the user interrupted the assistant
-# what editors and the app put before the user's words
+_INTERRUPTION = "turn_aborted"  # the element which says that the user interrupted the assistant
+# what editors and the app write before the user's request
 _BEFORE_REQUEST = re.compile(
     r"\A\s*(?:"
     # "# Context from my IDE setup:", "## Open tabs:", "- a.py", "## My request for Codex:"
@@ -39,7 +40,7 @@ _BEFORE_REQUEST = re.compile(
     r")[ \t]*\n?",
     re.DOTALL | re.MULTILINE,
 )
-_IMAGE = re.compile(r"<image\b[^>]*>\s*(?:</image>\s*|\Z)")  # around the part with the image itself
+_IMAGE = re.compile(r"<image\b[^>]*>\s*(?:</image>\s*|\Z)")  # around a part that is an image
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class _Part:
     """A part of a message.
 
     Args:
-        kind: as the message names it; "" if it does not.
-        event: what Codex wrote there; None for the user's words, and for a part without text.
+        kind: its kind as the message names it; "" if it names none.
+        event: the event for what Codex wrote; None for the user's words and for empty parts.
     """
 
     text: str
@@ -57,27 +58,29 @@ class _Part:
 
     @property
     def is_marked(self) -> bool:
-        """Whether the message says that it is the user's."""
-        return self.kind.startswith(_USERS_KIND)
+        """Whether the message says that the user wrote the part."""
+        return self.kind.startswith(_USER_KIND)
 
     @property
     def is_words(self) -> bool:
-        """Whether it is a text of the user's."""
+        """Whether it has words of the user."""
         return self.event is None and bool(self.text.strip())
 
 
 def events_of_user_message(item: Mapping[str, Any], typed_texts: Set[str]) -> list[Event]:
-    """The events in a message of the role `user`: one message with all words of the user's, between
-    what Codex wrote before them and after them.
+    """Reads a message with the role `user`.
+
+    It becomes one message with all of the user's words, between what Codex wrote before them and
+    after them.
 
     Args:
         typed_texts: the messages that the user typed, according to the events for display, without
-            whitespace.
+            white space.
 
     Raises:
         Malformed: a part of it cannot be read.
     """
-    parts = _with_elements_by_codex(_parts(item), typed_texts)
+    parts = _with_elements_by_codex(_split(item), typed_texts)
     words = [part for part in parts if part.is_words]
     first = parts.index(words[0]) if words else len(parts)
     before = [part.event for part in parts[:first] if part.event]
@@ -89,11 +92,12 @@ def events_of_user_message(item: Mapping[str, Any], typed_texts: Set[str]) -> li
     return [*before, *_events_of_words(text, is_marked), *after]
 
 
-def _parts(item: Mapping[str, Any]) -> list[_Part]:
-    """The parts of a message, with the events of those that are known to be Codex's."""
-    content = item.get("content")
-    texts = [text_of(part) for part in (content if isinstance(content, list) else [content])]
-    kinds = at(item, "internal_chat_message_metadata_passthrough", "content_item_kinds")
+def _split(message: Mapping[str, Any]) -> list[_Part]:
+    """Splits a message into its parts, with events for those that are known to be Codex's."""
+    content = message.get("content")
+    items = content if isinstance(content, list) else [content]
+    texts = [text_of(item) for item in items]
+    kinds = at(message, "internal_chat_message_metadata_passthrough", "content_item_kinds")
     if not isinstance(kinds, list) or len(kinds) != len(texts):
         kinds = [""] * len(texts)
     kinds = [str(kind or "") for kind in kinds]
@@ -103,10 +107,10 @@ def _parts(item: Mapping[str, Any]) -> list[_Part]:
 
 
 def _known_event(text: str, kind: str) -> Event | None:
-    """The event of a part that is known to be Codex's; None for any other."""
-    if kind.startswith(_USERS_KIND) or not text.strip():
+    """Returns the event for a part that Codex is known to have written; None for any other."""
+    if kind.startswith(_USER_KIND) or not text.strip():
         return None
-    element = element_around(text)
+    element = enclosing_element(text)
     if kind == _INSTRUCTIONS_KIND or text.lstrip().startswith(_INSTRUCTIONS):
         return Event(Kind.MESSAGE, text, "system")
     if element == _INTERRUPTION:
@@ -117,13 +121,15 @@ def _known_event(text: str, kind: str) -> Event | None:
 
 
 def _with_elements_by_codex(parts: list[_Part], typed_texts: Set[str]) -> list[_Part]:
-    """The parts; if all that is not known to be Codex's are elements that the user did not type,
-    another version of Codex wrote them.
+    """Marks parts that an unknown version of Codex wrote.
+
+    These are all parts whose author is not known, if each of them is a single element and the user
+    did not type them.
     """
     texts = [part.text for part in parts if part.is_words]
     is_typed = without_whitespace("".join(texts)) in typed_texts
     is_marked = any(part.is_marked for part in parts)
-    if is_marked or is_typed or not all(map(element_around, texts)):
+    if is_marked or is_typed or not all(map(enclosing_element, texts)):
         return parts
     return [
         replace(part, event=Event(Kind.REMINDER, part.text)) if part.is_words else part
@@ -132,17 +138,17 @@ def _with_elements_by_codex(parts: list[_Part], typed_texts: Set[str]) -> list[_
 
 
 def without_whitespace(text: str) -> str:
-    """A text as it is compared with what the user typed, as programs join its parts differently."""
+    """Removes all white space, to compare texts whose parts programs join differently."""
     return "".join(text.split())
 
 
 def _events_of_words(text: str, is_marked: bool) -> list[Event]:
-    """The user's words, and before them what the app wrote into the same text."""
+    """Returns the user's words, after a reminder with what the app wrote before them."""
     surroundings = _BEFORE_REQUEST.match(text)
     before = [Event(Kind.REMINDER, surroundings[0])] if surroundings else []
     request = text[surroundings.end() :] if surroundings else text
     request = _IMAGE.sub("", request).strip()
-    words = request if is_marked else without_elements(request, _INJECTED)
+    words = request if is_marked else remove_elements(request, _INJECTED)
     if request and not words:
         return [*before, Event(Kind.REMINDER, request)]
     return [*before, Event(Kind.MESSAGE, words, "user")]

@@ -9,8 +9,8 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
 from holdfast.transcripts.content_blocks import read_call, text_of
-from holdfast.transcripts.json_fields import at, entries, field_of, mapping
-from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, objects
+from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
+from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
@@ -22,7 +22,7 @@ from holdfast.transcripts.transcript import (
 )
 from holdfast.validation.json_values import fields_of
 
-# what an event's type begins with, of events outside the dialog: progress, usage, permissions
+# how the types of events outside the dialog begin: progress, usage, permissions and so on
 _BOOKKEEPING = (
     *("session.", "assistant.", "tool.", "hook.", "permission.", "subagent.", "user_input."),
     *("elicitation.", "sampling.", "mcp.", "mcp_app.", "command.", "commands.", "tool_search."),
@@ -35,7 +35,23 @@ _DIALOG = (
     *("user.message", "assistant.message", "tool.user_requested", "tool.execution_start"),
     *("tool.execution_complete", "skill.invoked", "abort"),
 )
-_VERSION = 1
+_VERSION = 1  # the known version of the events
+
+
+@dataclass(frozen=True)
+class _LoggedEvent:
+    """An event as the log has it.
+
+    Args:
+        id: "" if it has none.
+        agent: the subagent that the event belongs to; "" for the session itself.
+    """
+
+    source: str
+    kind: str
+    data: Mapping[str, Any]
+    id: str
+    agent: str
 
 
 def _recognises(value: Any) -> bool:
@@ -46,23 +62,8 @@ def _recognises(value: Any) -> bool:
     return kind in _DIALOG or ("." in kind and {"id", "parentId", "timestamp"} <= fields.keys())
 
 
-@dataclass(frozen=True)
-class _LoggedEvent:
-    """An event as the log has it.
-
-    Args:
-        id: "" if it has none.
-        agent: the subagent whose event it is; "" for the session's.
-    """
-
-    where: str
-    kind: str
-    data: Mapping[str, Any]
-    id: str
-    agent: str
-
-
 def _logged_event(record: Record) -> _LoggedEvent:
+    """Reads the fields that all events have."""
     fields = record.fields
     data = fields_of(fields.get("data"))
     agent = str(fields.get("agentId") or data.get("parentToolCallId") or "")
@@ -71,7 +72,7 @@ def _logged_event(record: Record) -> _LoggedEvent:
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    records, others = objects(values)
+    records, others = separate_objects(values)
     yield from others
     file = file_of(values[0].source)
     source = file
@@ -79,12 +80,12 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     event_ids: set[str] = set()
     unknown_kinds: Counter[str] = Counter()
     for event in map(_logged_event, records):
-        if event.id in event_ids:  # a history may be written again
+        if event.id in event_ids:  # a history may be logged twice
             continue
         if event.id:
             event_ids.add(event.id)
         if event.kind == "session.start" and event.data.get("sessionId"):
-            name = f"{file_of(event.where)}, session {event.data['sessionId']}"
+            name = f"{file_of(event.source)}, session {event.data['sessionId']}"
             if name != source and dialogs[""].tree.tip is not None:
                 yield from _transcripts(dialogs, source)
                 dialogs = {"": _Dialog()}
@@ -93,22 +94,22 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             try:
                 yield from dialogs.setdefault(event.agent, _Dialog()).add(event)
             except Malformed as error:
-                yield Unread(f"{event.where}: {error}")
+                yield Unread(f"{event.source}: {error}")
         elif not event.kind.startswith(_BOOKKEEPING):
             unknown_kinds[event.kind] += 1
     for kind, count in unknown_kinds.items():
-        which = "event is" if count == 1 else "events are"
-        yield Unread(f"{file}: {count} {which} of the unknown type {shortened(kind)}, and left out")
+        events = count_of(count, "event")
+        yield Unread(f"{file}: left out {events} of the unknown type {shortened(kind)}")
     yield from _transcripts(dialogs, source)
 
 
 @dataclass
 class _Dialog:
-    """The session, or a subagent of it, while it is read.
+    """The dialog of the session or of a subagent, under construction.
 
     Args:
-        tips: the end of the path before each event, by the event's id.
-        call_ids: of the calls that messages of the assistant or commands of the user have.
+        tips: for each event of the log, the position of the event before it, by the event's id.
+        call_ids: the calls in messages of the assistant, and the user's commands.
     """
 
     tree: Tree = field(default_factory=Tree)
@@ -116,13 +117,13 @@ class _Dialog:
     call_ids: set[str] = field(default_factory=set)
 
     def add(self, logged: _LoggedEvent) -> Iterator[Unread]:
-        """Adds an event of the log, and says what of it cannot be read."""
+        """Adds an event of the log; yields notes on what is left out or not known."""
         self.tips[logged.id] = self.tree.tip
         if logged.kind == "session.start":
             version = logged.data.get("version", _VERSION)
             if version != _VERSION:
                 yield Unread(
-                    f"{logged.where}: the version {shortened(version)} of Copilot CLI's events is"
+                    f"{logged.source}: the version {shortened(version)} of Copilot CLI's events is"
                     f" not known; they are read as version {_VERSION}"
                 )
         elif logged.kind == "session.snapshot_rewind":
@@ -131,39 +132,40 @@ class _Dialog:
             count = logged.data.get("messagesRemovedDuringTruncation")
             messages = count_of(count, "message") if isinstance(count, int) else "messages"
             yield Unread(
-                f"{logged.where}: Copilot CLI removed {messages} from the model's context (a"
+                f"{logged.source}: Copilot CLI removed {messages} from the model's context (a"
                 " truncation); the log does not say which, so they are taken to be in it still"
             )
         else:
             copy_ids = (logged.id,) if logged.id else ()
             self.tree.add(
-                replace(event, id=logged.id, copy_ids=copy_ids, source=logged.where)
+                replace(event, id=logged.id, copy_ids=copy_ids, source=logged.source)
                 for event in self._events(logged.kind, logged.data)
             )
 
     def _rewind(self, logged: _LoggedEvent) -> Iterator[Unread]:
-        """Takes back an event and those after it, unless the program removed them from the file."""
-        target = str(field_of(logged.data, "upToEventId"))
+        """Goes back to before an event, unless the program removed it from the file."""
+        target = str(require_field(logged.data, "upToEventId"))
         if target in self.tips:
             self.tree.tip = self.tips[target]
             yield Unread(
-                f"{logged.where}: Copilot CLI rewound the session to before the event"
+                f"{logged.source}: Copilot CLI rewound the session to before the event"
                 f" {shortened(target)}, so what followed it is left out"
             )
 
     def _events(self, kind: str, data: Mapping[str, Any]) -> list[Event]:
-        """The events of an entry of the log; a call that starts counts unless a message had it."""
+        """Reads an event of the log; the start of a call counts only if no message has the call."""
         match kind:
             case "system.message":
-                return message_events("system", str(field_of(data, "content")))
+                return message_events("system", str(require_field(data, "content")))
             case "user.message":
-                return _classified(data)
+                return _classify(data)
             case "assistant.message":
                 text = text_of(data.get("content"))
-                calls = [_call(mapping(request)) for request in entries(data.get("toolRequests"))]
+                requests = optional_list(data.get("toolRequests"))
+                calls = [_call(require_object(request)) for request in requests]
                 self.call_ids.update(call.id for call in calls)
                 return message_events("assistant", text, calls) if text or calls else []
-            case "tool.user_requested":  # a command of the user's, whose start follows
+            case "tool.user_requested":  # a command of the user's; the event of its start follows
                 self.call_ids.add(_call_id(data))
                 return []
             case "tool.execution_start":
@@ -183,19 +185,20 @@ class _Dialog:
 
 
 def _transcripts(dialogs: Mapping[str, _Dialog], source: str) -> Iterator[Transcript]:
+    """Returns the transcripts of the session and its subagents that have events."""
     for agent, dialog in dialogs.items():
         transcript = dialog.tree.transcript(f"{source} {agent}" if agent else source)
         if transcript.events:
             yield replace(transcript, is_of_subagent=bool(agent))
 
 
-def _classified(data: Mapping[str, Any]) -> list[Event]:
-    """A message of the user, or what Copilot or another agent put in its place."""
-    text = field_of(data, "content")
+def _classify(data: Mapping[str, Any]) -> list[Event]:
+    """Tells a message of the user from what Copilot or another agent writes in the user's place."""
+    text = require_field(data, "content")
     if not isinstance(text, str):
         raise Malformed(f"the content {shortened(text)} is not text")
     source = data.get("source")
-    is_empty = not (text.strip() or data.get("attachments"))  # as autopilot goes on with one
+    is_empty = not (text.strip() or data.get("attachments"))  # autopilot sends such messages
     is_by_program = is_empty or data.get("isAutopilotContinuation") is True
     if is_by_program or source not in (None, "", "user"):
         return [Event(Kind.REMINDER, text or str(data.get("transformedContent") or ""))]
@@ -203,6 +206,7 @@ def _classified(data: Mapping[str, Any]) -> list[Event]:
 
 
 def _call(request: Mapping[str, Any]) -> ToolCall:
+    """Reads a tool call, from a request in a message or from the event of its start."""
     name = request.get("name", request.get("toolName"))
     arguments = request.get("arguments")
     return read_call({"name": name, "arguments": arguments, "id": _call_id(request)})
@@ -213,6 +217,7 @@ def _call_id(data: Mapping[str, Any]) -> str:
 
 
 def _result(data: Mapping[str, Any]) -> Event:
+    """Reads a tool's result, or the output of a command that the user ran."""
     content = at(data, "result", "content")
     text = content if content is not None else at(data, "error", "message")
     if data.get("isUserRequested") is True:  # a command that the user ran
@@ -221,6 +226,7 @@ def _result(data: Mapping[str, Any]) -> Event:
 
 
 def _reaches_back(value: Any) -> bool:
+    """Whether an event takes back events before it."""
     return bool(at(value, "type") == "session.snapshot_rewind")
 
 

@@ -1,6 +1,8 @@
-"""Cursor's chats: the Markdown that it exports, its database `state.vscdb`, the transcripts of its
-agent (`~/.cursor/projects/*/agent-transcripts/`), and what `cursor-agent --output-format
-stream-json` prints.
+"""Cursor's chats.
+
+They are read from the Markdown that Cursor exports, from its database `state.vscdb`, from its
+agent's transcripts (`~/.cursor/projects/*/agent-transcripts/`), and from the output of
+`cursor-agent --output-format stream-json`.
 """
 
 import json
@@ -13,8 +15,14 @@ from holdfast.errors import shortened
 from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_blocks import read_call, text_of
-from holdfast.transcripts.injected import element_text, without_elements
-from holdfast.transcripts.json_fields import at, decoded, entries, list_of, mapping
+from holdfast.transcripts.injected import element_text, remove_elements
+from holdfast.transcripts.json_fields import (
+    at,
+    decode_json,
+    list_or_empty,
+    optional_list,
+    require_object,
+)
 from holdfast.transcripts.reader import Format, Located, Markdown, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
@@ -22,15 +30,19 @@ from holdfast.transcripts.transcript import (
     Malformed,
     Transcript,
     call_events,
-    linear,
+    linear_transcript,
     message_events,
 )
 from holdfast.validation.json_values import fields_of
 
 _EXPORT = re.compile(r"\A\s*# [^\n]*\n_Exported on [^\n]* from Cursor \([^\n]*\)_\s*\n")
 _SPEAKER = re.compile(r"^---\n\n\*\*(User|Cursor)\*\*\n\n", re.MULTILINE)
-_ROLES = {"User": "user", "Cursor": "assistant", 1: "user", 2: "assistant"}
-_ROLES |= {"user": "user", "ai": "assistant"}
+# by an export's speaker, a message's type in the database, and its type before the composer
+_ROLES: dict[int | str, str] = {
+    **{"User": "user", "Cursor": "assistant"},
+    **{1: "user", 2: "assistant"},
+    **{"user": "user", "ai": "assistant"},
+}
 _INJECTED = (
     *("timestamp", "user_info", "system_reminder", "open_and_recently_viewed_files", "git_status"),
     *("attached_files", "cursor_rules", "rules", "agent_transcripts", "project_layout"),
@@ -45,12 +57,14 @@ def _recognises(value: Any) -> bool:
         return True
     if isinstance(fields.get("tabs"), list):
         return any("bubbles" in fields_of(tab) for tab in fields["tabs"])
-    return _is_of_agent(value) or _is_of_stream(value)
+    return _is_of_agent(value) or _is_of_output(value)
 
 
-def _is_of_stream(value: Any) -> bool:
-    """Whether a value is a line of the agent's output. Claude Code's output has such messages too,
-    but with ids, and with calls and results among their blocks.
+def _is_of_output(value: Any) -> bool:
+    """Whether a value is a line of the agent's output.
+
+    Claude Code's output has similar messages, but these have ids, and tool calls and results among
+    their blocks.
     """
     fields = fields_of(value)
     if "session_id" not in fields or {"uuid", "parent_tool_use_id"} & fields.keys():
@@ -58,7 +72,7 @@ def _is_of_stream(value: Any) -> bool:
     if fields.get("type") == "tool_call":
         return isinstance(fields.get("tool_call"), Mapping)
     message = fields_of(fields.get("message"))
-    blocks = list_of(message.get("content"))
+    blocks = list_or_empty(message.get("content"))
     is_text = all(at(block, "type") == "text" for block in blocks)
     is_plain = message.keys() == {"role", "content"} and is_text
     return fields.get("type") in ("user", "assistant") and is_plain and bool(blocks)
@@ -74,65 +88,69 @@ def _is_of_agent(value: Any) -> bool:
 
 def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
     transcript_lines: Values = []
-    output_lines: dict[str, Values] = {}  # of the agent, by session
-    for where, value in values:
-        if _is_of_stream(value):
+    output_lines: dict[str, Values] = {}  # by session
+    for source, value in values:
+        if _is_of_output(value):
             session = str(value["session_id"])
-            output_lines.setdefault(session, []).append(Located(where, value))
+            output_lines.setdefault(session, []).append(Located(source, value))
             continue
         if _is_of_agent(value):
-            transcript_lines.append(Located(where, value))
+            transcript_lines.append(Located(source, value))
             continue
         try:
             if isinstance(value, Markdown):
-                yield from _exported(where, value.text)
+                yield from _read_export(source, value.text)
             elif "composerData" in fields_of(value):
-                yield from _composer(where, value)
+                yield from _read_composer(source, value)
             else:
-                yield from _tabs(where, mapping(value))
+                yield from _read_tabs(source, require_object(value))
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     if transcript_lines:
-        yield from _agent(transcript_lines)
+        yield from _read_agent_transcript(transcript_lines)
     for session, lines in output_lines.items():
-        yield from _stream(f"{file_of(lines[0].source)}, session {session}", lines)
+        yield from _read_output(f"{file_of(lines[0].source)}, session {session}", lines)
 
 
-def _exported(where: str, text: str) -> Iterator[Transcript | Unread]:
+def _read_export(source: str, text: str) -> Iterator[Transcript | Unread]:
+    """Reads a chat that was exported as Markdown."""
     preface, *turns = _SPEAKER.split(_EXPORT.sub("", text.replace("\r\n", "\n")))
     if preface.strip():
-        yield Unread(f"{where}: what stands before its first message is left out")
+        yield Unread(f"{source}: left out the text before its first message")
     events: list[Event] = []
     for speaker, words in zip(turns[::2], turns[1::2], strict=True):
         text = words.strip().removesuffix("\n\n---").strip()
         events += message_events(_ROLES[speaker], text)
-    yield linear(file_of(where), events)
+    yield linear_transcript(file_of(source), events)
 
 
-def _agent(lines: Values) -> Iterator[Transcript | Unread]:
+def _read_agent_transcript(lines: Values) -> Iterator[Transcript | Unread]:
+    """Reads a transcript of the agent, which is a single session."""
     events: list[Event] = []
-    for where, line in lines:
+    for source, line in lines:
         try:
             for event in read_message({"role": line.get("role"), **line["message"]}):
-                events.append(_classified(event))
+                events.append(_classify(event))
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
-    yield linear(file_of(lines[0].source), events)
+            yield Unread(f"{source}: {error}")
+    yield linear_transcript(file_of(lines[0].source), events)
 
 
-def _stream(name: str, lines: Values) -> Iterator[Transcript | Unread]:
-    """A session of the agent's output. With `--stream-partial-output`, a reply is printed in parts,
-    which have times, and then again as a whole.
+def _read_output(name: str, lines: Values) -> Iterator[Transcript | Unread]:
+    """Reads a session in the agent's output.
+
+    With `--stream-partial-output`, a reply is printed in parts, which have times, and then again as
+    a whole.
     """
     is_in_parts = any(_is_part(line) for _, line in lines)
     events: list[Event] = []
     call_ids: set[str] = set()  # of the calls so far
-    for where, line in lines:
+    for source, line in lines:
         try:
             if line["type"] == "tool_call":
-                events += _streamed_call(line, call_ids)
+                events += _read_output_call(line, call_ids)
             elif line["type"] == "user":
-                events += [_classified(event) for event in read_message(line["message"])]
+                events += [_classify(event) for event in read_message(line["message"])]
             elif not is_in_parts:
                 events += read_message(line["message"])
             elif _is_part(line):
@@ -141,17 +159,22 @@ def _stream(name: str, lines: Values) -> Iterator[Transcript | Unread]:
                     text = events.pop().text + text
                 events += message_events("assistant", text)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
-    yield linear(name, events)
+            yield Unread(f"{source}: {error}")
+    yield linear_transcript(name, events)
 
 
 def _is_part(line: Mapping[str, Any]) -> bool:
+    """Whether a line is a part of a reply, rather than a whole one."""
     return "timestamp_ms" in line and "model_call_id" not in line and line["type"] == "assistant"
 
 
-def _streamed_call(line: Mapping[str, Any], call_ids: set[str]) -> list[Event]:
-    """A call when it begins, and its result when it ends. Its fields are in one that has the name
-    of the tool, such as `shellToolCall`.
+def _read_output_call(line: Mapping[str, Any], call_ids: set[str]) -> list[Event]:
+    """Reads the beginning of a call, or its end with the result.
+
+    The fields are in an object named after the tool, such as `shellToolCall`.
+
+    Args:
+        call_ids: the calls so far; a new one is added.
     """
     wrapper = line["tool_call"]
     name = next((name for name in wrapper if isinstance(wrapper[name], Mapping)), "")
@@ -161,7 +184,7 @@ def _streamed_call(line: Mapping[str, Any], call_ids: set[str]) -> list[Event]:
     if call_id not in call_ids:
         call_ids.add(call_id)
         tool = fields.get("name") or name.removesuffix("ToolCall")
-        arguments = decoded(fields.get("args", fields.get("arguments")))
+        arguments = decode_json(fields.get("args", fields.get("arguments")))
         call = read_call({"name": tool, "arguments": arguments, "id": call_id})
         events += call_events(call)
     result = fields.get("result")
@@ -171,19 +194,20 @@ def _streamed_call(line: Mapping[str, Any], call_ids: set[str]) -> list[Event]:
     return events
 
 
-def _classified(event: Event) -> Event:
-    """A message of the user without what Cursor wrote into it."""
+def _classify(event: Event) -> Event:
+    """Removes what Cursor wrote into a message of the user; other events stay as they are."""
     if not event.is_by_user:
         return event
-    words = element_text(event.text, "user_query") or without_elements(event.text, _INJECTED)
+    words = element_text(event.text, "user_query") or remove_elements(event.text, _INJECTED)
     return Event(Kind.MESSAGE, words, "user") if words else Event(Kind.REMINDER, event.text)
 
 
-def _composer(where: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
-    """A dialog of the database: its messages ("bubbles") in the order that it lists."""
-    data = mapping(value["composerData"])
+def _read_composer(source: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
+    """Reads a dialog of the database: its messages ("bubbles"), in the order that it lists."""
+    data = require_object(value["composerData"])
     bubbles = fields_of(value.get("bubbles"))
-    headers = entries(data.get("fullConversationHeadersOnly")) or entries(data.get("conversation"))
+    headers = optional_list(data.get("fullConversationHeadersOnly"))
+    headers = headers or optional_list(data.get("conversation"))
     events: list[Event] = []
     missing_messages = 0
     for header in headers:
@@ -192,32 +216,33 @@ def _composer(where: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unr
         if bubble is None:
             missing_messages += 1
         else:
-            events += _bubble(mapping(bubble))
+            events += _bubble(require_object(bubble))
     if missing_messages:
         count = count_of(missing_messages, "message")
-        yield Unread(f"{where}: {count} that the database does not have left out")
+        yield Unread(f"{source}: left out {count} that the database does not have")
     active = {str(at(header, "bubbleId")) for header in headers}
     if abandoned := bubbles.keys() - active:
         count = count_of(len(abandoned), "message")
-        yield Unread(f"{where}: {count} of abandoned branches (a restored checkpoint) left out")
+        yield Unread(f"{source}: left out {count} of abandoned branches (a restored checkpoint)")
     if events:
-        yield linear(where, events)
+        yield linear_transcript(source, events)
 
 
-def _tabs(where: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
-    """The chats of versions before the composer."""
-    for number, tab in enumerate(entries(value.get("tabs")), start=1):
+def _read_tabs(source: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
+    """Reads the chats of versions that had no composer yet."""
+    for number, tab in enumerate(optional_list(value.get("tabs")), start=1):
         try:
-            bubbles = [_bubble(mapping(bubble)) for bubble in entries(at(tab, "bubbles"))]
+            bubbles = optional_list(at(tab, "bubbles"))
+            events = [*chain.from_iterable(_bubble(require_object(bubble)) for bubble in bubbles)]
         except Malformed as error:
-            yield Unread(f"{where}, chat {number}: {error}")
+            yield Unread(f"{source}, chat {number}: {error}")
             continue
-        events = [*chain.from_iterable(bubbles)]
         if events:
-            yield linear(f"{where}, chat {number}", events)
+            yield linear_transcript(f"{source}, chat {number}", events)
 
 
 def _bubble(bubble: Mapping[str, Any]) -> list[Event]:
+    """Reads a message of the database, which has at most one tool call."""
     kind = bubble.get("type")
     role = _ROLES.get(kind) if isinstance(kind, (int, str)) else None
     if role is None:
@@ -229,7 +254,7 @@ def _bubble(bubble: Mapping[str, Any]) -> list[Event]:
     if role == "user" or not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str):
         return message_events(role, text) if text else []
     call_id = str(tool.get("toolCallId") or "")
-    arguments = decoded(tool.get("rawArgs")) or decoded(tool.get("params"))
+    arguments = decode_json(tool.get("rawArgs")) or decode_json(tool.get("params"))
     call = read_call({"name": tool["name"], "arguments": arguments, "id": call_id})
     events = message_events(role, text, [call])
     if tool.get("result") is not None:

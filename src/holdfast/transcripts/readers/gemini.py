@@ -1,12 +1,12 @@
-"""Gemini's API: a request's `contents`, and perhaps the response to it."""
+"""Gemini's API: the `contents` of a request, perhaps with the response to it."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from holdfast.transcripts.call_messages import output_messages, system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.json_fields import at, field_of, mapping
-from holdfast.transcripts.reader import Format, dialog_per_value
+from holdfast.transcripts.json_fields import at, require_field, require_object
+from holdfast.transcripts.reader import Format, per_value_reader
 from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of
 
@@ -16,17 +16,18 @@ def _recognises(value: Any) -> bool:
 
 
 def _read(value: Any) -> list[Event]:
-    if "contents" not in fields_of(value):  # a line of a batch
-        value = {**mapping(field_of(value, "request")), "response": value.get("response")}
+    if "contents" not in fields_of(value):  # a line of a batch nests the request
+        request = require_object(require_field(value, "request"))
+        value = {**request, "response": value.get("response")}
     instruction = value.get("systemInstruction") or value.get("system_instruction")
     if isinstance(instruction, Mapping):
         instruction = instruction.get("parts")
     answer = value if "candidates" in value else value.get("response")
-    contents = field_of(value, "contents")
+    contents = require_field(value, "contents")
     items = contents if isinstance(contents, list) else [contents]
-    # the role may be left out of a single message of the user
-    messages = read_messages([{"role": "user", **mapping(item)} for item in items])
+    # a request with a single message of the user may omit its role
+    messages = read_messages([{"role": "user", **require_object(item)} for item in items])
     return [*system_prompt(instruction), *messages, *output_messages(answer)]
 
 
-FORMAT = Format("gemini", _recognises, dialog_per_value(_read), is_per_value=True)
+FORMAT = Format("gemini", _recognises, per_value_reader(_read), is_per_value=True)

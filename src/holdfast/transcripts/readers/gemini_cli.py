@@ -12,29 +12,39 @@ from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.injected import without_elements
-from holdfast.transcripts.json_fields import at, entries, list_of, mapping
-from holdfast.transcripts.reader import Format, Unread, Values, file_of, objects
+from holdfast.transcripts.injected import remove_elements
+from holdfast.transcripts.json_fields import at, list_or_empty, optional_list, require_object
+from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
-    branched,
-    each_after_the_other,
-    linear,
+    branched_transcript,
+    linear_transcript,
     message_events,
+    sequential_parents,
 )
 from holdfast.validation.json_values import fields_of
 
 _FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compression")
 _INJECTED = ("session_context", "hook_context", "system-reminder")
-_COMPRESSED = "compressed"  # the type, made up here, of what replaced the dialog
+_COMPRESSED = "compressed"  # our own type, for what replaced the dialog
 _TYPES = ("user", "gemini", "info", "warning", "error")
-# the first message of a saved chat, and where the texts of named files begin in a message
+# how the first message of a saved chat begins
 _OPENINGS = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
-_CONTINUATION = "System: Please continue."  # of the program, where the model stopped too early
+# what the program says where the model stopped too early
+_CONTINUATION = "System: Please continue."
+# the line of a message after which the texts of files follow that the user named
 _FILES = "--- Content from referenced files ---"
+
+
+class _Abandoned(NamedTuple):
+    """A message that was taken back, and the id of the message before it, if any."""
+
+    name: str
+    before: str | None
+    record: Mapping[str, Any]
 
 
 def _recognises(value: Any) -> bool:
@@ -47,39 +57,32 @@ def _recognises(value: Any) -> bool:
 
 
 def _saved_messages(value: Any) -> list[Any]:
-    """The messages of a chat that was saved with `/chat save`; [] for another value."""
-    messages = list_of(at(value, "history") if isinstance(value, Mapping) else value)
-    parts = list_of(at(messages[0], "parts")) if messages else []
+    """Returns the messages of a chat that was saved with `/chat save`; [] for other values."""
+    messages = list_or_empty(at(value, "history") if isinstance(value, Mapping) else value)
+    parts = list_or_empty(at(messages[0], "parts")) if messages else []
     text = at(parts[0], "text") if parts else None
     is_saved = isinstance(text, str) and text.lstrip().startswith(_OPENINGS)
     return messages if is_saved else []
 
 
-def _saved(where: str, messages: list[Any]) -> Transcript:
-    """A saved chat, which begins with what the program says of its surroundings."""
+def _saved(source: str, messages: list[Any]) -> Transcript:
+    """Reads a saved chat, which begins with the program's description of its surroundings."""
     first, *others = read_messages(messages)
     events = [Event(Kind.REMINDER, first.text)]
     if others and others[0].text.startswith("Got it. Thanks for the context"):
-        events.append(Event(Kind.REMINDER, others.pop(0).text))  # an answer of the program's
-    return linear(where, [*events, *(_classified(event) for event in others)])
-
-
-class _Abandoned(NamedTuple):
-    """A message that was taken back, and the id of the message before it."""
-
-    name: str
-    before: str | None
-    record: Mapping[str, Any]
+        events.append(Event(Kind.REMINDER, others.pop(0).text))  # the program's answer to itself
+    return linear_transcript(source, [*events, *(_classify(event) for event in others)])
 
 
 @dataclass
 class _Session:
-    """A session while it is read.
+    """A session under construction.
 
     Args:
-        records: the messages by id, in order; one that is written again takes its place.
-        sources: where each message began.
-        context: the ids of the messages that the model has before it.
+        records: the messages by id, in order; a message that is written again replaces the first.
+        sources: the source of each message; of the first if it is written again.
+        context: the ids of the messages in the model's context.
+        abandoned: the messages that were taken back.
     """
 
     name: str
@@ -89,53 +92,56 @@ class _Session:
     context: list[str] = field(default_factory=list)
     abandoned: list[_Abandoned] = field(default_factory=list)
 
-    def add(self, records: Any, where: str) -> None:
-        """Adds messages at the end."""
-        for record in entries(records):
-            name = str(mapping(record).get("id") or f"message {len(self.records)}")
+    def add(self, records: Any, source: str) -> None:
+        """Appends messages."""
+        for record in optional_list(records):
+            name = str(require_object(record).get("id") or f"message {len(self.records)}")
             self.records[name] = record
-            self.sources.setdefault(name, where)
+            self.sources.setdefault(name, source)
             if name not in self.context:
                 self.context.append(name)
 
-    def set_context(self, records: Any, where: str) -> str | None:
-        """Sets the messages in the model's context; returns the first that this took back, if any.
+    def set_context(self, records: Any, source: str) -> str | None:
+        """Sets the messages in the model's context.
 
-        Gemini CLI does so when it begins, when it compresses the dialog, and when it takes back a
+        Gemini CLI does this when it starts, when it compresses the dialog, and when it takes back a
         turn that was aborted.
+
+        Returns:
+            The id of the first message that was taken back; None if none was.
         """
-        messages = {str(at(record, "id")): record for record in entries(records)}
+        messages = {str(at(record, "id")): record for record in optional_list(records)}
         removed_ids = [name for name in self.context if name not in messages]
-        if not any(_is_reply(self.records[name]) for name in removed_ids):  # it begins
+        if not any(_is_reply(self.records[name]) for name in removed_ids):  # a start
             for name in removed_ids:
                 del self.records[name]
             self.context = []
-            self.add(records, where)
+            self.add(records, source)
             return None
         new_messages = [record for name, record in messages.items() if name not in self.context]
-        if not new_messages:  # replies are gone, and nothing is in their place
+        if not new_messages:  # replies are removed without a replacement
             return removed_ids[0]
         kept_ids = [name for name in messages if name in self.context]
         compression = {"type": _COMPRESSED, "content": new_messages, "keeps": kept_ids}
         name = f"compression {len(self.records)}"
         self.records[name] = compression
-        self.sources[name] = where
+        self.sources[name] = source
         self.context = kept_ids
         return None
 
-    def rewind(self, target: Any, where: str, by: str) -> Unread:
-        """Takes back a message and those after it; `by` is the field that says so."""
+    def rewind(self, target: Any, source: str, by: str) -> Unread:
+        """Takes back the message `target` and those after it; `by` is the field that says so."""
         names = list(self.records)
         if not isinstance(target, str):
             raise Malformed(f"Gemini CLI rewound to {shortened(target)}, which is not a message")
-        first = names.index(target) if target in names else 0  # as Gemini CLI does
+        first = names.index(target) if target in names else 0  # as Gemini CLI handles it
         self.context = [name for name in self.context if name in names[:first]]
-        parents = each_after_the_other(names)
+        parents = sequential_parents(names)
         for name in names[first:]:
             self.abandoned.append(_Abandoned(name, parents[name], self.records.pop(name)))
         count = len(names) - first
         return Unread(
-            f"{where}: Gemini CLI rewound the session to before the message {target!r} ({by}), so"
+            f"{source}: Gemini CLI rewound the session to before the message {target!r} ({by}), so"
             f" {count_of(count, 'message')} {'is' if count == 1 else 'are'} left out"
         )
 
@@ -164,34 +170,35 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
 
 
 def _sessions(lines: Values) -> Iterator[Transcript | Unread]:
-    """The sessions of a file; several are in one that was put together."""
-    records, others = objects(lines)
+    """Reads the sessions in a file; several are in one that was joined."""
+    records, others = separate_objects(lines)
     yield from others
     session = _Session(file_of(lines[0].source))
-    for where, record in records:
+    for source, record in records:
         try:
             if "$rewindTo" in record:
-                yield session.rewind(record["$rewindTo"], where, by="$rewindTo")
+                yield session.rewind(record["$rewindTo"], source, by="$rewindTo")
             elif "messages" in fields_of(record.get("$set")):
-                taken_back = session.set_context(record["$set"]["messages"], where)
+                taken_back = session.set_context(record["$set"]["messages"], source)
                 if taken_back is not None:
-                    yield session.rewind(taken_back, where, by="$set")
+                    yield session.rewind(taken_back, source, by="$set")
             elif "$set" in record:
                 continue
             elif "sessionId" in record:
                 if session.has_reply:
                     yield from _transcript(session)
-                name = f"{file_of(where)}, session {record['sessionId']}"
+                name = f"{file_of(source)}, session {record['sessionId']}"
                 session = _Session(name, is_of_subagent=record.get("kind") == "subagent")
-                session.add(record.get("messages") or [], where)
+                session.add(record.get("messages") or [], source)
             else:
-                session.add([record], where)
+                session.add([record], source)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     yield from _transcript(session)
 
 
 def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
+    """Returns the transcript of a session, with the messages taken back as branches."""
     nodes: dict[str, list[Event]] = {}
     for name, record in session.records.items():
         try:
@@ -203,8 +210,8 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
         except Malformed as error:
             yield Unread(f"{session.name}: {error}")
     active = list(nodes)
-    parents = each_after_the_other(active)
-    # a message may be taken back and then be written again, so those taken back have other names
+    parents = sequential_parents(active)
+    # a message that was taken back may have been written again, so it gets another name
     new_names: dict[str, str] = {}
     for number, (name, before, record) in enumerate(session.abandoned):
         new_name = f"taken back {number}"
@@ -214,12 +221,12 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
             nodes[new_name] = _events(record)
         except Malformed:
             nodes[new_name] = []
-    transcript = branched(session.name, nodes, parents, active)
+    transcript = branched_transcript(session.name, nodes, parents, active)
     yield replace(transcript, is_of_subagent=session.is_of_subagent)
 
 
 def _copy_ids(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """The id that identifies copies of a reply; its own may be a number."""
+    """Returns an id that copies of a reply share; the reply's own id may be just a number."""
     if not _is_reply(record) or not record.get("timestamp"):
         return ()
     content = json.dumps([record.get("content"), record.get("toolCalls")], sort_keys=True)
@@ -228,11 +235,12 @@ def _copy_ids(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _reaches_back(value: Any) -> bool:
-    """Whether a line takes back messages, or replaces them."""
+    """Whether a line removes messages before it, or replaces them."""
     return "$rewindTo" in fields_of(value) or "messages" in fields_of(at(value, "$set"))
 
 
 def _events(record: Mapping[str, Any]) -> list[Event]:
+    """Reads a message of a session, or a compression, which stands for the ones it replaced."""
     match kind := record.get("type"):
         case "user":
             return _events_of_user(record)
@@ -246,35 +254,35 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
             return [Event(Kind.COMPACTION, "\n".join(texts), keeps=frozenset(record["keeps"]))]
         case str() if kind in _FOR_DISPLAY:
             return []
-    raise Malformed(f"Gemini CLI's message of the type {shortened(str(kind))} is not known")
+    raise Malformed(f"Gemini CLI's message has the unknown type {shortened(str(kind))}")
 
 
 def _events_of_user(record: Mapping[str, Any]) -> list[Event]:
     events = read_messages([{"role": "user", "content": record.get("content") or ""}])
-    typed_text = text_of(
-        record.get("displayContent")
-    )  # without the texts of the files that it names
     text = "\n".join(event.text for event in events)
+    # what the user typed, without the texts of the files that it names
+    typed_text = text_of(record.get("displayContent"))
     if typed_text.strip() and typed_text != text:
-        return [_classified(Event(Kind.MESSAGE, typed_text, "user")), Event(Kind.REMINDER, text)]
-    return [_classified(event) for event in events]
+        return [_classify(Event(Kind.MESSAGE, typed_text, "user")), Event(Kind.REMINDER, text)]
+    return [_classify(event) for event in events]
 
 
 def _events_of_reply(record: Mapping[str, Any]) -> list[Event]:
     messages = read_messages([{"role": "assistant", "content": record.get("content") or ""}])
     text = "\n".join(event.text for event in messages)
-    records = entries(record.get("toolCalls"))
-    calls = [_call(mapping(call)) for call in records]
+    records = optional_list(record.get("toolCalls"))
+    calls = [_call(require_object(call)) for call in records]
     results = chain.from_iterable(map(_results, records))
     return [*message_events("assistant", text, calls), *results]
 
 
 def _call(call: Mapping[str, Any]) -> ToolCall:
-    return ToolCall(str(call.get("name")), mapping(call.get("args") or {}), str(call.get("id", "")))
+    arguments = require_object(call.get("args") or {})
+    return ToolCall(str(call.get("name")), arguments, str(call.get("id") or ""))
 
 
 def _results(call: Mapping[str, Any]) -> list[Event]:
-    """The results of a call: what the model saw of them, in Gemini's parts or as text."""
+    """Returns the results of a call as the model saw them: Gemini's parts, or text."""
     result = call.get("result")
     if isinstance(result, str):
         return [Event(Kind.TOOL_RESULT, result, call_id=str(call.get("id") or ""))]
@@ -284,11 +292,11 @@ def _results(call: Mapping[str, Any]) -> list[Event]:
     return [event for event in events if event.kind is Kind.TOOL_RESULT and event.text]
 
 
-def _classified(event: Event) -> Event:
-    """A message of the user without what Gemini CLI wrote into it."""
+def _classify(event: Event) -> Event:
+    """Removes what Gemini CLI wrote into a message of the user; other events stay as they are."""
     if not event.is_by_user:
         return event
-    text = without_elements(event.text, _INJECTED).partition(_FILES)[0].strip()
+    text = remove_elements(event.text, _INJECTED).partition(_FILES)[0].strip()
     if (text or not event.text) and text != _CONTINUATION:
         return Event(Kind.MESSAGE, text, "user")
     return Event(Kind.REMINDER, event.text)

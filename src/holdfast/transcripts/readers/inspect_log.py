@@ -6,14 +6,21 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import is_cut, read_message
-from holdfast.transcripts.json_fields import at, entries, field_of, list_of, mapping
+from holdfast.transcripts.json_fields import (
+    at,
+    list_or_empty,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.reader import Format, Located, Unread
-from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear
+from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear_transcript
 from holdfast.validation.json_values import fields_of
 
-_VERSIONS = (1, 2)
+_VERSIONS = (1, 2)  # the known versions of the format
 _ATTACHMENT = "attachment://"
-_SCAFFOLD = (  # how what Inspect's agents say in place of a user begins
+# how messages begin that Inspect's agents write in place of a user
+_SCAFFOLD = (
     "Please proceed to the next step using your best judgement.",
     "Context compaction approaching. Use memory()",
 )
@@ -30,45 +37,49 @@ def _is_sample(value: Any) -> bool:
 
 
 def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
-    for where, value in values:
+    for source, value in values:
         if _is_sample(value):
-            yield from _sample(where, value)
+            yield from _sample(source, value)
             continue
         version = at(value, "version")
         if version not in _VERSIONS:
             yield Unread(
-                f"{where}: the version {shortened(version)} of Inspect's logs is not known; it is"
+                f"{source}: the version {shortened(version)} of Inspect's logs is not known; it is"
                 f" read as version {_VERSIONS[-1]}"
             )
         try:
-            samples = entries(at(value, "samples"))
+            samples = optional_list(at(value, "samples"))
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
             continue
-        # the header of a .eval archive has none: its samples are files of their own
+        # the header of an .eval archive has no samples: these are separate files
         for sample in samples:
             name = f"sample {at(sample, 'id')}, epoch {at(sample, 'epoch')}"
-            yield from _sample(f"{where}, {name}", sample)
+            yield from _sample(f"{source}, {name}", sample)
 
 
-def _sample(where: str, sample: Any) -> Iterator[Transcript | Unread]:
+def _sample(source: str, sample: Any) -> Iterator[Transcript | Unread]:
+    """Reads a sample, whose texts may be attachments."""
     try:
         attachments = fields_of(at(sample, "attachments"))
-        messages = [mapping(message) for message in entries(field_of(sample, "messages"))]
-        events = _events([_message(message, attachments) for message in messages])
+        entries = optional_list(require_field(sample, "messages"))
+        events = _events([_message(require_object(entry), attachments) for entry in entries])
     except Malformed as error:
-        yield Unread(f"{where}: {error}")
+        yield Unread(f"{source}: {error}")
         return
-    choices = list_of(at(sample, "output", "choices"))
+    choices = list_or_empty(at(sample, "output", "choices"))
     if events and events[-1].is_by_assistant and choices and is_cut(choices[0]):
         events[-1] = replace(events[-1], is_cut=True)
     if failure := at(sample, "error", "message"):
-        yield Unread(f"{where}: the sample ended with an error ({shortened(failure)})")
-    yield linear(where, events)
+        yield Unread(f"{source}: the sample ended with an error ({shortened(failure)})")
+    yield linear_transcript(source, events)
 
 
 def _events(messages: Sequence[Mapping[str, Any]]) -> list[Event]:
-    """The events of the messages. A summary takes the place of all but the prompt and the input."""
+    """Reads the messages of a sample.
+
+    A summary replaces all messages before it, except the system prompt and the input.
+    """
     events: list[Event] = []
     for number, message in enumerate(messages, start=1):
         try:
@@ -88,34 +99,35 @@ def _events(messages: Sequence[Mapping[str, Any]]) -> list[Event]:
 
 
 def _is_of_scaffold(message: Mapping[str, Any], events: Sequence[Event]) -> bool:
-    """Whether a message of the user is what Inspect's agents say to go on."""
-    is_named = message.get("source") is not None  # as that of the input, or of an operator
+    """Whether one of Inspect's agents wrote a message in the user's place."""
+    is_named = message.get("source") is not None  # such as the input, or an operator's message
     text = "".join(event.text for event in events).lstrip()
     return message.get("role") == "user" and not is_named and text.startswith(_SCAFFOLD)
 
 
 def _message(message: Mapping[str, Any], attachments: Mapping[str, Any]) -> dict[str, Any]:
-    """A message as OpenAI writes it, with the texts that Inspect keeps beside the sample."""
-    resolved: dict[str, Any] = _resolved(message, attachments)
-    if failure := at(resolved, "error", "message"):  # of a tool
-        resolved["content"] = resolved.get("content") or failure
-    if calls := entries(resolved.get("tool_calls")):
-        resolved["tool_calls"] = [_call(mapping(call)) for call in calls]
-    return resolved
+    """Returns a message in OpenAI's form, with the texts that Inspect keeps beside the sample."""
+    fields: dict[str, Any] = _resolve_attachments(message, attachments)
+    if failure := at(fields, "error", "message"):  # the error of a tool
+        fields["content"] = fields.get("content") or failure
+    if calls := optional_list(fields.get("tool_calls")):
+        fields["tool_calls"] = [_call(require_object(call)) for call in calls]
+    return fields
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a tool call under the names that OpenAI's API uses."""
     return {"name": call.get("function"), "arguments": call.get("arguments"), "id": call.get("id")}
 
 
-def _resolved(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """A value with the texts of the attachments that it names."""
+def _resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
+    """Puts the texts of attachments in place of the references to them, at any depth."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return attachments.get(value.removeprefix(_ATTACHMENT), value)
     if isinstance(value, list):
-        return [_resolved(entry, attachments) for entry in value]
+        return [_resolve_attachments(entry, attachments) for entry in value]
     if isinstance(value, Mapping):
-        return {name: _resolved(entry, attachments) for name, entry in value.items()}
+        return {name: _resolve_attachments(entry, attachments) for name, entry in value.items()}
     return value
 
 

@@ -1,13 +1,19 @@
-"""LangSmith: runs of the type llm. Bulk exports have their inputs and outputs as JSON in a text."""
+"""LangSmith's runs of the type llm; bulk exports have their inputs and outputs as JSON text."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
-from holdfast.transcripts.calls import Call, transcripts_of_calls
+from holdfast.transcripts.calls import Call, call_reader
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.json_fields import at, decoded, entries, list_of, mapping
+from holdfast.transcripts.json_fields import (
+    at,
+    decode_json,
+    list_or_empty,
+    optional_list,
+    require_object,
+)
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of
@@ -17,31 +23,33 @@ def _recognises(value: Any) -> bool:
     return "run_type" in fields_of(value)
 
 
-def _calls(where: str, value: Any) -> Iterator[Call]:
-    run = mapping(value)
+def _calls(source: str, value: Any) -> Iterator[Call]:
+    """Reads the calls in a run and in the runs that it started."""
+    run = require_object(value)
     if run.get("run_type") == "llm":
-        yield _call(where, run)
-    for child in entries(run.get("child_runs")):  # of a run that was exported with those it started
-        yield from _calls(where, child)
+        yield _call(source, run)
+    for child in optional_list(run.get("child_runs")):  # exports may nest the runs that it started
+        yield from _calls(source, child)
 
 
-def _call(where: str, run: Mapping[str, Any]) -> Call:
-    inputs = mapping(decoded(run.get("inputs")))
-    metadata = at(decoded(run.get("extra")), "metadata")
+def _call(source: str, run: Mapping[str, Any]) -> Call:
+    """Reads a run of a model's call."""
+    inputs = require_object(decode_json(run.get("inputs")))
+    metadata = at(decode_json(run.get("extra")), "metadata")
     thread = at(metadata, "thread_id") or at(metadata, "session_id")
     return Call(
-        where,
-        session=str(thread or run.get("trace_id") or run.get("id")),
+        source,
+        session=str(thread or run.get("trace_id") or run.get("id") or ""),
         start=str(run.get("start_time", "")),
         input=[*prompt_of(inputs), *input_messages(_chat(inputs))],
-        output=_answer(decoded(run.get("outputs"))),
+        output=_answer(decode_json(run.get("outputs"))),
     )
 
 
 def _chat(inputs: Mapping[str, Any]) -> Any:
-    """The messages of a run's inputs, or their text."""
+    """Returns the messages in a run's inputs, or their text."""
     chat = inputs.get("messages", inputs.get("prompts", inputs.get("input")))
-    if isinstance(chat, list) and chat and isinstance(chat[0], list):  # of a batch
+    if isinstance(chat, list) and chat and isinstance(chat[0], list):  # a batch
         chat = chat[0]
     if isinstance(chat, list) and all(isinstance(text, str) for text in chat):
         return "\n".join(chat)
@@ -49,8 +57,8 @@ def _chat(inputs: Mapping[str, Any]) -> Any:
 
 
 def _answer(outputs: Any) -> list[Event]:
-    """The messages of a run's outputs: the first generation, or what stands in its place."""
-    generations = list_of(at(outputs, "generations"))
+    """Reads the outputs of a run: the first generation, or the messages in its place."""
+    generations = list_or_empty(at(outputs, "generations"))
     if generations:
         batch = generations[0] if isinstance(generations[0], list) else generations
         generation = batch[0] if batch else None
@@ -67,6 +75,6 @@ def _answer(outputs: Any) -> list[Event]:
 FORMAT = Format(
     "langsmith",
     _recognises,
-    transcripts_of_calls(_calls, "of LangSmith's run type llm"),
+    call_reader(_calls, "of LangSmith's run type llm"),
     streams=True,
 )

@@ -1,4 +1,4 @@
-"""LibreChat's export."""
+"""LibreChat's export: a list of messages, each of which names its parent."""
 
 import re
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from typing import Any
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
-from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.exports import Export, export_reader, parent_ids
+from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format, first_message, has_messages
 from holdfast.transcripts.transcript import Event, Kind, Malformed
 
-_THINKING = re.compile(r":::thinking\n.*?\n:::\s*", re.DOTALL)  # of versions before content parts
+_THINKING = re.compile(r":::thinking\n.*?\n:::\s*", re.DOTALL)  # in versions without content parts
 
 
 def _recognises(value: Any) -> bool:
@@ -20,15 +20,16 @@ def _recognises(value: Any) -> bool:
 
 
 def _export(value: Mapping[str, Any]) -> Export:
-    messages = [mapping(message) for message in entries(field_of(value, "messages"))]
+    entries = optional_list(require_field(value, "messages"))
+    messages = [require_object(entry) for entry in entries]
     if value.get("recursive") or any("children" in message for message in messages):
         raise Malformed(
             "LibreChat's export is nested (“recursive”), which is not read; export it again"
             " without that option"
         )
-    by_id = {str(field_of(message, "messageId")): message for message in messages}
+    by_id = {str(require_field(message, "messageId")): message for message in messages}
     prompt = system_prompt(at(value, "options", "promptPrefix"))
-    return Export(by_id, parents_in(by_id, "parentMessageId"), prompt=prompt)
+    return Export(by_id, parent_ids(by_id, "parentMessageId"), prompt=prompt)
 
 
 def _events(message: Mapping[str, Any]) -> list[Event]:
@@ -41,4 +42,4 @@ def _events(message: Mapping[str, Any]) -> list[Event]:
     return read_message({"role": role, "content": content})
 
 
-FORMAT = Format("librechat", _recognises, transcripts_of_exports(_export, _events))
+FORMAT = Format("librechat", _recognises, export_reader(_export, _events))

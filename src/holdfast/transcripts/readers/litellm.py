@@ -1,21 +1,21 @@
-"""LiteLLM's payloads, and other logs of a request's messages with the response."""
+"""LiteLLM's payloads, and other logs of a request's messages with the response to them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
-from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.json_fields import at, decoded, field_of, mapping
+from holdfast.transcripts.calls import Call, call_reader
+from holdfast.transcripts.json_fields import at, decode_json, require_field, require_object
 from holdfast.transcripts.reader import Format, has_messages
 from holdfast.transcripts.transcript import Malformed
 from holdfast.validation.json_values import fields_of
 
-_ANSWERS = ("response", "completion", "choices")  # the answer beside a request's messages
+_ANSWERS = ("response", "completion", "choices")  # fields for the answer, beside the request's
 
 
 def _recognises(value: Any) -> bool:
     fields = fields_of(value)
-    # in spend logs, the messages may be JSON in a string
+    # messages may be JSON text in spend logs
     has_chat = isinstance(fields.get("messages"), (list, str)) or bool(_sent_request(fields))
     if "call_type" in fields and has_chat:
         return True
@@ -27,15 +27,16 @@ def _recognises(value: Any) -> bool:
 
 
 def _sent_request(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The request as the proxy received it, where spend logs have no messages beside it."""
-    if decoded(call.get("messages")):
+    """Returns the request that the proxy received, if a spend log has no messages; else {}."""
+    if decode_json(call.get("messages")):
         return {}
-    request = fields_of(decoded(call.get("proxy_server_request")))
+    request = fields_of(decode_json(call.get("proxy_server_request")))
     return fields_of(request.get("body")) or request
 
 
-def _calls(where: str, value: Any) -> Iterator[Call]:
-    call = mapping(value)
+def _calls(source: str, value: Any) -> Iterator[Call]:
+    """Reads a request with its response."""
+    call = require_object(value)
     request = call.get("request")
     if not isinstance(request, Mapping):
         request = _sent_request(call) or call
@@ -43,14 +44,14 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
     if call.get("status") == "failure" or not answer:
         raise Malformed("the call has no response, as when it failed")
     prompt = prompt_of(request) or prompt_of(fields_of(call.get("model_parameters")))
-    inputs = input_messages(decoded(field_of(request, "messages", "input")))
+    inputs = input_messages(decode_json(require_field(request, "messages", "input")))
     outputs = output_messages(answer)
-    if inputs[-len(outputs) :] == outputs:  # the request has it too
+    if inputs[-len(outputs) :] == outputs:  # the answer is logged among the messages as well
         inputs = inputs[: -len(outputs)]
     start = str(call.get("startTime") or call.get("start_time") or "")
-    yield Call(where, "", start, [*prompt, *inputs], outputs)
+    yield Call(source, "", start, [*prompt, *inputs], outputs)
 
 
 FORMAT = Format(
-    "litellm", _recognises, transcripts_of_calls(_calls, "a request with a response"), streams=True
+    "litellm", _recognises, call_reader(_calls, "a request with a response"), streams=True
 )

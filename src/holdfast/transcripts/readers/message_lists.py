@@ -1,7 +1,7 @@
-"""Lists of messages, which several APIs and data sets have in common.
+"""Lists of messages, in the forms of several APIs and data sets.
 
-They are read alike; their names are for `--format`. OpenAI's Chat Completions is what a list is
-taken for if nothing tells it from the others.
+All of them are read by the same function. They have separate names so that `--format` can select
+one. A list that could be any of them counts as OpenAI's Chat Completions.
 """
 
 from collections.abc import Mapping
@@ -10,24 +10,24 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.json_fields import at, field_of, list_of
+from holdfast.transcripts.json_fields import at, list_or_empty, require_field
 from holdfast.transcripts.reader import (
     Format,
-    dialog_per_value,
     first_message,
     has_messages,
-    is_item,
     is_message_list,
+    is_responses_item,
+    per_value_reader,
 )
 from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of
 
 
 def _read(value: Any) -> list[Event]:
-    """A list of messages, or an object that has them and perhaps the system prompt."""
-    items = (
-        value if isinstance(value, list) else field_of(value, "messages", "conversations", "items")
-    )
+    """Reads a list of messages, or an object that has one and perhaps the system prompt."""
+    items = value
+    if not isinstance(value, list):
+        items = require_field(value, "messages", "conversations", "items")
     prompt = value.get("system") if isinstance(value, Mapping) else None
     return [*system_prompt(prompt), *read_messages(items)]
 
@@ -39,7 +39,7 @@ def _is_ai_sdk(value: Any) -> bool:
 
 def _is_sharegpt(value: Any) -> bool:
     fields = fields_of(value)
-    items = list_of(fields.get("items"))
+    items = list_or_empty(fields.get("items"))
     if "conversations" in fields or (items and {"from", "value"} <= fields_of(items[0]).keys()):
         return True
     return (has_messages(value) or is_message_list(value)) and "from" in first_message(value)
@@ -50,15 +50,16 @@ def _is_anthropic(value: Any) -> bool:
 
 
 def _has_blocks(messages: list[Any]) -> bool:
-    blocks = chain.from_iterable(list_of(at(message, "content")) for message in messages)
+    """Whether messages have content blocks that only Anthropic's API has."""
+    blocks = chain.from_iterable(list_or_empty(at(message, "content")) for message in messages)
     return any(at(block, "type") in ("tool_use", "tool_result", "thinking") for block in blocks)
 
 
 def _is_openai(value: Any) -> bool:
-    return has_messages(value) or (is_message_list(value) and not is_item(value[0]))
+    return has_messages(value) or (is_message_list(value) and not is_responses_item(value[0]))
 
 
-AI_SDK = Format("ai-sdk", _is_ai_sdk, dialog_per_value(_read), is_per_value=True)
-SHAREGPT = Format("sharegpt", _is_sharegpt, dialog_per_value(_read), is_per_value=True)
-ANTHROPIC = Format("anthropic", _is_anthropic, dialog_per_value(_read), is_per_value=True)
-OPENAI = Format("openai", _is_openai, dialog_per_value(_read), is_per_value=True)
+AI_SDK = Format("ai-sdk", _is_ai_sdk, per_value_reader(_read), is_per_value=True)
+SHAREGPT = Format("sharegpt", _is_sharegpt, per_value_reader(_read), is_per_value=True)
+ANTHROPIC = Format("anthropic", _is_anthropic, per_value_reader(_read), is_per_value=True)
+OPENAI = Format("openai", _is_openai, per_value_reader(_read), is_per_value=True)

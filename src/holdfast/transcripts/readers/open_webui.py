@@ -1,4 +1,4 @@
-"""Open WebUI's export."""
+"""Open WebUI's export: a list of messages, each of which may name its parent."""
 
 import html
 import json
@@ -10,12 +10,18 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.content_blocks import read_call, text_of
-from holdfast.transcripts.exports import Export, in_order, parents_in, transcripts_of_exports
-from holdfast.transcripts.json_fields import at, decoded, entries, field_of, mapping
+from holdfast.transcripts.exports import Export, export_reader, parent_ids, sequential_export
+from holdfast.transcripts.json_fields import (
+    at,
+    decode_json,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.transcript import Event, Kind, call_events, message_events
 
-# reasoning and calls, which Open WebUI puts into the text of a reply
+# elements for reasoning and calls, which Open WebUI writes into the text of a reply
 _DETAILS = re.compile(
     r"<details\s+type=\"(?P<type>reasoning|tool_calls|code_interpreter)\"(?P<attributes>[^>]*)>"
     r".*?(?:</details>|\Z)\s*",
@@ -30,31 +36,31 @@ def _recognises(value: Any) -> bool:
 
 
 def _export(value: Mapping[str, Any]) -> Export:
-    chat = mapping(field_of(value, "chat"))
+    chat = require_object(require_field(value, "chat"))
     prompt = system_prompt(chat.get("system") or at(chat, "params", "system"))
     by_id = at(chat, "history", "messages")
     if not by_id:
-        return in_order(entries(field_of(chat, "messages")), prompt)
-    messages = {name: mapping(message) for name, message in mapping(by_id).items()}
+        return sequential_export(optional_list(require_field(chat, "messages")), prompt)
+    messages = {name: require_object(message) for name, message in require_object(by_id).items()}
     leaf = at(chat, "history", "currentId")
-    return Export(messages, parents_in(messages, "parentId"), leaf, prompt)
+    return Export(messages, parent_ids(messages, "parentId"), leaf, prompt)
 
 
 def _events(message: Mapping[str, Any]) -> list[Event]:
-    """The events of a message: of a reply, its calls with their results, and then its words."""
+    """Reads a message; for a reply, first its calls with their results, and then its words."""
     content = message.get("content") or ""
     if message.get("role") != "assistant" or not isinstance(content, str):
         return read_message(message)
     words = _DETAILS.sub("", content).strip()
     calls = [*_calls_in_text(content)]
-    output = _output_events(entries(message.get("output")))
-    # since version 0.10, `output` has the whole reply, and the text may lack it, or its calls
+    output = _output_events(optional_list(message.get("output")))
+    # since version 0.10, `output` has the whole reply; the text may be empty, or lack the calls
     text_is_empty = not words and not calls
     text_lacks_calls = not calls and any(event.call for event in output)
     if output and (text_is_empty or text_lacks_calls):
         return output
     if words:
-        tool_calls = entries(message.get("tool_calls") or [])
+        tool_calls = optional_list(message.get("tool_calls") or [])
         calls_beside = [read_call(at(call, "function") or call) for call in tool_calls]
         reply = message_events("assistant", words, calls_beside, is_cut=is_cut(message))
         return [*calls, *reply]
@@ -66,6 +72,7 @@ def _events(message: Mapping[str, Any]) -> list[Event]:
 
 
 def _calls_in_text(text: str) -> Iterator[Event]:
+    """Reads the calls that are elements in a text, with their results."""
     for details in _DETAILS.finditer(text):
         attributes = {
             name: html.unescape(value) for name, value in _ATTRIBUTE.findall(details["attributes"])
@@ -75,16 +82,16 @@ def _calls_in_text(text: str) -> Iterator[Event]:
 
 
 def _call_with_result(attributes: Mapping[str, str]) -> list[Event]:
-    """A call and its result, which are attributes of one element."""
-    arguments = decoded(_unquoted(attributes.get("arguments", "")))
+    """Reads a call and its result, which are attributes of the same element."""
+    arguments = decode_json(_unquote(attributes.get("arguments", "")))
     identity = attributes.get("id", "")
     call = read_call({"name": attributes["name"], "arguments": arguments, "id": identity})
     result = attributes.get("result")
-    return call_events(call, None if result is None else text_of(_unquoted(result)))
+    return call_events(call, None if result is None else text_of(_unquote(result)))
 
 
-def _unquoted(value: str) -> str:
-    """A value without the quotes of JSON around it."""
+def _unquote(value: str) -> str:
+    """Returns the text in a JSON string; other values as they are."""
     try:
         text = json.loads(value)
     except ValueError:
@@ -93,20 +100,19 @@ def _unquoted(value: str) -> str:
 
 
 def _output_events(items: Sequence[Any]) -> list[Event]:
-    """The events of a reply that is a list of items: those of the Responses API, and the program's
-    own.
-    """
+    """Reads a reply that is a list of items: the Responses API's, and Open WebUI's own."""
     events: list[Event] = []
-    for item in map(mapping, items):
+    for item in map(require_object, items):
         kind = str(item.get("type"))
         if kind == "message":
             events += read_message({"role": "assistant", **item})
         elif kind == "open_webui:code_interpreter":
             code = {"code": item.get("code")}
-            events += call_events(ToolCall("code_interpreter", code, str(item.get("id"))))
+            identity = str(item.get("id") or "")
+            events += call_events(ToolCall("code_interpreter", code, identity))
         elif not kind.startswith("open_webui:"):
             events += read_message(item)
     return events
 
 
-FORMAT = Format("open-webui", _recognises, transcripts_of_exports(_export, _events))
+FORMAT = Format("open-webui", _recognises, export_reader(_export, _events))

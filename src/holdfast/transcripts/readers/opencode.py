@@ -1,6 +1,6 @@
 """opencode's sessions: `opencode export`, its folder `storage/` and its database `opencode.db`.
 
-All three are read as what `opencode export` writes: the session's `info`, and its `messages`, each
+All three are read in the form of `opencode export`: the session's `info`, and its `messages`, each
 with its own `info` and its `parts`.
 """
 
@@ -12,19 +12,79 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.plurals import count_of
-from holdfast.transcripts.json_fields import at, decoded, entries
+from holdfast.transcripts.json_fields import at, decode_json, optional_list
 from holdfast.transcripts.reader import Format, Unread, Values
 from holdfast.transcripts.readers.opencode_messages import SessionMessage, read_session_messages
-from holdfast.transcripts.readers.opencode_v2 import in_version_1, is_of_version_2
+from holdfast.transcripts.readers.opencode_v2 import convert_to_version_1, is_of_version_2
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
-    branched,
-    each_after_the_other,
+    branched_transcript,
+    sequential_parents,
 )
 from holdfast.validation.json_values import fields_of
+
+
+@dataclass(frozen=True)
+class _Session:
+    """A session in a file: what describes it, and its messages as JSON."""
+
+    source: str
+    info: Mapping[str, Any]
+    messages: Any
+
+
+@dataclass(frozen=True)
+class _Revert:
+    """The messages that count, and those that the user took back.
+
+    Args:
+        is_within_message: whether only a part of the first message was taken back.
+    """
+
+    active: Sequence[SessionMessage]
+    taken_back: Sequence[SessionMessage] = ()
+    is_within_message: bool = False
+
+    def note(self, source: str) -> Iterator[Unread]:
+        """Yields a note on the messages that are left out, if there are any."""
+        number = len(self.taken_back) + self.is_within_message
+        if not number:
+            return
+        count = count_of(number, "message")
+        sentence = f"{source}: left out {count} that the user took back (revert)"
+        if self.is_within_message:
+            sentence += "; of the first, only a part"
+        yield Unread(sentence)
+
+
+@dataclass
+class _Unanswered:
+    """The last message of the user, until it is answered.
+
+    Args:
+        text: its text; "" if it was answered.
+        was_compacted: whether the context was compacted since it was sent.
+    """
+
+    text: str = ""
+    was_compacted: bool = False
+
+    def next_event(self, event: Event) -> Event:
+        """Returns the next event of the session; a reminder if it repeats the last message."""
+        if event.kind is Kind.COMPACTION:
+            self.was_compacted = True
+        elif event.is_by_assistant:
+            self.text = ""
+        elif event.is_by_user:
+            is_replay = self.was_compacted and self.text != "" and event.text == self.text
+            self.text = event.text
+            self.was_compacted = False
+            if is_replay:
+                return replace(event, kind=Kind.REMINDER, role="")
+        return event
 
 
 def _recognises(value: Any) -> bool:
@@ -49,7 +109,7 @@ def _is_of_session(value: Any) -> bool:
 
 
 def _is_piece(value: Any) -> bool:
-    """Whether a value is a file of `storage/` by itself: a session, a message or a part."""
+    """Whether a value is a single file of `storage/`: a session, a message or a part."""
     identity = fields_of(value).get("id")
     return (
         isinstance(identity, str)
@@ -58,90 +118,63 @@ def _is_piece(value: Any) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Session:
-    """A session of a file: what is known of it, and its messages as JSON."""
-
-    where: str
-    info: Mapping[str, Any]
-    messages: Any
-
-
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     sessions: list[_Session] = []
-    by_id: dict[str, _Session] = {}  # of the API's answer, whose messages are a value each
-    for where, value in values:
+    by_id: dict[str, _Session] = {}  # from answers of the API, which have a message per value
+    for source, value in values:
         if _is_piece(value):
             yield Unread(
-                f"{where}: it is a part of a session of opencode; give the folder `storage`, or the"
-                " output of `opencode export`"
+                f"{source}: it is a part of a session of opencode; give the folder `storage`, or"
+                " the output of `opencode export`"
             )
         elif _is_message(value):
-            name = str(at(value, "info", "sessionID"))
-            by_id.setdefault(name, _Session(where, {}, [])).messages.append(value)
+            name = str(at(value, "info", "sessionID") or "")
+            by_id.setdefault(name, _Session(source, {}, [])).messages.append(value)
         elif isinstance(value, list):
-            sessions.append(_Session(where, {}, value))
+            sessions.append(_Session(source, {}, value))
         elif isinstance(value, Mapping):
-            sessions.append(_Session(where, fields_of(value.get("info")), value.get("messages")))
+            sessions.append(_Session(source, fields_of(value.get("info")), value.get("messages")))
         else:
-            yield Unread(f"{where}: {shortened(value)} is not an object")
+            yield Unread(f"{source}: {shortened(value)} is not an object")
     for session in (*sessions, *by_id.values()):
         try:
             yield from _transcript(session)
         except Malformed as error:
-            yield Unread(f"{session.where}: {error}")
+            yield Unread(f"{session.source}: {error}")
 
 
 def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
-    messages = read_session_messages([*in_version_1(entries(session.messages))])
-    yield from _of_unknown_kinds(session.where, messages)
+    """Reads a session into its transcript."""
+    messages = read_session_messages([*convert_to_version_1(optional_list(session.messages))])
+    yield from _unknown_parts(session.source, messages)
     revert = _revert(session.info, messages)
-    yield from revert.note(session.where)
+    yield from revert.note(session.source)
     active = _with_replays_marked(revert.active)
     for original, message in zip(revert.active, active, strict=True):
         if message is not original:
             yield Unread(
-                f"{session.where}: the message {message.id} is what opencode sent again after a"
+                f"{session.source}: the message {message.id} was sent again by opencode after a"
                 " compaction, and counts once"
             )
     messages = _with_clearings(_with_kept_tails([*active, *revert.taken_back]))
     nodes = _with_prompts_first(messages, len(active))
     active_ids = [message.id for message in active]
-    transcript = branched(session.where, nodes, each_after_the_other(nodes), active_ids)
+    transcript = branched_transcript(session.source, nodes, sequential_parents(nodes), active_ids)
     info = session.info
     yield replace(transcript, is_of_subagent=bool(info.get("parentID") or info.get("parent_id")))
 
 
-def _of_unknown_kinds(where: str, messages: Sequence[SessionMessage]) -> Iterator[Unread]:
+def _unknown_parts(source: str, messages: Sequence[SessionMessage]) -> Iterator[Unread]:
+    """Yields a note on each unknown type of parts."""
     counts = Counter(kind for message in messages for kind in message.unknown_kinds)
     for kind, count in counts.items():
-        which = "part is" if count == 1 else "parts are"
-        yield Unread(f"{where}: {count} {which} of the unknown type {kind}, and left out")
-
-
-@dataclass(frozen=True)
-class _Revert:
-    """The messages that count, and those that the user took back.
-
-    Args:
-        is_within_message: whether the first message that was taken back counts in part.
-    """
-
-    active: Sequence[SessionMessage]
-    taken_back: Sequence[SessionMessage] = ()
-    is_within_message: bool = False
-
-    def note(self, where: str) -> Iterator[Unread]:
-        """Says how many messages are left out, if any are."""
-        if number := len(self.taken_back) + self.is_within_message:
-            count = count_of(number, "message")
-            which = ", the first of them in part," if self.is_within_message else ""
-            yield Unread(f"{where}: {count} that the user took back (revert){which} left out")
+        parts = count_of(count, "part")
+        yield Unread(f"{source}: left out {parts} of the unknown type {kind}")
 
 
 def _revert(info: Mapping[str, Any], messages: Sequence[SessionMessage]) -> _Revert:
-    """Where the user took back messages: from one on, or from one of its parts on."""
-    revert = decoded(info.get("revert"))
+    """Separates the messages that the user took back: from one on, or from a part of one on."""
+    revert = decode_json(info.get("revert"))
     message_id = at(revert, "messageID")
     part_id = at(revert, "partID")
     position = next((n for n, message in enumerate(messages) if message.id == message_id), None)
@@ -156,8 +189,9 @@ def _revert(info: Mapping[str, Any], messages: Sequence[SessionMessage]) -> _Rev
 
 
 def _with_replays_marked(messages: Sequence[SessionMessage]) -> list[SessionMessage]:
-    """The messages; one that opencode sent again after a compaction, to make room for it, is a
-    reminder, as the user said it once.
+    """Turns messages that opencode sent again into reminders, as the user said them once.
+
+    opencode removes the last message to make room for a compaction, and then sends it again.
     """
     unanswered = _Unanswered()
     marked: list[SessionMessage] = []
@@ -168,35 +202,8 @@ def _with_replays_marked(messages: Sequence[SessionMessage]) -> list[SessionMess
     return marked
 
 
-@dataclass
-class _Unanswered:
-    """The last message of the user, until it is answered.
-
-    Args:
-        text: "" if there is none.
-        was_compacted: whether the context was compacted since it was sent.
-    """
-
-    text: str = ""
-    was_compacted: bool = False
-
-    def next_event(self, event: Event) -> Event:
-        """The next event of the session: a reminder in place of the same message again."""
-        if event.kind is Kind.COMPACTION:
-            self.was_compacted = True
-        elif event.is_by_assistant:
-            self.text = ""
-        elif event.is_by_user:
-            is_replay = self.was_compacted and self.text != "" and event.text == self.text
-            self.text = event.text
-            self.was_compacted = False
-            if is_replay:
-                return replace(event, kind=Kind.REMINDER, role="")
-        return event
-
-
 def _with_kept_tails(messages: Sequence[SessionMessage]) -> list[SessionMessage]:
-    """The messages; each compaction names those that it left in the context."""
+    """Gives each compaction the ids of the messages that it left in the context."""
     ids = [message.id for message in messages]
     marked: list[SessionMessage] = []
     for position, message in enumerate(messages):
@@ -212,7 +219,10 @@ def _with_kept_tails(messages: Sequence[SessionMessage]) -> list[SessionMessage]
 
 
 def _kept_by(message: SessionMessage, earlier_ids: Sequence[str]) -> frozenset[str]:
-    """The ids of the messages that a compaction left in the context: from `tail_start_id` on."""
+    """Returns the ids of the messages that a compaction left in the context.
+
+    They begin with the one that its field `tail_start_id` names; without it, there are none.
+    """
     keeps: frozenset[str] = frozenset()
     for part in message.parts:
         first = str(part.get("tail_start_id"))
@@ -222,15 +232,17 @@ def _kept_by(message: SessionMessage, earlier_ids: Sequence[str]) -> frozenset[s
 
 
 def _with_clearings(messages: Sequence[SessionMessage]) -> list[SessionMessage]:
-    """The messages, with an event where opencode cleared the results of old calls: before the first
-    message that is newer, as it does so at the end of a turn.
+    """Adds an event wherever opencode cleared the results of old calls.
+
+    It does so at the end of a turn, so the event comes before the first message that is newer.
     """
-    call_ids: dict[float, set[str]] = {}  # of the calls whose results were cleared, by the time
+    call_ids: dict[float, set[str]] = {}  # the calls whose results were cleared, by the time
     for part in chain.from_iterable(message.parts for message in messages):
         time = at(part, "state", "time", "compacted")
-        if isinstance(time, (int, float)):
-            call_ids.setdefault(time, set()).add(str(part.get("callID")))
-    clearings: dict[str, list[Event]] = {}  # by the message that they are before
+        call_id = str(part.get("callID") or "")
+        if call_id and isinstance(time, (int, float)):
+            call_ids.setdefault(time, set()).add(call_id)
+    clearings: dict[str, list[Event]] = {}  # by the id of the message that comes after them
     for time, ids in call_ids.items():
         newer = next((message for message in messages if message.is_newer_than(time)), None)
         if newer is not None:
@@ -245,8 +257,9 @@ def _with_clearings(messages: Sequence[SessionMessage]) -> list[SessionMessage]:
 def _with_prompts_first(
     messages: Sequence[SessionMessage], active_count: int
 ) -> dict[str, list[Event]]:
-    """The events of each message by its id; the system prompts of those that are active, which
-    messages repeat, are before all others.
+    """Returns the events of each message by its id.
+
+    The system prompts of active messages, which these repeat, come once, before all other events.
     """
     active_events = chain.from_iterable(message.events for message in messages[:active_count])
     prompts = dict.fromkeys(event for event in active_events if event.is_prompt)

@@ -1,4 +1,4 @@
-"""The messages of a session of opencode's, each with the events that its parts are."""
+"""The messages of a session of opencode's, with the events that their parts contain."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,14 +9,15 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.json_fields import at, entries, field_of, mapping
+from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.transcript import Event, Kind, Malformed, call_events, message_events
 from holdfast.validation.json_values import fields_of
 
 # the types of parts
 _PARTS_OF_DIALOG = ("text", "tool", "subtask", "compaction")
-_PARTS_FOR_DISPLAY = tuple(
-    "step-start step-finish snapshot patch agent file reasoning retry".split()
+_PARTS_FOR_DISPLAY = (
+    *("step-start", "step-finish", "snapshot", "patch"),
+    *("agent", "file", "reasoning", "retry"),
 )
 _FINISHED_AT_LIMIT = ("length", "max_tokens")
 
@@ -26,8 +27,9 @@ class SessionMessage:
     """A message of a session.
 
     Args:
-        info, parts: its fields, and those of its parts, as opencode has them.
-        events: as far as they are read.
+        info: its fields as opencode writes them.
+        parts: the fields of its parts.
+        events: its events as far as they have been read.
     """
 
     id: str
@@ -37,35 +39,35 @@ class SessionMessage:
 
     @property
     def unknown_kinds(self) -> list[str]:
-        """The types of its parts that are not known."""
+        """The types of its parts that are unknown."""
         kinds = (part.get("type") for part in self.parts)
         known_kinds = (*_PARTS_FOR_DISPLAY, *_PARTS_OF_DIALOG)
         return [shortened(kind) for kind in kinds if kind not in known_kinds]
 
     def is_newer_than(self, time: float) -> bool:
-        """Whether it was made after a time; False if it does not say when it was."""
+        """Whether the message was created after a time; False if it has no time."""
         created = at(self.info, "time", "created")
         return isinstance(created, (int, float)) and created > time
 
     def before_part(self, part_id: str) -> "SessionMessage":
-        """The message as far as it goes before one of its parts."""
+        """Returns the message up to one of its parts, without that part."""
         ids = [part.get("id") for part in self.parts]
         parts = self.parts[: ids.index(part_id)]
         return replace(self, parts=parts, events=_events(self.info, parts))
 
 
 def read_session_messages(values: Sequence[Any]) -> list[SessionMessage]:
-    """The messages in order; one that is written again takes the place of the first.
+    """Reads the messages in order; one that is written again replaces the first.
 
     Raises:
-        Malformed: one of them cannot be read.
+        Malformed: a message cannot be read.
     """
     messages: dict[str, SessionMessage] = {}
     for number, value in enumerate(values, start=1):
         name = str(at(value, "info", "id") or f"message {number}")
         try:
-            info = mapping(field_of(mapping(value), "info"))
-            parts = [mapping(part) for part in entries(field_of(value, "parts"))]
+            info = require_object(require_field(require_object(value), "info"))
+            parts = [require_object(part) for part in optional_list(require_field(value, "parts"))]
             messages[name] = SessionMessage(name, info, parts, _events(info, parts))
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
@@ -73,6 +75,7 @@ def read_session_messages(values: Sequence[Any]) -> list[SessionMessage]:
 
 
 def _events(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """Reads a message, given its fields and its parts."""
     match info.get("role"):
         case "user":
             events = [*_events_of_user(parts)]
@@ -87,14 +90,16 @@ def _events(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list
 
 
 def _prompt(info: Mapping[str, Any]) -> list[Event]:
-    """The system prompt, which early versions log with replies, and later ones with questions."""
+    """Reads the system prompt, which is logged with replies; in later versions, with questions."""
     texts = info.get("system")
     return system_prompt("\n\n".join(map(str, texts)) if isinstance(texts, list) else texts)
 
 
 def _copy_ids(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The ids by which copies of a reply are known: its id; and as a forked session gives its
-    copies new ids, the time with the content.
+    """Returns the ids by which copies of a reply are recognised.
+
+    One is the reply's id. As the copies in a forked session have new ids, the other is the time
+    with a digest of the content.
     """
     if info.get("role") != "assistant":
         return ()
@@ -113,8 +118,8 @@ def _events_of_user(parts: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
         elif kind == "subtask":
             yield Event(Kind.REMINDER, str(part.get("prompt") or ""))
         elif kind == "text" and part.get("ignored") is not True:
-            text = text_of(field_of(part, "text"))
-            if part.get("synthetic") is True:  # opencode's own, such as the text of a file
+            text = text_of(require_field(part, "text"))
+            if part.get("synthetic") is True:  # written by opencode, such as the text of a file
                 yield Event(Kind.REMINDER, text)
             else:
                 yield from message_events("user", text)
@@ -128,7 +133,7 @@ def _events_of_assistant(
     for part in parts:
         kind = part.get("type")
         if kind == "text" and part.get("ignored") is not True:
-            text = text_of(field_of(part, "text"))
+            text = text_of(require_field(part, "text"))
             if info.get("summary") is True:
                 yield Event(Kind.COMPACTION, text)
             elif part.get("synthetic") is True:
@@ -144,9 +149,9 @@ def _events_of_assistant(
 
 
 def _events_of_tool(part: Mapping[str, Any]) -> list[Event]:
-    """A call and, if it ended, its result."""
-    name = field_of(part, "tool")
-    state = mapping(field_of(part, "state"))
+    """Reads a call and, if it has ended, its result."""
+    name = require_field(part, "tool")
+    state = require_object(require_field(part, "state"))
     if not isinstance(name, str):
         raise Malformed(f"the tool's name is {shortened(name)}")
     call = ToolCall(name, fields_of(state.get("input")), str(part.get("callID") or ""))

@@ -1,7 +1,7 @@
-"""opencode 2's messages in the form that version 1 wrote, which the reader reads.
+"""Converts the messages of opencode 2 to the form of version 1, which the reader takes.
 
-A message's `type` says who wrote it, and a reply has its parts in `content`. The database keeps
-them in the table `session_message`.
+The `type` of a message says who wrote it, and a reply has its parts in `content`. The database
+keeps messages in the table `session_message`.
 """
 
 import base64
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.json_fields import at, decoded, entries, mapping
+from holdfast.transcripts.json_fields import at, decode_json, optional_list, require_object
 from holdfast.validation.json_values import fields_of
 
 _BY_OPENCODE = ("synthetic", "system", "skill")
@@ -24,30 +24,31 @@ def is_of_version_2(value: Any) -> bool:
 
 
 def _has_type(value: Any) -> bool:
+    """Whether a value has the fields that all messages of version 2 have."""
     fields = fields_of(value)
     is_typed = isinstance(fields.get("type"), str) and isinstance(fields.get("id"), str)
     return is_typed and not fields.keys() & {"role", "info", "message", "parts"}
 
 
-def in_version_1(values: Iterable[Any]) -> Iterator[Any]:
-    """The messages of a session, those of version 2 as version 1 wrote them.
+def convert_to_version_1(values: Iterable[Any]) -> Iterator[Any]:
+    """Converts the messages of a session to version 1; those that have it are left as they are.
 
     Raises:
-        Malformed: a part of one cannot be read.
+        Malformed: a part of a message cannot be read.
     """
     for value in values:
         if not _has_type(value):
             yield value
-        elif (message := _in_version_1(value)) is not None:
+        elif (message := _convert(value)) is not None:
             yield message
 
 
-def _in_version_1(message: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A message; None if it is one for display. One of an unknown type has that as its part."""
+def _convert(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Converts a message; None if it is only for display. Unknown types become unknown parts."""
     text = str(message.get("text") or "")
     match message["type"]:
         case "user":
-            files = map(_part_of_file, entries(message.get("files")))
+            files = map(_part_of_file, optional_list(message.get("files")))
             parts = [{"type": "text", "text": text}, *(part for part in files if part)]
             return _with_parts(message, "user", parts)
         case "shell":  # a command that the user ran
@@ -60,7 +61,7 @@ def _in_version_1(message: Mapping[str, Any]) -> dict[str, Any] | None:
             parts = [{"type": "text", "text": summary}]
             return _with_parts(message, "assistant", parts, summary=True)
         case "assistant":
-            parts = [_part(mapping(part)) for part in entries(message.get("content"))]
+            parts = [_part(require_object(part)) for part in optional_list(message.get("content"))]
             error = _error(message.get("error"))
             return _with_parts(message, "assistant", parts, finish=message.get("finish"), **error)
         case "idle" if message.get("outcome") == "interrupted":
@@ -75,17 +76,18 @@ def _in_version_1(message: Mapping[str, Any]) -> dict[str, Any] | None:
 def _with_parts(
     message: Mapping[str, Any], role: str, parts: list[dict[str, Any]], **info: Any
 ) -> dict[str, Any]:
+    """Returns a message of version 1; `info` are fields that only some messages have."""
     base = {"id": message["id"], "time": message.get("time"), "role": role}
     return {"info": {**base, **info}, "parts": parts}
 
 
 def _part_by_opencode(text: str) -> dict[str, Any]:
-    """A text that opencode put before the model, and nobody said."""
+    """Returns a text that opencode put into the context, and nobody said."""
     return {"type": "text", "text": text, "synthetic": True}
 
 
 def _part_of_file(file: Any) -> dict[str, Any] | None:
-    """The text of a file that the user attached; None for one of another kind."""
+    """Returns the text of a file that the user attached; None if it is not text."""
     data = at(file, "data")
     if at(file, "mime") != "text/plain" or not isinstance(data, str):
         return None
@@ -96,23 +98,23 @@ def _part_of_file(file: Any) -> dict[str, Any] | None:
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part of a reply."""
+    """Converts a part of a reply."""
     if part.get("type") != "tool":
         return dict(part)
     state = fields_of(part.get("state"))
-    converted = {
+    state_of_version_1 = {
         "status": state.get("status"),
-        "input": decoded(state.get("input")),
+        "input": decode_json(state.get("input")),
         "output": text_of(state.get("content")),
         "error": at(state, "error", "message") or text_of(state.get("content")),
         "time": {"compacted": at(part, "time", "pruned")},
     }
     names = {"tool": part.get("name"), "callID": part.get("id")}
-    return {"type": "tool", **names, "state": converted}
+    return {"type": "tool", **names, "state": state_of_version_1}
 
 
 def _error(error: Any) -> dict[str, Any]:
-    """The error that ended a reply, as a field; {} without one."""
+    """Returns the error that ended a reply as a field of its info; {} if there is none."""
     if not error:
         return {}
     name = str(at(error, "type") or "UnknownError")

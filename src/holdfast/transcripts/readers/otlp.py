@@ -1,22 +1,23 @@
-"""OpenTelemetry's spans as OTLP writes them in JSON: names and typed values in lists.
+"""OpenTelemetry's spans in OTLP's JSON, which has lists of names and typed values.
 
-The messages of a call may be written as log records beside its span, or without it. The records of
-a slow call are in several batches, so those of a file are put together at its end.
+The messages of a call may be log records, beside its span or without one. The records of a slow
+call are in several batches, so calls are put together from log records only at the end of a file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from holdfast.transcripts.calls import Call, transcripts_of_file
-from holdfast.transcripts.json_fields import entries, field_of, mapping
+from holdfast.plurals import count_of
+from holdfast.transcripts.calls import Call, grouped_call_reader
+from holdfast.transcripts.json_fields import optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format, Located, Unread
 from holdfast.transcripts.readers import otel, phoenix
 from holdfast.transcripts.trace_spans import is_gen_ai
 from holdfast.transcripts.transcript import Malformed
 from holdfast.validation.json_values import fields_of
 
-# as today's exporters write it, and as those before version 0.15 of the protocol
+# the names of fields in today's exports, and before version 0.15 of the protocol
 _SPANS = ("scopeSpans", "instrumentationLibrarySpans")
 _LOGS = ("scopeLogs", "instrumentationLibraryLogs")
 _OPERATION = "gen_ai.operation.name"
@@ -29,7 +30,7 @@ def _recognises(value: Any) -> bool:
 
 
 class _Ids(NamedTuple):
-    """The ids that a span or a log record has; "" for one that it lacks."""
+    """The ids in a span or a log record; "" for one that is missing."""
 
     trace_id: str
     span_id: str
@@ -38,11 +39,11 @@ class _Ids(NamedTuple):
 class _LogRecord(NamedTuple):
     """A log record about a call of a model."""
 
-    where: str
+    source: str
     ids: _Ids  # of the call's span
     time: Any
     event: str
-    attributes: dict[str, Any]  # and the fields of its body
+    attributes: dict[str, Any]  # with the fields of its body
 
     @property
     def has_input(self) -> bool:
@@ -55,38 +56,39 @@ class _LogRecord(NamedTuple):
 
 @dataclass
 class _File:
-    """The batches of a file that were read.
+    """The batches of a file that have been read so far.
 
     Args:
-        answered: the ids of the spans that have their answers.
-        notes: on the spans that have no messages, by their ids.
-        records: by the ids of their spans.
+        answered: the ids of the spans that have an answer.
+        notes: notes on spans without messages, by the spans' ids.
+        records: log records, by the ids of their spans.
     """
 
     answered: set[_Ids] = field(default_factory=set)
     notes: dict[_Ids, Unread] = field(default_factory=dict)
     records: dict[_Ids, list[_LogRecord]] = field(default_factory=dict)
 
-    def calls_in_spans(self, where: str, batch: Mapping[str, Any]) -> Iterator[Call | Unread]:
+    def calls_in_spans(self, source: str, batch: Mapping[str, Any]) -> Iterator[Call | Unread]:
+        """Reads the spans of a batch."""
         for span in _spans(batch):
             ids = _ids_of(span)
             reader = otel if is_gen_ai(span) else phoenix
             try:
-                for call in reader.calls_in_span(where, span):
+                for call in reader.calls_in_span(source, span):
                     if call.output:
                         self.answered.add(ids)
                     yield call
-            except otel.WithoutMessages as error:  # which may be log records of a later batch
-                note = Unread(f"{where}: {error}")
+            except otel.WithoutMessages as error:  # a later batch may have them as log records
+                note = Unread(f"{source}: {error}")
                 if ids.span_id:
                     self.notes.setdefault(ids, note)
                 else:
                     yield note
-            except Malformed as error:  # the other spans of the batch can be read
-                yield Unread(f"{where}: {error}")
+            except Malformed as error:  # the other spans of the batch may be readable
+                yield Unread(f"{source}: {error}")
 
     def calls_in_records(self) -> Iterator[Call | Unread]:
-        """The calls whose messages are log records, and notes on those without messages."""
+        """Reads calls whose messages are log records; notes the ones without messages."""
         for ids, note in self.notes.items():
             if not any(r.has_input or r.has_answer for r in self.records.get(ids, [])):
                 yield note
@@ -96,12 +98,13 @@ class _File:
 
 
 def _calls(values: Iterable[Located]) -> Iterator[Call | Unread]:
+    """Reads the calls in the batches of a file."""
     file = _File()
     unassigned: list[_LogRecord] = []
-    for where, value in values:
+    for source, value in values:
         try:
-            yield from file.calls_in_spans(where, mapping(value))
-            for record in _records(where, mapping(value)):
+            yield from file.calls_in_spans(source, require_object(value))
+            for record in _records(source, require_object(value)):
                 if record.ids.span_id:
                     file.records.setdefault(record.ids, []).append(record)
                 elif record.has_input and record.has_answer:
@@ -109,21 +112,21 @@ def _calls(values: Iterable[Located]) -> Iterator[Call | Unread]:
                 elif record.has_input or record.has_answer:
                     unassigned.append(record)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
     yield from file.calls_in_records()
     if unassigned:
-        count = f"{len(unassigned)} messages" if len(unassigned) > 1 else "a message"
+        count = count_of(len(unassigned), "message")
         yield Unread(
-            f"{unassigned[0].where}: from here on, {count} in log records without a spanId left"
-            " out, as nothing tells which call they are of"
+            f"{unassigned[0].source}: from here on, left out {count} in log records without a"
+            " spanId, as nothing tells which call they belong to"
         )
 
 
 def _logged_call(records: Sequence[_LogRecord], is_noted: bool = False) -> Iterator[Call | Unread]:
-    """The call that log records are about, read as a span that has these as its events.
+    """Reads the call that log records are about, as a span whose events they are.
 
     Args:
-        is_noted: whether it is known to have no messages.
+        is_noted: whether a note says already that the call's span has no messages.
     """
     first = records[0]
     operations = (record.attributes.get(_OPERATION) for record in records)
@@ -141,14 +144,14 @@ def _logged_call(records: Sequence[_LogRecord], is_noted: bool = False) -> Itera
         contents = "messages and no answer" if has_input else "an answer and no messages"
         name = f"span {first.ids.span_id}" if first.ids.span_id else "a call"
         yield Unread(
-            f"{first.where}: the log records of {name} have {contents}; the call is left out"
+            f"{first.source}: left out a call, as the log records of {name} have {contents}"
         )
         return
     try:
-        yield from otel.calls_in_span(first.where, span)
+        yield from otel.calls_in_span(first.source, span)
     except Malformed as error:
         if not (is_noted and isinstance(error, otel.WithoutMessages)):
-            yield Unread(f"{first.where}: {error}")
+            yield Unread(f"{first.source}: {error}")
 
 
 def _ids_of(fields: Mapping[str, Any]) -> _Ids:
@@ -156,48 +159,52 @@ def _ids_of(fields: Mapping[str, Any]) -> _Ids:
 
 
 def _spans(batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields the spans of a batch, with plain attributes."""
     for span in _members(batch.get("resourceSpans"), _SPANS, "spans"):
         events = [
-            {**mapping(event), "attributes": _plain(event.get("attributes"))}
-            for event in entries(span.get("events"))
+            {**require_object(event), "attributes": _plain(event.get("attributes"))}
+            for event in optional_list(span.get("events"))
         ]
         yield {**span, "attributes": _plain(span.get("attributes")), "events": events}
 
 
-def _records(where: str, batch: Mapping[str, Any]) -> Iterator[_LogRecord]:
+def _records(source: str, batch: Mapping[str, Any]) -> Iterator[_LogRecord]:
+    """Yields the log records of a batch that are about calls of models."""
     for record in _members(batch.get("resourceLogs"), _LOGS, "logRecords"):
         attributes = _plain(record.get("attributes"))
         name = str(record.get("eventName") or attributes.get("event.name") or "")
         if name.startswith("gen_ai."):
             attributes = {**attributes, **fields_of(_plain_value(record.get("body")))}
             time = record.get("timeUnixNano")
-            yield _LogRecord(where, _ids_of(record), time, name, attributes)
+            yield _LogRecord(source, _ids_of(record), time, name, attributes)
 
 
 def _members(resources: Any, scope_fields: Sequence[str], name: str) -> Iterator[Mapping[str, Any]]:
-    for resource in entries(resources):
-        fields = mapping(resource)
+    """Yields the spans or log records in the scopes of all resources."""
+    for resource in optional_list(resources):
+        fields = require_object(resource)
         scopes = next((fields[key] for key in scope_fields if key in fields), None)
-        for scope in entries(scopes):
-            yield from map(mapping, entries(mapping(scope).get(name)))
+        for scope in optional_list(scopes):
+            yield from map(require_object, optional_list(require_object(scope).get(name)))
 
 
 def _plain(attributes: Any) -> dict[str, Any]:
-    """Attributes of OTLP as an object."""
+    """Turns OTLP's list of attributes into an object."""
     return {
-        str(field_of(entry, "key")): _plain_value(entry.get("value"))
-        for entry in entries(attributes)
+        str(require_field(entry, "key")): _plain_value(entry.get("value"))
+        for entry in optional_list(attributes)
     }
 
 
 def _plain_value(value: Any) -> Any:
+    """Returns a value without the object that names its type."""
     if not isinstance(value, Mapping) or len(value) != 1:
         return value
     ((kind, inner),) = value.items()
     if kind == "arrayValue":
-        return [_plain_value(entry) for entry in entries(mapping(inner).get("values"))]
-    return _plain(mapping(inner).get("values")) if kind == "kvlistValue" else inner
+        return [_plain_value(entry) for entry in optional_list(require_object(inner).get("values"))]
+    return _plain(require_object(inner).get("values")) if kind == "kvlistValue" else inner
 
 
 _DESCRIPTION = "an OTLP batch with a model call"
-FORMAT = Format("otlp", _recognises, transcripts_of_file(_calls, _DESCRIPTION), streams=True)
+FORMAT = Format("otlp", _recognises, grouped_call_reader(_calls, _DESCRIPTION), streams=True)

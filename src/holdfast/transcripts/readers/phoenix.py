@@ -1,13 +1,13 @@
-"""Phoenix: spans with OpenInference attributes, nested or with dotted names."""
+"""Phoenix's spans with OpenInference attributes, nested or with dotted names."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from holdfast.transcripts.call_messages import output_messages, request_messages
-from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.json_fields import at, mapping
+from holdfast.transcripts.calls import Call, call_reader
+from holdfast.transcripts.json_fields import at, require_object
 from holdfast.transcripts.reader import Format
-from holdfast.transcripts.trace_spans import is_gen_ai, session_of, trace_span_of, unflattened
+from holdfast.transcripts.trace_spans import is_gen_ai, session_of, trace_span_of, unflatten
 from holdfast.validation.json_values import fields_of
 
 
@@ -16,21 +16,24 @@ def _recognises(value: Any) -> bool:
     return bool(names) and not is_gen_ai(value)
 
 
-def calls_in_span(where: str, value: Any) -> Iterator[Call]:
-    """The call of a model in a span."""
-    span = unflattened(mapping(value))
-    attributes = mapping(span.get("attributes", {}))
+def calls_in_span(source: str, value: Any) -> Iterator[Call]:
+    """Reads the call of a model in a span; other spans have none."""
+    span = unflatten(require_object(value))
+    attributes = require_object(span.get("attributes", {}))
     kind = span.get("span_kind") or at(attributes, "openinference", "span", "kind")
     if kind != "LLM":
         return
     inputs = at(attributes, "llm", "input_messages") or at(attributes, "input", "value")
     outputs = at(attributes, "llm", "output_messages") or at(attributes, "output", "value")
-    start = str(span.get("start_time") or span.get("startTimeUnixNano") or "")
-    messages = request_messages(inputs), output_messages(outputs)
-    yield Call(where, session_of(span), start, *messages, trace_span_of(span))
+    yield Call(
+        source,
+        session_of(span),
+        start=str(span.get("start_time") or span.get("startTimeUnixNano") or ""),
+        input=request_messages(inputs),
+        output=output_messages(outputs),
+        trace_span=trace_span_of(span),
+    )
 
 
 _DESCRIPTION = "a model call (a span of OpenInference's kind LLM)"
-FORMAT = Format(
-    "phoenix", _recognises, transcripts_of_calls(calls_in_span, _DESCRIPTION), streams=True
-)
+FORMAT = Format("phoenix", _recognises, call_reader(calls_in_span, _DESCRIPTION), streams=True)

@@ -1,11 +1,11 @@
-"""Conversations of a run of Holdfast, from its `records.jsonl`."""
+"""The conversations in a run of Holdfast, from its `records.jsonl`."""
 
 from typing import Any
 
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.json_fields import entries, field_of
-from holdfast.transcripts.reader import Format, dialog_per_value
+from holdfast.transcripts.json_fields import optional_list, require_field
+from holdfast.transcripts.reader import Format, per_value_reader
 from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of
 
@@ -19,14 +19,14 @@ def _recognises(value: Any) -> bool:
 def _read(value: Any) -> list[Event]:
     turns = [
         {
-            "role": _SPEAKERS.get(field_of(turn, "speaker")),
-            "content": field_of(turn, "text"),
+            "role": _SPEAKERS.get(require_field(turn, "speaker")),
+            "content": require_field(turn, "text"),
             "stop_reason": turn.get("stop_reason"),
         }
-        for turn in entries(field_of(value, "turns"))
+        for turn in optional_list(require_field(value, "turns"))
     ]
-    prompt = field_of(field_of(value, "agent"), "system_prompt")
+    prompt = require_field(require_field(value, "agent"), "system_prompt")
     return [*system_prompt(prompt), *read_messages(turns)]
 
 
-FORMAT = Format("run", _recognises, dialog_per_value(_read), is_per_value=True)
+FORMAT = Format("run", _recognises, per_value_reader(_read), is_per_value=True)

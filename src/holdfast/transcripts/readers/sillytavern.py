@@ -1,6 +1,6 @@
-"""SillyTavern's chats, `data/*/chats/CHARACTER/*.jsonl`: a header, and then a message per line.
+"""SillyTavern's chats, `data/*/chats/CHARACTER/*.jsonl`: a header, then a message per line.
 
-A message may have several versions ("swipes"), of which one is shown.
+A message may have several versions ("swipes"), one of which is shown.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,20 +10,20 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.plurals import count_of
 from holdfast.transcripts.content_blocks import read_call
-from holdfast.transcripts.json_fields import at, decoded, entries
-from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, objects
+from holdfast.transcripts.json_fields import at, decode_json, optional_list
+from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
-    branched,
+    branched_transcript,
     call_events,
     message_events,
 )
 from holdfast.validation.json_values import fields_of
 
-_PROGRAM_NAMES = ("SillyTavern System", "System", "Note")  # in place of a character's
+_PROGRAM_NAMES = ("SillyTavern System", "System", "Note")  # in place of a character's name
 
 
 def _recognises(value: Any) -> bool:
@@ -32,59 +32,62 @@ def _recognises(value: Any) -> bool:
 
 
 def _is_new(names: Any) -> bool:
-    """Whether a header is of the versions that have only the chat's data in it."""
+    """Whether a header is of the newer versions, which have only the chat's metadata in it."""
     return "chat_metadata" in names and "mes" not in names
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    records, others = objects(values)
+    records, others = separate_objects(values)
     yield from others
     chats: list[list[Record]] = [[]]
     for record in records:
         if "mes" in record.fields:
             chats[-1].append(record)
-        elif chats[-1]:  # the header of another chat, in a file that was put together
+        elif chats[-1]:  # the header of another chat, in a file that was joined
             chats.append([])
-    file = file_of(values[0][0])
+    file = file_of(values[0].source)
     for number, chat in enumerate(chats, start=1):
         yield from _chat(f"{file}, chat {number}" if len(chats) > 1 else file, chat)
 
 
-def _chat(source: str, records: list[Record]) -> Iterator[Transcript | Unread]:
+def _chat(name: str, records: list[Record]) -> Iterator[Transcript | Unread]:
+    """Reads a chat; the versions of messages that are not shown become branches."""
     nodes: dict[str, list[Event]] = {}
     parents: dict[str, str | None] = {}
     active: list[str] = []
     hidden_versions = 0
-    for where, fields in records:
+    for source, fields in records:
         try:
             events = _events(fields)
             versions = _hidden_versions(fields)
         except Malformed as error:
-            yield Unread(f"{where}: {error}")
+            yield Unread(f"{source}: {error}")
             continue
         before = active[-1] if active else None
-        nodes[where], parents[where] = events, before
-        active.append(where)
+        nodes[source] = events
+        parents[source] = before
+        active.append(source)
         for number, text in enumerate(versions):
-            nodes[f"{where}, {number}"] = message_events("assistant", text)
-            parents[f"{where}, {number}"] = before
+            nodes[f"{source}, {number}"] = message_events("assistant", text)
+            parents[f"{source}, {number}"] = before
         hidden_versions += len(versions)
     if hidden_versions:
         count = count_of(hidden_versions, "other version")
-        yield Unread(f"{source}: {count} of messages (swipes) that are not shown left out")
-    yield branched(source, nodes, parents, active)
+        yield Unread(f"{name}: left out {count} of messages (swipes) that are not shown")
+    yield branched_transcript(name, nodes, parents, active)
 
 
 def _hidden_versions(record: Mapping[str, Any]) -> list[str]:
-    """The versions of a message that are not shown."""
+    """Returns the versions of a message that are not shown."""
     return [
         text
-        for number, text in enumerate(entries(record.get("swipes")))
+        for number, text in enumerate(optional_list(record.get("swipes")))
         if isinstance(text, str) and number != record.get("swipe_id") and text != record["mes"]
     ]
 
 
 def _events(record: Mapping[str, Any]) -> list[Event]:
+    """Reads a message; notices of the program have no events."""
     text = record.get("mes")
     if not isinstance(text, str):
         raise Malformed(f"the message is {shortened(text)}, which is not text")
@@ -98,14 +101,15 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
     if extra.get("type") == "narrator":
         return [Event(Kind.REMINDER, text)]
     is_hidden = record.get("is_system") is True
-    # a message that the user hid from the model later was said; a notice of the program was not
+    # The user may have hidden a message after it was said; notices of the program never were.
     if is_hidden and (extra.get("type") or record.get("name") in _PROGRAM_NAMES):
         return []
     return message_events("user" if is_user else "assistant", text)
 
 
 def _call_with_result(invocation: Any) -> list[Event]:
-    arguments = decoded(at(invocation, "parameters"))
+    """Reads a tool call and its result."""
+    arguments = decode_json(at(invocation, "parameters"))
     result = at(invocation, "result")
     identity = str(at(invocation, "id") or "")
     call = read_call({"name": at(invocation, "name"), "arguments": arguments, "id": identity})

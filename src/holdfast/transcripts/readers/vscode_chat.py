@@ -1,7 +1,7 @@
 """Chats of VS Code, such as GitHub Copilot's: `chatSessions/*`, and the exported `chat.json`.
 
-A session is one object, in its own file (`.json`) or as a log of changes to it (`.jsonl`: the whole
-object first, then values that are set, appended or removed).
+A session is one object. Its file has the object itself (`.json`), or a log of changes (`.jsonl`):
+first the whole object, then values that are set, appended or removed.
 """
 
 import json
@@ -13,24 +13,31 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
 from holdfast.transcripts.content_blocks import first_of, read_call
-from holdfast.transcripts.json_fields import at, entries, field_of, list_of, mapping
+from holdfast.transcripts.json_fields import (
+    at,
+    list_or_empty,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.reader import Format, Located, Unread, Values, file_of, has_messages
 from holdfast.transcripts.transcript import (
     Event,
     Kind,
     Malformed,
     Transcript,
-    branched,
+    branched_transcript,
     call_events,
-    each_after_the_other,
     message_events,
+    sequential_parents,
 )
 from holdfast.validation.json_values import fields_of
 
-_VERSIONS = (1, 2, 3)
+_VERSIONS = (1, 2, 3)  # the known versions of a session
 _INITIAL, _SET, _PUSH, _DELETE = range(4)  # the kinds of changes
-_CANCELLED = 2  # the state of a response
-_FOR_DISPLAY = (  # parts of a response that are not the model's text
+_CANCELLED = 2  # a state of a response
+# parts of a response that are not the model's text
+_FOR_DISPLAY = (
     *("thinking", "codeblockUri", "undoStop", "command", "confirmation", "warning", "extensions"),
     *("progressMessage", "progressTask", "progressTaskSerialized", "prepareToolInvocation"),
     *("mcpServersStarting", "elicitation", "elicitationSerialized", "pullRequest", "treeData"),
@@ -39,6 +46,20 @@ _FOR_DISPLAY = (  # parts of a response that are not the model's text
     *("planReview", "autoModeResolution", "systemNotification", "info", "externalToolInvocation"),
 )
 _EDITS = ("textEditGroup", "notebookEditGroup", "workspaceEdit")
+
+
+class _Response(NamedTuple):
+    """A response as VS Code displays it.
+
+    Args:
+        texts: its texts, split where a call or an edit is between them.
+        calls: its calls with their results, and its edits.
+        unknown_kinds: the kinds of its parts that are not known.
+    """
+
+    texts: list[str]
+    calls: list[Event]
+    unknown_kinds: set[str]
 
 
 def _recognises(value: Any) -> bool:
@@ -59,16 +80,16 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     sessions = [value for value in values if "requests" in fields_of(value.value)]
     logs = _by_session(changes)
     for number, log in enumerate(logs, start=1):
-        session, failures = _replayed(log)
+        session, failures = _replay(log)
         yield from failures
         count = f", session {number}" if len(logs) > 1 else ""
         sessions.append(Located(f"{file_of(log[0].source)}{count}", session))
-    for where, session in sessions:
-        yield from _transcript(where, session)
+    for source, session in sessions:
+        yield from _transcript(source, session)
 
 
 def _by_session(changes: Values) -> list[Values]:
-    """The changes of each session: one that is written anew, as a whole, is the same one."""
+    """Splits changes into sessions; a session that is written again as a whole is the same one."""
     logs: list[Values] = []
     last: Any = None
     for change in changes:
@@ -81,25 +102,28 @@ def _by_session(changes: Values) -> list[Values]:
     return logs
 
 
-def _replayed(changes: Values) -> tuple[Any, list[Unread]]:
-    """The session that a log of changes ends with."""
+def _replay(changes: Values) -> tuple[Any, list[Unread]]:
+    """Returns the session after all changes in a log, and the changes that could not be applied."""
     session: Any = None
     failures: list[Unread] = []
-    for where, change in changes:
+    for source, change in changes:
         if at(change, "kind") == _INITIAL:
             session = at(change, "v")
             continue
         try:
-            _apply(session, mapping(change))
+            _apply(session, require_object(change))
         except (Malformed, TypeError, IndexError, KeyError, AttributeError):
             failures.append(
-                Unread(f"{where}: the change at {shortened(at(change, 'k'))} fits no earlier state")
+                Unread(
+                    f"{source}: the change at {shortened(at(change, 'k'))} fits no earlier state"
+                )
             )
     return session, failures
 
 
 def _apply(session: Any, change: Mapping[str, Any]) -> None:
-    keys = entries(field_of(change, "k"))
+    """Applies a change to a session in place."""
+    keys = optional_list(require_field(change, "k"))
     if not keys:
         raise Malformed("a change names no place")
     *path, last = keys
@@ -117,62 +141,62 @@ def _apply(session: Any, change: Mapping[str, Any]) -> None:
         else:
             node[last] = None
     elif kind == _PUSH:
-        pushed = node.get(last) or [] if isinstance(node, dict) else node[last]
+        entries = node.get(last) or [] if isinstance(node, dict) else node[last]
         if change.get("i") is not None:
-            del pushed[change["i"] :]
-        pushed.extend(entries(change.get("v")))
-        node[last] = pushed
+            del entries[change["i"] :]
+        entries.extend(optional_list(change.get("v")))
+        node[last] = entries
     else:
         raise Malformed(f"the kind {shortened(kind)} is not known")
 
 
-def _transcript(where: str, session: Any) -> Iterator[Transcript | Unread]:
-    """The dialog of a session. What a restored checkpoint took back is an abandoned branch."""
+def _transcript(source: str, session: Any) -> Iterator[Transcript | Unread]:
+    """Reads a session; requests that a restored checkpoint took back are an abandoned branch."""
     version = at(session, "version")
     if version is not None and version not in _VERSIONS:
         yield Unread(
-            f"{where}: the version {shortened(version)} of VS Code's chats is not known; it is read"
-            f" as version {_VERSIONS[-1]}"
+            f"{source}: the version {shortened(version)} of VS Code's chats is not known; it is"
+            f" read as version {_VERSIONS[-1]}"
         )
     nodes: dict[str, list[Event]] = {}
     taken_back: list[str] = []
     unknown_kinds: set[str] = set()
     try:
-        for number, request in enumerate(entries(field_of(session, "requests"))):
+        for number, request in enumerate(optional_list(require_field(session, "requests"))):
             try:
-                nodes[str(number)] = _events(mapping(request))
-                unknown_kinds |= _shown(request).unknown_kinds
+                response = _read_response(require_object(request))
+                nodes[str(number)] = _events(request, response)
+                unknown_kinds |= response.unknown_kinds
             except Malformed as error:
                 raise Malformed(f"request {number + 1}: {error}") from error
             if request.get("isHidden") is True or request.get("shouldBeRemovedOnSend"):
                 taken_back.append(str(number))
     except Malformed as error:
-        yield Unread(f"{where}: {error}")
+        yield Unread(f"{source}: {error}")
         return
     if unknown_kinds:
         kinds = ", ".join(sorted(unknown_kinds))
-        yield Unread(f"{where}: parts of responses of unknown kinds ({kinds}) are left out")
+        yield Unread(f"{source}: left out parts of responses of unknown kinds ({kinds})")
     if taken_back:
         count = count_of(len(taken_back), "request")
-        yield Unread(f"{where}: {count} that a restored checkpoint took back left out")
+        yield Unread(f"{source}: left out {count} that a restored checkpoint took back")
     active = [name for name in nodes if name not in taken_back]
-    parents = each_after_the_other(nodes) | each_after_the_other(active)
-    yield branched(where, nodes, parents, active)
+    parents = sequential_parents(nodes) | sequential_parents(active)
+    yield branched_transcript(source, nodes, parents, active)
 
 
-def _events(request: Mapping[str, Any]) -> list[Event]:
-    """A message of the user, and the response to it."""
-    message = field_of(request, "message")
-    text = message if isinstance(message, str) else field_of(message, "text")
+def _events(request: Mapping[str, Any], response: _Response) -> list[Event]:
+    """Returns the events of a request: a message of the user, and the response to it."""
+    message = require_field(request, "message")
+    text = message if isinstance(message, str) else require_field(message, "text")
     events = message_events("user", str(text))
-    response = _shown(request)
     result = request.get("result")
-    rounds = entries(at(result, "metadata", "toolCallRounds"))
-    calls = _rounds(rounds, fields_of(at(result, "metadata", "toolCallResults")))
+    rounds = optional_list(at(result, "metadata", "toolCallRounds"))
+    calls = _read_rounds(rounds, fields_of(at(result, "metadata", "toolCallResults")))
     if not calls:  # the extension did not record them
         calls = response.calls
     answers = [Event(Kind.MESSAGE, text, "assistant") for text in response.texts]
-    # what the calls came between is not logged: the last text is taken to follow them
+    # the log does not say what the calls came between: the last text is taken to follow them
     events += [*answers[:-1], *calls, *answers[-1:]]
     identity = str(request.get("responseId") or "")
     copy_ids = (identity,) if identity else ()
@@ -191,26 +215,15 @@ def _events(request: Mapping[str, Any]) -> list[Event]:
     return events
 
 
-class _Response(NamedTuple):
-    """A response as VS Code shows it: its texts, parted by what came between them, and its calls.
-
-    Args:
-        unknown_kinds: of its parts.
-    """
-
-    texts: list[str]
-    calls: list[Event]
-    unknown_kinds: set[str]
-
-
-def _shown(request: Mapping[str, Any]) -> _Response:
+def _read_response(request: Mapping[str, Any]) -> _Response:
+    """Reads the response in a request."""
     texts = [""]
     calls: list[Event] = []
     unknown_kinds: set[str] = set()
-    for part in entries(request.get("response")):
+    for part in optional_list(request.get("response")):
         kind = at(part, "kind")
         if kind == "toolInvocationSerialized":
-            calls += _shown_call(part)
+            calls += _read_displayed_call(part)
             texts.append("")
         elif kind in _EDITS:
             calls += message_events("assistant", "", _edits(part))
@@ -223,7 +236,7 @@ def _shown(request: Mapping[str, Any]) -> _Response:
 
 
 def _text_of(part: Any) -> str | None:
-    """The text of a part of a response; None if it has another kind."""
+    """Returns the text of a part of a response; None if it is of another kind."""
     kind = at(part, "kind")
     if isinstance(part, str):
         return part
@@ -240,11 +253,11 @@ def _text_of(part: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _rounds(rounds: Sequence[Any], results: Mapping[str, Any]) -> list[Event]:
-    """The calls that the model made, and their results, as the extension recorded them."""
+def _read_rounds(rounds: Sequence[Any], results: Mapping[str, Any]) -> list[Event]:
+    """Reads the model's calls and their results, as the extension recorded them."""
     events: list[Event] = []
     for tool_round in rounds:
-        calls = [read_call(call) for call in entries(at(tool_round, "toolCalls"))]
+        calls = [read_call(call) for call in optional_list(at(tool_round, "toolCalls"))]
         events += message_events("assistant", "", calls) if calls else []
         for call in calls:
             if call.id in results:
@@ -254,18 +267,19 @@ def _rounds(rounds: Sequence[Any], results: Mapping[str, Any]) -> list[Event]:
 
 
 def _result_text(result: Any) -> str:
-    values = [at(part, "value") for part in list_of(at(result, "content"))]
+    """Joins the texts in a tool's result; parts of other types are written as JSON."""
+    values = [at(part, "value") for part in list_or_empty(at(result, "content"))]
     texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
     return "\n".join(texts)
 
 
-def _shown_call(part: Mapping[str, Any]) -> list[Event]:
-    """A call whose arguments VS Code shows: a command, or the input of a server's tool."""
+def _read_displayed_call(part: Mapping[str, Any]) -> list[Event]:
+    """Reads a call as VS Code displays it: a command, or the input of a server's tool."""
     details = fields_of(part.get("toolSpecificData"))
     command = details.get("commandLine", details.get("command"))
     if isinstance(command, Mapping):
-        edited = command.get("userEdited") or command.get("toolEdited")
-        command = edited or command.get("original")
+        edited_command = command.get("userEdited") or command.get("toolEdited")
+        command = edited_command or command.get("original")
     result_details = fields_of(part.get("resultDetails"))
     arguments: Any = {"command": command}
     if not isinstance(command, str):
@@ -281,21 +295,21 @@ def _shown_call(part: Mapping[str, Any]) -> list[Event]:
 
 
 def _edits(part: Mapping[str, Any]) -> list[ToolCall]:
-    """An edit of files by the response itself, without a tool of the model."""
-    edits = entries(part.get("edits")) if part.get("kind") == "workspaceEdit" else [part]
+    """Reads edits of files that the response made itself, without a tool of the model's."""
+    edits = optional_list(part.get("edits")) if part.get("kind") == "workspaceEdit" else [part]
     paths = [_path_of(at(edit, "uri") or at(edit, "newResource")) for edit in edits]
     return [ToolCall("edit", {"path": path}) for path in paths if path]
 
 
 def _path_of(uri: Any) -> str:
-    """The path of a file, which is given by its parts or as text."""
+    """Returns the path of a file, given as text or as an object; "" if there is none."""
     if isinstance(uri, str):
         return uri.removeprefix("file://")
     return str(at(uri, "fsPath") or at(uri, "path") or "")
 
 
 def _summaries(metadata: Any) -> list[str]:
-    """The summaries that replaced the dialog up to here."""
+    """Returns the summaries that replaced the dialog up to this request."""
     summaries = at(metadata, "summaries")
     if not isinstance(summaries, list):
         summaries = [at(metadata, "summary")]

@@ -1,5 +1,6 @@
-"""Scores every head steered on its own, at far less cost than a full pass per head: whatever
-steering a head cannot change is computed once.
+"""Scores every head steered on its own, at far less cost than a full pass per head.
+
+Whatever steering a head cannot change is computed only once.
 
 Steering a head of layer l changes nothing below layer l, and nothing for tokens before the span,
 which cannot attend to it. So prompts are forwarded once unsteered, keeping the input of each layer
@@ -36,15 +37,23 @@ from holdfast.papers.zhang2024.profiling.scored_prompts import (
     read_scores,
 )
 
-_NEEDED = {"position_ids", "logits_to_keep"}
+_REQUIRED_ARGUMENTS = {"position_ids", "logits_to_keep"}  # of the model's forward pass
 KeysValues = tuple[Tensor, Tensor]  # of a layer, [row, group, column, size]
 
 
 class PassScores(NamedTuple):
-    """The log-probabilities of every prompt's continuations under one head."""
+    """The log-probabilities of every prompt's continuations, with one head steered."""
 
-    head: Head | None  # None: unsteered
+    head: Head | None  # None if none is steered
     log_probabilities: list[tuple[float, ...]]  # [prompt][continuation]
+
+
+class _UnsteeredPass(NamedTuple):
+    """The parts of an unsteered pass that steered passes share."""
+
+    group: Group
+    layer_inputs: list[Tensor]  # by layer
+    states: list[KeysValues]  # by layer
 
 
 class HeadPasses:
@@ -62,7 +71,7 @@ class HeadPasses:
         count = config.num_hidden_layers
         path = next((path for path, modules in lists.items() if len(modules) == count), None)
         is_offloaded = any(weight.is_meta for weight in hf_model.parameters())
-        if path is None or is_offloaded or _NEEDED - self._runner.accepts:
+        if path is None or is_offloaded or _REQUIRED_ARGUMENTS - self._runner.accepts:
             raise ModelError(
                 f"The layers of {type(hf_model).__name__} cannot be forwarded apart; profile one"
                 " head at a time."
@@ -72,47 +81,59 @@ class HeadPasses:
         self._layers: list[Module] = list(lists[path])
 
     def groups(self, prompts: Sequence[ScoredPrompt]) -> list[list[int]]:
-        """Which prompts to pass to `scores` together."""
+        """The numbers of the prompts to pass to `scores` together."""
         return group_prompts(prompts, self.heads, self.vocabulary)
 
     @torch.inference_mode()
     def scores(
         self, prompts: Sequence[ScoredPrompt], methods: Mapping[Head, CompiledMethods]
     ) -> Iterator[PassScores]:
-        """Scores the prompts unsteered, then under the methods of each head."""
+        """Scores the prompts unsteered, then with each head steered by its methods."""
         group = lay_out(prompts, self.device)
         caches: list[Any] = [DynamicLayer() for _ in self._layers]
-        entering: list[Tensor] = []  # the input of each layer
+        layer_inputs: list[Tensor] = []
 
-        def note(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            entering.append(args[0] if args else kwargs["hidden_states"])
+        def note_input(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            layer_inputs.append(args[0] if args else kwargs["hidden_states"])
 
-        with _hooked(self._layers, note), steered(None):
+        with _hook_before(self._layers, note_input), steered(None):
             logits = self._forward(0, group, 0, caches, {"input_ids": group.ids})
         yield PassScores(None, read_scores(logits, prompts, 1)[0])
 
-        extent = group.extent
-        computed = [(cache.keys, cache.values) for cache in caches]
-        rows = max(1, MAX_TOKENS_PER_PASS // (len(prompts) * (extent.columns - extent.first)))
+        states = [(cache.keys, cache.values) for cache in caches]
+        unsteered = _UnsteeredPass(group, layer_inputs, states)
+        width = group.extent.columns - group.extent.first
+        rows = max(1, MAX_TOKENS_PER_PASS // (len(prompts) * width))
         for layer in sorted({layer for layer, _ in methods}):
             heads = sorted(head for head in methods if head[0] == layer)
-            is_last = layer == len(self._layers) - 1
-            first = extent.columns - extent.read if is_last else extent.first
             for start in range(0, len(heads), rows):
-                heads_of_pass = heads[start : start + rows]
-                copies = len(heads_of_pass)
-                copied_group = group.spread(copies)
-                row_methods = [methods[head] for _ in prompts for head in heads_of_pass]
-                spec = BatchSteering(
-                    copied_group.span, row_methods, prompt_columns=[extent.end] * len(row_methods)
-                )
-                copied_caches = [_Rows(states, copies, first) for states in computed]
-                hidden = entering[layer].repeat_interleave(copies, 0)[:, first:]
-                inputs = {"inputs_embeds": hidden}
-                with steered(spec), _hooked([self._layers[layer]], _entering(hidden)):
-                    logits = self._forward(layer, copied_group, first, copied_caches, inputs)
-                scores = read_scores(logits, prompts, copies)
-                yield from map(PassScores, heads_of_pass, scores)
+                methods_of_pass = {head: methods[head] for head in heads[start : start + rows]}
+                scores = self._steered_scores(layer, prompts, methods_of_pass, unsteered)
+                yield from map(PassScores, methods_of_pass, scores)
+
+    def _steered_scores(
+        self,
+        layer: int,
+        prompts: Sequence[ScoredPrompt],
+        methods: Mapping[Head, CompiledMethods],
+        unsteered: _UnsteeredPass,
+    ) -> list[list[tuple[float, ...]]]:
+        """Steers heads of one layer in one pass; the scores, [head][prompt][continuation]."""
+        extent = unsteered.group.extent
+        copies = len(methods)
+        is_last = layer == len(self._layers) - 1
+        first = extent.columns - extent.read if is_last else extent.first
+        group = unsteered.group.spread(copies)
+        row_methods = [methods_of_head for _ in prompts for methods_of_head in methods.values()]
+        steering = BatchSteering(
+            group.span, row_methods, prompt_columns=[extent.end] * len(row_methods)
+        )
+        caches = [_Rows(states, copies, first) for states in unsteered.states]
+        hidden = unsteered.layer_inputs[layer].repeat_interleave(copies, 0)[:, first:]
+        inputs = {"inputs_embeds": hidden}
+        with steered(steering), _hook_before([self._layers[layer]], _replace_input(hidden)):
+            logits = self._forward(layer, group, first, caches, inputs)
+        return read_scores(logits, prompts, copies)
 
     def _forward(
         self,
@@ -122,7 +143,7 @@ class HeadPasses:
         caches: Sequence[Any],
         inputs: Mapping[str, Tensor],
     ) -> Tensor:
-        """Runs this layer and all above; returns the logits read, [row, column, vocabulary]."""
+        """Runs a layer and all above it; returns the logits that are read, [row, column, token]."""
         layers = self._layers[layer:]
         positions = group.positions[:, first:]
         self.forwarded += positions.numel() * len(layers) / len(self._layers)
@@ -139,14 +160,14 @@ def copy_modules(model: Module) -> Module:
     copies = {module: copy.copy(module) for module in model.modules()}
     for module in copies.values():
         for name, value in vars(module).items():
-            vars(module)[name] = _rebound(value, copies)
+            vars(module)[name] = _rebind(value, copies)
         for name, part in module._modules.items():
             module._modules[name] = None if part is None else copies[part]
     return copies[model]
 
 
-def _rebound(value: Any, copies: Mapping[Module, Module]) -> Any:
-    """An attribute for a module's copy; rebinds what accelerate bound to the original module."""
+def _rebind(value: Any, copies: Mapping[Module, Module]) -> Any:
+    """An attribute for a module's copy, bound to the copy if accelerate bound it to the module."""
     if isinstance(value, dict):
         return copy.copy(value)
     if isinstance(value, MethodType) and isinstance(value.__self__, Module):
@@ -159,8 +180,8 @@ def _rebound(value: Any, copies: Mapping[Module, Module]) -> Any:
 
 
 @contextmanager
-def _hooked(layers: Sequence[Module], hook: Callable[..., Any]) -> Iterator[None]:
-    """A context in which the hook is called before each of the layers."""
+def _hook_before(layers: Sequence[Module], hook: Callable[..., Any]) -> Iterator[None]:
+    """A context in which a hook is called before each of the layers."""
     handles = [layer.register_forward_pre_hook(hook, with_kwargs=True) for layer in layers]
     try:
         yield
@@ -169,7 +190,7 @@ def _hooked(layers: Sequence[Module], hook: Callable[..., Any]) -> Iterator[None
             handle.remove()
 
 
-def _entering(hidden: Tensor) -> Callable[..., Any]:
+def _replace_input(hidden: Tensor) -> Callable[..., Any]:
     """A hook that replaces the input of a layer with these hidden states."""
 
     def put(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -179,7 +200,12 @@ def _entering(hidden: Tensor) -> Callable[..., Any]:
 
 
 class _Rows(DynamicLayer):
-    """Keys and values of rows that share their prompt's, in `computed`, before column `first`."""
+    """The keys and values of rows that share those of their prompt before column `first`.
+
+    Args:
+        computed: the keys and values of the prompts.
+        copies: how many rows share each prompt.
+    """
 
     def __init__(self, computed: KeysValues, copies: int, first: int):
         super().__init__()
@@ -196,7 +222,7 @@ class _Rows(DynamicLayer):
         return self.keys, self.values
 
     def _after_shared(self, shared: Tensor, new: Tensor) -> Tensor:
-        """The prompt's columns before `first`, copied for each row, and the row's own after."""
+        """The shared columns before `first`, copied for each row, and then each row's own."""
         rows, groups, columns, size = new.shape
         joined = new.new_empty(rows // self.copies, self.copies, groups, self.first + columns, size)
         joined[:, :, :, : self.first] = shared[:, None, :, : self.first]

@@ -1,4 +1,4 @@
-"""Scores samples under every head, in one of three ways."""
+"""Scores samples with every head steered on its own, in one of three ways."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,17 +18,25 @@ from holdfast.papers.zhang2024.profiling.plan import Material
 from holdfast.papers.zhang2024.profiling.profiling_samples import ContinuationSample, ReplySample
 from holdfast.papers.zhang2024.profiling.scored_prompts import ScoredPrompt
 
-# largest difference in log-probabilities; a model that computes something else between its layers
-# far exceeds it
-_APART = 1e-3
-_APART_IN_HALF = 0.1  # for two-byte dtypes
-# what a model's own code may raise when given layers and caches that it does not know
-_UNFIT = (ModelError, RuntimeError, TypeError, AttributeError, KeyError, ValueError, IndexError)
+# the largest difference in log-probabilities between shared and plain passes; a model that computes
+# something between its layers exceeds it by far
+_TOLERANCE = 1e-3
+_TOLERANCE_IN_HALF = 0.1  # for two-byte dtypes
+# the errors that a model's own code may raise for layers and caches that it does not know
+_UNFIT_ERRORS = (
+    ModelError,
+    RuntimeError,
+    TypeError,
+    AttributeError,
+    KeyError,
+    ValueError,
+    IndexError,
+)
 
 
 @dataclass(frozen=True)
 class SampleScores:
-    """Scores of one sample, and replies written for it, by the head steered; None: unsteered."""
+    """The scores of one sample, and the replies to it, by the head that is steered (None: none)."""
 
     scores: Mapping[Head | None, float]
     replies: Mapping[Head | None, str] = field(default_factory=dict)
@@ -36,7 +44,7 @@ class SampleScores:
 
 @dataclass(frozen=True)
 class ScoredSamples:
-    """The scores of samples, in their order, and the tokens forwarded for them."""
+    """The scores of samples, in their order, and how many tokens were forwarded for them."""
 
     samples: list[SampleScores]
     tokens: int
@@ -46,15 +54,15 @@ class Scorer(Protocol):
     """Scores samples of one kind."""
 
     def groups(self) -> list[list[int]]:
-        """Which samples are best scored together, by their numbers."""
+        """The numbers of the samples that are best scored together."""
 
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
-        """Scores every sample unsteered and under each head."""
+        """Scores every sample unsteered, and with each head steered."""
 
 
 @dataclass(frozen=True)
 class SharedPasses:
-    """Compares continuations; heads share the computation that steering one cannot change."""
+    """Compares continuations; heads share what steering one of them cannot change."""
 
     material: Material
     passes: HeadPasses
@@ -89,7 +97,7 @@ class PlainPasses:
 
 
 async def can_share_passes(material: Material) -> bool:
-    """Whether `SharedPasses` gives this model's own scores of the shortest sample."""
+    """Whether `SharedPasses` scores the shortest sample as the model itself does."""
     model = material.model
     if isinstance(material.samples[0], ReplySample):
         return False
@@ -105,11 +113,11 @@ async def can_share_passes(material: Material) -> bool:
     try:
         methods = {head: material.plan.steering(head) for head in heads}
         shared = dict(HeadPasses(model.hf_model).scores(shortest.prompts, methods))
-    except _UNFIT as error:
+    except _UNFIT_ERRORS as error:
         if ran_out_of_memory(error):
             raise
         return False
-    limit = _APART if model.hf_model.dtype.itemsize >= 4 else _APART_IN_HALF
+    limit = _TOLERANCE if model.hf_model.dtype.itemsize >= 4 else _TOLERANCE_IN_HALF
     return all(
         abs(value - other) <= limit * max(1.0, abs(other))  # false for NaN
         for head in plain
@@ -118,7 +126,7 @@ async def can_share_passes(material: Material) -> bool:
 
 
 def _have_same_factors(material: Material) -> bool:
-    """Whether the prompts, and all that is scored after them, have the same rotary factors."""
+    """Whether prompts and continuations of all lengths have the same rotary factors."""
     lengths = [len(prompt.token_ids) for prompt in material.prompts]
     longest = max(
         len(prompt.token_ids) + max(map(len, prompt.continuations)) - 1  # the last predicts nothing
@@ -134,7 +142,7 @@ async def _plain_scores(material: Material, steering: CompiledMethods) -> list[S
 
 
 def _sample_scores(material: Material, passes: Iterable[PassScores]) -> list[SampleScores]:
-    """The scores of samples from the log-probabilities of continuations under each head."""
+    """The scores of samples, from the log-probabilities of their continuations by head."""
     samples = _continuation_samples(material)
     scores: list[dict[Head | None, float]] = [{} for _ in samples]
     for head, log_probabilities in passes:
@@ -154,15 +162,15 @@ def _continuation_samples(material: Material) -> list[ContinuationSample]:
 
 
 class _Ticket(NamedTuple):
-    """A reply that is being generated: of which sample, under which head."""
+    """A reply that is being generated: to which sample, and with which head steered."""
 
-    number: int
-    head: Head | None
+    number: int  # of the sample
+    head: Head | None  # None if none is steered
 
 
 @dataclass(frozen=True)
 class Replies:
-    """Scores replies: those under all heads are one batch, forwarded from the span on."""
+    """Scores replies: all samples with all heads are one batch, forwarded from the span on."""
 
     material: Material
 
@@ -175,7 +183,7 @@ class Replies:
         scores: list[dict[Head | None, float]] = [{} for _ in samples]
         replies: list[dict[Head | None, str]] = [{} for _ in samples]
         scheduler = model.scheduler()
-        # every sample under every head; the rows of a sample are adjacent
+        # a row for every sample and head; the rows of a sample are adjacent
         tickets: dict[RowState, _Ticket] = {}
         tokens = 0
         for number, prompt in enumerate(self.material.prompts):
@@ -209,14 +217,14 @@ class Replies:
     def _rows(
         self, prompt: ScoredPrompt, prefix: Prefix | None, heads: Sequence[Head]
     ) -> Iterator[tuple[Head | None, Row]]:
-        """A sample unsteered and under each head."""
+        """The rows of a sample: unsteered, and with each head steered."""
         sampling = Sampling(0, 1, self.material.plan.max_new_tokens)
         for head, steering in self.material.methods(heads).items():
             stream = Stream.after(prefix, prompt.token_ids, prompt.span, steering)
             yield head, Row((stream,), sampling=sampling)
 
     def _before_span(self, prompt: ScoredPrompt) -> Prefix | None:
-        """The tokens before the span, which no head changes, computed once."""
+        """The tokens before the span, which steering leaves as they are; None if not shareable."""
         model = self.material.model
         count = prompt.num_before_span
         if not (model.reuses_cache and model.runner.supports_chunked_prefill and count):
@@ -227,7 +235,11 @@ class Replies:
 
 
 def scorer_of(material: Material, *, shares_passes: bool) -> Scorer:
-    """The scorer of samples; `shares_passes` is what `can_share_passes` has said of all of them."""
+    """The scorer for samples.
+
+    Args:
+        shares_passes: the result of `can_share_passes` for all samples of the profile.
+    """
     if isinstance(material.samples[0], ReplySample):
         return Replies(material)
     if shares_passes:

@@ -1,4 +1,4 @@
-"""How heads are profiled, and what a model reads of the samples."""
+"""How heads are profiled, and the samples as a model reads them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,11 +28,12 @@ BY = ("probability", "accuracy")
 class ProfilingPlan:
     """How heads are profiled.
 
-    Args:
-        method: the steering method, or its spec string; heads set in it are ignored.
-        by: choices are scored by the log-probability of the right continuation ("probability"), or
-            by whether it is the likeliest ("accuracy").
+    Attributes:
+        method: the steering method, or its spec string; heads that it sets are ignored.
+        by: how choices are scored: by the log-probability of the right continuation
+            ("probability"), or by whether it is the likeliest ("accuracy").
         max_new_tokens: of a reply.
+        system_as: where a system prompt goes, as in `holdfast.Request`.
     """
 
     method: ShiftsAttention = Pasta(0.01)
@@ -72,7 +73,7 @@ class Material:
 
     @property
     def fingerprint(self) -> str:
-        """Differs if the model reads anything else, or if another reply is right."""
+        """Differs if the model reads anything different, or if a different reply is right."""
         targets = [
             sample.right if isinstance(sample, ContinuationSample) else None
             for sample in self.samples
@@ -84,11 +85,11 @@ class Material:
         return f"{seed_of(content):x}"
 
     def methods(self, heads: Iterable[Head]) -> dict[Head | None, CompiledMethods]:
-        """The steering of rows by head; first unsteered (None), then each head on its own."""
+        """The methods by the head that they steer; first the unsteered row, whose head is None."""
         return {None: UNSTEERED, **{head: self.plan.steering(head) for head in heads}}
 
     def only(self, numbers: Sequence[int]) -> "Material":
-        """The same for some of the samples, by their numbers."""
+        """The material of some of the samples, by their numbers."""
         return replace(
             self,
             samples=[self.samples[number] for number in numbers],
@@ -97,7 +98,7 @@ class Material:
         )
 
     def by_rows(self) -> list[list[int]]:
-        """Groups of samples, by their numbers, whose heads fill about two batches of rows."""
+        """The numbers of samples in groups whose heads fill about two batches of rows."""
         shape = self.model.shape
         size = max(1, 2 * self.model.batch_size // (shape.layers * shape.heads))
         numbers = list(range(len(self.samples)))
@@ -105,12 +106,12 @@ class Material:
 
 
 async def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> Material:
-    """Renders and tokenizes samples for a model; refuses one that has nothing to steer to."""
+    """Renders and tokenizes samples for a model; refuses a sample without anything to steer to."""
     requests = [
         Request(sample.messages, emphasis=sample.emphasis, system_as=plan.system_as)
         for sample in samples
     ]
-    # any text stands for a reply that is still to be written
+    # a reply that is still to be written is represented by any text
     replies = [
         sample.continuations if isinstance(sample, ContinuationSample) else ("a",)
         for sample in samples

@@ -42,7 +42,7 @@ from holdfast.records import (
 )
 from holdfast.records.samples import head_name
 
-# the method of every record, as other versions of Holdfast have written it
+# the method of every record, for the sake of records that earlier versions wrote
 _STAGE = "stage 1"
 # in every identity, as version 0.2 could drop the worse half of the heads, in a seeded order
 _UNHALVED = {"halving": False, "seed": 0}
@@ -50,17 +50,17 @@ _UNHALVED = {"halving": False, "seed": 0}
 
 @dataclass(frozen=True)
 class Preparation:
-    """The identity of a profile, and its work."""
+    """The work of a profile, which depends on its model."""
 
     identity: dict[str, Any]  # of the run
     heads: Sequence[Head]  # to steer, each on its own
-    groups: Sequence[Sequence[int]]  # numbers of samples that are scored together
+    groups: Sequence[Sequence[int]]  # the numbers of samples to score together
     shares_passes: bool  # whether heads share what steering one of them cannot change
 
 
 @dataclass(frozen=True)
 class GroupTask:
-    """Samples to score together under every head."""
+    """Samples to score together with every head."""
 
     numbers: Sequence[int]  # of the samples
     samples: Samples
@@ -92,10 +92,10 @@ def profile(
         model: its layers must be steerable one by one.
         samples: chats with emphasis, and how a reply to them is scored.
         out: the folder of records; finished samples in it are not scored again.
-        plan: how heads are steered and scored. Every head is steered on its own, so heads set in
-            the plan's method mean nothing and are cleared.
-        progress: called with how many samples have been scored since the last call, and the tokens
-            forwarded for them; those that were finished before are reported at once.
+        plan: how heads are steered and scored. As every head is steered on its own, heads that the
+            plan's method sets are ignored.
+        progress: called with how many samples have been scored since the last call, and how many
+            tokens were forwarded for them; first for all samples of an earlier run.
         command: the command line, for the manifest.
 
     Raises:
@@ -114,10 +114,10 @@ def profile(
 
 
 def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command: str = "") -> None:
-    """Refuses a folder that holds another run, or something else, before a model is loaded.
+    """Refuses a folder that holds something else, before a model is loaded.
 
     Raises:
-        AnotherRun: it holds another run.
+        AnotherRun: the folder holds another run.
     """
     identity = {"samples": len(samples), **_identity_of_plan(plan)}
     refuse_early(out, identity, {"command": "profile", "argv": command})
@@ -161,13 +161,14 @@ async def _profile(
 
             async with task_group() as group:
                 for batch in unfinished_batches:
-                    # not in the task: a group that fails releases no slot, so none starts after it
+                    # acquired here, not in the task: a group that fails keeps its slot, so that no
+                    # other starts after it
                     await slots.acquire()
                     group.create_task(score_and_keep(batch))
 
 
 async def _prepare(session: LocalSession, samples: Samples, plan: ProfilingPlan) -> Preparation:
-    """Prepares a profile with the model of a session, here or in the process of a replica."""
+    """Prepares a profile with the model of a session, in this process or in that of a replica."""
     material = await read_material(_model_of(session), samples, plan)
     model = material.model
     shares_passes = await can_share_passes(material)
@@ -212,13 +213,13 @@ def _steerable_heads(model: LocalModel) -> list[Head]:
     if not layers:
         raise ModelError(
             f"The layers of {model.name} share an attention that does not expose its layer, so no"
-            " head can be steered alone; steer all."
+            " head can be steered alone; steer all of them."
         )
     return [(layer, head) for layer in layers for head in range(model.shape.heads)]
 
 
 def _check_scores(run: Run, samples: Samples) -> None:
-    """Refuses to continue with replies that the samples now score differently."""
+    """Refuses a run whose replies the samples now score differently."""
     for record in run.head_scores:
         number = record.conversation
         sample = samples[number]
@@ -239,11 +240,11 @@ def _check_scores(run: Run, samples: Samples) -> None:
 
 
 async def _score_group(session: LocalSession, task: GroupTask) -> ScoredGroup:
-    """Scores samples together under every head, here or in the process of a replica."""
-    began = time.monotonic()
+    """Scores samples together with every head, in this process or in that of a replica."""
+    started = time.monotonic()
     material = await read_material(_model_of(session), task.samples, task.plan)
     scored = await scorer_of(material, shares_passes=task.shares_passes).score(task.heads)
-    seconds = round((time.monotonic() - began) / len(task.numbers), 3)  # the mean of the group
+    seconds = round((time.monotonic() - started) / len(task.numbers), 3)  # the mean of the group
     records = [
         _record(number, sample, seconds)
         for number, sample in zip(task.numbers, scored.samples, strict=True)

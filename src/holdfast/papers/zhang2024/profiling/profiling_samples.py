@@ -1,4 +1,4 @@
-"""Samples to profile heads on: from Python, a file or PASTA's tasks."""
+"""The samples on which heads are profiled: from Python, a file or PASTA's tasks."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -15,26 +15,37 @@ from holdfast.files import read_json_lines
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024 import Data, Sample, Settings, Task, draw_samples, spans_of
 from holdfast.papers.zhang2024.task_samples import user_message
-from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
+from holdfast.validation.pydantic_errors import StrictModel, format_path, problem_of
 
 
 @dataclass(frozen=True)
 class ContinuationSample:
-    """A chat with replies whose log-probabilities are compared; none is generated."""
+    """A chat with replies whose log-probabilities are compared; none is generated.
+
+    Attributes:
+        emphasis: as `holdfast.Request` takes it; () for the system prompt.
+        continuations: the replies to compare, at least one.
+        right: the index of the right reply.
+    """
 
     messages: tuple[Message, ...]
-    emphasis: tuple[Part, ...]  # as `holdfast.Request` takes it; () for the system prompt
-    continuations: tuple[str, ...]  # replies to compare, at least one
-    right: int = 0  # the index of the right one
+    emphasis: tuple[Part, ...]
+    continuations: tuple[str, ...]
+    right: int = 0
 
 
 @dataclass(frozen=True)
 class ReplySample:
-    """A chat to which a reply is decoded greedily, and scored."""
+    """A chat to which a reply is decoded greedily, and scored.
+
+    Attributes:
+        emphasis: as `holdfast.Request` takes it; () for the system prompt.
+        score: scores the text of the reply; a larger number is better.
+    """
 
     messages: tuple[Message, ...]
-    emphasis: tuple[Part, ...]  # as `holdfast.Request` takes it; () for the system prompt
-    score: Callable[[str], float]  # of the reply's text; a larger number is better
+    emphasis: tuple[Part, ...]
+    score: Callable[[str], float]
 
 
 ProfilingSample: TypeAlias = ContinuationSample | ReplySample
@@ -59,12 +70,16 @@ class SampleLine(StrictModel):
     messages: list[dict[str, Any]]
     continuations: list[str]
     right: int  # the index of the right continuation
-    # if it is not given: what asterisks mark
+    # without it, the parts between asterisks are emphasised
     emphasis: list[str | _Occurrence | _Characters] = Field(default_factory=list)
 
 
 def read_samples(path: Path | str) -> list[ContinuationSample]:
-    """Reads a JSONL file of `SampleLine`s; an error names the line and the field at fault."""
+    """Reads a JSONL file of `SampleLine`s.
+
+    Raises:
+        UsageError: a line is not a sample; the message names the line and the field.
+    """
     samples = [
         _read_sample(row, f"Line {number} of {path}") for number, row in read_json_lines(path)
     ]
@@ -80,7 +95,7 @@ def _read_sample(row: object, where: str) -> ContinuationSample:
     try:
         line = SampleLine.model_validate(row)
     except ValidationError as error:
-        problem = problem_of(error, SampleLine, row, lambda path: written(path) or "the line")
+        problem = problem_of(error, SampleLine, row, lambda path: format_path(path) or "the line")
         raise UsageError(f"{where}: {problem.sentence}", option=problem.field) from None
     marks = "emphasis" not in line.model_fields_set
     try:
@@ -93,11 +108,11 @@ def _read_sample(row: object, where: str) -> ContinuationSample:
 
 
 def check_samples(samples: Samples, *, compared: bool) -> None:
-    """Refuses samples that cannot be scored, by number.
+    """Refuses samples that cannot be scored, naming the first of them by its number.
 
     Args:
-        compared: whether continuations are compared with one another; a sample with a single one
-            is then refused.
+        compared: whether continuations are compared with one another, so that a sample needs at
+            least two.
     """
     if not samples:
         raise UsageError("There are no samples to profile heads on ([]); give at least one.")
@@ -136,7 +151,7 @@ def _check_continuations(sample: ContinuationSample, number: int, compared: bool
 
 
 def task_samples(data: Data, task: Task, settings: Settings) -> list[ProfilingSample]:
-    """A task's zero-shot prompts, with its continuations if it compares some."""
+    """The zero-shot prompts of a task, with continuations if it compares some."""
     return [_sample_of(task, sample) for sample in draw_samples(data, task, settings)]
 
 

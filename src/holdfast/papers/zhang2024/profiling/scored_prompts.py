@@ -9,43 +9,49 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# tokens of padding that cost about as much as the fixed overhead of another group's passes
-_PASS = 256
-_LOGITS = 2**25  # most logits of a group, unless it has only one prompt
-MAX_TOKENS_PER_PASS = 4_096  # most in one pass, including padding, unless a single row has more
+# the tokens of padding that cost about as much as the overhead of the passes of another group
+_MAX_PADDING = 256
+_MAX_LOGITS = 2**25  # of a group, unless it has only one prompt
+MAX_TOKENS_PER_PASS = 4_096  # including padding, unless a single row has more
 
 
 @dataclass(frozen=True)
 class ScoredPrompt:
-    """A prompt, and the continuations to score after it."""
+    """A prompt, and the continuations to score after it.
 
-    token_ids: tuple[int, ...]  # of the prompt
-    span: tuple[bool, ...]  # True on the tokens to steer to, at least one
-    continuations: tuple[tuple[int, ...], ...]  # token ids, at least one each
+    Attributes:
+        token_ids: the tokens of the prompt.
+        span: True on the tokens to steer to, of which there is at least one.
+        continuations: the tokens of each continuation, at least one.
+    """
+
+    token_ids: tuple[int, ...]
+    span: tuple[bool, ...]
+    continuations: tuple[tuple[int, ...], ...]
 
     @property
     def num_before_span(self) -> int:
-        """Number of tokens before the span, which steering does not change."""
+        """The number of tokens before the span, which steering does not change."""
         return self.span.index(True)
 
     @property
     def num_following(self) -> int:
-        """Number of continuation tokens without the last of each, whose logits are not read."""
+        """The number of continuation tokens that are forwarded: all but the last of each."""
         return sum(len(tokens) - 1 for tokens in self.continuations)
 
     @property
     def num_steered(self) -> int:
-        """Number of tokens that a steered pass forwards."""
+        """The number of tokens that a steered pass forwards."""
         return len(self.token_ids) - self.num_before_span + self.num_following
 
 
 @dataclass(frozen=True)
 class ColumnRange:
-    """The columns of prompts: their common end, the count, and the first that steering changes."""
+    """The columns of a group of prompts."""
 
-    end: int
-    columns: int
-    first: int
+    end: int  # the column after the last token of every prompt
+    columns: int  # how many there are, with those of continuations
+    first: int  # the first column that steering changes
 
     @property
     def read(self) -> int:
@@ -55,12 +61,12 @@ class ColumnRange:
 
 @dataclass(frozen=True)
 class Group:
-    """A batch of prompts that end at the same column, followed by their continuations."""
+    """A batch of prompts that end at the same column, each followed by its continuations."""
 
-    ids: Tensor
-    positions: Tensor
-    mask: Tensor  # [row, 1, column, column]
-    span: Tensor
+    ids: Tensor  # [row, column]
+    positions: Tensor  # [row, column]
+    mask: Tensor  # [row, 1, query column, key column]
+    span: Tensor  # [row, column]
     extent: ColumnRange
 
     def spread(self, copies: int) -> Group:
@@ -74,6 +80,14 @@ class Group:
         )
 
 
+class _Targets(NamedTuple):
+    """For each token of the continuations: its column of logits, its id, and its continuation."""
+
+    columns: list[int]
+    tokens: list[int]
+    owners: list[int]
+
+
 def _extent_of(prompts: Sequence[ScoredPrompt]) -> ColumnRange:
     end = max(len(prompt.token_ids) for prompt in prompts)
     first = min(end - len(prompt.token_ids) + prompt.num_before_span for prompt in prompts)
@@ -81,12 +95,12 @@ def _extent_of(prompts: Sequence[ScoredPrompt]) -> ColumnRange:
 
 
 def group_prompts(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> list[list[int]]:
-    """Decides which prompts share passes: those of similar length, with room for a row per head."""
-    groups: list[list[int]] = []
+    """Groups the numbers of prompts that share passes: of similar length, with a row per head."""
 
     def size(number: int) -> tuple[int, int]:
         return prompts[number].num_steered, len(prompts[number].token_ids)
 
+    groups: list[list[int]] = []
     for number in sorted(range(len(prompts)), key=size):
         larger = [*groups[-1], number] if groups else []
         if larger and _fit([prompts[member] for member in larger], heads, vocabulary):
@@ -97,14 +111,15 @@ def group_prompts(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) 
 
 
 def _fit(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> bool:
+    """Whether prompts can share passes within the limits on tokens, logits and padding."""
     extent = _extent_of(prompts)
     width = extent.columns - extent.first
     rows = len(prompts) * heads
     padding = heads * sum(width - prompt.num_steered for prompt in prompts)
     return (
         rows * width <= MAX_TOKENS_PER_PASS
-        and rows * extent.read * vocabulary <= _LOGITS
-        and padding <= _PASS
+        and rows * extent.read * vocabulary <= _MAX_LOGITS
+        and padding <= _MAX_PADDING
     )
 
 
@@ -146,7 +161,7 @@ def _mask(owner: Tensor) -> Tensor:
 def read_scores(
     logits: Tensor, prompts: Sequence[ScoredPrompt], copies: int
 ) -> list[list[tuple[float, ...]]]:
-    """The log-probability of each continuation, by copy and prompt."""
+    """The log-probability of each continuation, [copy][prompt][continuation]."""
     scores: list[list[tuple[float, ...]]] = [[] for _ in range(copies)]
     logits = logits.float()
     totals = logits.logsumexp(-1)
@@ -156,17 +171,9 @@ def read_scores(
         values = (logits[rows][:, columns, tokens] - totals[rows][:, columns]).double().cpu()
         sums = values.new_zeros(copies, len(prompt.continuations))
         sums.index_add_(1, torch.tensor(owners), values)
-        for of_copy, row in zip(scores, sums.tolist(), strict=True):
-            of_copy.append(tuple(row))
+        for scores_of_copy, row in zip(scores, sums.tolist(), strict=True):
+            scores_of_copy.append(tuple(row))
     return scores
-
-
-class _Targets(NamedTuple):
-    """Of each continuation token: its column of logits, the token, and its continuation."""
-
-    columns: list[int]
-    tokens: list[int]
-    owners: list[int]
 
 
 def _targets(prompt: ScoredPrompt) -> _Targets:

@@ -10,9 +10,11 @@ from holdfast.analysis.statistics import DIFFERENCES, NOTHING, Estimate, estimat
 from holdfast.analysis.task_results import MIN_FLUENCY, Result
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.papers import zhang2024 as tasks
-from holdfast.papers.findings import Claim, claim_that, not_judged
+from holdfast.papers.findings import Claim, claim_that, leave_unjudged
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.report.wording import with_interval
+
+HALVES = "Best less worst, both picked on one half of the samples and compared on the other"
 
 
 class RowClaim(NamedTuple):
@@ -25,22 +27,24 @@ class RowClaim(NamedTuple):
 
 
 def is_beyond_reach(*scores: np.ndarray) -> bool:
-    """Whether a task cannot be judged: there are enough samples, and every score is 0."""
+    """Whether a task is too hard for the model: enough samples, and every score is 0."""
     return all(len(values) >= MIN_SAMPLES and not np.nan_to_num(values).any() for values in scores)
 
 
-def judged(claims: Sequence[Claim], task: str, *scores: np.ndarray) -> tuple[Claim, ...]:
-    """The claims about a task; none is judged if the task is beyond the model's reach."""
+def judge_within_reach(
+    claims: Sequence[Claim], task: str, *scores: np.ndarray
+) -> tuple[Claim, ...]:
+    """The claims about a task; none of them is judged if the task is beyond the model's reach."""
     if not is_beyond_reach(*scores):
         return tuple(claims)
     why = f"Not judged: the model scores 0 on {task} in every row."
-    return tuple(not_judged(claim, why) for claim in claims)
+    return tuple(leave_unjudged(claim, why) for claim in claims)
 
 
 def average(study: Study, row: str) -> np.ndarray | None:
-    """[sample number]: the mean over the tasks; None if one lacks the row or excludes it."""
+    """The mean of a row over the tasks, [sample]; None if a task lacks the row or excludes it."""
     values = []
-    for results in study.tested.values():
+    for results in study.test_results.values():
         result = results.get(row)
         if result is None or result.excluded:
             return None
@@ -61,29 +65,35 @@ def claim_of(study: Study, claim: RowClaim) -> Claim:
     """The claim about two rows, judged by their averages over the tasks."""
     zeros = [
         name
-        for name, results in study.tested.items()
+        for name, results in study.test_results.items()
         if is_beyond_reach(*map(values_of, results.values()))
     ]
-    why = f"the model scores 0 on {' and '.join(zeros)} in every row."
-    has_only_zeros = len(zeros) == len(study.tested)
-    remark = _exclusions(study, claim.row, claim.other_row)
+    zeros_text = f"the model scores 0 on {' and '.join(zeros)} in every row."
+    has_only_zeros = len(zeros) == len(study.test_results)
+    remarks = _exclusions(study, claim.row, claim.other_row)
     if zeros and not has_only_zeros:
-        remark = f" In it {why}{remark}"
-    ahead = difference(study, claim.row, claim.other_row)
-    measured = f"Average of the tasks, {claim.row} less {claim.other_row}:"
-    by_averages = claim_that(claim.text, ahead, claim.sign, measured, remark)
-    return not_judged(by_averages, f"Not judged: {why}") if has_only_zeros else by_averages
+        remarks.insert(0, f"In it {zeros_text}")
+    claim_judged = claim_that(
+        claim.text,
+        difference(study, claim.row, claim.other_row),
+        claim.sign,
+        measured=f"Average of the tasks, {claim.row} less {claim.other_row}:",
+        remark=" ".join(remarks),
+    )
+    if has_only_zeros:
+        return leave_unjudged(claim_judged, f"Not judged: {zeros_text}")
+    return claim_judged
 
 
-def _exclusions(study: Study, *rows: str) -> str:
-    """Which of the rows have no average because their replies to a task are degenerate."""
-    return "".join(
-        f" {row} is excluded: its replies on {name} are degenerate (fluency {result.fluency:.2f},"
+def _exclusions(study: Study, *rows: str) -> list[str]:
+    """Sentences on rows that have no average because their replies to a task are degenerate."""
+    return [
+        f"{row} is excluded: its replies on {name} are degenerate (fluency {result.fluency:.2f},"
         f" under {MIN_FLUENCY:g})."
         for row in rows
-        for name, results in study.tested.items()
+        for name, results in study.test_results.items()
         if (result := results.get(row)) is not None and result.excluded
-    )
+    ]
 
 
 def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -91,7 +101,7 @@ def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     headers = map(header_of, study.setup.tasks)
     rows = [("", *headers, "average", "less zero-shot [95% interval]")]
     for row in names:
-        cells = [cell_of(study.tested[name].get(row)) for name in study.setup.tasks]
+        cells = [cell_of(study.test_results[name].get(row)) for name in study.setup.tasks]
         values = average(study, row)
         mean = "–" if values is None else f"{100 * values.mean():.1f}"
         gain = "" if row == "zero-shot" else points(difference(study, row, "zero-shot"))
@@ -105,7 +115,7 @@ def header_of(name: str) -> str:
 
 
 def cell_of(result: Result | None) -> str:
-    """A task's metrics in percent."""
+    """A task's metrics in percent; a dash if the row was not measured."""
     if result is None:
         return "–"
     cell = " / ".join(f"{100 * float(np.nanmean(values)):.1f}" for values in result.scores.values())
@@ -118,17 +128,23 @@ def points(value: Estimate) -> str:
 
 
 def share_of_best(values: np.ndarray, sizes: Sequence[int], count: int) -> Estimate:
-    """The size of the best option of [sample, option] over `count`; resamples choose anew."""
+    """The size of the best option as a share of `count`, with its interval.
+
+    Args:
+        values: scores, [sample, option]; every resample of the samples picks the best option anew.
+        sizes: the size of each option.
+    """
     shares = np.array(sizes) / count
     low, high = bounds_of(shares[resample_means(values).argmax(1)])
     return Estimate(len(values), float(shares[values.mean(0).argmax()]), None, low, high)
 
 
-HALVES = "Best less worst, both picked on one half of the samples and compared on the other"
-
-
 def best_less_worst(values: np.ndarray) -> Estimate:
-    """Best less worst of [sample, option], picked and measured on different halves."""
+    """The best option less the worst one, [sample, option].
+
+    Both are picked on one half of the samples and compared on the other, as the best of many looks
+    better than it is where it was picked.
+    """
     half = len(values) // 2
     means = values[:half].mean(0)
     return estimate(values[half:, means.argmax()] - values[half:, means.argmin()], DIFFERENCES)

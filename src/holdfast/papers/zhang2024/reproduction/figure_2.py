@@ -12,7 +12,11 @@ import numpy as np
 from holdfast.analysis.statistics import Estimate, paired_difference
 from holdfast.methods import HeadSet
 from holdfast.papers.findings import Claim, Figure, claim_that, pngs
-from holdfast.papers.zhang2024.reproduction.comparisons import HALVES, best_less_worst, judged
+from holdfast.papers.zhang2024.reproduction.comparisons import (
+    HALVES,
+    best_less_worst,
+    judge_within_reach,
+)
 from holdfast.papers.zhang2024.reproduction.reproduction_setup import pasta_on
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.records import read_run
@@ -32,7 +36,7 @@ _MIN_HEADS_OF_VIOLIN = 13
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """A task's scores by which heads are steered, each by sample."""
+    """The scores of a task with different heads steered."""
 
     zero_shot: np.ndarray  # [test sample]
     all_heads: np.ndarray  # [test sample]
@@ -55,7 +59,7 @@ class _Line:
 
 
 def figure_2(study: Study) -> Figure:
-    """All heads, a layer, one head (Figures 2, 4, 5 and 6, one per task)."""
+    """Makes the figure; the paper has one per task, Figures 2, 4, 5 and 6."""
     images: list[Path] = []
     claims: list[Claim] = []
     for task in study.setup.tasks:
@@ -66,7 +70,7 @@ def figure_2(study: Study) -> Figure:
 
 
 def _ask(study: Study, task: str) -> _Scores:
-    """Asks the test samples of a task; scores of single heads are in its profile."""
+    """Asks the test samples of a task; the scores of single heads come from its profile."""
     shape = study.setup.model.shape
     all_heads = pasta_on(None)
     multi_task = pasta_on(study.heads["multi-task", task])
@@ -120,7 +124,7 @@ def _claims(task: str, scores: _Scores) -> Sequence[Claim]:
         ),
     ]
     steered = (*scores.layers, scores.all_heads, scores.multi_task)
-    return judged(claims, task, *steered, scores.zero_shot, scores.head_gains)
+    return judge_within_reach(claims, task, *steered, scores.zero_shot, scores.head_gains)
 
 
 def _draw(task: str, scores: _Scores, folder: Path) -> Sequence[Path]:

@@ -11,13 +11,13 @@ from holdfast.analysis.task_results import Result
 from holdfast.analysis.verdicts import within
 from holdfast.methods import Pasta
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, pngs
-from holdfast.papers.zhang2024.reproduction.comparisons import judged
+from holdfast.papers.zhang2024.reproduction.comparisons import judge_within_reach
 from holdfast.papers.zhang2024.reproduction.reproduction_setup import pasta_on
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.report.figures import COLOURS, legend_below, means, panels, save, styled, whiskers
 
 _HOW = "Heads shared by the best k of all tasks, for every k; alpha on the heads of Table 1."
-_ROBUST = 0.1  # a metric that changes by less is called robust
+_ROBUST = 0.1  # a metric that changes by less than this is called robust
 # only JSON formatting has a metric of the answer beside that of following the instruction
 _TASK_WITH_ANSWERS = "json"
 _ANSWER_METRIC = "prediction"
@@ -33,11 +33,11 @@ class _Results:
 
 
 def figure_3(study: Study) -> Figure:
-    """How many heads, and how strongly."""
+    """Makes the figure, with a part on the number of heads and one on alpha for each task."""
     images: list[Path] = []
     claims: list[Claim] = []
     folder = study.setup.out / "figures"
-    for task in study.setup.free:
+    for task in study.setup.instruction_tasks:
         results = _ask(study, task)
         images += _draw(
             f"{task}: how many heads are steered",
@@ -74,11 +74,11 @@ def _ask(study: Study, task: str) -> _Results:
 def _claims(task: str, results: _Results) -> Sequence[Claim]:
     """The paper's claims about the number of heads and about alpha, judged."""
     claims = [*_size_claims(task, results.by_size), _alpha_claim(task, results.by_alpha)]
-    return judged(claims, task, *map(values_of, results.all))
+    return judge_within_reach(claims, task, *map(values_of, results.all))
 
 
 def _size_claims(task: str, by_size: Mapping[int, Result]) -> list[Claim]:
-    """That more heads are better, and that too many cost the answer; none for a single size."""
+    """The claims that more heads are better, and that too many cost the answer; [] for one size."""
     sizes = list(by_size)
     least = sizes[0]
     middle = sizes[len(sizes) // 2]
@@ -110,7 +110,7 @@ def _size_claims(task: str, by_size: Mapping[int, Result]) -> list[Claim]:
 
 
 def _alpha_claim(task: str, by_alpha: Mapping[float, Result]) -> Claim:
-    """That the strongest and the weakest alpha differ by little."""
+    """The claim that the strongest and the weakest alpha differ by little."""
     strongest = min(by_alpha)
     weakest = max(by_alpha)
     metric = by_alpha[strongest].main_metric
@@ -124,7 +124,7 @@ def _alpha_claim(task: str, by_alpha: Mapping[float, Result]) -> Claim:
 
 
 def _draw(title: str, xlabel: str, results: Mapping[str, Result], file: Path) -> Sequence[Path]:
-    """Draws every metric, and the fluency at the right, by the label of each result.
+    """Draws every metric, and the fluency on an axis at the right, for each labelled result.
 
     Returns the image; `file` is its path without a suffix.
     """

@@ -19,7 +19,7 @@ from holdfast.papers.zhang2024.reproduction.comparisons import (
     difference,
     header_of,
     is_beyond_reach,
-    judged,
+    judge_within_reach,
     points,
     rows_of,
     share_of_best,
@@ -59,17 +59,21 @@ _CLAIMS_5 = (
     ),
 )
 _Row = tuple[str, ...]
-_MODERATE = (0.02, 0.2)  # of all heads: the paper's 50 to 150 of LLaMA's 1,024 are 0.05 to 0.15
+# shares of all heads that we call moderate; the paper's 50 to 150 of LLaMA's 1,024 are 0.05 to 0.15
+_MODERATE = (0.02, 0.2)
+_WORDINGS = ("original", "shortened", "rephrased")
+_IMPROVES = "with the {} instruction, PASTA improves on zero-shot."
+_LESS_SENSITIVE = "PASTA makes a model less sensitive to how the instruction is worded."
 
 
 def table_1(study: Study) -> Figure:
-    """Methods by task (Tables 1 and 2, which differ in the model)."""
-    rows = list(dict.fromkeys(row for results in study.tested.values() for row in results))
-    compared = [(row, BOOST) for row in CHOSEN_BOOST]
-    compared += [(row, f"PASTA, {strategy}") for row, strategy in CHOSEN_BOOST.items()]
+    """The methods by task (Tables 1 and 2 of the paper, which differ in the model)."""
+    rows = list(dict.fromkeys(row for results in study.test_results.values() for row in results))
+    pairs = [(row, BOOST) for row in CHOSEN_BOOST]
+    pairs += [(row, f"PASTA, {strategy}") for row, strategy in CHOSEN_BOOST.items()]
     by_task = "; ".join(
         f"{first} less {second} {points(difference(study, first, second))}"
-        for first, second in compared
+        for first, second in pairs
     )
     how = (
         "PASTA at alpha 0.01, its heads chosen on validation samples. Below: methods that the paper"
@@ -77,7 +81,7 @@ def table_1(study: Study) -> Figure:
         f" intervals: {by_task}."
     )
     if len(study.setup.tasks) == 1:
-        how += " Of one task, the heads that all tasks share (multi-task) are its own."
+        how += " With a single task, the heads that all tasks share (multi-task) are its own."
     return Figure(
         "1",
         "methods by task (Tables 1 and 2 of the paper)",
@@ -89,11 +93,11 @@ def table_1(study: Study) -> Figure:
 
 
 def table_5(study: Study) -> Figure:
-    """How heads are chosen."""
+    """The ways to choose the heads."""
     return Figure(
         "5",
         "ways to choose the heads",
-        "k of each way chosen on validation samples.",
+        "The k of each way is chosen on validation samples.",
         claims=tuple(claim_of(study, claim) for claim in _CLAIMS_5),
         kind="Table",
         rows=rows_of(study, ["zero-shot", "PASTA, task-specific", "PASTA, union", _PASTA]),
@@ -101,7 +105,7 @@ def table_5(study: Study) -> Figure:
 
 
 def table_7(study: Study) -> Figure:
-    """How many heads."""
+    """How many heads are steered."""
     names = study.setup.tasks
     strategies = study.setup.strategies
     count = len(study.rankings[names[0]].heads)
@@ -109,7 +113,7 @@ def table_7(study: Study) -> Figure:
     rows: list[_Row] = [("task", *strategies)]
     for name in names:
         rows.append((name, *(str(len(study.heads[way, name])) for way in strategies)))
-    zeros = [name for name in names if is_beyond_reach(*study.validated[name].values())]
+    zeros = [name for name in names if is_beyond_reach(*study.validation_scores[name].values())]
     shares = {name: _share(study, name, count) for name in names if name not in zeros}
     verdict = all_of(*(within(share, low, high) for share in shares.values()))
     by_task = "; ".join(
@@ -117,7 +121,7 @@ def table_7(study: Study) -> Figure:
         for name, share in shares.items()
     )
     evidence = (
-        f"Of {count} heads, chosen on {study.setup.scale.validated} samples: {by_task} "
+        f"Of {count} heads, chosen on {study.setup.scale.validation_samples} samples: {by_task} "
         f"(we call {low:.0%} to {high:.0%} moderate)."
     )
     if zeros:
@@ -137,36 +141,33 @@ def table_7(study: Study) -> Figure:
 
 
 def _share(study: Study, name: str, count: int) -> Estimate:
+    """The best number of heads for a task, as a share of `count`."""
     options = study.candidates("multi-task", name)
-    values = [study.validated[name][pasta_on(heads)] for heads in options]
+    values = [study.validation_scores[name][pasta_on(heads)] for heads in options]
     return share_of_best(np.column_stack(values), [len(heads) for heads in options], count)
-
-
-_WORDINGS = ("original", "shortened", "rephrased")
-_IMPROVES = "with the {} instruction, PASTA improves on zero-shot."
-_LESS_SENSITIVE = "PASTA makes a model less sensitive to how the instruction is worded."
 
 
 def table_4(study: Study) -> Figure:
     """The instruction in other words."""
-    free = study.setup.free
+    names = study.setup.instruction_tasks
     title = "the instruction in other words"
-    if not free:
+    if not names:
         texts = [*map(_IMPROVES.format, _WORDINGS), _LESS_SENSITIVE]
         return not_run("4", title, texts, "The task json was not run.", kind="Table")
-    rows: list[_Row] = [("instruction", "method", *map(header_of, free))]
+    rows: list[_Row] = [("instruction", "method", *map(header_of, names))]
     claims: list[Claim] = []
     all_results: list[Result] = []
     means: dict[str, list[float]] = {"zero-shot": [], "PASTA": []}
-    heads = {name: {"PASTA": pasta_on(study.heads["multi-task", name])} for name in free}
+    heads = {name: {"PASTA": pasta_on(study.heads["multi-task", name])} for name in names}
     for wording in _WORDINGS:
         by_row = _ask_tasks(study, f"table-4-{wording}", heads, instruction=wording)
         for row, results in by_row.items():
             rows.append((wording, row, *map(cell_of, results)))
-            means[row].append(float(np.mean([values_of(result).mean() for result in results])))
+            means_of_tasks = [values_of(result).mean() for result in results]
+            means[row].append(float(np.mean(means_of_tasks)))
             all_results += results
         gain = _mean_gain(by_row, "PASTA")
-        measured = f"Mean of {' and '.join(free)}:"
+        measured = f"Mean of {' and '.join(names)}:"
         claims.append(claim_that(_IMPROVES.format(wording), gain, +1, measured))
     ranges = {row: max(values) - min(values) for row, values in means.items()}
     evidence = (
@@ -178,7 +179,7 @@ def table_4(study: Study) -> Figure:
         "4",
         title,
         "The heads of Table 1, multi-task.",
-        claims=judged(claims, " and ".join(free), *map(values_of, all_results)),
+        claims=judge_within_reach(claims, " and ".join(names), *map(values_of, all_results)),
         kind="Table",
         rows=tuple(rows),
     )
@@ -190,7 +191,11 @@ def _ask_tasks(
     steered: Mapping[str, Mapping[str, Pasta]],
     instruction: str = "original",
 ) -> dict[str, list[Result]]:
-    """By row, the answers of all tasks: unsteered, and under methods, given by task and row."""
+    """Asks the tasks with and without methods; returns the results of all tasks by row.
+
+    Args:
+        steered: the methods by task and row; "zero-shot" is the row without one.
+    """
     rows: dict[str, list[Result]] = {}
     for name, methods in steered.items():
         answers = study.ask(folder, name, methods.values(), instruction=instruction)
@@ -213,11 +218,11 @@ def table_11(study: Study) -> Figure:
     varies = "few-shot prompting varies with its demonstrations."
     if "pronouns" not in study.setup.tasks:
         return not_run("11", title, [varies], "The task pronouns was not run.", kind="Table")
-    result = study.tested["pronouns"]["few-shot"]
+    result = study.test_results["pronouns"]["few-shot"]
     rows: list[_Row] = [("demonstrations", *result.scores)]
     for number, draw in enumerate(result.draws, 1):
         rows.append((str(number), *(f"{100 * draw[name]:.1f}" for name in result.scores)))
-    values = np.full((study.setup.scale.tested, len(result.draws)), np.nan)
+    values = np.full((study.setup.scale.test_samples, len(result.draws)), np.nan)
     for record in read_run(study.setup.out / "test" / "pronouns").samples:
         if record.variant == "few-shot":
             score = np.mean(list(record.scores.values()))
@@ -227,7 +232,7 @@ def table_11(study: Study) -> Figure:
         "11",
         title,
         "Pronouns changing.",
-        claims=judged([claim], "pronouns", values_of(result)),
+        claims=judge_within_reach([claim], "pronouns", values_of(result)),
         kind="Table",
         rows=tuple(rows),
     )
@@ -238,28 +243,29 @@ def table_14(study: Study) -> Figure:
     scale = study.setup.scale
     title = "fewer samples to profile on"
     text = (
-        f"profiled on {scale.fewer} samples instead of {scale.profiled}, PASTA still improves on"
-        " zero-shot."
+        f"profiled on {scale.fewer_samples} samples instead of {scale.profile_samples}, PASTA still"
+        " improves on zero-shot."
     )
     if "json" not in study.setup.tasks:
         return not_run("14", title, [text], "The task json was not run.", kind="Table")
     k = len(study.heads["task-specific", "json"])
-    fewer = rank_first(study.profile_folder("json"), scale.fewer)
+    fewer = rank_first(study.profile_folder("json"), scale.fewer_samples)
     steered = {
-        f"{scale.profiled} samples": pasta_on(study.rankings["json"].top(k)),
-        f"{scale.fewer} samples": pasta_on(fewer.top(k)),
+        f"{scale.profile_samples} samples": pasta_on(study.rankings["json"].top(k)),
+        f"{scale.fewer_samples} samples": pasta_on(fewer.top(k)),
     }
     by_row = _ask_tasks(study, "table-14", {"json": steered})
     rows: list[_Row] = [("profiled on", header_of("json"))]
     rows += [(row, cell_of(result)) for row, (result,) in by_row.items()]
     zero, many, few = (values_of(result) for (result,) in by_row.values())
-    lost = f" Less the heads of {scale.profiled} samples {in_words(paired_difference(few, many))}."
-    claim = claim_that(text, paired_difference(few, zero), +1, "Less zero-shot", lost)
+    difference_from_many = in_words(paired_difference(few, many))
+    lost = f"Less the heads of {scale.profile_samples} samples: {difference_from_many}."
+    claim = claim_that(text, paired_difference(few, zero), +1, "Less zero-shot:", lost)
     return Figure(
         "14",
         title,
         f"JSON formatting, the best {k} heads.",
-        claims=judged([claim], "json", zero, few, many),
+        claims=judge_within_reach([claim], "json", zero, few, many),
         kind="Table",
         rows=tuple(rows),
     )

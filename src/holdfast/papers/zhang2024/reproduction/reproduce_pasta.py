@@ -29,13 +29,13 @@ def reproduce(setup: Setup) -> Path:
     for name in study.rankings:
         write_profile(study.profile_folder(name))
     scale = setup.scale
-    profiled = ", ".join(f"{scale.profiled_of(name)} {name}" for name in setup.tasks)
+    training = ", ".join(f"{scale.profile_samples_of(name)} {name}" for name in setup.tasks)
     facts = [
         f"model {setup.model.name}",
         f"data {' and '.join(setup.data)}",
         (
-            f"{scale.validated} validation and {scale.tested} test samples of each task; training"
-            f" samples: {profiled}"
+            f"{scale.validation_samples} validation and {scale.test_samples} test samples of each"
+            f" task; training samples: {training}"
         ),
         f"seed {setup.seed}",
     ]

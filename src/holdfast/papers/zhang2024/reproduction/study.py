@@ -27,32 +27,33 @@ from holdfast.papers.zhang2024.profiling import ProfilingPlan, Samples, profile
 from holdfast.papers.zhang2024.profiling.profiling_samples import task_samples
 from holdfast.papers.zhang2024.reproduction.reproduction_setup import ALPHA, Setup, pasta_on
 
-_BATCH = 128  # rows: a step of many costs little more than one of few
-_PROMPTS = {
+_BATCH = 128  # samples side by side; a step of many rows costs little more than one of few
+_PROMPTS = {  # the rows of the baselines
     "zero-shot": "zero-shot",
     "marked": "*-marked",
     "quoted": "“”-marked",
     "few-shot": "few-shot",
 }
-BOOST, _SPOTLIGHT = "Boost, all heads", "Spotlight, all heads"  # without profiling
+BOOST = "Boost, all heads"
+_SPOTLIGHT = "Spotlight, all heads"
 _SPLIT_SOFTMAX = "split-softmax, the same heads"
-CHOSEN_BOOST = {  # the strategy whose heads it uses
+CHOSEN_BOOST = {  # rows of Boost on profiled heads, with the strategy that chose them
     "Boost, multi-task heads": "multi-task",
     "Boost, task-specific heads": "task-specific",
 }
-_EVERYWHERE: dict[str, list[Method]] = {
+_ON_ALL_HEADS: dict[str, list[Method]] = {
     BOOST: [Boost(factor) for factor in (2.0, 4.0, 8.0, 16.0)],
     _SPOTLIGHT: [Spotlight(target) for target in (0.2, 0.4, 0.6)],
 }
 _EXPONENTS = (0.7, 0.5, 0.3, 0.1)  # of split-softmax, on PASTA's heads
-_FACTORS = (4.0, 16.0, 64.0)  # of Boost, on PASTA's heads; its alpha is a factor of 100
+_FACTORS = (4.0, 16.0, 64.0)  # of Boost, on PASTA's heads; PASTA's alpha is a factor of 100
 
 
 @dataclass(frozen=True)
 class Answers:
     """One task's answers under baselines and methods."""
 
-    by_variant: Mapping[str, Result]  # by the name of a baseline or the spec of a method
+    by_variant: Mapping[str, Result]  # by the name of a baseline or the spec string of a method
 
     @property
     def zero_shot(self) -> Result:
@@ -71,7 +72,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Study:
-    """The runs that the tables share, each made once."""
+    """The runs that the tables and figures share; each is made when it is first needed."""
 
     setup: Setup
 
@@ -83,14 +84,14 @@ class Study:
             samples, plan = self.profiling_of(name)
             with self.setup.watch(f"profile {name}", len(samples)) as progress:
                 folder = self.profile_folder(name)
-                profiled = profile(self.setup.model, samples, folder, plan, progress=progress)
-                rankings[name] = profiled.ranking
+                result = profile(self.setup.model, samples, folder, plan, progress=progress)
+                rankings[name] = result.ranking
         return rankings
 
     def profiling_of(self, name: str) -> tuple[Samples, ProfilingPlan]:
-        """The samples that heads are ranked on for a task, and how."""
+        """The samples on which heads are ranked for a task, and the plan of it."""
         task = tasks.CATALOGUE[name]
-        settings = self._settings(name, "train", self.setup.scale.profiled_of(name))
+        settings = self._settings(name, "train", self.setup.scale.profile_samples_of(name))
         data = tasks.load_data(self.setup.data, settings)
         plan = ProfilingPlan(Pasta(ALPHA), by="accuracy", max_new_tokens=task.max_new_tokens)
         return task_samples(data, task, settings), plan
@@ -106,16 +107,19 @@ class Study:
         return sorted({max(1, round(share * count)) for share in self.setup.scale.shares})
 
     def candidates(self, strategy: str, name: str) -> list[HeadSet]:
-        """The distinct head sets of a strategy, one per k, or for the least k that gives any."""
+        """The distinct head sets of a strategy, one for each k that gives any.
+
+        If none of `sizes` gives one, there is a single set: that of the smallest k beyond them.
+        """
         names = [name] if strategy == "task-specific" else self._others(strategy, name)
-        ranked = [self.rankings[other] for other in names]
-        combined = union if strategy == "union" else intersection
+        rankings = [self.rankings[other] for other in names]
+        combine = union if strategy == "union" else intersection
         sets: list[HeadSet] = []
-        for k in (*self.sizes, *range(self.sizes[-1] + 1, len(ranked[0].heads) + 1)):
+        for k in (*self.sizes, *range(self.sizes[-1] + 1, len(rankings[0].heads) + 1)):
             if sets and k > self.sizes[-1]:
                 break
             try:
-                heads = combined(ranked, k)
+                heads = combine(rankings, k)
             except UsageError:  # the best k have none in common
                 continue
             if heads not in sets:
@@ -123,8 +127,8 @@ class Study:
         return sets
 
     @cached_property
-    def validated(self) -> dict[str, dict[Method, np.ndarray]]:
-        """By task and method, [sample]: validation scores of every candidate the task judges."""
+    def validation_scores(self) -> dict[str, dict[Method, np.ndarray]]:
+        """By task and method, the validation scores of each candidate it judges, [sample]."""
         to_judge: dict[str, list[HeadSet]] = {name: [] for name in self.setup.tasks}
         for name in self.setup.tasks:
             for strategy in self.setup.strategies:
@@ -137,11 +141,11 @@ class Study:
 
     @cached_property
     def heads(self) -> dict[tuple[str, str], HeadSet]:
-        """By strategy and task, the head set that does best on its validation samples."""
+        """By strategy and task, the head set that does best on validation samples."""
         chosen = {}
         for name in self.setup.tasks:
             for strategy in self.setup.strategies:
-                judges = [self.validated[judge] for judge in self._judges(strategy, name)]
+                judges = [self.validation_scores[judge] for judge in self._judges(strategy, name)]
                 means = {
                     heads: np.mean([judge[pasta_on(heads)].mean() for judge in judges])
                     for heads in self.candidates(strategy, name)
@@ -151,11 +155,11 @@ class Study:
 
     @cached_property
     def parameters(self) -> dict[str, dict[str, Method]]:
-        """By task and row of Table 1, the best validated parameter of methods the paper lacks."""
+        """By task and row of Table 1, the methods that the paper lacks, at their best parameter."""
         chosen = {}
         for name in self.setup.tasks:
             heads = self.heads["multi-task", name]
-            options = dict(_EVERYWHERE)
+            options = dict(_ON_ALL_HEADS)
             options[_SPLIT_SOFTMAX] = [SplitSoftmax(value, heads=heads) for value in _EXPONENTS]
             for row, strategy in CHOSEN_BOOST.items():
                 heads = self.heads[strategy, name]
@@ -178,9 +182,9 @@ class Study:
         return pasta | self.parameters[name]
 
     @cached_property
-    def tested(self) -> dict[str, dict[str, Result]]:
+    def test_results(self) -> dict[str, dict[str, Result]]:
         """By task and row of Table 1, the answers to test samples."""
-        tested = {}
+        by_task = {}
         for name in self.setup.tasks:
             steered = self.methods(name)
             answers = self.ask(
@@ -189,8 +193,8 @@ class Study:
             rows = {
                 _PROMPTS[baseline]: answers.by_variant[baseline] for baseline in tasks.BASELINES
             }
-            tested[name] = rows | {row: answers.under(method) for row, method in steered.items()}
-        return tested
+            by_task[name] = rows | {row: answers.under(method) for row, method in steered.items()}
+        return by_task
 
     def ask(
         self,
@@ -203,14 +207,15 @@ class Study:
         baselines: tuple[str, ...] = (ZERO_SHOT,),
         generate: bool = False,
     ) -> Answers:
-        """One task's answers under baselines and methods, in the folder of that name.
+        """Asks the samples of a task under baselines and methods.
 
         Args:
-            name: of the task.
+            folder: the name of the folder of the runs; each task has a folder in it.
+            name: the task.
             split, instruction, baselines, generate: as in `tasks.Settings`.
         """
         scale = self.setup.scale
-        count = {"test": scale.tested, "validation": scale.validated}[split]
+        count = {"test": scale.test_samples, "validation": scale.validation_samples}[split]
         settings = replace(
             self._settings(name, split, count),
             instruction=instruction,
@@ -231,7 +236,10 @@ class Study:
     def _validate(
         self, folder: str, name: str, methods: Sequence[Method]
     ) -> dict[Method, np.ndarray]:
-        """Scores, [validation sample]; methods excluded for their fluency rank below all others."""
+        """The validation scores of each method, [sample].
+
+        A method that is excluded for its fluency scores below all others.
+        """
         answers = self.ask(f"validation-{folder}", name, methods, split="validation")
         results = {method: answers.under(method) for method in methods}
         return {
@@ -254,6 +262,6 @@ class Study:
 
 
 def values_of(result: Result) -> np.ndarray:
-    """[sample]: the mean of the metrics that it has."""
+    """The mean of the metrics that each sample has, [sample]."""
     rows = np.array(list(result.scores.values()))
     return np.nanmean(rows, axis=0)

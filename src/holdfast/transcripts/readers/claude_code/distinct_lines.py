@@ -1,7 +1,7 @@
-"""The lines that make up the dialogs of a file of Claude Code's, each once.
+"""The lines that make up the dialogs in a file of Claude Code's, without repetitions.
 
-A file may have its history again: a session that is resumed writes it anew, and some programs copy
-all lines so far with each message.
+A file may repeat its history: a session that is resumed writes it again, and some programs copy all
+lines so far with each message.
 """
 
 import json
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.transcripts.json_fields import at, list_of
+from holdfast.transcripts.json_fields import at, list_or_empty
 from holdfast.transcripts.reader import Record, Unread, position_of
 from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES, SessionLine
 
@@ -17,13 +17,13 @@ _TYPES = ("user", "assistant", "attachment")  # of lines that may lack a uuid
 
 
 def distinct_lines(records: Sequence[Record]) -> tuple[list[SessionLine], list[Unread]]:
-    """The lines, and notes on those whose uuid a later line has with another content."""
+    """Returns the lines, and a note on each whose uuid a later line reuses for other content."""
     records = [record for record in records if _is_of_dialog(record.fields)]
     identifying = _identifying_uuids([fields for _, fields in records])
     lines: dict[str, SessionLine] = {}
     contents: set[str] = set()  # of replies and results without a uuid
     reused: list[Unread] = []
-    for number, (where, fields) in enumerate(records):
+    for number, (source, fields) in enumerate(records):
         uuid = _uuid_of(fields)
         has_uuid = uuid in identifying
         if not uuid and (content := _unique_content(fields)):
@@ -33,11 +33,14 @@ def distinct_lines(records: Sequence[Record]) -> tuple[list[SessionLine], list[U
         if has_uuid and (earlier := lines.get(uuid)) is not None:
             if _content_of(fields) == _content_of(earlier.fields):
                 continue
-            sentence = "a later line reuses this message's uuid with other content"
-            reused.append(Unread(f"{earlier.where}: {sentence} ({position_of(where)})"))
+            sentence = (
+                f"{earlier.source}: a later line ({position_of(source)}) reuses this message's uuid"
+                " with other content"
+            )
+            reused.append(Unread(sentence))
         name = uuid if has_uuid else f"event {number}"
         parent = fields.get("parentUuid") or fields.get("logicalParentUuid")
-        lines[name] = SessionLine(where, name, has_uuid, str(parent) if parent else None, fields)
+        lines[name] = SessionLine(source, name, has_uuid, str(parent) if parent else None, fields)
     return list(lines.values()), reused
 
 
@@ -51,8 +54,10 @@ def _uuid_of(fields: Mapping[str, Any]) -> str:
 
 
 def _identifying_uuids(records: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The uuids that are of one line. In a file whose lines name no parents, some are of several
-    messages, and identify none of them.
+    """Returns the uuids that identify a single line.
+
+    In a file whose lines name no parents, several messages may share a uuid, which then identifies
+    none of them.
     """
     counts = Counter(map(_uuid_of, records))
     del counts[""]
@@ -66,16 +71,17 @@ def _identifying_uuids(records: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _unique_content(fields: Mapping[str, Any]) -> str:
-    """The content of a reply, or of a call's result, which its id makes the only one of its kind;
-    "" for others, as a user may say the same twice.
+    """Returns the content of a reply or a tool result, which its id makes unique.
+
+    For other lines it returns "", as a user may say the same thing twice.
     """
-    blocks = list_of(at(fields, "message", "content"))
+    blocks = list_or_empty(at(fields, "message", "content"))
     is_result = any(at(block, "tool_use_id") for block in blocks)
     return _content_of(fields) if is_result or at(fields, "message", "id") else ""
 
 
 def _content_of(fields: Mapping[str, Any]) -> str:
-    """The content of a line, without the reply's counts of tokens, which may come later."""
+    """Returns a line's content, without the counts of tokens, which a copy may have updated."""
     message = fields.get("message")
     if isinstance(message, Mapping):
         message = [message.get("id"), message.get("content")]

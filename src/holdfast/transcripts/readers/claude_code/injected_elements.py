@@ -1,4 +1,4 @@
-"""The elements that Claude Code writes into messages of the user."""
+"""Names of the elements that Claude Code writes into messages of the user."""
 
 INJECTED = (
     *("system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat"),

@@ -1,11 +1,11 @@
-"""The lines of a session of Claude Code, each an event with its fields."""
+"""The lines of a session of Claude Code: names for the fields of their JSON objects."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from holdfast.transcripts.json_fields import at, list_of
+from holdfast.transcripts.json_fields import at, list_or_empty
 from holdfast.validation.json_values import fields_of
 
 BOUNDARY = "compact_boundary"
@@ -19,14 +19,14 @@ class SessionLine:
     """A line of a session.
 
     Args:
-        where: its file and position.
-        id: its uuid; a made-up one if it has none, or one that other lines have.
-        has_uuid: whether `id` is its uuid.
-        parent: the uuid of the line before it; None for a first one.
-        fields: of its JSON.
+        source: the file, and the line's position in it.
+        id: its uuid, or a made-up id if it has none or shares it with other lines.
+        has_uuid: whether `id` is the uuid.
+        parent: the uuid of the line before it; None if no line precedes it.
+        fields: the fields of its JSON object.
     """
 
-    where: str
+    source: str
     id: str
     has_uuid: bool
     parent: str | None
@@ -34,17 +34,20 @@ class SessionLine:
 
     @property
     def kind(self) -> str:
-        """Its type; "" if it has none."""
+        """The line's type; "" if it has none."""
         return str(self.fields.get("type") or "")
 
     @property
     def is_message(self) -> bool:
-        """Whether it is a message in either role; most lines of both are results and calls."""
+        """Whether the line has the role of the user or the assistant.
+
+        Most of these lines are tool calls and results.
+        """
         return self.kind in ("user", "assistant")
 
     @property
     def is_root(self) -> bool:
-        """Whether it says that nothing precedes it."""
+        """Whether the line states that no line precedes it."""
         return "parentUuid" in self.fields and self.parent is None
 
     @property
@@ -53,7 +56,7 @@ class SessionLine:
 
     @property
     def agent(self) -> str:
-        """The subagent whose line it is; "" for the session itself and for unnamed subagents."""
+        """The subagent that wrote the line; "" for the session itself and unnamed subagents."""
         return str(self.fields.get("agentId") or self.fields.get("parent_tool_use_id") or "")
 
     @property
@@ -66,12 +69,12 @@ class SessionLine:
 
     @cached_property
     def blocks(self) -> list[Mapping[str, Any]]:
-        """The content's blocks that are objects."""
-        return [block for block in list_of(self.content) if isinstance(block, Mapping)]
+        """The blocks of the content that are objects."""
+        return [block for block in list_or_empty(self.content) if isinstance(block, Mapping)]
 
     @cached_property
     def texts(self) -> list[str]:
-        """The texts of a message, which is one text or has several blocks."""
+        """The texts of a message, whose content is a single text or a list of blocks."""
         texts = [self.content, *(block.get("text") for block in self.blocks)]
         return [text for text in texts if isinstance(text, str)]
 
@@ -81,12 +84,12 @@ class SessionLine:
 
     @property
     def reply_id(self) -> str:
-        """The id of the model's reply, whose blocks are a line each; "" for other lines."""
+        """The id of the model's reply, each of whose blocks is a line; "" for other lines."""
         return str(at(self.fields, "message", "id") or "") if self.kind == "assistant" else ""
 
     @property
     def is_by_the_program(self) -> bool:
-        """Whether a reply was written by Claude Code itself, such as an API's error."""
+        """Whether Claude Code itself wrote this reply, such as an error of the API."""
         return self.kind == "assistant" and (
             self.flag("isApiErrorMessage") or at(self.fields, "message", "model") == _NOT_A_MODEL
         )
@@ -97,7 +100,7 @@ class SessionLine:
 
     @property
     def clears_context(self) -> bool:
-        """Whether it is the command that clears the context."""
+        """Whether the line is the command that clears the context."""
         return "<command-name>/clear</command-name>" in self.text
 
     @property
@@ -105,33 +108,35 @@ class SessionLine:
         return self.flag("isCompactSummary")
 
     def flag(self, name: str) -> bool:
-        """Whether a field is true."""
+        """Whether a field is `true`."""
         return self.fields.get(name) is True
 
     def ids_in(self, kind: str, name: str) -> set[str]:
-        """The ids in a field of the blocks of a type; a block without one has none."""
+        """Returns the ids in the field `name` of the blocks of type `kind` that have one."""
         blocks = (block for block in self.blocks if block.get("type") == kind)
         return {str(block[name]) for block in blocks if block.get(name)}
 
     def has_block(self, kind: str) -> bool:
-        """Whether one of the blocks is of a type."""
+        """Whether the line has a block of this type."""
         return any(block.get("type") == kind for block in self.blocks)
 
     @property
-    def takes_back(self) -> list[str]:
-        """The uuids of replies that another one replaced, or that a refusal took back."""
-        replaced = list_of(self.fields.get("supersedesUuids"))
-        retracted = list_of(self.fields.get("retractedMessageUuids"))
+    def retracted_ids(self) -> list[str]:
+        """The uuids of the replies that this line replaces, or that a refusal took back."""
+        replaced = list_or_empty(self.fields.get("supersedesUuids"))
+        retracted = list_or_empty(self.fields.get("retractedMessageUuids"))
         return [*map(str, replaced), *map(str, retracted)]
 
     @property
     def compaction(self) -> Mapping[str, Any]:
-        """The details of a compaction that its boundary gives."""
+        """What the boundary of a compaction says about it; {} for other lines."""
         return fields_of(self.fields.get("compactMetadata", self.fields.get("compact_metadata")))
 
     def preserved(self, end: str) -> str:
-        """The uuid at an end (`head`, `anchor`, `tail`) of the lines that a compaction kept as they
-        are; "" if it kept none.
+        """Returns the uuid at an end of the lines that a compaction kept; "" if it kept none.
+
+        Args:
+            end: `head`, `anchor` or `tail`.
         """
         segment = self.compaction.get("preservedSegment", self.compaction.get("preserved_segment"))
         return str(at(segment, f"{end}Uuid") or at(segment, f"{end}_uuid") or "")

@@ -1,4 +1,4 @@
-"""The sessions and subagents in a file of Claude Code's, each as a tree of its lines.
+"""The sessions and subagents in a file of Claude Code's, each a tree of lines.
 
 Each line names its parent. Rewinding, or editing a question, begins another branch; the branch of
 the last message is the active one.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from holdfast.plurals import count_of
 from holdfast.transcripts.reader import Unread, file_of, position_of
 from holdfast.transcripts.readers.claude_code.session_lines import SessionLine
-from holdfast.transcripts.transcript import Event, Transcript, branched, path_to
+from holdfast.transcripts.transcript import Event, Transcript, branched_transcript, path_to
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class SessionTree:
 
     @property
     def path(self) -> list[SessionLine]:
-        """The lines of the active path, each behind the one that it names as its parent."""
+        """The lines of the active path, each after the line that it names as its parent."""
         path: dict[str, SessionLine] = {}
-        waiting: dict[str, list[SessionLine]] = {}  # by the parent that comes later in the file
+        waiting: dict[str, list[SessionLine]] = {}  # by the parent, which is later in the file
         later = {line.id for line in self.lines if line.id in self.active}
         for line in self.lines:
             if line.parent in later and line.parent != line.id:
@@ -51,29 +51,29 @@ class SessionTree:
 
     @property
     def abandoned(self) -> list[SessionLine]:
-        """The lines of the other branches."""
+        """The lines that are not on the active path."""
         return [line for line in self.lines if line.id not in self.active]
 
     def branches_left_out(self) -> Iterator[Unread]:
-        """Says how many messages are on abandoned branches, if any are."""
+        """Yields a note on the messages that are on abandoned branches, if there are any."""
         if messages := [line for line in self.abandoned if line.is_message]:
             count = count_of(len(messages), "message")
             yield Unread(
-                f"{self.source}: {count} of abandoned branches (rewound or retracted, or the"
-                f" question was edited), from {position_of(messages[0].where)} on, left out"
+                f"{self.source}: left out {count} of abandoned branches (rewound or retracted, or"
+                f" the question was edited), from {position_of(messages[0].source)} on"
             )
 
     def transcript(self, nodes: Mapping[str, Sequence[Event]]) -> Transcript:
-        """The transcript, given the events of each line."""
+        """Returns the transcript, given the events of each line."""
         order = [line.id for line in self.path]
-        transcript = branched(self.source, nodes, self.parents, order)
+        transcript = branched_transcript(self.source, nodes, self.parents, order)
         return replace(transcript, is_of_subagent=self.is_of_subagent)
 
 
 def session_trees(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
-    """The sessions in a file, and their subagents."""
-    sessions: list[SessionLine] = []  # one that was resumed may go on under another id
-    unnamed_subagents: dict[str, list[SessionLine]] = {}  # by their session
+    """Finds the sessions in a file, and their subagents."""
+    sessions: list[SessionLine] = []  # a resumed session may continue under another id
+    unnamed_subagents: dict[str, list[SessionLine]] = {}  # by session
     named_subagents: dict[tuple[str, str], list[SessionLine]] = {}
     for line in lines:
         if line.agent:
@@ -83,8 +83,8 @@ def session_trees(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
         else:
             sessions.append(line)
     yield from _sessions(sessions)
-    for session, agent_lines in unnamed_subagents.items():  # of which each begins a tree
-        trees = _trees(agent_lines, _linked(agent_lines))
+    for session, agent_lines in unnamed_subagents.items():  # each subagent begins a tree
+        trees = _trees(agent_lines, _parents_of(agent_lines))
         trees = [tree for tree in trees if _has_message(tree)]
         for number, tree in enumerate(trees, start=1):
             count = f" {number}" if len(trees) > 1 else ""
@@ -99,19 +99,20 @@ def _has_message(lines: Sequence[SessionLine]) -> bool:
 
 
 def _subagent(name: str, lines: Sequence[SessionLine]) -> SessionTree:
-    """The dialog of a subagent, which no user rewinds."""
-    source = f"{file_of(lines[0].where)}, {name}"
-    line_ids = _without_taken_back({line.id for line in lines}, lines)
-    return SessionTree(source, lines, _linked(lines), line_ids, is_of_subagent=True)
+    """Makes the tree of a subagent, all of which is active, as no user rewinds it."""
+    source = f"{file_of(lines[0].source)}, {name}"
+    line_ids = _without_retracted({line.id for line in lines}, lines)
+    return SessionTree(source, lines, _parents_of(lines), line_ids, is_of_subagent=True)
 
 
 def _sessions(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
-    """Each session; several are in one file if it was put together, or the context was cleared."""
-    parents = _linked(lines)
+    """Finds the sessions; a file has several if it was joined, or its context was cleared."""
+    parents = _parents_of(lines)
     by_session: dict[tuple[str, int], list[SessionLine]] = {}
     cleared = 0
     for tree in _trees(lines, parents):
-        cleared += bool(by_session) and tree[0].clears_context
+        if by_session and tree[0].clears_context:
+            cleared += 1
         last = next((line for line in reversed(tree) if line.is_message), None)
         if last is not None:
             by_session.setdefault((last.session, cleared), []).extend(tree)
@@ -119,18 +120,18 @@ def _sessions(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
     for (session, number), unordered in by_session.items():
         ordered = sorted(unordered, key=lambda line: order[line.id])
         count = f", cleared {number}" if number else ""
-        source = f"{file_of(ordered[0].where)}, session {session}{count}"
+        source = f"{file_of(ordered[0].source)}, session {session}{count}"
         yield SessionTree(source, ordered, parents, _active(ordered, parents))
 
 
-def _linked(lines: Sequence[SessionLine]) -> dict[str, str | None]:
-    """The parent of each line. One whose parent the file lacks follows the line before it."""
+def _parents_of(lines: Sequence[SessionLine]) -> dict[str, str | None]:
+    """Returns the parent of each line; for a parent that is not in the file, the line before it."""
     ids = {line.id for line in lines}
     names_parents = any(line.parent for line in lines) or not any(
         line.is_root for line in lines if line.kind == "assistant"
     )
     parents: dict[str, str | None] = {}
-    before: dict[str, str] = {}  # the last line of each session
+    before: dict[str, str] = {}  # the id of the last line of each session so far
     for line in lines:
         parent = line.parent
         begins = names_parents and line.is_root and not (line.is_boundary or line.is_summary)
@@ -144,10 +145,10 @@ def _linked(lines: Sequence[SessionLine]) -> dict[str, str | None]:
 
 
 def _put_behind_summary(boundary: SessionLine, parents: dict[str, str | None]) -> None:
-    """Links the lines that a compaction kept as they are behind its summary.
+    """Puts the lines that a compaction kept unchanged behind its summary.
 
-    What follows goes on from the last of them, so that the path to the last message would not
-    have the boundary and the summary on it.
+    The session continues from the last of these lines. Without this, the boundary and the summary
+    would not be on the path to the last message.
     """
     if not boundary.compaction:
         return
@@ -164,11 +165,11 @@ def _put_behind_summary(boundary: SessionLine, parents: dict[str, str | None]) -
 def _trees(
     lines: Sequence[SessionLine], parents: Mapping[str, str | None]
 ) -> list[list[SessionLine]]:
-    """The lines that have a root in common, in order."""
+    """Groups lines by their root, in the order of the file."""
     roots: dict[str, str] = {}
     trees: dict[str, list[SessionLine]] = {}
     for line in lines:
-        climb: dict[str, None] = {}  # from the line up to the first whose root is known
+        climb: dict[str, None] = {}  # from the line up to the first line whose root is known
         above: str | None = line.id
         while above is not None and above in parents and not (above in roots or above in climb):
             climb[above] = None
@@ -180,15 +181,16 @@ def _trees(
 
 
 def _active(lines: Sequence[SessionLine], parents: Mapping[str, str | None]) -> set[str]:
-    """The ids on the path to the last message.
+    """Returns the ids on the path to the last message.
 
-    Tools that are called at once branch too: the blocks of a reply that is on the path, and the
-    results of its calls, belong to it.
+    Tools that are called at the same time make branches as well, so the path also has all blocks of
+    its replies, and the results of all calls in these.
     """
     last = next(line for line in reversed(lines) if line.is_message)
     answers = {line.parent: line for line in lines if line.is_message}
     followed_ids = {last.id}
-    while (answer := answers.get(last.id)) and answer.id not in followed_ids:  # written before it
+    # a message may be written before its parent
+    while (answer := answers.get(last.id)) and answer.id not in followed_ids:
         last = answer
         followed_ids.add(last.id)
     active = set(path_to(last.id, parents))
@@ -203,8 +205,9 @@ def _active(lines: Sequence[SessionLine], parents: Mapping[str, str | None]) -> 
             for line in lines
             if line.reply_id in replies or line.ids_in("tool_result", "tool_use_id") & calls
         }
-    return _without_taken_back(active, lines)
+    return _without_retracted(active, lines)
 
 
-def _without_taken_back(ids: set[str], lines: Sequence[SessionLine]) -> set[str]:
-    return ids.difference(*(line.takes_back for line in lines))
+def _without_retracted(ids: set[str], lines: Sequence[SessionLine]) -> set[str]:
+    """Removes the ids of replies that were replaced or retracted."""
+    return ids.difference(*(line.retracted_ids for line in lines))
