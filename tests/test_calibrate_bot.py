@@ -28,8 +28,8 @@ from holdfast.study.calibration_plan import (
     Plan,
     choose_prompts,
     conversations,
-    too_small,
     usual_draws,
+    why_too_small,
 )
 
 ALONE = dataclasses.replace(SUITE, cases=SUITE.cases[:1])
@@ -95,14 +95,14 @@ def test_the_usual_size_is_large_enough_for_a_verdict(tmp_path):
     assert usual_draws(starter, tmp_path) == Plan().draws == 5
     for suite, draws in ((BOT, 30), (ALONE, 60), (SUITE, 10)):
         assert usual_draws(suite, tmp_path) == draws
-        assert not too_small(suite, 200, 200, Plan(draws=draws))
-    message = too_small(BOT, 30, 30, Plan(draws=5))
+        assert not why_too_small(suite, 200, 200, Plan(draws=draws))
+    message = why_too_small(BOT, 30, 30, Plan(draws=5))
     assert re.findall(r"\d+ \w+ \(use --\w+ \d+\)", message) == [
         "10 conversations (use --draws 20)",
         "30 questions (use --questions 40)",
     ]
-    assert not too_small(BOT, 40, 40, Plan(draws=20))
-    message = too_small(BOT, 5, 40, Plan(draws=20))
+    assert not why_too_small(BOT, 40, 40, Plan(draws=20))
+    message = why_too_small(BOT, 5, 40, Plan(draws=20))
     assert "--capability" in message and "--questions" not in message
     run(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))
     assert usual_draws(BOT, tmp_path) == 3, "as in the folder"
@@ -123,7 +123,7 @@ def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, capsys):
     chosen = pick(calibration, 2)
     assert not chosen.recommended
     assert sizes_needed(calibration, chosen).option == "conversations"
-    assert "(use --conversations 40)" in too_small(suite, 200, 200, plan)
+    assert "(use --conversations 40)" in why_too_small(suite, 200, 200, plan)
     with pytest.raises(ParameterOutOfRange) as raised:
         Plan(conversations=3)
     assert (raised.value.option, raised.value.value) == ("conversations", 3)

@@ -16,7 +16,7 @@ from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.summary import summary_of, write
 from holdfast.analysis.verdicts import error_at, verdict_on, with_verdict
 from holdfast.records import read_run
-from holdfast.records.manifest import read_manifest
+from holdfast.records.manifest import read_raw_manifest
 from holdfast.records.run_summary import BaselineScores
 from holdfast.report.baseline_sentences import baseline_lines
 from holdfast.report.collapse_section import collapse_lines
@@ -140,7 +140,7 @@ def test_a_run_that_is_extended_is_read_at_its_second_look(tmp_path):
         (series,) = read_series(extended(conversations))
         looks.append(series.look)
     assert looks == [1, 1, 2, 3] and series.error == error_at(3)
-    assert read_manifest(tmp_path / "run")["earlier_sizes"] == [20, 22]
+    assert read_raw_manifest(tmp_path / "run")["earlier_sizes"] == [20, 22]
     few = drift.Settings(rounds=1, conversations=4)
     drift.run(Scripted(), SUITE, tmp_path / "few", few)
     more = drift.run(Scripted(), SUITE, tmp_path / "few", drift.Settings(1, 24))

@@ -17,7 +17,7 @@ from holdfast.cli import command_named, main
 from holdfast.errors import RecordsError
 from holdfast.records import TaskSample, open_run, read_run
 from holdfast.records.lines import to_line, to_manifest
-from holdfast.records.manifest import read_manifest
+from holdfast.records.manifest import read_raw_manifest
 from holdfast.report.geometry_report import GeometryContent
 from holdfast.report.page import Picture, Table, render_study
 from holdfast.report.task_tables import tasks_page
@@ -27,7 +27,7 @@ PAGES = ("drift", "trace", "geometry", "calibrate", "tasks", "profile")
 
 def rewrite(folder, records, **manifest):
     """Replaces the records and these manifest fields of a run folder."""
-    old = read_manifest(folder)
+    old = read_raw_manifest(folder)
     kept = {name: value for name, value in old.items() if name != "crc32"}
     (folder / "manifest.json").write_bytes(to_manifest({**kept, **manifest}))
     (folder / "records.jsonl").write_bytes(b"".join(map(to_line, records)))

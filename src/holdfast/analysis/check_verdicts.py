@@ -57,7 +57,7 @@ class PromptCheck:
     id: str
     # without a bar, a prompt passes if it has not certainly fallen, all its rules have scores, and
     # few replies were lost
-    verdict: str
+    verdict: CheckVerdict
     records: tuple[Conversation, ...]  # all conversations that were run, in order
     decided_after: int  # how many conversations the verdict rests on; may be fewer than all
     cells: tuple[CheckedCell, ...]  # round by round; their intervals only ever shrink

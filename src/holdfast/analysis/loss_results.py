@@ -11,7 +11,7 @@ from holdfast.errors import AnotherRun, reason_of
 from holdfast.files import write_whole
 from holdfast.records import Run
 from holdfast.records.model import List, Number, RecordModel
-from holdfast.records.typed_options import repeated, split_command
+from holdfast.records.typed_options import change_options, split_command
 
 NAME = "loss_map.json"
 
@@ -63,7 +63,7 @@ def model_loss(name: str, *runs: Run) -> ModelLoss:
 def _without_out(command: str) -> str:
     """Returns the command without `--out`; unchanged if a shell could not read it."""
     words = split_command(command)
-    return repeated(words, {"--out": None}) if words else command
+    return change_options(words, {"--out": None}) if words else command
 
 
 def read_loss_map(file: Path) -> tuple[ModelLoss, ...]:

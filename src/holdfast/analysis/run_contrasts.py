@@ -11,7 +11,7 @@ from holdfast.records.identity import (
     ConversationsIdentity,
     Manifest,
     ProtocolSettings,
-    flat,
+    flatten,
 )
 
 # Settings that change how many conversations there are, or how fast they are made, but not scores.
@@ -83,7 +83,7 @@ def contrasts_of(runs: Sequence[ComparedRun]) -> Iterable[Contrast]:
 
 def _settings(manifest: Manifest) -> dict[str, str]:
     """Returns the settings of a run by dotted name; an empty value counts as absent."""
-    settings = flat(manifest.identity.to_json())
+    settings = flatten(manifest.identity.to_json())
     return {name: value or _ABSENT for name, value in settings.items()}
 
 

@@ -121,7 +121,7 @@ def read_results(run: Run) -> list[Result]:
     ]
 
 
-def compared(
+def compare_with_zero_shot(
     results: Sequence[Result],
 ) -> list[tuple[Result, dict[str, Estimate]]]:
     """Compares one task's results with zero-shot: returns each of the others with its differences
@@ -134,7 +134,7 @@ def compared(
     return [(result, result.less(zero)) for result in others]
 
 
-def averages(results: Sequence[Result]) -> list[Average]:
+def average_variants(results: Sequence[Result]) -> list[Average]:
     """Averages the results of every variant over the tasks; [] for a single task."""
     tasks = {result.task for result in results}
     if len(tasks) < 2:

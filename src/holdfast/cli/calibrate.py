@@ -39,7 +39,13 @@ from holdfast.report.calibration_sentences import answer, chance_line, next_step
 from holdfast.report.shortfalls import failure_lines
 from holdfast.study import calibration_plan
 from holdfast.study.calibrating import calibrate, check_before_loading, units_of
-from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan, too_small, usual_draws
+from holdfast.study.calibration_plan import (
+    DEFAULT_SWEEPS,
+    READINGS,
+    Plan,
+    usual_draws,
+    why_too_small,
+)
 from holdfast.study.capability import Capability, load_capability, usual_capability
 from holdfast.validation import ranges
 
@@ -130,7 +136,7 @@ def run(arguments: CalibrateArguments) -> None:
         f" {count_of(plan.rounds, 'round')}, with {questions} questions divided among them"
     )
     requested = arguments.questions or questions
-    if why := too_small(suite, questions, requested, plan):
+    if why := why_too_small(suite, questions, requested, plan):
         note(why)
     elif questions < requested:
         unit = "passages" if capability.is_text else "questions"

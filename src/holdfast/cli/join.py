@@ -12,7 +12,7 @@ from holdfast.drift.remaining import missing_numbers
 from holdfast.errors import AnotherRun
 from holdfast.plurals import count_of
 from holdfast.records.identity import ConversationsIdentity
-from holdfast.records.typed_options import repeated, split_command
+from holdfast.records.typed_options import change_options, split_command
 from holdfast.report.next_step import next_step
 
 
@@ -54,7 +54,7 @@ def _whole_command(shard_command: str, out: Path) -> str:
     """The command that makes the whole run, given a shard's; "" if the shard's is not known."""
     if not shard_command:
         return ""
-    return repeated(split_command(shard_command), {"--shard": None, "--out": str(out)})
+    return change_options(split_command(shard_command), {"--shard": None, "--out": str(out)})
 
 
 def _missing_line(count: int, command: str) -> str:

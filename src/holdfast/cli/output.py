@@ -12,7 +12,7 @@ from holdfast.cli.options import Options, ReportOptions, option_of
 from holdfast.cli.progress import duration
 from holdfast.files import write_whole
 from holdfast.records import Run
-from holdfast.records.typed_options import repeated
+from holdfast.records.typed_options import change_options
 from holdfast.report import check_page
 from holdfast.report.next_step import next_step
 from holdfast.report.shortfalls import ending_lines, reply_lines
@@ -27,7 +27,7 @@ def command_line() -> str:
 def command_with(**options: object) -> str:
     """The command as it was typed, with some options set to other values."""
     changed = {option_of(name): str(value) for name, value in options.items()}
-    return repeated(["holdfast", *sys.argv[1:]], changed)
+    return change_options(["holdfast", *sys.argv[1:]], changed)
 
 
 def command_of(name: str, arguments: Options) -> str:

@@ -24,7 +24,7 @@ from holdfast.logs.part_scanning import (
 from holdfast.logs.scored_logs import ScoredLogs
 from holdfast.measures.scores import FOLLOWED
 from holdfast.records import MANIFEST, RECORDS, LogDialog, Probe
-from holdfast.records.manifest import described
+from holdfast.records.manifest import read_manifest
 from holdfast.transcripts.containers import files_of
 from holdfast.transcripts.file_parts import FilePart
 from holdfast.transcripts.finding import FoundLog, find_logs
@@ -177,6 +177,6 @@ def replace_run(out: Path) -> None:
 
     A folder of another command is left as it is; it is refused when it is opened.
     """
-    if (out / MANIFEST).is_file() and described(out).command == "logs":
+    if (out / MANIFEST).is_file() and read_manifest(out).command == "logs":
         # without records, the manifest is replaced when the run is opened
         (out / RECORDS).unlink(missing_ok=True)

@@ -26,7 +26,7 @@ from holdfast.records.manifest import (
     as_json,
     command_of,
     holds_lines,
-    read_manifest,
+    read_raw_manifest,
     typed_command,
 )
 
@@ -100,7 +100,7 @@ def refuse_another(
     folder = Path(folder)
     if not (folder / MANIFEST).is_file() or not holds_lines(folder / "records.jsonl"):
         return
-    manifest = read_manifest(folder)
+    manifest = read_raw_manifest(folder)
     new = as_json(identity)
     stored = with_defaults(manifest["identity"], compatibility.defaults)
     part = {**manifest, "identity": part_of(stored, new)}

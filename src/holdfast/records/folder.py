@@ -24,9 +24,9 @@ from holdfast.records.manifest import (
     MANIFEST,
     as_json,
     command_of,
-    described,
     holds_lines,
     read_manifest,
+    read_raw_manifest,
     typed_command,
 )
 from holdfast.records.model import Failure
@@ -206,7 +206,7 @@ def _command_in(folder: Path) -> str:
     neither.
     """
     if (folder / MANIFEST).is_file():
-        manifest = described(folder)
+        manifest = read_manifest(folder)
         return typed_command(command_of(manifest)) or manifest.command
     try:
         return str(json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["command"])
@@ -221,7 +221,7 @@ def _start_or_resume(
     manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
     if (folder / MANIFEST).exists():
         lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
-        stored = read_manifest(folder)
+        stored = read_raw_manifest(folder)
         if lines or stored["identity"] == identity:
             joined = join_identities(folder, stored, identity, compatibility, about)
             manifest = _extend_manifest(stored, joined, about, lines)

@@ -222,13 +222,13 @@ class Manifest(RecordModel):
         return cls.model_validate({**stored, "identity": kind.read(stored.get("identity", {}))})
 
 
-def flat(settings: Mapping[str, Any], path: str = "") -> dict[str, str]:
+def flatten(settings: Mapping[str, Any], path: str = "") -> dict[str, str]:
     """Flattens nested settings into texts by dotted name, with "–" for None."""
     flat_settings: dict[str, str] = {}
     for name, value in settings.items():
         full_name = f"{path}.{name}" if path else str(name)
         if isinstance(value, Mapping):
-            flat_settings |= flat(value, full_name)
+            flat_settings |= flatten(value, full_name)
         elif isinstance(value, list):
             flat_settings[full_name] = ", ".join(map(str, value)) or "none"
         else:

@@ -12,7 +12,7 @@ from holdfast.records.folder import Key, open_run
 from holdfast.records.identity_trees import first_difference
 from holdfast.records.judge_records import AGREEMENTS
 from holdfast.records.lines import to_line, to_manifest
-from holdfast.records.manifest import EARLIER_SIZES, EXTENDED_BY, MANIFEST, read_manifest
+from holdfast.records.manifest import EARLIER_SIZES, EXTENDED_BY, MANIFEST, read_raw_manifest
 from holdfast.records.run import Run
 from holdfast.records.run_reading import read_run
 from holdfast.records.traces import FOLDER as TRACES
@@ -62,7 +62,7 @@ def join_runs(folders: Sequence[Path], out: Path, command: str) -> Run:
     first = shards[0]
     about = {
         name: value
-        for name, value in read_manifest(first.folder).items()
+        for name, value in read_raw_manifest(first.folder).items()
         if name not in _FOLDER_FIELDS
     }
     about["argv"] = command
@@ -132,7 +132,7 @@ def _copy_new(paths: Iterable[Path], to: Path) -> None:
 
 def _note_in_manifest(folder: Path, note: str) -> None:
     """Adds a note to the manifest of a run, for the run's page."""
-    manifest = read_manifest(folder)
+    manifest = read_raw_manifest(folder)
     notes = manifest.get("notes", [])
     if note not in notes:
         write_whole(folder / MANIFEST, to_manifest({**manifest, "notes": [*notes, note]}))

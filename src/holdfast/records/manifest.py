@@ -54,7 +54,7 @@ def holds_lines(records: Path) -> bool:
     return records.is_file() and b"\n" in records.read_bytes()
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_raw_manifest(folder: Path) -> dict[str, Any]:
     """Reads the manifest of a run folder as its version wrote it.
 
     Raises:
@@ -80,7 +80,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def described(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> Manifest:
     """Reads the manifest of a run folder into its model, converted to the current form.
 
     Raises:
@@ -88,7 +88,7 @@ def described(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        return Manifest.read(as_current(read_manifest(folder)))
+        return Manifest.read(as_current(read_raw_manifest(folder)))
     except ValidationError as error:
         raise RecordsError(
             f"{path} {first_fault(error)}; restore it, or start a new run in another folder."

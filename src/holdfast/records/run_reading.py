@@ -4,7 +4,7 @@ from pathlib import Path
 
 from holdfast.errors import AnotherRun, RecordsError
 from holdfast.records.lines import read_lines, read_notes
-from holdfast.records.manifest import MANIFEST, described, read_manifest
+from holdfast.records.manifest import MANIFEST, read_manifest, read_raw_manifest
 from holdfast.records.model import Failure
 from holdfast.records.run import Run
 from holdfast.records.stored_logs import LARGE_RUN_BYTES, StoredLogs
@@ -26,14 +26,14 @@ def read_run(folder: Path | str) -> Run:
         raise AnotherRun(f"{folder} is not a run: {_explain_no_run(folder)}.", option=str(folder))
     path = folder / RECORDS
     if path.is_file() and path.stat().st_size >= LARGE_RUN_BYTES:
-        manifest = described(folder)
+        manifest = read_manifest(folder)
         if manifest.command == "logs" and not manifest.lines_without_crc32:
             return Run(folder, manifest, StoredLogs(path, manifest))
     # A running command writes the manifest before the records that it allows, so they are read in
     # the opposite order.
     lines = _bytes_of(path)
     failure_lines = _bytes_of(folder / FAILURES)
-    manifest = described(folder)
+    manifest = read_manifest(folder)
     records = read_lines(lines, path, manifest)
     recorded = {(record.method, record.conversation) for record in records}
     notes = read_notes(failure_lines, folder / FAILURES, Failure)
@@ -69,7 +69,7 @@ def _explain_no_run(folder: Path) -> str:
     drift_runs = [
         subfolder
         for subfolder in subfolders
-        if read_manifest(subfolder).get("command", "drift") == "drift"
+        if read_raw_manifest(subfolder).get("command", "drift") == "drift"
     ]
     if not drift_runs:
         return f"it holds no {MANIFEST}; {cure}"

@@ -36,7 +36,7 @@ def option_in(words: Sequence[str], name: str) -> str:
     return ""
 
 
-def repeated(words: Sequence[str], options: Mapping[str, str | None]) -> str:
+def change_options(words: Sequence[str], options: Mapping[str, str | None]) -> str:
     """Returns a command with some options set to other values, or left out if their value is None.
 
     Options must have values, as flags are not told apart from them.

@@ -72,7 +72,7 @@ def count_verdicts(checks: Sequence[PromptCheck], terms: Terms | None = None) ->
         terms: tells undecided verdicts of an outage or a smoke test apart; None counts them all as
             undecided.
     """
-    verdicts = [checked.verdict for checked in checks]
+    verdicts: list[str] = [checked.verdict for checked in checks]
     words = {FAIL: "failed", UNDECIDED: "undecided", PASS: "passed"}
     if terms is not None:
         verdicts = [verdict_word(checked, terms) for checked in checks]

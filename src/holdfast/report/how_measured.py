@@ -13,7 +13,7 @@ from holdfast.records import (
     Unscored,
     command_of,
 )
-from holdfast.records.identity import ConversationsIdentity, Manifest, flat
+from holdfast.records.identity import ConversationsIdentity, Manifest, flatten
 from holdfast.report.baseline_sentences import default_prompt_sentence
 from holdfast.report.shortfalls import (
     Dialog,
@@ -80,7 +80,7 @@ def _rows(run: Run) -> list[tuple[str, str]]:
         rows.append(("resumed", f"{often}, last {last}"))
     rows += manifest.versions.items()
     count = len(run.records) if run.is_stored else len(_conversations(run))
-    for name, value in flat(manifest.identity.to_json()).items():
+    for name, value in flatten(manifest.identity.to_json()).items():
         if name == "settings.conversations" and str(count) != value:
             value = f"{count} of the {value} that the command allows"
         rows.append((name, value))

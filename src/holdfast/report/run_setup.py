@@ -9,7 +9,7 @@ from holdfast.models.model_names import is_served, is_url
 from holdfast.records import command_of
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.manifest import typed_command
-from holdfast.records.typed_options import option_in, options_in, repeated, split_command
+from holdfast.records.typed_options import change_options, option_in, options_in, split_command
 from holdfast.report.fixes_to_try import first_fix, fixes_to_compare
 
 _MODEL_OPTIONS = (
@@ -62,11 +62,11 @@ class RunSetup:
 
     def extended_to(self, conversations: int) -> str:
         """The command that extends the run to this many conversations."""
-        return repeated(shlex.split(self.command), {"--conversations": str(conversations)})
+        return change_options(shlex.split(self.command), {"--conversations": str(conversations)})
 
     def compared_with(self, fix: str) -> str:
         """The command that adds the same conversations with a fix to the run."""
-        without = repeated(shlex.split(self.command), {"--method": "none"})
+        without = change_options(shlex.split(self.command), {"--method": "none"})
         return f"{without} --method {shlex.quote(fix)}"
 
     def calibrate(self, sweeps: Sequence[str]) -> str:

@@ -7,8 +7,8 @@ from holdfast.analysis.task_results import (
     MIN_FLUENCY,
     ZERO_SHOT,
     Result,
-    averages,
-    compared,
+    average_variants,
+    compare_with_zero_shot,
     read_results,
 )
 from holdfast.records import Run
@@ -109,7 +109,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
                 f"{result.variant}: of {result.replies} replies, {result.low} have a fluency under"
                 f" {MIN_FLUENCY}, and {result.short} are too short to have one"
             )
-    for result, differences in compared(results):
+    for result, differences in compare_with_zero_shot(results):
         parts = ", ".join(f"{name} {signed(value)}" for name, value in differences.items())
         notes.append(f"{result.variant} minus {ZERO_SHOT}: {parts}")
     return notes
@@ -118,7 +118,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
 def _average_lines(results: Sequence[Result]) -> list[str]:
     """Each variant's average over the tasks; [] for a single task."""
     lines = []
-    for average in averages(results):
+    for average in average_variants(results):
         if average.score is None and average.finished:
             lines.append(f"{average.variant}: no average, because a task is excluded")
             continue

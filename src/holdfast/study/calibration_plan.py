@@ -209,7 +209,7 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
     return max(Plan().draws, math.ceil(USUAL_CONVERSATIONS / pairs_of(suite)))
 
 
-def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> str | None:
+def why_too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> str | None:
     """Explains why a calibration of this size cannot recommend a setting, and what size could; None
     if this size can.
 
