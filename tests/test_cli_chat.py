@@ -135,7 +135,7 @@ def test_the_prompt_and_the_emphasis_can_change_during_a_chat(say, replied):
     requests = [each.request for each, _ in replied]
     assert [request.emphasis for request in requests] == [(), ((1, 4, 12), (3, 8, 13)), (), ()]
     assert "emphasised: old town" in err and "next message: river" in err
-    assert "prompt: be brief;" in err
+    assert "system prompt: be brief\n" in err and "nothing is emphasised any longer" in err
     systems = [[m["content"] for m in r.messages if m["role"] == "system"] for r in requests]
     assert systems == [[SYSTEM], [SYSTEM], ["be brief"], []]
     say("/emphasis rain", "/compare none boost:factor=8", "and rain", "and bread")  # not in bread

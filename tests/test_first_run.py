@@ -169,8 +169,8 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
     fast, slow = pilot_of(0.1), pilot_of(400)
     assert fast.plan(120, 400) == Plan(8, 400, 8)
     assert slow.plan(120, 400) == Plan(2, 60, 1)
-    assert fast.first_group(fast.plan(120, 400), 120, most=40) == 40
-    assert slow.first_group(slow.plan(120, 400), 120, most=40) == 1
+    assert fast.first_group(fast.plan(120, 400), 120, left=40) == 40
+    assert slow.first_group(slow.plan(120, 400), 120, left=40) == 1
     # four of 4 rounds take 118 seconds, or 142
     assert pilot_of(6.4).plan(120, 400) == Plan(4, 200, 4)
     assert pilot_of(7.7).plan(120, 400) == Plan(4, 200, MIN_CONVERSATIONS)

@@ -105,9 +105,10 @@ def conversation_of(
         rows_at_most: the most rows that the engine ran at once, if memory was short.
     """
     pairing = dialog.pairing
-    probes = pairing.probes_of(1, 1)
-    rules = dict.fromkeys((probe.kind, rule.id) for probe in probes for rule in probe.rules)
-    positions = {rule: position for position, rule in enumerate(rules)}
+    positions: dict[tuple[str, str | None], int] = {}  # by the kind of probe and the rule
+    for probe in pairing.probes_of(1, 1):
+        for rule in probe.rules:
+            positions.setdefault((probe.kind, rule.id), len(positions))
 
     def order(probe: ProbePlace) -> tuple[int, int, int]:
         return probe.round, positions[probe.kind, probe.rule], probe.probe
