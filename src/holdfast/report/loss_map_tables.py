@@ -37,7 +37,7 @@ def table_of(rows: Sequence[LossRow]) -> list[tuple[str, ...]]:
     grouping = rows[0].grouping
     header = _HEADERS.get(grouping, _HEADERS[Grouping.ALL])
     title = "" if grouping is Grouping.ALL else str(grouping)
-    table = [(title, *header)]
+    table: list[tuple[str, ...]] = [(title, *header)]
     for row in rows:
         why = too_few(row.change)
         table.append(
