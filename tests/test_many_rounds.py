@@ -10,7 +10,7 @@ from synthetic_run import write_run
 from holdfast import report
 from holdfast.analysis.series import read_series
 from holdfast.records import read_run
-from holdfast.report.charts import numbered
+from holdfast.report.charts import rounds_to_number
 from holdfast.report.series_charts import panel
 
 browser = pytest.fixture(scope="module")(open_browser)
@@ -25,7 +25,7 @@ def runs(tmp_path_factory):
 
 @pytest.mark.parametrize("rounds", (1, 2, 8, 12, 13, 17, 25, 32, 50, 99, 100, 128, 1000, 5000))
 def test_an_axis_numbers_the_first_the_last_and_round_numbers_between(rounds):
-    ticks = numbered(rounds)
+    ticks = rounds_to_number(rounds)
     assert ticks[0] == 1 and ticks[-1] == rounds and len(ticks) <= 14
     assert list(ticks) == sorted(set(ticks))
     if rounds > 12:
@@ -55,7 +55,7 @@ def test_the_terminal_lists_the_rounds_that_an_axis_numbers(runs):
         table = report.table(read_run(folder))
         header = re.search(r"^  round((?: +\d+)+)$", table, re.M)
         listed = tuple(map(int, header[1].split()))
-        assert listed == (tuple(range(1, 9)) if rounds == 8 else numbered(rounds))
+        assert listed == (tuple(range(1, 9)) if rounds == 8 else rounds_to_number(rounds))
 
 
 @pytest.mark.slow

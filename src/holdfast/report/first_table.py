@@ -38,7 +38,7 @@ def _table(results: DriftResults) -> list[tuple[str, ...]]:
     series = results.series[0]
     rules = [row for row in estimates.rule_rows(results.series) if row.series is series]
     rows = rules or [estimates.row_of(series, "stability")]
-    table = [("", "round 1", f"round {series.rounds}", "change")]
+    table: list[tuple[str, ...]] = [("", "round 1", f"round {series.rounds}", "change")]
     for row in rows:
         name = row.group if row.rule else "all prompts"
         table.append((name, plain(row.points[0]), plain(row.points[-1]), _change(row)))

@@ -37,7 +37,7 @@ def table_of(rows: Sequence[LossRow]) -> list[tuple[str, ...]]:
     grouping = rows[0].grouping
     header = _HEADERS.get(grouping, _HEADERS[Grouping.ALL])
     title = "" if grouping is Grouping.ALL else str(grouping)
-    table = [(title, *header)]
+    table: list[tuple[str, ...]] = [(title, *header)]
     for row in rows:
         why = too_few(row.change)
         table.append(
@@ -114,4 +114,5 @@ def write_loss_figure(maps: Mapping[str, Sequence[LossRow]], folder: Path) -> li
             axis.axvline(0, color="#444444", linewidth=0.8)
             axis.set(title=label, xlim=(-1, 1), xlabel="change of the score")
             axis.set_yticks(range(len(kinds)), list(reversed(kinds)))
+            axis.set_ylim(-0.5, len(kinds) - 0.5)  # the same in each panel, whatever it lacks
         return figures.save({"loss_map": figure}, folder)

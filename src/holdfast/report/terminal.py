@@ -34,9 +34,10 @@ _MAX_ROUND_COLUMNS = 10  # of a table with a column for each round
 
 
 def table(run: Run | Path | str) -> str:
-    """A summary of a run, or of the run in a folder.
+    """A summary for the terminal: sentences, stability by round and method, and rules by method.
 
-    Has the opening sentences, stability by round and method, and rules by method.
+    Args:
+        run: the run, or its folder.
     """
     return results_text(results_of(run if isinstance(run, Run) else read_run(run)))
 

@@ -75,7 +75,7 @@ class SampleLine(StrictModel):
 
 
 def read_samples(path: Path | str) -> list[ContinuationSample]:
-    """Reads a JSONL file of `SampleLine`s.
+    """Reads samples from a JSONL file whose lines are `SampleLine`s.
 
     Raises:
         UsageError: a line is not a sample; the message names the line and the field.
