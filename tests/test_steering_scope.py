@@ -504,7 +504,7 @@ def test_a_cache_that_was_filled_under_different_steering_is_refused(kind, atten
         wanted = step(filled())
         with holdfast.unsteered(made):
             plain_cache = filled()
-        says = r"computed under no steering.*under split-softmax:exponent=0\.3; start with a fresh"
+        says = r"computed under no steering.*under split-softmax:exponent=0\.3; start with a new"
         with pytest.raises(UsageError, match=says):
             step(plain_cache)
     copied = copy.deepcopy(steered_cache)
@@ -516,11 +516,11 @@ def test_a_cache_that_was_filled_under_different_steering_is_refused(kind, atten
     ):
         where = " on another span" if methods == [SPLIT] else ""
         with holdfast.steering(made, mask, methods):
-            says = rf"under split-softmax:exponent=0\.3{where}, and this pass.*under {now}; start"
+            says = rf"under split-softmax:exponent=0\.3{where}, but this pass.*under {now}; start"
             for cache in (steered_cache, copied):
                 with pytest.raises(UsageError, match=says):
                     step(cache)
-    says = r"split-softmax:exponent=0\.3, and this pass of \w+ runs under no steering; start with"
+    says = r"split-softmax:exponent=0\.3, but this pass of \w+ runs under no steering; start with"
     for run in (
         lambda cache: step(cache),
         lambda cache: made.base_model(new, past_key_values=cache),
