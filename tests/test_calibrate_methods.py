@@ -123,6 +123,6 @@ def test_a_served_sweep_accepts_only_files_that_the_server_was_given(commanded, 
             assert f"seka:file={given.digest},gain=0.2" in capsys.readouterr().out
             sweep = f"seka:gain=0.1,0.2,file={other.path}"
             assert commanded(sweep, *asked, out="other") != 0
-            assert "a server knows those that it was started with" in capsys.readouterr().err
+            assert "a server knows only the files that" in capsys.readouterr().err
         finally:
             server.kill()

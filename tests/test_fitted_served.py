@@ -54,9 +54,9 @@ def test_requests_carry_a_digest_and_no_path(url, files):
 
     assert ask(fields["steering"]).choices
     for steering, says in (
-        (f"seka:file={files['seka'].path}", "names a file, and none is read"),
-        ("seka:file=0123456789abcdef", "a server knows those that it was started with"),
-        (f"seka:file={files['prism'].digest}", "was fitted for prism, and seka needs its own"),
+        (f"seka:file={files['seka'].path}", "a spec string from elsewhere may not"),
+        ("seka:file=0123456789abcdef", "a server knows only the files that"),
+        (f"seka:file={files['prism'].digest}", "was fitted for prism, not for seka"),
     ):
         with pytest.raises(openai.BadRequestError, match=says):
             ask(steering)
