@@ -28,6 +28,15 @@ _TAIL = 256
 _MAX_AGE = 30 * 24 * 3600  # seconds after which the state of a session is deleted
 
 
+class LogDigests(NamedTuple):
+    """The digests of the first bytes of a log, and of the last bytes before an offset; "" if it is
+    shorter, or cannot be read.
+    """
+
+    head: str
+    tail: str
+
+
 @dataclass(frozen=True)
 class Mark:
     """A record that the model was told that a turn broke a rule.
@@ -121,15 +130,6 @@ class SessionState:
         if may_be_document(transcript):
             return True
         return digests(transcript, self.offset) == LogDigests(self.head, self.tail)
-
-
-class LogDigests(NamedTuple):
-    """The digests of the first bytes of a log, and of the last bytes before an offset; "" if it is
-    shorter, or cannot be read.
-    """
-
-    head: str
-    tail: str
 
 
 def digests(transcript: Path, offset: int) -> LogDigests:

@@ -116,6 +116,13 @@ class _Above(NamedTuple):
     text: str
 
 
+class _Sentence(NamedTuple):
+    """A sentence of a paragraph, and where it begins there."""
+
+    position: int
+    text: str
+
+
 def read_statements(text: str) -> list[Statement]:
     """The statements of a rules file, in order."""
     blocks = _read_blocks([line.rstrip("\r") for line in text.split("\n")])
@@ -190,13 +197,6 @@ def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[
             opening=_plain(sentences[0].text) if block.is_item and index else "",
             block=tuple(block.code) if is_last else (),
         )
-
-
-class _Sentence(NamedTuple):
-    """A sentence of a paragraph, and where it begins there."""
-
-    position: int
-    text: str
 
 
 def _sentences(text: str) -> Iterator[_Sentence]:

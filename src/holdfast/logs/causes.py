@@ -36,6 +36,19 @@ _MAX_STEP_CHARACTERS = 300  # of a tool call in a record
 _Role = Literal["said", "left", "ordered"]  # of an event in a cause
 
 
+class _Predecessor(NamedTuple):
+    """An earlier transcript that a dialog continues.
+
+    Args:
+        end: the position on its path up to which the dialog continues it.
+        why: why a rule that was stated there is no longer in the context.
+    """
+
+    transcript: Transcript
+    end: int
+    why: str
+
+
 class DialogCauses:
     """Finds the causes of the breaches in a dialog, by the rules of a case."""
 
@@ -307,19 +320,6 @@ def _evidence_of(role: _Role, sighting: Sighting, event: Event, source: str, tur
         event=event.id or None,
         quote=sighting.passage.quote,
     )
-
-
-class _Predecessor(NamedTuple):
-    """An earlier transcript that a dialog continues.
-
-    Args:
-        end: the position on its path up to which the dialog continues it.
-        why: why a rule that was stated there is no longer in the context.
-    """
-
-    transcript: Transcript
-    end: int
-    why: str
 
 
 def _predecessors(dialog: LoggedDialog) -> Iterator[_Predecessor]:

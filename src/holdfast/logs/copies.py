@@ -38,6 +38,13 @@ class Copies:
     problems: tuple[str, ...]
 
 
+class _Turn(NamedTuple):
+    """A turn, by the number of its dialog and its position there."""
+
+    dialog: int
+    position: int
+
+
 def history_ids(transcript: Transcript) -> dict[int, EventIds]:
     """Ids of the assistant's events by their positions on the path, for logs that give them no ids:
     a copy follows the same history of the same session. {} if the transcript has no history.
@@ -92,13 +99,6 @@ def _sentence(dialog: TurnEvents, copies: int, other: str) -> str:
         return f"{dialog.source}: its only turn is in {other} too, and counted there"
     count = f"{copies} of its {len(dialog.turns)} turns"
     return f"{dialog.source}: {count} are in {other} too, and counted there"
-
-
-class _Turn(NamedTuple):
-    """A turn, by the number of its dialog and its position there."""
-
-    dialog: int
-    position: int
 
 
 def _by_completeness(dialogs: Sequence[TurnEvents]) -> Iterator[_Turn]:
