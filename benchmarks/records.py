@@ -248,6 +248,14 @@ RECORDS = (
         30,
         python=".venv-llama/bin/python",
     ),
+    Record(
+        "llama_chat",
+        "plugins/holdfast-llama/benchmarks/engines.py --conversations 1 --rounds 1"
+        " --repetitions 5 --server {llama_server} --out {out}",
+        False,
+        6,
+        python=".venv-llama/bin/python",
+    ),
     Record("cluster", "benchmarks/cluster.py --out {out}", False, 1),
     Record("modern", "benchmarks/modern.py --out {out}", False, 6),
     Record("serve", "benchmarks/serve.py --out {out}", True, 4),

@@ -60,7 +60,7 @@ def chosen(file, engine="auto", wanted=None, machine=LARGE):
     [
         ("chat", LARGE, "llama", "a single chat"),
         ("loop", LARGE, "torch", "many replies"),
-        ("server", LARGE, "torch", "many replies"),
+        ("server", LARGE, "llama", "a few clients"),
         ("loop", SMALL, "llama", "1 MB"),
         ("chat", replace(LARGE, gpu_memory=24_000_000_000), "torch", "GPU"),
         ("loop", replace(SMALL, gpu_memory=24_000_000_000), "torch", "GPU"),

@@ -136,17 +136,18 @@ def real_speed_table() -> str:
         values = [row["lock_step"]["ratio_per_token"] for row in loop["repetitions"]]
         lines.append(f"| {words.format(**loop)} | {ratios(values)} | {processor(loop)} |")
     server = read("llama_server")
-    theirs = {row["repetition"]: row for row in server["rows"] if row["engine"] == "llama-server"}
-    ours = {row["repetition"]: row for row in server["rows"] if row["engine"] == "torch"}
-    loops = [theirs[at]["ms_per_token"] / ours[at]["ms_per_token"] for at in ours]
-    chats = [theirs[at]["chat_ms_per_token"] / ours[at]["chat_ms_per_token"] for at in ours]
+    chat = read("llama_chat")
     lines += [
         "| Qwen2.5-Coder 0.5B: times as fast per token as llama.cpp's own server with 16 slots on"
         f" the same file, {server['conversations']} conversations of {server['rounds']} rounds of"
-        f" replies of up to {server['max_new_tokens']} tokens | {ratios(loops)} |"
+        f" replies of up to {server['max_new_tokens']} tokens |"
+        f" {ratios(_server_over(server, 'torch', 'ms_per_token'))} |"
         f" {processor(server)} |",
-        f"| the same, one chat | {ratios(chats)}; `holdfast chat` takes"
-        " [llama.cpp](llama.md#which-engine-runs-a-file) if its plug-in is installed | the same |",
+        "| the same, one chat, in our own engine |"
+        f" {ratios(_server_over(chat, 'torch', 'chat_ms_per_token'))} | {processor(chat)} |",
+        "| the same, one chat, with the plug-in for llama.cpp, which `holdfast chat` takes [if it is"
+        " installed](llama.md#which-engine-runs-a-file) |"
+        f" {ratios(_server_over(chat, 'llama', 'chat_ms_per_token'))} | the same |",
     ]
     vllm = read("vllm_loop")
     lines.append(
@@ -170,6 +171,13 @@ def real_speed_table() -> str:
     for name, model in (("decode_step_qwen", "Qwen2.5-Coder 0.5B"), ("decode_step", "SmolLM2")):
         lines += _step_lines(read(name), model, processor(read(name)))
     return "\n".join(lines)
+
+
+def _server_over(record: dict, engine: str, number: str) -> list[float]:
+    """llama.cpp's server over an engine, in each repetition."""
+    rows = {(row["engine"], row["repetition"]): row[number] for row in record["rows"]}
+    repetitions = sorted({repetition for _, repetition in rows})
+    return [rows["llama-server", at] / rows[engine, at] for at in repetitions]
 
 
 def _step_lines(record: dict, model: str, processor: str) -> list[str]:

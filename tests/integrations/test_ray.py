@@ -22,6 +22,7 @@ from test_drift import SUITE, texts, without_time
 
 import holdfast
 from holdfast import drift, tasks
+from holdfast.drift.remaining import count_replies
 from holdfast.errors import ModelError, UsageError
 from holdfast.integrations.ray import Specification, connect
 from holdfast.integrations.ray import actors as actors_module
@@ -138,7 +139,8 @@ def test_records_match_those_of_one_process_which_can_extend_the_run(exact, alon
     running = drift.Running(progress=progress, traces=True)
     run = drift.run(exact, SUITE, tmp_path / "run", QUICK, methods, running=running)
     assert same(run, alone(QUICK, methods))
-    assert sum(done for done, _ in seen) == 2 * QUICK.conversations * QUICK.rounds
+    replies = count_replies(SUITE, QUICK, None, range(QUICK.conversations))
+    assert sum(done for done, _ in seen) == len(methods) * replies
     assert sum(tokens for _, tokens in seen) > 0
     assert len(list((tmp_path / "run" / "traces").glob("*.npz"))) == 16
     assert run.manifest.ray["replicas"] == 2
@@ -286,7 +288,7 @@ def test_a_method_that_the_model_cannot_apply_is_refused_first(exact, tmp_path):
     (
         ("127.0.0.1:9", ModelError, r"Cannot reach a Ray cluster at '127\.0\.0\.1:9'.*ray status"),
         ("nowhere", UsageError, "'nowhere' is not the address of a Ray cluster.*HOST:PORT"),
-        ("ray://127.0.0.1:10001", UsageError, "address of Ray's client"),
+        ("ray://127.0.0.1:10001", UsageError, "address for Ray's client"),
     ),
 )
 def test_an_address_that_cannot_be_used_is_named(monkeypatch, address, error, expected):

@@ -130,8 +130,10 @@ def test_a_server_gives_each_of_many_mixed_requests_its_own_reply(file_of, in_ll
         )
     session = in_llama("F32").session()
     alone = [session.generate_batch([request])[0].text for request in requests]
+    file = file_of("F32")
     bodies = [
         {
+            "model": str(file),  # the name that was given, not the one of the engine
             "messages": list(request.messages),
             "steering": specs[number % len(specs)],
             "temperature": 1.0,
@@ -141,10 +143,11 @@ def test_a_server_gives_each_of_many_mixed_requests_its_own_reply(file_of, in_ll
         }
         for number, request in enumerate(requests)
     ]
-    file = file_of("F32")
-    options = ("--engine", "context=1024", "--engine", "cache=f32")
+    options = [
+        f"--engine={option}" for option in ("llama", "context=1024", "cache=f32")
+    ]
     order = [(7 * number) % 60 for number in range(REQUESTS)]
-    server = served("--model", f"llama:{file}", "--default-method", "boost:factor=2", *options)
+    server = served("--model", str(file), "--default-method", "boost:factor=2", *options)
     with server as url, ThreadPoolExecutor(24) as pool:
         answers = list(pool.map(lambda number: ask(url, bodies[number]), order))
     texts = [answer["choices"][0]["message"]["content"] for answer in answers]

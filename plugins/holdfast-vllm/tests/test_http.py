@@ -207,7 +207,7 @@ def test_plain_completions_take_a_text(client):
         extra_body={"vllm_xargs": {"holdfast": "boost:factor=4", "holdfast_text": "garden"}},
     )  # fmt: skip
     assert reply.usage.completion_tokens >= 1
-    with pytest.raises(openai.BadRequestError, match="no chat"):
+    with pytest.raises(openai.BadRequestError, match="not a chat"):
         client.completions.create(
             model="default", prompt="Once", max_tokens=4,
             extra_body={"vllm_xargs": {"holdfast": "boost:factor=4"}},

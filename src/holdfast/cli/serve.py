@@ -180,7 +180,10 @@ def _service(arguments: ServeArguments) -> Service:
     if default:
         model.check(default)
     engine = ServedEngine(model, queue)
-    name = Path(model.name).resolve().name if os.path.isdir(model.name) else model.name
+    # clients ask for the name that was typed, whichever engine was chosen for it
+    name = arguments.model
+    if os.path.isdir(name):
+        name = Path(name).resolve().name
     metrics = Metrics(engine, watched)
     return Service(model, engine, name, metrics, limits, default, __version__, prompts, fitted)
 

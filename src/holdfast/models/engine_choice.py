@@ -7,7 +7,8 @@ The rules, of which the first that applies decides (docs/llama.md has what they 
 3. llama.cpp, if the dequantised weights do not fit into the memory of the GPU, or of the machine
    if there is none.
 4. Ours, if there is a GPU.
-5. llama.cpp for one chat: a token reads every weight, and it reads fewer bytes.
+5. llama.cpp for one chat, and for a server: with few rows a token waits for the weights to be
+   read, and quantised weights have fewer bytes.
 6. Ours for many rows together: a pass is arithmetic then, which bfloat16 does faster.
 """
 
@@ -164,6 +165,9 @@ def choose_engine(
     if needs.work == "chat":  # rule 5
         why = "a single chat is answered faster there; --engine torch chooses Holdfast's own engine"
         return EngineChoice("llama", f"{in_llama}: {why}.")
+    if needs.work == "server":
+        why = "a few clients are answered faster there; --engine torch chooses Holdfast's own engine"
+        return EngineChoice("llama", f"{in_llama}: {why}, which takes every method.")
     # rule 6
     why = "many replies at a time are generated faster there; --engine llama needs less memory"
     return EngineChoice("torch", f"{in_torch}: {why}.")

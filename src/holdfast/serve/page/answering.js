@@ -7,7 +7,7 @@ import { changesOf, firstOpen, holdsOn, isWhole, LETTERS, massOf, newReply, requ
   from "./state.js";
 import { share } from "./tokens.js";
 
-const MANY_HEADS = 1024; // layers times heads; above, heads are read on demand, and sampled anew
+const MAX_HEADS_WITHOUT_SAMPLING = 1024; // layers times heads; above, heads are read on demand, and sampled anew
 
 /** Answers the turns of a state. `page`: `state()`, `server` (name, layers, heads), `list` (where
  * turns are drawn), `isValid(columns)` before a request, `progressed()` after tokens, `settled()`
@@ -16,7 +16,7 @@ export function answering(page) {
   const turns = []; // per turn its view
   const replies = new Map(); // "TURN:KEY" to its view
   const running = new Map(); // a column's key, or "heads TURN:KEY", to AbortController
-  const everyHead = page.server.layers * page.server.heads <= MANY_HEADS;
+  const everyHead = page.server.layers * page.server.heads <= MAX_HEADS_WITHOUT_SAMPLING;
 
   /** Draws new turns. Each has a cell per column; where a column was not asked, it says why. */
   function drawCells() {

@@ -12,7 +12,7 @@ const [WIDTH, HEIGHT] = [336, 190];
 const EDGE = { left: 42, right: 62, top: 10, bottom: 26 };
 const APART = 14; // between labels
 const MAX_DOTS = 24; // points of a line; more of them are drawn without dots
-const LEAST = 1e-4; // the lowest end of the axis; smaller masses are drawn there
+const MIN_MASS = 1e-4; // the lowest end of the axis; smaller masses are drawn there
 
 /** Fills a figure with the chart and its table of numbers; returns what draws them from the state.
  *
@@ -47,7 +47,7 @@ export function massChart(figure) {
       meanOfFirst(turn.replies[key], "uniform", lengths[index]))));
     lines = uniform.length ? [...masses, { name: "uniform", values: uniform }] : masses;
     const known = lines.flatMap(({ values }) => values.filter(Number.isFinite))
-      .map((value) => Math.max(value, LEAST));
+      .map((value) => Math.max(value, MIN_MASS));
     const top = Math.ceil(Math.log10(Math.max(0.1, ...known)));
     const bottom = Math.floor(Math.log10(Math.min(0.01, ...known)));
     const length = Math.max(4, turns.length);
