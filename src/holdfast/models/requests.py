@@ -326,8 +326,8 @@ class Request:
                 or self.messages[number]["role"] != "assistant"
             ):
                 raise UsageError(
-                    "A request takes the tokens of the assistant's messages, each once and in"
-                    f" order, not those of message {number}; leave them out.",
+                    "A request takes tokens of the assistant's messages, each once and in order,"
+                    f" not of message {number}; leave them out.",
                     option="reply_token_ids",
                     value=number,
                 )

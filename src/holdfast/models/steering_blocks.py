@@ -93,7 +93,7 @@ def steering(
 
 @contextmanager
 def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
-    """Does not steer passes of `hf_model` (as in `steering`) even if a block is open on it."""
+    """Leaves passes of `hf_model` inside this block unsteered, even within a `steering` block."""
     with entered(causal_model(hf_model), None):
         yield
 
