@@ -294,6 +294,7 @@ def test_every_command_refuses_in_one_sentence(capsys, monkeypatch, tmp_path, li
         ("drift --user-endpoint-model far", "--user-model is not given"),
         ("drift --user-model ./no", "There is no folder"),
         ("trace --compare ./no", "There is no folder"),
+        ("trace --compare default", "--compare default is the same model as the first"),
         ("reproduce li2024 --base ./no", "There is no folder"),
         ("reproduce li2024 --seed -1", "--seed as a whole number from 0"),
         ("reproduce li2024 --capability chess", "'chess'"),

@@ -217,7 +217,7 @@ def test_the_command_measures_and_plots_the_decay(tmp_path, capsys):
 
 REFUSED = [
     (["--conversations", "1"], ["conversations", "2"]),
-    (["--compare", "default"], ["'default'", "same model"]),
+    (["--compare", "default"], ["--compare default", "same model"]),
 ]
 
 

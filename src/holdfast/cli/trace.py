@@ -97,15 +97,15 @@ def run(arguments: TraceArguments) -> None:
     for folder in folders:
         check_before_loading(suite, folder, settings, [method], command=command_line())
     if arguments.compare:
+        if arguments.compare == arguments.model:
+            raise _same_model(arguments.compare)
         check_model_exists(arguments.compare)
     first = _load_traced(arguments)
     models = [first]
     if arguments.compare:
         models.append(_load_traced(arguments, arguments.compare))
         if models[1].fingerprint == first.fingerprint:
-            raise UsageError(
-                f"--compare {arguments.compare} is the same model as the first; name another one."
-            )
+            raise _same_model(arguments.compare)
     arguments.keep_work_in(out)
     traces: list[Trace] = []
     for folder, model in zip(folders, models, strict=True):
@@ -118,6 +118,10 @@ def run(arguments: TraceArguments) -> None:
     study_summary.write_trace_summaries(traces, out)
     write_page(arguments, report.trace_page(traces, out), page)
     write_run_document(out, page, figures)
+
+
+def _same_model(name: str) -> UsageError:
+    return UsageError(f"--compare {name} is the same model as the first; name another one.")
 
 
 def _trace(
