@@ -143,9 +143,7 @@ def test_a_server_gives_each_of_many_mixed_requests_its_own_reply(file_of, in_ll
         }
         for number, request in enumerate(requests)
     ]
-    options = [
-        f"--engine={option}" for option in ("llama", "context=1024", "cache=f32")
-    ]
+    options = [f"--engine={option}" for option in ("llama", "context=1024", "cache=f32")]
     order = [(7 * number) % 60 for number in range(REQUESTS)]
     server = served("--model", str(file), "--default-method", "boost:factor=2", *options)
     with server as url, ThreadPoolExecutor(24) as pool:

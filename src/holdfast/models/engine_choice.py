@@ -166,7 +166,9 @@ def choose_engine(
         why = "a single chat is answered faster there; --engine torch chooses Holdfast's own engine"
         return EngineChoice("llama", f"{in_llama}: {why}.")
     if needs.work == "server":
-        why = "a few clients are answered faster there; --engine torch chooses Holdfast's own engine"
+        why = (
+            "a few clients are answered faster there; --engine torch chooses Holdfast's own engine"
+        )
         return EngineChoice("llama", f"{in_llama}: {why}, which takes every method.")
     # rule 6
     why = "many replies at a time are generated faster there; --engine llama needs less memory"
