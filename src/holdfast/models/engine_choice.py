@@ -166,10 +166,8 @@ def choose_engine(
         why = "a single chat is answered faster there; --engine torch chooses Holdfast's own engine"
         return EngineChoice("llama", f"{in_llama}: {why}.")
     if needs.work == "server":
-        why = (
-            "a few clients are answered faster there; --engine torch chooses Holdfast's own engine"
-        )
-        return EngineChoice("llama", f"{in_llama}: {why}, which takes every method.")
+        why = "a few clients are answered faster there; --engine torch, which takes every method,"
+        return EngineChoice("llama", f"{in_llama}: {why} chooses Holdfast's own engine.")
     # rule 6
     why = "many replies at a time are generated faster there; --engine llama needs less memory"
     return EngineChoice("torch", f"{in_torch}: {why}.")
