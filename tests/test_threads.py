@@ -93,8 +93,8 @@ def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_numbe
     try:
         replies = [model().generate(chat("be nice", "hello"), **options)]
         assert seen == {"admit": {2}, "step": {1}} and torch.get_num_threads() == 2
-        for name, value in (("_SMALL", 100), ("_SMALL", 16_000_000)):
-            monkeypatch.setattr(threads, name, value)
+        for value in (100, 16_000_000):
+            monkeypatch.setattr(threads, "_MAX_SMALL_PARAMETERS", value)
             if value > 100:
                 monkeypatch.setenv("OMP_NUM_THREADS", "2")  # the user's setting wins
             seen["step"].clear()

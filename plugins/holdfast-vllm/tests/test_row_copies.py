@@ -54,7 +54,7 @@ def test_pools_that_a_pass_does_not_use_are_dropped():
 
 
 def test_without_room_steps_read_the_pages(answer, monkeypatch):
-    monkeypatch.setattr(row_copies, "_SHARE", 0.0)
+    monkeypatch.setattr(row_copies, "_MAX_SHARE", 0.0)
     wanted = [
         sampling({"holdfast": spec}) for spec in ("boost:factor=4", "pasta:alpha=0.05", "none")
     ]
