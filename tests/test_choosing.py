@@ -103,7 +103,11 @@ def test_a_budget_that_no_setting_meets():
     ("found", "budget", "why"),
     [
         (sampled(0.2, 1, 5), 5, ""),
-        (sampled(0.2, 1, 5, 36), 5, "n = 18, fewer than 20"),
+        (
+            sampled(0.2, 1, 5, 36),
+            5,
+            "it was tried in too few conversations (n = 18, fewer than 20)",
+        ),
         (sampled(0.0005, 0, 5), 5, "its gain is not certain (its interval includes 0)"),
         (sampled(0.2, 1, 150), 5, "it may cost up to "),
         (against_none([0.8, 0.8], [60, 60]), 2, "it may cost up to 8.8 points"),

@@ -195,7 +195,7 @@ def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: 
     gain = calibration.gain(candidate, keep)
     drop = calibration.drop(candidate, keep)
     if few := verdicts.too_few(gain) or verdicts.too_few(drop):
-        return few
+        return f"it was tried in too few conversations ({few})"
     if calibration.at_chance:
         return "its cost means nothing, as the model scores no better than chance without it"
     verdict = verdicts.verdict_on(gain)
