@@ -409,9 +409,9 @@ def test_sweeps_and_method_files_are_parsed(tmp_path):
     path.write_text('{"method": "split-softmax:exponent=0.5", "model_fingerprint": "x"}')
     assert methods.parse(str(path)) == (SplitSoftmax(0.5),)
     for text, named in (
-        ("[1]", "None as its method"),
+        ("[1]", "None for its method"),
         ("{", "not JSON"),
-        ('{"method": "other.json"}', "'other.json' as its method"),
+        ('{"method": "other.json"}', "'other.json' for its method"),
     ):
         path.write_text(text)
         with pytest.raises(UsageError, match=named):

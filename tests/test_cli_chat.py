@@ -366,7 +366,7 @@ def test_a_terminal_shows_completes_compares_and_stops(folder):
         terminal.wait_for(READY)
         terminal.type("half a line\x03")
         terminal.type("/help\r")
-        terminal.wait_for("so does Ctrl-D")
+        terminal.wait_for("like Ctrl-D")
         terminal.wait_for(READY)
         terminal.type("\x04")
         assert terminal.process.wait(30) == 0

@@ -318,7 +318,7 @@ def test_a_lone_surrogate_is_recorded_read_back_and_shown(tmp_path):
 
 def test_methods_the_model_cannot_apply_are_refused_before_anything_is_written(tmp_path):
     fix = SplitSoftmax(0.5, heads=[(0, 1), (2, 4)])
-    with pytest.raises(UsageError, match=r"head 4 in layer 2, and this model has 4 heads"):
+    with pytest.raises(UsageError, match=r"head 4 in layer 2, but this model has 4 heads"):
         drift.run(model(), SUITE, tmp_path / "run", QUICK, [(), (fix,)])
     assert not (tmp_path / "run").exists()
 

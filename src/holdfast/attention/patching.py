@@ -106,7 +106,7 @@ def _open(model: PreTrainedModel) -> OpenModel:
 
 
 def _attends_elsewhere(name: str, module: torch.nn.Module) -> bool:
-    """Whether a module is cross-attention, according to its flag or else its class and its name."""
+    """Whether a module is cross-attention, according to its flag, or else its class or its name."""
     crosses = getattr(module, "is_cross_attention", None)
     if isinstance(crosses, bool):
         return crosses

@@ -86,7 +86,7 @@ def forced_call(form: CallForm, functions: Sequence[Function]) -> Grammar:
 
 
 def strict_calls(form: CallForm, functions: Sequence[Function]) -> Grammar:
-    """The grammar of a text with any number of calls, all of these functions."""
+    """The grammar of a text with any number of calls, each of one of these functions."""
     # TEXT matches no special token, so it ends before one; before any other opening it must be lazy
     has_special = any(token in form.opening for token in form.special)
     opening = "opening" if has_special else "opening[lazy]"

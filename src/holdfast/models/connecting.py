@@ -331,7 +331,7 @@ def _read_address(base_url: str) -> SplitResult:
         )
     if address.username or address.password or address.query or address.fragment:
         raise UsageError(
-            f"The base URL of {address.hostname} has more than an address; put the key in an"
+            f"The base URL of {address.hostname} contains more than an address; put the key in an"
             " environment variable, and leave out any query and fragment.",
             option="base_url",
         )

@@ -1,4 +1,4 @@
-"""Explains in one sentence why an endpoint gave no reply and how to mend it; never shows keys."""
+"""Explains in one sentence why an endpoint gave no reply and what to do; never shows keys."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 transformers takes seconds to read a large vocabulary, so it is given the one in our header. It also
 takes seconds to convert a vocabulary without merges, such as Gemma's. The result depends only on
 the header and on the versions of the libraries, so it is kept in the user's cache under a digest of
-these: as JSON, beside a record with the digest of both files and the options of the class around
-the tokenizer. If either file is damaged or incomplete, both are made again.
+these: as JSON, beside a record with the options of the class around the tokenizer and a digest of
+both. If either file is damaged or incomplete, both are made again.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTra
 
 
 def _prepare(config: PreTrainedConfig, name: str) -> None:
-    """Refuses a configuration of another kind of model, and removes the kernels that it names."""
+    """Refuses a model of another kind; removes the implementations that its configuration names."""
     check_kind(name, config)
     # a kernel on a hub is code, so the configuration does not choose the implementations
     config._attn_implementation = config._experts_implementation = None
@@ -259,7 +259,7 @@ def reuses_cache(model: PreTrainedModel) -> bool:
 
 @torch.inference_mode()
 def _makes_plain_cache(model: PreTrainedModel) -> bool:
-    """Whether a model uses transformers' own cache, found out by forwarding one token."""
+    """Whether a model uses transformers' own cache, determined by forwarding one token."""
     from transformers.cache_utils import DynamicCache
 
     token = torch.zeros(1, 1, dtype=torch.long, device=model.device)

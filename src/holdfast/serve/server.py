@@ -129,7 +129,7 @@ class _Shutdown:
             return
         if self._engine.open:
             requests = count_of(self._engine.open, "request")
-            self._note(f"Finishing {requests}; a second signal stops at once.")
+            self._note(f"Finishing {requests}; a second signal stops the server at once.")
         self._draining = asyncio.ensure_future(self._drain())
 
     async def _drain(self) -> None:

@@ -86,12 +86,17 @@ def subjects_of(suite: Suite, settings: Settings) -> list[Subject]:
     first.
 
     Raises:
-        UsageError: the suite has judges, or too few questions.
+        UsageError: the suite has judges, rules without probes, or too few questions.
     """
     groups: list[tuple[Case, tuple[Rule, ...]]] = []
     for case in suite.cases:
         for rules in case.rules_asked_together:
             _refuse_judges(suite, case, rules)
+            if not rules[0].probes:
+                raise UsageError(
+                    f"The case {case.id!r} has a rule without probes, and a study of precedent"
+                    " asks for replies; give it a probe."
+                )
             groups.append((case, rules))
     history_length = settings.seen[-1]
     subjects: list[Subject] = []

@@ -89,7 +89,7 @@ async def mass(name: str, request: HttpRequest) -> JSONResponse:
     masses = await request.app.state.engine_client.collective_rpc("holdfast_mass", args=(name,))
     known = [answer for answer in masses if answer]
     if not known:
-        sentence = f"There is no mass of {name!r}; send the request with holdfast_trace: 1."
+        sentence = f"No mass is kept for {name!r}; send the request with holdfast_trace: 1."
         return JSONResponse({"error": {"message": sentence}}, status_code=404)
     return JSONResponse(
         {

@@ -65,12 +65,13 @@ def find_system_prompts(
 
     Args:
         text: the rendered chat.
-        messages: the chat; a content is a text, or a list of parts.
+        messages: the chat; a content is a text, or a list of parts, of which a system prompt may
+            have only one.
         template: the chat template, whose own words are not part of a system prompt.
         write: renders other messages in the same way.
 
     Raises:
-        PromptError: there is no system prompt, or it cannot be found.
+        PromptError: there is no system prompt, it has several parts, or it cannot be found.
     """
     plain = [{"role": str(message["role"]), "content": _words(message)} for message in messages]
     if not any(message["role"] == "system" and message["content"].strip() for message in plain):
