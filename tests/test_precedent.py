@@ -167,7 +167,7 @@ def test_suites_and_settings_that_do_not_fit_are_refused(tmp_path):
     judged = {"judge": "Is it signed?", "model": "default"}
     with pytest.raises(UsageError, match="'tony'"):
         precedent.subjects_of(suite_of(measure=judged), SETTINGS)
-    with pytest.raises(UsageError, match="'tony'.*rule without probes"):
+    with pytest.raises(UsageError, match=r"'tony'.*rule without probes"):
         precedent.subjects_of(suite_of(probes=()), SETTINGS)
     with pytest.raises(ParameterOutOfRange) as raised:
         precedent.Settings(seen=(3, 1))
