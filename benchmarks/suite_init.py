@@ -15,11 +15,12 @@ are mostly from known repositories. The seventh was drafted once checklists and 
 prohibitions were read, and the eighth after improvements suggested by the seventh; both are from
 small repositories drawn at random.
 
-Every later set was drafted after improvements suggested by the one before it. The ninth and the
-tenth are half from small repositories drawn at random, half from known ones. The eleventh to the
-thirteenth have prompts of chat bots besides rules files. The fourteenth, half of it from small
-repositories drawn at random, was drafted once libraries, options of commands, names of branches and
-further kinds of rules were read.
+The ninth set was drafted after the eighth, and the tenth after improvements suggested by the ninth;
+both are half from small repositories drawn at random, half from known ones. The eleventh to the
+thirteenth, each drafted after improvements suggested by the one before it, have prompts of chat
+bots besides rules files. The fourteenth, half of it from small repositories drawn at random, was
+drafted once libraries, options of commands, names of branches and further kinds of rules were read,
+and the fifteenth after improvements suggested by the fourteenth.
 
 The numbers of the present version, `now`, are for the files that FOLDER has.
 

@@ -5,7 +5,8 @@ Tables come from the records in benchmarks/results/, and tables of methods from 
 
     python benchmarks/tables.py
 
-A test checks that the documents agree with the records.
+A test checks that the documents agree with the records. docs/figures/loss_map.svg is drawn too, and
+no test compares it, as fonts differ between machines.
 """
 
 from __future__ import annotations

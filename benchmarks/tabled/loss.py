@@ -12,7 +12,6 @@ from tabled.reading import RESULTS, markdown
 from holdfast.analysis.loss_map import Grouping, LossRow
 from holdfast.analysis.loss_results import ModelLoss
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.verdicts import CANNOT_TELL
 from holdfast.measures.rule_kinds import KINDS
 from holdfast.report.loss_map_tables import write_loss_figure
 
@@ -88,7 +87,10 @@ def recall_table() -> str:
 
 
 def lost_sentences() -> str:
-    """The rules that each model keeps and loses, in a few sentences."""
+    """The rules that each model keeps and loses, in a few sentences.
+
+    Says how many of its rules a model can state only if that share clearly falls.
+    """
     paragraphs = []
     for name, model in models().items():
         dialogs = sum(run.conversations for run in model.runs)
@@ -106,7 +108,7 @@ def lost_sentences() -> str:
             f"{', but ' if falling else ''}{' and '.join(falling)}."
         ]
         recall = next((row for row in model.recall if not row.kind), None)
-        if recall is not None and every.verdict != CANNOT_TELL:
+        if recall is not None and _lies_below(recall.stated_last, recall.stated_first):
             first = recall.stated_first
             last = recall.stated_last
             sentences.append(
@@ -118,10 +120,15 @@ def lost_sentences() -> str:
 
 
 _POLARITIES = {
-    "requirement": "things that every reply must contain",
-    "prohibition": "things that no reply may contain",
-    "gate": "steps that must come first, such as a tool call",
+    "requirement": "what every reply must be or have",
+    "prohibition": "what no reply may be or have",
+    "gate": "what must come first, such as a tool call",
 }
+
+
+def _lies_below(value: Estimate, other: Estimate) -> bool:
+    """Whether the whole interval of a value lies below that of another."""
+    return value.high is not None and other.low is not None and value.high < other.low
 
 
 def _verb(row: LossRow) -> str:

@@ -48,8 +48,8 @@ class Estimate:
         sd: the standard deviation between conversations (n - 1 in the denominator), the error bar
             of Li et al. 2024, Figure 3; None for fewer than two conversations.
         low, high: the 95% interval of the mean; None for fewer than two conversations.
-        decisive: the interval for verdicts, if they need one wider than 95% because the run has
-            been read before or shares its error; None if it is [low, high]. Not in summaries.
+        decisive: the interval for verdicts, if they need one wider than 95% because the run may
+            be extended and read again, or because several verdicts share the error; None if it is [low, high]. Not in summaries.
         other_prompts: the interval for prompts that the run did not draw; None if it drew too few
             to tell.
     """
