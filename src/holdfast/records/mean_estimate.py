@@ -49,7 +49,8 @@ class Estimate:
             of Li et al. 2024, Figure 3; None for fewer than two conversations.
         low, high: the 95% interval of the mean; None for fewer than two conversations.
         decisive: the interval for verdicts, if they need one wider than 95% because the run may
-            be extended and read again, or because several verdicts share the error; None if it is [low, high]. Not in summaries.
+            be extended and read again, or because several verdicts share the error; None if it is
+            [low, high]. Not in summaries.
         other_prompts: the interval for prompts that the run did not draw; None if it drew too few
             to tell.
     """
