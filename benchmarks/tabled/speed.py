@@ -586,7 +586,8 @@ def census_page() -> str:
                 " exactly but refuse to be steered. Exact means: three prompts of different length"
                 " get the replies that transformers makes of each alone, inside a block if steered."
                 f" For {alone} types, the engine cannot separate by row what it has computed"
-                " (keys and values, or recurrent states), so it runs their rows one at a time and encodes the history again at every turn."
+                " (keys and values, or recurrent states), so it runs their rows one at a"
+                " time and encodes the history again at every turn."
             ),
             "",
             "| type | class | in a block | in the engine | because |",
