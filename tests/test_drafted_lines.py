@@ -34,6 +34,21 @@ def test_adverbs_are_left_out_only_before_the_verb(line, command):
     ]
 
 
+@pytest.mark.parametrize(
+    ("item", "command"),
+    [
+        ("`npm run test:unit` – fast; `npm run test:e2e` in CI", "test:unit"),
+        ("`npm run lint:js`; `npm run lint:css` is for the website team", "lint:js"),
+        ("`make lint` (fast) and `make test`", "make lint"),
+        ("`npm run build` (not needed for docs) and `npm test`", "build"),
+    ],
+)
+@pytest.mark.parametrize("heading", ["Before committing", "After any change, run"])
+def test_only_the_first_clause_of_an_item_is_a_command_to_run(heading, item, command):
+    (spec,) = measures_of(f"## {heading}\n\n- {item}\n")
+    assert command in str(spec)
+
+
 def test_an_item_two_levels_below_titles_is_about_something_else():
     is_about_titles = "## PR titles\n\n- Use Conventional Commits.\n"
     assert [spec["name"] for spec in measures_of(is_about_titles)] == ["pull_request"]

@@ -54,7 +54,7 @@ def test_requests_carry_a_digest_and_no_path(url, files):
 
     assert ask(fields["steering"]).choices
     for steering, says in (
-        (f"seka:file={files['seka'].path}", "a spec string from elsewhere may not"),
+        (f"seka:file={files['seka'].path}", "a spec string from elsewhere may not do"),
         ("seka:file=0123456789abcdef", "a server knows only the files that"),
         (f"seka:file={files['prism'].digest}", "was fitted for prism, not for seka"),
     ):

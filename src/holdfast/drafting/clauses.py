@@ -12,7 +12,9 @@ from holdfast.drafting.rules_file import Statement
 
 T = TypeVar("T")
 
-_COMPARED_CHARACTERS = 12
+# enough to tell `npm run lint:js` from `npm run lint:css`, and few enough that brackets further on
+# may have been cut out of the clause
+_COMPARED_CHARACTERS = 20
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,7 @@ class Clause:
 
     @property
     def begins_statement(self) -> bool:
-        """Whether the clause is the first of its statement.
-
-        Only its first characters are compared, as brackets further on may have been cut out.
-        """
+        """Whether the clause begins like its statement, as the first clause does."""
         return self.statement.text.startswith(self.text[:_COMPARED_CHARACTERS])
 
     @property

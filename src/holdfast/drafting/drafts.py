@@ -45,6 +45,6 @@ NEEDS_A_JUDGE = Undrafted("needs a judge")
 A_PREFERENCE = Undrafted("a preference, which allows exceptions")
 CONDITIONAL = Undrafted("it holds only under a condition, which `when:` cannot express")
 ON_OCCASION = Undrafted(
-    "it applies only on some occasion; write it yourself, with `when:` and its own probes"
+    "it applies only on certain occasions; write it yourself, with `when:` and its own probes"
 )
 AN_EXCEPTION = Undrafted("it names an exception, which no measure reads")

@@ -21,7 +21,8 @@ _BOLD_LINE = re.compile(r"^\s*(?:\*\*|__)([^*_]+)(?:\*\*|__):?\s*$")
 _RULER = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,}|={3,})\s*$")
 _TAG = re.compile(r"^\s*<(/?)([A-Za-z][\w-]*)[^<>]*>\s*$")
 _ENDS = re.compile(r"[.!?:;][\"'”’)*_]*$")
-_MIN_WRAPPED_CHARACTERS = 60  # a line of fewer characters is not continued on the next
+# a line that has so many may continue on the next one, however that begins
+_MIN_WRAPPED_CHARACTERS = 60
 _MAX_BOLD_HEADING_WORDS = 5
 _BOLD_HEADING_LEVEL = 7  # below all levels that Markdown has
 _MAX_INTRODUCTION_WORDS = 12  # a longer paragraph does not introduce the list below it

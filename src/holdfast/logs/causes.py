@@ -280,10 +280,8 @@ class _RuleInDialog:
     def _never_sent_cause(self, context: Context) -> BreachCause:
         prompts = bisect_left(self._searched.prompts, context.start)
         count = context.position - context.start + prompts
-        return BreachCause(
-            cause="never_sent",
-            why=f"none of the {count} events before it, the system prompt included, says the rule",
-        )
+        why = f"none of the {count} events before it, the system prompt included, states the rule"
+        return BreachCause(cause="never_sent", why=why)
 
     def _unknown_cause(self, sightings: Sequence[Sighting]) -> BreachCause:
         agent = AGENTS.get(self._format)

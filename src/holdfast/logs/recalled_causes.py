@@ -60,7 +60,8 @@ class RecallSample:
     Args:
         present: the number of all such breaches.
         asked: how many of them were drawn, and asked about.
-        undecided: how many of those have an answer that was cut, or that the model refused.
+        undecided: how many of those got an answer that was cut or empty, or a request that
+            the model refused.
     """
 
     model: str

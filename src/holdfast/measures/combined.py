@@ -12,7 +12,7 @@ from holdfast.measures.registry import measure
 from holdfast.measures.scores import FOLLOWED, Score, WhenCut
 from holdfast.measures.text import words_of
 
-_MIN_WORDS = 3  # replies with fewer words are often of several languages
+_MIN_WORDS = 3  # the words of a shorter reply often belong to several languages
 _MIN_PROBABILITY = 0.99  # that such a short reply is in a forbidden language
 
 

@@ -19,9 +19,9 @@ class Options:
     flags: frozenset[str]
     rest: tuple[str, ...]
 
-    def last(self, *names: str) -> str | None:
-        """Returns the last value of an option, or of several together; None if there is none."""
-        values = [value for name in names for value in self.values.get(name, [])]
+    def last(self, name: str) -> str | None:
+        """Returns the last value of an option; None if it has none."""
+        values = self.values.get(name)
         return values[-1] if values else None
 
 

@@ -183,7 +183,7 @@ def ifeval_combination_two_responses(text: str) -> Score:
         return Score(0.0, f"there is nothing between two {_RESPONSE_SEPARATOR}")
     responses = [block for block in blocks if block]
     different = len(set(responses))
-    reason = f"{count_of(len(responses), 'response')}, of which {different} are different"
+    reason = f"{count_of(len(responses), 'response')}, {different} of them distinct"
     return verdict(len(responses) == 2 and different == 2, reason)
 
 

@@ -109,8 +109,8 @@ def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
     if text.endswith(SUFFIX):
         if not files:
             raise UsageError(
-                f"{text!r} names a file, and a spec string from elsewhere may not; write the"
-                " digest of a file that was read here.",
+                f"{text!r} names a file, which a spec string from elsewhere may not do; write"
+                " the digest of a file that was read here.",
                 option="file",
                 value=text,
             )
@@ -214,8 +214,8 @@ def _find_by_digest(digest: str, *, files: bool) -> Fitted:
         return _FILES_READ[digest]
     if files:
         raise UsageError(
-            f"No fitted file with the digest {digest} was read before, or is in this folder; give"
-            " the path of the file.",
+            f"No fitted file with the digest {digest} was read before, and none is in this folder;"
+            " give the path of the file.",
             option="file",
             value=digest,
         )

@@ -79,8 +79,8 @@ def read_heads(spec: str, *, files: bool = True) -> HeadSet:
     if spec.endswith(".json"):
         if not files:
             raise UsageError(
-                f"{spec!r} names a file, and a spec string from elsewhere may not; write the heads"
-                " themselves.",
+                f"{spec!r} names a file, which a spec string from elsewhere may not do; write the"
+                " heads themselves.",
                 option="heads",
                 value=spec,
             )

@@ -63,7 +63,7 @@ class Ranking:
     made_for: Shape | None = None  # the model; None if unknown
 
     def top(self, k: int) -> HeadSet:
-        """Returns the best k heads; a `ParameterOutOfRange` if there are fewer."""
+        """Returns the best k heads; a `ParameterOutOfRange` unless k is from 1 to their number."""
         if ranges.whole_number("a ranking", "k", k, 1) > len(self.heads):
             raise ParameterOutOfRange(
                 f"a ranking of {len(self.heads)} heads takes k from 1 to {len(self.heads)}, not"
@@ -212,7 +212,8 @@ def with_heads(method: M, heads: Iterable[Head] | None) -> M:
 def spec_of_heads(heads: Iterable[Head]) -> str:
     """Returns the canonical spec of a head set.
 
-    It is a list such as "3.0/3.5", or "3-5.0-7" if several layers have the same range of heads.
+    It is a list such as "3.0/3.5", or "3-5.0-7" if consecutive layers have the same range of
+    several heads.
     """
     pairs = sorted(heads)
     (first, low), (last, high) = pairs[0], pairs[-1]

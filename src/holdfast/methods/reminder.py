@@ -114,7 +114,7 @@ class Reminder:
         first = next(n for n in count(self.after + 1) if self._is_due(n))
         if first > window:
             raise UsageError(
-                f"reminder puts its first reminder before user message {first} of those that the"
+                f"reminder puts its first reminder into user message {first} of those that the"
                 f" model is shown, but --window {window} shows only {window}; use a larger window,"
                 " or lower every and after.",
                 option="window",

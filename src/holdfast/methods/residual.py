@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class LayerMethod(EditsHidden, Protocol):
-    """A method with a fitted file, on the layers that the user names, or else those in the file."""
+    """A method with a fitted file, on the layers that the user names, or else on those that the
+    file chose.
+    """
 
     file: Fitted
     layers: LayerSet | None

@@ -68,7 +68,7 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
     if is_file(spec):
         if not files:
             raise UsageError(
-                f"{spec!r} names a file, and a spec string from elsewhere may not; write the"
+                f"{spec!r} names a file, which a spec string from elsewhere may not do; write the"
                 " methods themselves.",
                 option="method",
                 value=spec,
