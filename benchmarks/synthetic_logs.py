@@ -174,9 +174,10 @@ _FILE = {"claude-code": 8e6, "codex": 8e6, "openai": 128e6, "otel": 64e6}  # byt
 
 
 def write_file(path: Path, form: str, size: float, seed: int, sessions: int | None = None) -> int:
-    """Writes a file of at least `size` bytes, unless it has this many sessions; returns its bytes.
+    """Writes sessions until a file has `size` bytes, or so many sessions; returns its bytes.
 
-    The last session of a coding agent continues until the file is large enough.
+    Without `sessions`, a coding agent's file has one session, which may end before `size` bytes.
+    With `sessions=1`, the only session continues until the file is large enough.
     """
     draw = Writer(seed)
     written = 0

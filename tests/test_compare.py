@@ -43,13 +43,15 @@ def write(
     settings=None,
     method="none",
     wanted=None,
+    versions=None,
+    dtype=None,
 ):
     """A run in which each rule is kept with a given chance; pairs begin with the same words."""
     protocol = {"rounds": rounds, "conversations": wanted or conversations, "seed": seed}
     protocol |= {"probe_at": "in-place"} | (settings or {})
     identity = {"model": model, "suite": "mine", "methods": [method], "settings": protocol}
-    versions = {"holdfast": "0.3.0"}
-    about = {"command": "drift", "versions": versions, "created": "2026-11-21T03:10:00+00:00"}
+    about = {"command": "drift", "created": "2026-11-21T03:10:00+00:00"}
+    about |= {"versions": versions or {"holdfast": "0.3.0"}, "dtype": dtype}
     with open_run(folder, identity, about) as run:
         for number in range(conversations):
             draw = random.Random(f"{number} {seed}")
@@ -208,6 +210,18 @@ def test_what_differs_is_listed_with_its_cause(tmp_path):
     assert compared.causes(compared.methods[0]) == ["model", "temperature", "prompts"]
     assert any("different questions" in line for line in compared.limits)
     assert "cannot be put down to one of them" in " ".join(compare_text(compared).split())
+
+
+def test_versions_of_later_runs_alone_are_listed_last(tmp_path):
+    old = write(tmp_path / "old", half(), dtype="float32")
+    versions = {"holdfast": "0.4.0", "peft": "0.18.0"}
+    new = write(tmp_path / "new", half(), dtype="bfloat16", versions=versions)
+    listed = [(item.name, item.values) for item in compare_folders([old, new]).contrasts]
+    assert listed == [
+        ("versions.holdfast", ("0.3.0", "0.4.0")),
+        ("dtype", ("float32", "bfloat16")),
+        ("versions.peft", ("–", "0.18.0")),
+    ]
 
 
 def test_an_unfinished_run_is_compared_and_said(tmp_path):

@@ -115,6 +115,7 @@ def test_the_page_and_the_metrics_say_which_rules_are_scored(tmp_path):
     assert live["which_are_scored"].startswith(
         "1 of 2 rules is scored. Rules without `when:` are not scored"
     )
+    assert live["which_are_scored"].endswith(": brief/signs.")
     name = "holdfast_proxy_suite_rules"
     assert f'{name}{{case="brief",not_scored="no_when",rule="signs"}} 1.0' in metrics
     assert f'{name}{{case="brief",not_scored="",rule="short"}} 1.0' in metrics

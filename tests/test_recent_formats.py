@@ -905,6 +905,9 @@ test_batches_of_otlp_with_log_records = variations(
     Variation("records without the id of a span", {"o.jsonl": lines(otlp_logs(
         {**ASKED_IN_RECORD, "spanId": ""}, {**ANSWERED_IN_RECORD, "spanId": ""},
         logged(DETAILS, span="", **CHAT, **IO)))}, ONE, problem="2 messages in log records"),
+    Variation("one record without the id of a span", {"o.jsonl": lines(otlp_logs(
+        {**ASKED_IN_RECORD, "spanId": ""}, logged(DETAILS, span="", **CHAT, **IO)))}, ONE,
+        problem="nothing tells which call it belongs to"),
     Variation("a span whose messages are records of its batch", {"o.jsonl": lines(
         {**otlp_spans(chat_span(1)), **otlp_logs(ASKED_IN_RECORD, ANSWERED_IN_RECORD)})}, ONE),
     Variation("spans whose messages are records of another batch", {"o.jsonl": lines(

@@ -74,17 +74,21 @@ def contrasts_of(runs: Sequence[ComparedRun]) -> Iterable[Contrast]:
     for name, values in _find_differences([item.prompts for item in runs]):
         if _ABSENT not in values:  # a prompt that some run lacks is not compared
             yield Contrast(f"prompt of {name}", "prompts", values)
-    for name, values in _find_differences([item.versions for item in manifests]):
-        cause = "the version of Holdfast" if name == "holdfast" else ""
-        yield Contrast(f"versions.{name}", cause, values)
-    for name, values in _find_differences([{"dtype": item.dtype or _ABSENT} for item in manifests]):
-        yield Contrast(name, "", values)
+    for name, values in _find_differences([_environment(item) for item in manifests]):
+        cause = "the version of Holdfast" if name == "versions.holdfast" else ""
+        yield Contrast(name, cause, values)
 
 
 def _settings(manifest: Manifest) -> dict[str, str]:
     """Returns the settings of a run by dotted name; an empty value counts as absent."""
     settings = flatten(manifest.identity.to_json())
     return {name: value or _ABSENT for name, value in settings.items()}
+
+
+def _environment(manifest: Manifest) -> dict[str, str]:
+    """Returns the versions that made a run, by dotted name, and the type of its numbers."""
+    versions = {f"versions.{name}": version for name, version in manifest.versions.items()}
+    return {**versions, "dtype": manifest.dtype or _ABSENT}
 
 
 def _find_differences(

@@ -209,7 +209,7 @@ class Manifest(RecordModel):
     other_prompts: int = 0  # how many have another system prompt
     reasoning_turns: int = 0
     formats: dict[str, int] = Field(default_factory=dict)
-    problems: List[str] = ()  # sentences on what could not be read
+    problems: List[str] = ()  # sentences on what was not read, or was left out
     rules: dict[str, Any] = Field(default_factory=dict)  # how each rule was scored
     rule_texts: dict[str, str] = Field(default_factory=dict)  # the words of rules that have any
     probe_rules: List[str] = ()  # the rules made for the answers to probes

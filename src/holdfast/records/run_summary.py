@@ -393,7 +393,7 @@ class LogsResult(RecordModel):
     error: float
     rules: List[LoggedRule]
     unmatched: Number  # dialogs under none of the suite's prompts
-    problems: List[str]  # sentences on what could not be read
+    problems: List[str]  # sentences on what was not read, or was left out
     context: Optional[ContextSummaries] = None
 
 

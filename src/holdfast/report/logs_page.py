@@ -106,7 +106,7 @@ class LogsContent:
         against: the comparison with earlier logs; None without any.
         notes: on rules and turns that the headline leaves out.
         figures: how well rules are kept over the dialog.
-        problems: what could not be read.
+        problems: sentences on what was not read, or was left out.
     """
 
     broken: list[BrokenRule]

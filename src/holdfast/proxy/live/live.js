@@ -6,16 +6,16 @@ const INTERVAL = 2000; // milliseconds between two requests
 const OUTCOMES = {
   edited: "edited",
   unchanged: "nothing to edit",
-  no_case: "belong to no case of the suite",
-  no_prompt: "lack the system prompt that the method needs",
+  no_case: "of no case of the suite",
+  no_prompt: "without the system prompt that the method needs",
   stored: "continued from the server's memory, passed through",
   unreadable: "unreadable, passed through",
 };
 const REASONS = {
   failed: "refused, or broken off",
   unfinished: "calls a tool; the turn goes on",
-  cut: "cut at the token limit, not judged",
-  not_shown: "lack the text that decides, not judged",
+  cut: "cut at the token limit; not judged",
+  not_shown: "the deciding text is not shown; not judged",
   no_rule: "no rule applies",
   empty: "no text",
   unreadable: "unreadable",

@@ -116,9 +116,10 @@ def _calls(values: Iterable[Located]) -> Iterator[Call | Unread]:
     yield from file.calls_in_records()
     if unassigned:
         count = count_of(len(unassigned), "message")
+        owner = "it belongs" if len(unassigned) == 1 else "they belong"
         yield Unread(
             f"{unassigned[0].source}: from here on, left out {count} in log records without a"
-            " spanId, as nothing tells which call they belong to"
+            f" spanId, as nothing tells which call {owner} to"
         )
 
 
