@@ -45,8 +45,8 @@ EXAMPLES = """examples:
   holdfast chat --messages dialog.json
 
 In the chat, /help lists the commands; Tab completes them. Ctrl-C stops a reply, Ctrl-D the chat.
-Without a terminal, each line of input is a message or a command; one that is refused ends the
-chat."""
+Without a terminal, each line of input is a message or a command;
+one that is refused ends the chat."""
 
 # ANSI style codes
 BOLD = 1
