@@ -320,6 +320,23 @@ def test_a_lost_rule_does_not_hide_behind_one_that_gains():
     assert not compare_runs(before, before, 2, 30, 0.05).fell
 
 
+@pytest.mark.parametrize(
+    ("pairs", "alike", "words"),
+    (
+        (1, 1, "over 1 pair of conversations with the same draws"),
+        (1, 0, "over 1 pair of conversations with different draws"),
+        (3, 0, "over 3 pairs of conversations, none of them with the same draws"),
+        (3, 2, "over 3 pairs of conversations, 2 of them with the same draws"),
+        (3, 3, "over 3 pairs of conversations, all of them with the same draws"),
+    ),
+)
+def test_a_comparison_says_how_many_pairs_have_the_same_draws(pairs, alike, words):
+    kept = talks({"a": [[1.0, 1.0]] * 3})
+    compared = compare_runs(kept, kept, 2, 30, 0.05)
+    compared = compared.model_copy(update={"pairs": pairs, "alike": alike})
+    assert comparison_text(compared).endswith(f", {words}")
+
+
 def test_a_rule_that_only_one_run_has_is_not_compared():
     kept = [[1.0, 1.0]] * 30
     fall = compare_runs(talks({"a": kept, "b": kept}), talks({"a": kept, "c": kept}), 2, 30, 0.05)

@@ -88,8 +88,9 @@ def test_page_junit_and_summary_derive_the_verdicts_again(checked, tmp_path):
     assert len(late.cells) == ROUNDS
 
 
-def records_of(scores, rule_names=(None,)):
+def records_of(scores, rule_names=(None,), prompt="bot"):
     """Conversations of one prompt; scores are [conversation, round, rule]."""
+    agent = {"id": prompt, "category": "rules", "system_prompt": "Be."}
 
     def record(number, rows):
         probes = [
@@ -97,7 +98,7 @@ def records_of(scores, rule_names=(None,)):
             for at, row in enumerate(rows, 1)
             for name, score in zip(rule_names, row, strict=True)
         ]
-        return conversation_of(conversation=number, probes=probes)
+        return conversation_of(conversation=number, agent=agent, probes=probes)
 
     return [record(number, rows) for number, rows in enumerate(scores)]
 
@@ -152,6 +153,18 @@ def test_the_verdict_on_a_single_prompt_is_in_the_headline():
     line = check_headline(Check("none", terms, (bot,)))
     lowest = f"lowest in round 1: {numbers_text(bot.lowest)} (4 conversations)."
     assert line == f"bot is undecided: {lowest}", "which is no verdict, and has no error"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    ((4, "One more prompt did not pass."), (6, "3 more prompts did not pass.")),
+)
+def test_prompts_that_are_not_named_are_counted(count, words):
+    terms = Terms(0.9)
+    names = [f"bot{number}" for number in range(count)]
+    records = [talk for name in names for talk in records_of(np.zeros((8, 2, 1)), prompt=name)]
+    told = Check("none", terms, tuple(check_prompts(records, names, 2, terms)))
+    assert check_lines(told)[-1] == words
 
 
 def test_a_fall_is_on_the_page_without_the_earlier_run(checked, tmp_path):

@@ -301,6 +301,7 @@ def test_every_command_refuses_in_one_sentence(capsys, monkeypatch, tmp_path, li
         ("reproduce li2024 --endpoint http://x/v1 --concurrency 0", "--concurrency as a whole"),
         ("reproduce zhang2024 --task jason", "'jason'; did you mean 'json'?"),
         ("reproduce zhang2024 --data nowhere.csv", "nowhere.csv"),
+        ("reproduce zhang2024 --task bios --data one.json", "samples for the task bios, not"),
     ),
 )
 def test_an_impossible_value_is_refused_before_the_model_is_loaded(
@@ -308,6 +309,8 @@ def test_an_impossible_value_is_refused_before_the_model_is_loaded(
 ):
     monkeypatch.chdir(tmp_path)
     Path("asked.json").write_text('[{"role": "user", "content": "Hello?"}]')
+    biography = {"raw": "Ann is a nurse. She likes tea.", "title": "nurse", "start_pos": 16}
+    Path("one.json").write_text(json.dumps([biography]))
     assert main(shlex.split(line)) == 2
     printed = capsys.readouterr().err
     assert expected in printed and "loading" not in printed

@@ -182,7 +182,7 @@ def test_help_lists_every_command(say):
     [
         (["/methd none"], ["'/methd'", "did you mean '/method'"]),
         (["/method bost:factor=2"], ["'bost'", "'boost'"]),
-        (["/mass"], ["No reply here has a mass yet"]),
+        (["/mass"], ["No reply has a mass yet"]),
         (["/retry"], ["type one first"]),
         (["/compare none"], ["/compare", "'none'"]),
         (["/save"], ["name of a file"]),

@@ -250,9 +250,13 @@ def test_settings_that_make_no_sense_are_refused(tmp_path, capsys):
         replace(LONG, context="forget")
     with pytest.raises(ParameterOutOfRange, match="window"):
         replace(LONG, context="slide", window=0)
+    with pytest.raises(UsageError, match=r"^window=3 is for context='slide', summarise or compact"):
+        replace(LONG, context="cut", window=3)
+    with pytest.raises(UsageError, match="is for context='summarise' or compact, not for 'cut'"):
+        replace(LONG, context="cut", summary_prompt="x")
     assert main(["drift", "--window", "3", "--out", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err
-    assert "The window 3 is for --context slide, summarise or compact, not for 'stop'" in told
+    assert "--window 3 is for --context slide, summarise or compact, not for 'stop'" in told
     assert main(["drift", "--context", "slide", "--out", str(tmp_path / "run")]) == 2
     assert "--context slide needs the number of rounds" in capsys.readouterr().err
 

@@ -212,6 +212,9 @@ def test_heads_that_gain_nothing_are_not_chosen():
     alone = choose_heads(best, [first], "intersection")
     assert alone.heads == {(0, 0), (0, 3)} and (alone.certain, alone.left_out) == (1, 2)
     assert re.findall(r"\d+", chosen_line(alone))[:3] == ["1", "2", "2"]
+    assert chosen_line(alone).endswith("; 2 heads that gain nothing were left out.")
+    almost_all = choose_heads(HeadSet([(0, 0), (0, 1)]), [first], "intersection")
+    assert chosen_line(almost_all).endswith("; 1 head that gains nothing was left out.")
     assert choose_heads(best, [first, second], "intersection").heads == {(0, 0)}
     assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
     few = {head: gain(0.3, n=5) for head in best}
@@ -244,7 +247,7 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
     gaining = {head for head in both[0] if all(round(gains[head].mean, 4) > 0 for gains in both)}
     assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in printed
     told = f"0 of these {len(gaining)} heads have a gain distinguishable from chance; "
-    assert f"{told}{12 - len(gaining)} that gain" in warned
+    assert f"{told}{12 - len(gaining)} head" in warned
     listed = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
     assert len(listed["ranking"]) == 12
     assert listed["ranking"][0]["score"] >= listed["ranking"][-1]["score"]

@@ -112,7 +112,13 @@ def test_bad_options_are_refused_before_the_model_is_loaded(options, expected, c
     assert printed.count("\n") == 1 and all(part in printed for part in expected), printed
 
 
-def test_without_the_extra_it_says_what_to_install(capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("line", "web_framework"),
+    (("serve", "fastapi"), ("proxy --upstream http://localhost:1/v1 --suite luna", "starlette")),
+)
+def test_without_the_extra_it_says_what_to_install(line, web_framework, capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert main(["serve"]) == 2
-    assert "pip install 'holdfast-llm[serve]'" in capsys.readouterr().err
+    assert main(line.split()) == 2
+    command = line.split()[0]
+    needed = f"`holdfast {command}` needs {web_framework}, uvicorn, prometheus_client"
+    assert f"{needed}; pip install 'holdfast-llm[serve]'" in capsys.readouterr().err

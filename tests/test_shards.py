@@ -156,7 +156,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
 @pytest.mark.parametrize("text", ["", "2", "0/2", "3/2", "a/b", "1/2/3", "-1/2", "²/3"])
 def test_a_malformed_shard_is_refused(text, tmp_path, capsys):
     assert main([*DRIFT, *THREE, f"--shard={text}", "--out", str(tmp_path / "run")]) == 2
-    assert "PART/PARTS, such as 1/4" in capsys.readouterr().err
+    assert "PART/PARTS, with PART from 1 to PARTS, such as 1/4 to 4/4" in capsys.readouterr().err
 
 
 def test_an_empty_shard_is_refused(tmp_path, capsys):

@@ -27,13 +27,17 @@ def import_extra(name: str, extra: str, needed_by: str) -> ModuleType:
         ) from error
 
 
-def check_extra(extra: str, packages: Sequence[str]) -> None:
-    """Refuses to run the command that an extra is named after, if one of its packages is missing.
+def check_extra(command: str, extra: str, packages: Sequence[str]) -> None:
+    """Refuses to run a command if one of the packages of its extra is missing.
+
+    Args:
+        command: such as "proxy", for the message.
+        extra: the extra that installs the packages, such as "serve".
 
     Raises:
         UsageError: a package is not installed.
     """
     if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
         raise UsageError(
-            f"`holdfast {extra}` needs {', '.join(missing)}; pip install 'holdfast-llm[{extra}]'."
+            f"`holdfast {command}` needs {', '.join(missing)}; pip install 'holdfast-llm[{extra}]'."
         )

@@ -45,7 +45,8 @@ EXAMPLES = """examples:
   holdfast chat --messages dialog.json
 
 In the chat, /help lists the commands; Tab completes them. Ctrl-C stops a reply, Ctrl-D the chat.
-Without a terminal, each line of input is a message or a command; one that is refused ends it."""
+Without a terminal, each line of input is a message or a command;
+one that is refused ends the chat."""
 
 # ANSI style codes
 BOLD = 1
@@ -105,7 +106,7 @@ class SavedDialog(NamedTuple):
 
 
 def run(arguments: ChatArguments) -> None:
-    check_extra("chat", ["prompt_toolkit"])
+    check_extra("chat", "chat", ["prompt_toolkit"])
     # whatever can be refused without the model is refused before it is loaded
     parse(arguments.method)
     sampling = arguments.sampling_for(arguments.model)
@@ -298,8 +299,8 @@ class Chat:
         measured = {n: round_mass for n, round_mass in self.masses.items() if round_mass.masses}
         if not measured:
             raise UsageError(
-                "No reply here has a mass yet, which is the attention to the system prompt, or to"
-                " the emphasis, as the reply is written; give one of the two, and a message."
+                "No reply has a mass yet: it is the attention to the system prompt or the emphasis"
+                " while a reply is written. Send a message, under a system prompt or with emphasis."
             )
         span = "emphasis" if self.emphasized else "system prompt"
         show(f"Attention mass on the {span}, mean over all heads, by round", BOLD)
@@ -406,8 +407,8 @@ COMMAND = Command(
     "talk with a model in the terminal",
     run,
     ChatArguments,
-    "Opens a chat in the terminal: steer it along the way, compare methods, and see how much"
-    " attention goes to the system prompt.",
+    "Opens a chat in the terminal, in which you can steer the model, compare methods and see how"
+    " much attention goes to the system prompt.",
     EXAMPLES,
     common=("model", "system", "method", "temperature"),
 )

@@ -219,7 +219,7 @@ def _note_other_options(folder: Path, settings: Settings, user_turns: UserTurns 
     if differences:
         note(
             f"the conversations in {folder} were held with other options"
-            f" ({'; '.join(differences)}), which may be why the results differ; give the options of"
+            f" ({'; '.join(differences)}), so a difference may be due to that; give the options of"
             " that run."
         )
 

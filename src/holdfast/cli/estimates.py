@@ -186,7 +186,8 @@ def _lines(
     table = aligned(rows)
     ended = measured.ended
     if not measured.count:
-        return [*table, f"All {parts[0].name} are recorded in {out}, so nothing was measured."]
+        why = f"all of the first part is already recorded in {out}"
+        return [*table, f"Nothing was measured, because {why}."]
     if rest.seconds is None:
         replies = count_of(measured.replies, "reply")
         return [*table, f"Nothing was measured: none of the {replies} was answered."]

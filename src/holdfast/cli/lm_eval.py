@@ -18,7 +18,7 @@ class LmEvalArguments(Options):
 
 
 def run(arguments: LmEvalArguments) -> None:
-    check_extra("lm-eval", ["lm_eval"])
+    check_extra("lm-eval", "lm-eval", ["lm_eval"])
     from lm_eval.__main__ import cli_evaluate
 
     register()

@@ -183,7 +183,7 @@ def _check(arguments: LogsArguments, out: Path) -> None:
 def _scan(arguments: LogsArguments, suite: Suite, loaded: tuple[LoadedFile, ...]) -> Run:
     """Scores the logs as they are."""
     if (arguments.workers or 1) > 1 and has_code(suite):
-        note("--workers is ignored, as Python functions as measures run in one process.")
+        note("--workers is ignored, because measures that are Python functions run in one process.")
     with scan_bar() as show:
         return scan_logs(
             arguments.files,

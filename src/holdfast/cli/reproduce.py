@@ -109,8 +109,7 @@ def _reproduce_zhang2024(arguments: ReproduceArguments, out: Path) -> Path:
     scale = scale_of(arguments.scale, zhang2024.SCALES)
     names = tuple(arguments.task or zhang2024.TASKS)
     data = tuple(arguments.data or (tasks.SYNTHETIC,))
-    # loaded only to refuse wrong tasks or data before the model is loaded
-    tasks.load_data(data, tasks.Settings(names, scale.test_samples, seed=arguments.seed))
+    zhang2024.check_samples(data, names, scale, arguments.seed)  # before the model is loaded
     setup = zhang2024.Setup(
         model=load_layered_model(arguments, _LAYERS),
         out=out,

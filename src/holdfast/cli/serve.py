@@ -100,7 +100,7 @@ class ServeArguments(options.LocalModelOptions):
 
 
 def run(arguments: ServeArguments) -> None:
-    check_extra("serve", _PACKAGES)
+    check_extra("serve", "serve", _PACKAGES)
     key = _read_key(arguments.api_key_env)
     from holdfast.serve import server
 

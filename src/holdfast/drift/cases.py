@@ -116,7 +116,7 @@ class Rule:
 
     @property
     def is_shown_by_turns(self) -> bool:
-        """Whether any turn of a dialog can be scored by the rule, without a judge or a probe."""
+        """Whether a turn that it applies to suffices to score it, without a judge or a probe."""
         return not self.measure.judged and not self.is_only_for_probes
 
 

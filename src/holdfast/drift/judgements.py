@@ -63,7 +63,7 @@ class Judgements:
         return verdict_of(replies[-1]) if replies else None
 
     def keep(self, question: JudgeQuestion, replies: list[str]) -> None:
-        """Appends a judge's answers: one, two if it was asked again, or [] if it refused."""
+        """Appends a judge's answers: one, two if asked again, or [] if the request was refused."""
         path = self.folder / ANSWERS_FILE
         judgement = Judgement(
             form=FORM,

@@ -111,9 +111,11 @@ class Settings:
                     f" {getattr(self, name)!r}."
                 )
         self._check_context()
+        if self.summarises and self.summary_prompt is None:
+            object.__setattr__(self, "summary_prompt", SUMMARY_PROMPT)
 
     def _check_context(self) -> None:
-        """Refuses a window or a summary prompt that does not go with the context."""
+        """Refuses a window that is missing or out of range, and options of another context."""
         if self.context == "slide" and self.window is None:
             raise UsageError(
                 f"{option('context', 'slide')} needs the number of rounds to show; give it with"
@@ -121,18 +123,16 @@ class Settings:
             )
         if self.context in ("stop", "cut") and self.window is not None:
             raise UsageError(
-                f"The window {self.window!r} is for --context slide, summarise or compact, not for"
-                f" {self.context!r}; leave out --window, or choose one of these."
+                f"{option('window', self.window)} is for {option('context', 'slide')}, summarise or"
+                f" compact, not for {self.context!r}; leave it out, or choose one of these."
             )
         if self.window is not None:
             ranges.whole_number("drift", "window", self.window, 1)
-        if self.summarises:
-            if self.summary_prompt is None:
-                object.__setattr__(self, "summary_prompt", SUMMARY_PROMPT)
-        elif self.summary_prompt is not None:
+        if self.summary_prompt is not None and not self.summarises:
             raise UsageError(
-                f"The summary prompt {self.summary_prompt!r} is for --context summarise or"
-                f" compact, not for {self.context!r}; leave it out."
+                f"The summary prompt {self.summary_prompt!r} is for"
+                f" {option('context', 'summarise')} or compact, not for {self.context!r}; leave it"
+                " out."
             )
 
     def probes_in(self, number: int) -> bool:

@@ -31,7 +31,8 @@ class Shard:
             if 1 <= part <= parts:
                 return cls(part, parts)
         raise UsageError(
-            f"drift takes --shard as PART/PARTS, such as 1/4, not {text!r}.",
+            "drift takes --shard as PART/PARTS, with PART from 1 to PARTS, such as 1/4 to 4/4, not"
+            f" {text!r}.",
             option="shard",
             value=text,
         )

@@ -150,10 +150,7 @@ def comparison_text(comparison: PromptComparison) -> str:
 def _comparison_result(comparison: PromptComparison) -> str:
     if not comparison.rules:
         return "nothing to compare with the earlier run"
-    sample = (
-        f"over {count_of(comparison.pairs, 'pair')} of conversations, {comparison.alike} of them"
-        " with the same draws"
-    )
+    sample = _sample_text(comparison)
     if fallen := [rule for rule in comparison.rules if rule.fell]:
         rules = "; ".join(map(_rule_comparison_text, fallen))
         return f"fell against the earlier run: {rules}, {sample}"
@@ -164,6 +161,19 @@ def _comparison_result(comparison: PromptComparison) -> str:
     if largest_fall.now >= largest_fall.before:
         return f"no mean is lower than in the earlier run, {sample}"
     return f"no certain fall against the earlier run: {rule}, {sample}"
+
+
+def _sample_text(comparison: PromptComparison) -> str:
+    """'over 30 pairs of conversations, 12 of them with the same draws'."""
+    if comparison.pairs == 1:
+        draws = "the same draws" if comparison.alike else "different draws"
+        return f"over 1 pair of conversations with {draws}"
+    if comparison.alike == comparison.pairs:
+        same = "all"
+    else:
+        same = f"{comparison.alike:,}" if comparison.alike else "none"
+    pairs = count_of(comparison.pairs, "pair")
+    return f"over {pairs} of conversations, {same} of them with the same draws"
 
 
 def _rule_comparison_text(comparison: RuleComparison) -> str:

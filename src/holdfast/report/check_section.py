@@ -8,7 +8,6 @@ from holdfast.analysis.check_verdicts import PromptCheck
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
-from holdfast.plurals import count_of
 from holdfast.records.run_summary import CheckedCell
 from holdfast.report.charts import Chart, Curve
 from holdfast.report.check_reasons import (
@@ -118,7 +117,8 @@ def check_lines(check: Check) -> list[str]:
     lines = [f"{_status(checked, check)}." for checked in failing[:_MAX_PROMPTS_NAMED]]
     more = len(failing) - len(lines)
     if more:
-        lines.append(f"Another {count_of(more, 'prompt')} did not pass.")
+        prompts = "One more prompt" if more == 1 else f"{more:,} more prompts"
+        lines.append(f"{prompts} did not pass.")
     return [limits, *lines]
 
 

@@ -8,10 +8,11 @@ _REPETITIONS = "repetition:probability=0.5,1"
 
 
 def first_fix(manifest: Manifest, *, endpoint: bool) -> str | None:
-    """The setting that is known to help most on this model or one like it; None if none is.
+    """The setting to try first; None if none is known to help on this model or one like it.
 
-    docs/choosing.md has the measurements. Retries were measured on Qwen2.5-Coder 0.5B and 1.5B.
-    An endpoint can only have its messages edited, so repetition is all that is left to try there.
+    docs/choosing.md has the measurements. Where all rules can be checked, it is retries, which were
+    measured on Qwen2.5-Coder 0.5B and 1.5B. An endpoint can only have its messages edited, so
+    repetition is all that is left to try there, even if it was not measured on that model.
     """
     if manifest.identity.model == "default":
         return "split-softmax:exponent=0.5"

@@ -97,8 +97,10 @@ def chosen_line(chosen: GainingHeads) -> str:
         f"{chosen.certain} of these {len(chosen.heads)} heads have a gain distinguishable from"
         " chance"
     )
+    if chosen.left_out == 1:
+        return f"{sentence}; 1 head that gains nothing was left out."
     if chosen.left_out:
-        return f"{sentence}; {chosen.left_out} that gain nothing were left out."
+        return f"{sentence}; {chosen.left_out} heads that gain nothing were left out."
     return f"{sentence}."
 
 

@@ -91,9 +91,9 @@ def figure_7(setup: Li2024Setup) -> Figure:
         "the norms of the embeddings are concentrated, so that taking them as equal is no great"
         " loss.",
         verdict,
-        f"Mean {mean:.3f}, coefficient of variation {spread:.2f} (we call norms concentrated up to"
-        f" {_CONCENTRATED}, and not from {_SPREAD} on). Their scale has no meaning in a model that"
-        " normalises its input.",
+        f"Mean {mean:.3f}, coefficient of variation {spread:.2f} (we call norms concentrated if it"
+        f" is at most {_CONCENTRATED}, and not concentrated from {_SPREAD} on). Their scale has no"
+        " meaning in a model that normalises its input.",
     )
     return Figure(
         "7",

@@ -106,7 +106,7 @@ def hidden_geometry(
 def read_dialogs(
     model: LocalModel, records: Sequence[Conversation], seed: int, done: Callable[[], None]
 ) -> tuple[RoundSpread, ...]:
-    """How far the states of every group of tokens spread by each round, over layers and dialogs.
+    """The spread of every group's states by each round, averaged over layers and dialogs.
 
     Args:
         done: called after each dialog.

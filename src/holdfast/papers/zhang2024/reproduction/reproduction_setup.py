@@ -1,6 +1,6 @@
 """The scales of the reproduction, and its setup: the model, the data and the folder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,18 +110,29 @@ class Setup:
 
 def check(setup: Setup) -> None:
     """Refuses a setup that cannot be reproduced, before anything runs."""
-    tasks.Settings(setup.tasks)  # refuses unknown tasks
     require_layers(setup.model, "layers, whose heads are to be steered one by one")
     setup.model.check([pasta_on(None)])
+    check_samples(setup.data, setup.tasks, setup.scale, setup.seed)
+
+
+def check_samples(paths: Sequence[str], names: Sequence[str], scale: Scale, seed: int) -> None:
+    """Refuses wrong tasks, and data that cannot be read or have too few samples for the scale.
+
+    Args:
+        paths: the data, as `holdfast tasks --data` takes them.
+        names: the tasks.
+    """
+    names = tuple(names)
+    tasks.Settings(names)  # refuses unknown tasks
     counts = {
-        "train": max(map(setup.scale.profile_samples_of, setup.tasks)),
-        "validation": setup.scale.validation_samples,
-        "test": setup.scale.test_samples,
+        "train": max(map(scale.profile_samples_of, names)),
+        "validation": scale.validation_samples,
+        "test": scale.test_samples,
     }
     for split, count in counts.items():
-        settings = tasks.Settings(setup.tasks, count, split, seed=setup.seed)
-        data = tasks.load_data(setup.data, settings)
-        for name in setup.tasks:
+        settings = tasks.Settings(names, count, split, seed=seed)
+        data = tasks.load_data(paths, settings)
+        for name in names:
             tasks.draw_samples(data, tasks.CATALOGUE[name], settings)
 
 
