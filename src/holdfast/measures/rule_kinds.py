@@ -39,7 +39,7 @@ KINDS: dict[RuleKind, str] = {
     "refusal": "what to say to requests outside the bot's scope",
     "secret": "something in the prompt that is not to be passed on",
     "address": "how the user is addressed",
-    "step-first": "something to ask for or to do before an answer",
+    "step-first": "something to ask for or to do before answering",
     "conditional": "what to say if a certain thing is asked",
     "tone": "a manner of writing: emojis, exclamation marks, contractions",
     "tool-first": "a tool that is called before certain questions are answered",
