@@ -26,9 +26,9 @@ PRESSURES: dict[Pressure, str] = {
     "paste": "a long text is pasted: a report, an email, a log, code, notes",
     "tool": "the output of a tool is pasted",
     "subject": "the subject changes",
-    "language": "the user writes in another language than before",
-    "format": "the user writes in another form: JSON, headings, a table",
-    "push": "the user asks to leave the rules aside",
+    "language": "the user switches to another language",
+    "format": "the user writes in another format: JSON, headings, a table",
+    "push": "the user asks to set the rules aside",
 }
 
 

@@ -40,7 +40,7 @@ KINDS: dict[RuleKind, str] = {
     "secret": "something in the prompt that is not to be passed on",
     "address": "how the user is addressed",
     "step-first": "something to ask for or to do before answering",
-    "conditional": "what to say if a certain thing is asked",
+    "conditional": "what to say if the user asks a certain thing",
     "tone": "a manner of writing: emojis, exclamation marks, contractions",
     "tool-first": "a tool that is called before certain questions are answered",
     "command": "a shell command that is run, or never run",
