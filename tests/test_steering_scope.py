@@ -77,6 +77,9 @@ def test_a_bound_function_is_steered_and_traced_in_any_thread(attention):
     given = {"attention_mask": mask, **GREEDY}
     with holdfast.steering(made, span, [SPLIT], trace=True) as here:
         wanted = made.generate(ids, **given)
+    with holdfast.steering(made, span, [SPLIT]) as once:
+        made(ids, attention_mask=mask)
+    assert "2 rows, 1 pass>" in repr(once)
     replies = []
     with holdfast.steering(made, span, [SPLIT], trace=True) as there:
         generate = there.bind(lambda: replies.append(made.generate(ids, **given)))

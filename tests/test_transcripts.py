@@ -15,6 +15,7 @@ from holdfast.errors import UnknownName, UsageError
 from holdfast.logs import read_logs
 from holdfast.transcripts import FORMATS, Event, Kind, read_transcripts
 from holdfast.transcripts.chat_messages import read_messages
+from holdfast.transcripts.injected import enclosing_element
 from holdfast.transcripts.transcript import branched_transcript
 
 SESSION = "3f0c9a52-6f0e-4b57-9c0a-1d2e3f405162"
@@ -967,3 +968,15 @@ def test_a_late_system_step_of_an_atif_trajectory_is_no_prompt(tmp_path):
     ((transcript,),) = (file.transcripts for file in read_transcripts(log))
     assert [event.text for event in transcript.path if event.is_prompt] == ["Be brief."]
     assert [event.kind for event in transcript.path][2] is Kind.REMINDER
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("<environment_context>\n<cwd>/a</cwd>\n</environment_context>\n", "environment_context"),
+        ("<b>Rome</b> is not <b>Paris</b>", ""),
+        ("<b>Rome</b>, then", ""),
+    ],
+)
+def test_a_text_is_in_one_element_only_if_that_element_ends_with_it(text, name):
+    assert enclosing_element(text) == name

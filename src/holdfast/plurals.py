@@ -12,7 +12,7 @@ def plural_of(noun: str) -> str:
     """The plural of a noun that takes "s", "es" or "ies"."""
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{noun[:-1]}ies"
-    return f"{noun}es" if noun.endswith(("ch", "sh", "x")) else f"{noun}s"
+    return f"{noun}es" if noun.endswith(("ch", "sh", "ss", "x")) else f"{noun}s"
 
 
 def join_with_and(parts: Sequence[str]) -> str:

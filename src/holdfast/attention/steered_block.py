@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from holdfast.attention.batch_steering import AttentionTrace, BatchSteering
 from holdfast.attention.cache_origins import CacheOrigin
 from holdfast.errors import UsageError
+from holdfast.plurals import count_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,9 +49,9 @@ class Steered:
     is_open: bool = True  # False after the block was left
 
     def __repr__(self) -> str:
-        rows = len(self.steering.span)
-        plural = "s"[: rows != 1]
-        return f"<Steered {self.name}: {self.spec}, {rows} row{plural}, {self.count} passes>"
+        rows = count_of(len(self.steering.span), "row")
+        passes = count_of(self.count, "pass")
+        return f"<Steered {self.name}: {self.spec}, {rows}, {passes}>"
 
     @property
     def traces(self) -> list[AttentionTrace]:

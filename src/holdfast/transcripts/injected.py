@@ -6,7 +6,7 @@ Nobody said it. It is in elements such as `<system-reminder>...</system-reminder
 import re
 from collections.abc import Iterable
 
-_IN_ONE_ELEMENT = re.compile(r"\s*<([a-z][a-z0-9_ -]*)[^>]*>.*</\1>\s*", re.DOTALL)
+_IN_ONE_ELEMENT = re.compile(r"\s*<([a-z][a-z0-9_ -]*)[^>]*>(?:(?!</\1>).)*</\1>\s*", re.DOTALL)
 
 
 def remove_elements(text: str, names: Iterable[str]) -> str:
