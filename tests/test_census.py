@@ -23,7 +23,7 @@ SAMPLE = (
 
 
 def outcomes_of(row):
-    """What came of a type in a block and in the engine."""
+    """The results for a type in a block and in the engine."""
     return row["outcome"], row.get("engine"), row.get("engine_alone")
 
 

@@ -962,7 +962,7 @@ FIXTURES = sorted((Path(__file__).parent / "data" / "logs").glob("*.jsonl"))
 
 
 def as_read(path: Path) -> tuple[list, int]:
-    """What is said in the dialogs of a file, and how many problems it has."""
+    """The texts in the dialogs of a file, and the number of its problems."""
     logs = read_logs([path])
     said = [[(turn.user, turn.done) for turn in dialog.turns] for dialog in logs.dialogs]
     return said, len(logs.problems)

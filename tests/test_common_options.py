@@ -49,7 +49,7 @@ COMMANDS = {name: command_named(name) for group in GROUPS.values() for name in g
 
 
 def described(name, command):
-    """What an option of a command takes, its default, and its help."""
+    """An option of a command: its values, its default and its help."""
     field = COMMANDS[command].options.model_fields[name]
     arg = next((part for part in field.metadata if isinstance(part, Arg)), Arg())
     text = " ".join((field.description or "").split())

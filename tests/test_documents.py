@@ -251,3 +251,11 @@ def test_the_journey_of_a_coding_agent_prints_what_its_page_shows(tmp_path, monk
     assert len(shown) > 15
     for line in shown:
         assert line == "[...]" or line.strip() in written, line
+
+
+@pytest.mark.parametrize("folder", ["src", "plugins", "benchmarks", "tests"])
+def test_docstrings_say_what_a_thing_is_or_does(folder):
+    files = sorted((ROOT / folder).rglob("*.py"))
+    opening = re.compile(r'^\s*r?"""What\b', re.MULTILINE)
+    assert files
+    assert not [str(path) for path in files if opening.search(path.read_text(encoding="utf-8"))]

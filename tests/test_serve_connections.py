@@ -31,7 +31,7 @@ def connected(server: RunningServer) -> socket.socket:
 
 
 def answer_to_drops(connection: socket.socket, seconds: float, drop: bytes) -> tuple[bytes, float]:
-    """What a client receives that sends a few bytes now and then; when it was disconnected."""
+    """The answer to a client that sends a few bytes now and then, and when it was disconnected."""
     began, received = time.monotonic(), b""
     while time.monotonic() - began < seconds:
         try:

@@ -264,7 +264,7 @@ def _print_result(
 
 
 def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: Pick) -> str:
-    """What the user can do next, to be printed after "Next: "."""
+    """The user's next step, to be printed after "Next: "."""
     out = _folder(arguments)
     if chosen.recommended and arguments.budget is None:
         return f"to write it to {out / 'method.json'}:\n{command_with(budget=f'{chosen.budget:g}')}"

@@ -277,7 +277,7 @@ def _print_result(
 def _next_step(
     arguments: CheckArguments, checks: Sequence[PromptCheck], terms: Terms, data: Run, page: Path
 ) -> str:
-    """What the user can do next, to be printed after "Next: "."""
+    """The user's next step, to be printed after "Next: "."""
     code = exit_code_of(checks, terms)
     if code == UNAVAILABLE:
         # into another folder, as this one keeps the conversations that the outage ended
@@ -311,7 +311,7 @@ def _step_after_failure(
 
 
 def _step_to_decide(undecided: Sequence[PromptCheck], terms: Terms, page: Path) -> str:
-    """What it takes to decide the prompts that are undecided."""
+    """The steps that would decide the prompts that are undecided."""
     closest = check_outlook.closest_mean(undecided, terms)
     if closest is None:
         return f"see in the report why nothing could be decided: {page}"

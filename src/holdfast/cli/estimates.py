@@ -104,7 +104,7 @@ class EstimateDocument(BaseModel):
 
 @dataclass(frozen=True)
 class _Remaining:
-    """What is left of a command, as far as its dry run can tell."""
+    """The remaining work of a command, as far as its dry run can tell."""
 
     requests: float  # at most
     seconds: float | None  # at the pace of the dry run; None if nothing was measured

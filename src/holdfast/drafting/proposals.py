@@ -260,7 +260,7 @@ def _problem_of_arguments(arguments: Mapping[str, Any], statement: Statement) ->
 
 
 def _problem_of_examples(follows: Sequence[str], breaks: Sequence[str]) -> str | None:
-    """What is wrong with the examples before they are scored; None if nothing is."""
+    """Finds a fault of the examples that needs no scoring; returns None if there is none."""
     if len(set(follows)) < 2 or len(set(breaks)) < 2 or set(follows) & set(breaks):
         return "it came without two examples of each kind"
     copies = [text for text in (*follows, *breaks) if text in _EXAMPLES_SHOWN]

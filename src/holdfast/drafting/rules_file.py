@@ -41,7 +41,7 @@ _LINK = re.compile(r"(`[^`]*`)|!?\[((?:`[^`]*`|[^\]`])*)\]\([^()`]*\)")
 
 
 class Part(Enum):
-    """What a statement is in its file."""
+    """The form of a statement in its file."""
 
     SENTENCE = "a sentence"
     HEADING = "a heading"

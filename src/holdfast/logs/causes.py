@@ -127,7 +127,7 @@ class _RuleInDialog:
         )
 
     def effect_of_compaction(self, position: int) -> CompactedRule | None:
-        """What a compaction did to the rule; None if the rule was not in the context before it."""
+        """The effect of a compaction on the rule; None if the rule was not in context before it."""
         path = self._searched.path
         contexts = self._searched.contexts
         if not self._sightings_in(contexts.before(position)):

@@ -31,7 +31,10 @@ from holdfast.methods.protocols import (
 
 
 class Kind(Enum):
-    """What a method acts on; each kind has a protocol in `holdfast.methods.protocols`."""
+    """The part of a request or a model that a method changes.
+
+    Each has a protocol in `holdfast.methods.protocols`.
+    """
 
     LOG_ODDS = "attention"  # the log-odds of the mass on the span, in attention
     MESSAGES = "prompt"  # the chat, before it is rendered

@@ -10,7 +10,7 @@ from holdfast.proxy.json_edits import Change, Insertion, Removal
 
 
 class Outcome(Enum):
-    """What became of a request that was to be edited."""
+    """The outcome of trying to edit a request."""
 
     EDITED = "edited"  # text was added, or messages were left out
     UNCHANGED = "unchanged"  # the methods had nothing to do

@@ -34,7 +34,7 @@ NEUTRAL_PROMPT = "You are a helpful assistant."
 
 
 class View(NamedTuple):
-    """What the model is shown before the last question."""
+    """The conversation that the model is shown before the last question."""
 
     history: Kind
     seen: int  # how many of the history's last replies, each with its question

@@ -78,7 +78,7 @@ Example = TypeVar("Example", Triplet, Contrast)
 
 @dataclass(frozen=True)
 class Learned:
-    """What a method learned on a model."""
+    """The result of fitting a method on a model."""
 
     tensors: Mapping[str, Tensor]  # float32, [layer, ...]
     layers: tuple[int, ...]  # the numbers of these layers

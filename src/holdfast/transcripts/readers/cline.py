@@ -78,7 +78,7 @@ _VERSION = 1  # the known version of Cline's sessions
 
 @dataclass
 class _Task:
-    """What is known of a task while its messages are read.
+    """The state of a task while its messages are read.
 
     Args:
         has_native_calls: whether tool calls are blocks, rather than elements in the text.

@@ -129,7 +129,7 @@ class SessionLine:
 
     @property
     def compaction(self) -> Mapping[str, Any]:
-        """What the boundary of a compaction says about it; {} for other lines."""
+        """The details that the boundary of a compaction gives; {} for other lines."""
         return fields_of(self.fields.get("compactMetadata", self.fields.get("compact_metadata")))
 
     def preserved(self, end: str) -> str:
