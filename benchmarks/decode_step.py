@@ -7,7 +7,9 @@
 - share: the share of processor time in a drift run that is spent neither in products nor in
   attention, by torch's profiler.
 - memory: the peak of a drift run in excess of the loaded model, divided by the largest size of the
-  keys and values in use at one time, of rows and kept dialogs.
+  keys and values in use at one time, of rows and kept dialogs; and the parts of that peak: the keys
+  and values of rows, the padding of rows to the longest, kept dialogs, and everything else, such as
+  activations and the products that oneDNN has compiled.
 
 On a GPU, the first two.
 
@@ -18,7 +20,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as the command line does, before torch
+# as the command line does, before torch
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
 import argparse
 import json
@@ -28,6 +32,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -207,32 +212,60 @@ def share_outside(model) -> dict:
 
 
 def memory_use(model) -> dict:
-    """A drift run's peak memory, and the largest size of the keys and values in use at once."""
+    """A drift run's peak memory and its parts, and the largest size of the keys and values in use
+    at once.
+    """
     talks(model, 2, 1)
     before = memory("VmRSS")
-    live = 0
-    slots, kept = 0, 0
     size_of_token = bytes_per_token(model)
+    use = MemoryUse()
     step_of = Decoder.step
     keep_of = ThreadCache.keep
 
     def counted_step(self):
-        nonlocal live, slots
-        slots = sum(self.slots.lengths) * size_of_token
-        live = max(live, slots + kept)
-        return step_of(self)
+        used = sum(self.slots.lengths) * size_of_token
+        stores = [part for layer in self.slots.layers for part in getattr(layer, "store", ())]
+        padding = sum(part.nbytes for part in stores) - used
+        use.rows = used
+        use.live = max(use.live, use.rows + use.kept)
+        ended = step_of(self)
+        resident = memory("VmRSS") - before
+        if resident > use.highest:
+            use.highest = resident
+            rest = resident - used - padding - use.kept
+            use.parts = {"rows": used, "padding": padding, "dialogs": use.kept, "rest": rest}
+        return ended
 
     def counted_keep(self, thread, every):
-        nonlocal live, kept
         keep_of(self, thread, every)
-        kept = self.size
-        live = max(live, slots + kept)
+        use.kept = self.size
+        use.live = max(use.live, use.rows + use.kept)
 
     Decoder.step = counted_step
     ThreadCache.keep = counted_keep
     talks(model, **TALKS)
     peak = memory("VmHWM") - before
-    return {**TALKS, "peak_bytes": peak, "live_bytes": live, "ratio": peak / live}
+    measured = {"peak_bytes": peak, "live_bytes": use.live, "ratio": peak / use.live}
+    return TALKS | measured | {"parts_of_highest_step": use.parts}
+
+
+@dataclass
+class MemoryUse:
+    """Bytes of keys and values during a run.
+
+    Attributes:
+        rows: of running rows, without padding.
+        kept: of kept dialogs.
+        live: the most of both at once.
+        highest: the most resident memory after a step, in excess of the loaded model.
+        parts: what it consisted of.
+    """
+
+    rows: int = 0
+    kept: int = 0
+    live: int = 0
+    highest: int = 0
+    parts: dict[str, int] = field(default_factory=dict)
 
 
 def bytes_per_token(model) -> int:

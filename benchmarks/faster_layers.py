@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as the command line does, before torch
+# as the command line does, before torch
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
 import argparse
 import copy

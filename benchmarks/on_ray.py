@@ -1,13 +1,16 @@
-"""The cost of replicas on Ray: the same conversations without and with Ray, in turn.
+"""How a run scales over the nodes of a Ray cluster: the same conversations without and with Ray.
 
-- here: this process, one thread
-- on Ray: one actor, and two actors, with a processor each
+- here: this process, with one thread
+- N nodes: a cluster of nodes with one processor each, and an actor with one thread on every node
 
-A repetition runs all three, in alternating order, so that they see the same conditions. The time to
-start the actors is reported separately. Nodes, actors and this process share one machine, so the
-cost of a network is not measured; requests and replies are a few kilobytes.
+A repetition runs all of them, in alternating order, so that they see the same conditions. Starting
+the nodes and actors, and loading the model, are not part of a run's time. Nodes, actors and this
+process share one machine, so the cost of a network is not measured; requests and replies are a few
+kilobytes. More nodes than the machine has processors show where scaling ends.
 
     python benchmarks/on_ray.py --out benchmarks/results/ray.json
+    python benchmarks/on_ray.py --model qwen-0.5b --conversations 32 --rounds 2 --repetitions 2
+        --out FILE.json
 """
 
 from __future__ import annotations
@@ -19,91 +22,121 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
+from growth import of_default
 from stamp import measured_on
 
 import holdfast
 from holdfast import drift
 from holdfast.integrations.ray import Specification, connect
+from holdfast.models.protocol import ChatModel
 from holdfast.records import Run
 
-PAIRS = {"ray, 1 actor": "here", "ray, 2 actors": "here"}
-
-
-def seconds_of(play: Callable[[Path], Run]) -> tuple[float, dict]:
-    """A run's duration, and its texts by conversation."""
-    with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
-        records = play(Path(folder)).records
-        seconds = time.perf_counter() - began
-    texts = {row.conversation: [turn.text for turn in row.turns] for row in records}
-    return seconds, texts
+HERE = "here"
 
 
 def main() -> None:
     import ray
+    from ray.cluster_utils import Cluster
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="default")
     parser.add_argument("--conversations", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    model = holdfast.load("default")
-    suite = drift.load_suite("starter")
-    settings = drift.Settings(conversations=arguments.conversations, rounds=arguments.rounds)
+    model = holdfast.load(arguments.model)
+    torch.set_num_threads(1)
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  as of this process; 15 is Ray's own
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     began = time.perf_counter()
-    ray.init(num_cpus=3, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
-    cluster = time.perf_counter() - began
-    starts = []
+    cluster = Cluster(True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    for _ in range(max(arguments.nodes)):
+        cluster.add_node(num_cpus=1)
+    ray.init(cluster.address, logging_level="ERROR", log_to_driver=False)
+    cluster_seconds = time.perf_counter() - began
 
-    def on_ray(count: int):
-        began = time.perf_counter()
-        started = connect(Specification("default", device="cpu"), "", count, processors=1)
-        started.generate([{"role": "user", "content": "hello"}])
-        starts.append({"actors": count, "seconds": time.perf_counter() - began})
-        return started
+    def on_nodes(count: int) -> Callable[[], AbstractContextManager[ChatModel]]:
+        specification = Specification(arguments.model, device="cpu")
+        return lambda: connect(specification, cluster.address, count, processors=1)
 
-    one_actor = on_ray(1)
-    two_actors = on_ray(2)
-    ways = {
-        "here": lambda out: drift.run(model, suite, out, settings),
-        "ray, 1 actor": lambda out: drift.run(one_actor, suite, out, settings),
-        "ray, 2 actors": lambda out: drift.run(two_actors, suite, out, settings),
+    ways: dict[str, Callable[[], AbstractContextManager[ChatModel]]] = {
+        HERE: lambda: nullcontext(model)
     }
-    for play in ways.values():  # warm up
-        seconds_of(play)
+    ways |= {name_of(count): on_nodes(count) for count in arguments.nodes}
     rows = []
-    differ = 0
+    starts: dict[str, list[float]] = {}
+    num_different = 0
     for number in range(arguments.repetitions):
         names = list(ways)[:: 1 if number % 2 == 0 else -1]
-        results = {name: seconds_of(ways[name]) for name in names}
-        rows.append({name: results[name][0] for name in ways})
-        texts = [results[name][1] for name in ways]
-        differ = max(differ, *(sum(texts[0][n] != other[n] for n in other) for other in texts))
+        seconds_by_way = {}
+        texts_by_way = {}
+        for name in names:
+            began = time.perf_counter()
+            with ways[name]() as engine:
+                play(engine, arguments.model, 2, 1)  # warm up
+                starts.setdefault(name, []).append(time.perf_counter() - began)
+                began = time.perf_counter()
+                run = play(engine, arguments.model, arguments.conversations, arguments.rounds)
+                seconds_by_way[name] = time.perf_counter() - began
+            texts_by_way[name] = texts_of(run)
+        for texts in texts_by_way.values():
+            different = sum(texts[key] != texts_by_way[HERE][key] for key in texts)
+            num_different = max(num_different, different)
+        rows.append({name: seconds_by_way[name] for name in ways})
         print(json.dumps(rows[-1]), flush=True)
-    ratios = {name: [row[name] / row[peer] for row in rows] for name, peer in PAIRS.items()}
-    result = {
-        "benchmark": "ray",
-        "measured_on": measured_on(model),
-        "ray": ray.__version__,
-        "conversations": arguments.conversations,
-        "rounds": arguments.rounds,
-        "start": {"cluster_seconds": cluster, "actors": starts},
-        "repetitions": rows,
-        "ratios": {
-            name: {"median": statistics.median(values), "low": min(values), "high": max(values)}
-            for name, values in ratios.items()
-        },
-        "conversations_that_differ": differ,
-    }
-    print(json.dumps(result["ratios"]))
-    if arguments.out:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        ratios = {name: [row[name] / row[HERE] for row in rows] for name in ways if name != HERE}
+        record = {
+            "benchmark": "ray",
+            "model": arguments.model,
+            "measured_on": measured_on(model),
+            "ray": ray.__version__,
+            "conversations": arguments.conversations,
+            "rounds": arguments.rounds,
+            "cluster_seconds": cluster_seconds,
+            "start_seconds": {name: statistics.median(values) for name, values in starts.items()},
+            "repetitions": rows,
+            "ratios": {
+                name: {
+                    "median": statistics.median(values),
+                    "low": min(values),
+                    "high": max(values),
+                }
+                for name, values in ratios.items()
+            },
+            "conversations_that_differ": num_different,
+        }
+        if arguments.out:
+            arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    print(json.dumps(record["ratios"]))
+
+
+def name_of(count: int) -> str:
+    return f"{count} node{'s' if count > 1 else ''}"
+
+
+def play(engine: ChatModel, name: str, conversations: int, rounds: int) -> Run:
+    """A drift run: self-chat on the default model, scripted user turns on real ones."""
+    small = of_default(name)
+    sampling = holdfast.Sampling() if small else holdfast.Sampling(0.7, max_new_tokens=60)
+    settings = drift.Settings(rounds, conversations, seed=0, sampling=sampling)
+    cast = drift.Cast(user_turns=None if small else "everyday")
+    suite = drift.load_suite("starter" if small else "everyday")
+    with tempfile.TemporaryDirectory() as folder:
+        run = drift.run(engine, suite, Path(folder), settings, cast=cast)
+        run.records  # noqa: B018  read before the folder goes
+    return run
+
+
+def texts_of(run: Run) -> dict[int, list[str]]:
+    """A run's texts, by conversation."""
+    return {row.conversation: [turn.text for turn in row.turns] for row in run.records}
 
 
 if __name__ == "__main__":

@@ -10,15 +10,16 @@ Three measurements of a model, by default the bundled one, each of a server in a
 - speed: requests per second, and seconds to the first piece of text and between pieces, against
   `transformers serve`, plain and with its continuous batching, and against llama.cpp's own server
   on a GGUF file. All get the same unsteered requests, in alternation; idle servers are stopped
-  (SIGSTOP) meanwhile. Replies are sampled, so the ratio is of tokens per second.
+  (SIGSTOP) meanwhile. Replies are sampled, so the ratio is of tokens per second; with --long, the
+  requests ask for texts that are longer than a reply may be, so that all servers write as much.
 
     pip install 'holdfast-llm[serve,benchmarks]'
     python benchmarks/serve.py --out benchmarks/results/serve.json
-    python benchmarks/serve.py --model qwen-0.5b --dtype bfloat16 --requests 0 --per-phase 16
-        --peers transformers_continuous --llama-server /path/to/llama-server
+    python benchmarks/serve.py --model qwen-0.5b --dtype bfloat16 --requests 0 --per-phase 32
+        --long --peers transformers_continuous --llama-server /path/to/llama-server
         --out benchmarks/results/serve_qwen.json
-    python benchmarks/serve.py --model qwen-0.5b --engine llama --requests 0 --per-phase 16
-        --peers --llama-server /path/to/llama-server --out FILE.json
+    python benchmarks/serve.py --model qwen-0.5b --engine llama --requests 0 --per-phase 32
+        --long --peers --llama-server /path/to/llama-server --out FILE.json
 """
 
 from __future__ import annotations
@@ -229,6 +230,7 @@ def figures(seen: Sequence[Seen], seconds: float, tokenizer) -> dict:
     return {
         "requests_per_second": len(seen) / seconds,
         "tokens_per_second": tokens / seconds,
+        "tokens_per_reply": tokens / len(seen),
         "first_piece_seconds": percentiles(first),
         "piece_seconds": percentiles(gaps),
     }
@@ -272,7 +274,7 @@ def speed(model, arguments: argparse.Namespace) -> dict:
         for repetition in range(arguments.repetitions):
             for clients in CLIENTS:
                 count = max(8, arguments.per_phase * clients // max(CLIENTS))
-                plan = asks(count, steered=False, seed=1 + repetition)
+                plan = asks(count, steered=False, seed=1 + repetition, long=arguments.long)
                 order = list(servers)
                 random.Random(repetition).shuffle(order)
                 row = {"clients": clients, "requests": count}
@@ -288,7 +290,8 @@ def speed(model, arguments: argparse.Namespace) -> dict:
     peers = [who for who in servers if who != OURS]
     by_clients = {str(clients): medians(rows, clients, peers) for clients in CLIENTS}
     engine = arguments.engine
-    return {"dtype": dtype, "engine": engine, "rows": rows, "medians": by_clients}
+    described = {"dtype": dtype, "engine": engine, "long_replies": arguments.long}
+    return described | {"rows": rows, "medians": by_clients}
 
 
 def medians(rows: Sequence[dict], clients: int, peers: Sequence[str]) -> dict:
@@ -314,6 +317,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32", help="in which speed is measured")
     parser.add_argument("--requests", type=int, default=1000, help="of the soak; 0 leaves it out")
     parser.add_argument("--per-phase", type=int, default=48, help="requests at 16 clients")
+    parser.add_argument("--long", action="store_true", help="ask for replies of the full length")
     parser.add_argument("--engine", default="torch", choices=("torch", "llama"), help="of ours")
     parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS)
     parser.add_argument("--llama-server", help="llama.cpp's binary, as another peer")

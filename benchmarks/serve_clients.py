@@ -22,6 +22,17 @@ STEERINGS = (
     "guidance:scale=1.5",
     "boost:factor=4",
 )
+# questions whose answers are longer than the limit, so that all servers write equally many tokens
+_TOPICS = (
+    "the history of the bicycle",
+    "how to plan a week of hiking in the mountains",
+    "a lighthouse keeper who finds a letter",
+    "how a steam engine works, step by step",
+    "the differences between bread flour and cake flour",
+    "a day in the life of a city tram driver",
+    "how to learn to play the piano as an adult",
+    "why the sky is blue and sunsets are red",
+)
 _ANSWERS = ("I like it very much.", "There is a lot to say about that, and most of it is good.")
 
 
@@ -68,7 +79,9 @@ class Seen:
         return self.pieces[0] - self.sent
 
 
-def asks(count: int, *, steered: bool, leaving: float = 0.0, seed: int = 0) -> list[Ask]:
+def asks(
+    count: int, *, steered: bool, leaving: float = 0.0, seed: int = 0, long: bool = False
+) -> list[Ask]:
     """Random requests over the starter suite's prompts.
 
     Args:
@@ -76,6 +89,7 @@ def asks(count: int, *, steered: bool, leaving: float = 0.0, seed: int = 0) -> l
         steered: whether they use the methods in turn; otherwise none is steered.
         leaving: the share of clients that disconnect mid-reply.
         seed: of all random choices.
+        long: whether they ask for texts that are longer than a reply may be.
     """
     suite = drift.load_suite("starter")
     draw = random.Random(seed)
@@ -86,7 +100,10 @@ def asks(count: int, *, steered: bool, leaving: float = 0.0, seed: int = 0) -> l
         for question in draw.sample(suite.starters, number % 3):
             messages.append({"role": "user", "content": question})
             messages.append({"role": "assistant", "content": draw.choice(_ANSWERS)})
-        messages.append({"role": "user", "content": draw.choice(case.rules[0].probes)})
+        question = draw.choice(case.rules[0].probes)
+        if long:
+            question = f"Write a detailed text of 500 words about {draw.choice(_TOPICS)}."
+        messages.append({"role": "user", "content": question})
         steering = STEERINGS[number % len(STEERINGS)] if steered else "none"
         leaves = draw.randrange(6) if draw.random() < leaving else None
         chosen.append(Ask(tuple(messages), steering, draw.randrange(2**31), leaves))

@@ -1,4 +1,6 @@
-"""Idle OpenMP threads spin briefly, then sleep, unless set by the user; imports change nothing."""
+"""Idle OpenMP threads spin briefly, then sleep, and oneDNN keeps few compiled products, unless set
+by the user; imports change nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,38 +12,46 @@ from pathlib import Path
 import pytest
 import torch
 
-SHOW = "; import os; print(os.environ.get('GOMP_SPINCOUNT'), os.environ.get('OMP_WAIT_POLICY'))"
+NAMES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+SHOW = f"; import os; print(*map(os.environ.get, {NAMES}))"
 
 
-def policy(script: str, **message: str) -> str:
-    """OpenMP's settings after a script, in a process that starts with only those in `said`."""
-    settings = ("OMP_WAIT", "GOMP", "KMP")
+def settings_after(script: str, **by_user: str) -> str:
+    """The settings after a script, in a process that starts with only those of the user."""
+    settings = ("OMP_WAIT", "GOMP", "KMP", "ONEDNN")
     clean = {name: v for name, v in os.environ.items() if not name.startswith(settings)}
     words, captured = [sys.executable, "-c", script + SHOW], {"capture_output": True, "text": True}
-    ran = subprocess.run(words, env=clean | message, **captured, timeout=300)
+    ran = subprocess.run(words, env=clean | by_user, **captured, timeout=300)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.splitlines()[-1]
 
 
 @pytest.mark.slow
 def test_threads_spin_briefly_once_the_loader_is_imported():
-    assert policy("import holdfast; holdfast.load") == "10000 PASSIVE"
+    assert settings_after("import holdfast; holdfast.load") == "10000 PASSIVE 128"
 
 
 def test_threads_spin_briefly_in_a_command_by_default():
-    assert policy("from holdfast.cli import main; main(['methods'])") == "10000 PASSIVE"
+    assert settings_after("from holdfast.cli import main; main(['methods'])") == "10000 PASSIVE 128"
 
 
 @pytest.mark.slow
 def test_settings_of_the_user_are_kept():
-    assert policy("import holdfast; holdfast.load", OMP_WAIT_POLICY="ACTIVE") == "None ACTIVE"
-    assert policy("import holdfast; holdfast.load", GOMP_SPINCOUNT="1000") == "1000 None"
+    assert (
+        settings_after("import holdfast; holdfast.load", OMP_WAIT_POLICY="ACTIVE")
+        == "None ACTIVE 128"
+    )
+    assert (
+        settings_after("import holdfast; holdfast.load", GOMP_SPINCOUNT="1000") == "1000 None 128"
+    )
+    kept = settings_after("import holdfast; holdfast.load", ONEDNN_PRIMITIVE_CACHE_CAPACITY="9")
+    assert kept == "10000 PASSIVE 9"
 
 
 @pytest.mark.slow
 def test_importing_changes_nothing_and_neither_does_loading_after_torch():
-    assert policy("import holdfast, holdfast.cli, holdfast.methods") == "None None"
-    assert policy("import torch, holdfast; holdfast.load") == "None None"
+    assert settings_after("import holdfast, holdfast.cli, holdfast.methods") == "None None None"
+    assert settings_after("import torch, holdfast; holdfast.load") == "None None None"
 
 
 THREADS_BEFORE_AND_AFTER = """

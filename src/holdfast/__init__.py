@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError as HoldfastError
-from holdfast.generation.cpu_threads import limit_spinning
+from holdfast.generation.torch_settings import set_before_torch
 from holdfast.lazy_imports import import_name
 from holdfast.version import __version__ as __version__
 
@@ -99,5 +99,5 @@ def __getattr__(name: str) -> Any:
     if name[:1].isupper() and hasattr(classes := import_module(_METHODS), name):
         return getattr(classes, name)
     if name in _HEAVY:
-        limit_spinning()
+        set_before_torch()
     return import_name(__name__, _HEAVY, name)

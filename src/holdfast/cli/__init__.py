@@ -31,7 +31,7 @@ from holdfast.errors import (
     as_argument,
 )
 from holdfast.files import FULL
-from holdfast.generation.cpu_threads import limit_spinning
+from holdfast.generation.torch_settings import set_before_torch
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def command_named(name: str) -> Command[Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; without a command, says where to start."""
-    limit_spinning()
+    set_before_torch()
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")  # libraries' bars would fill a log file
     words = list(sys.argv[1:] if argv is None else argv)

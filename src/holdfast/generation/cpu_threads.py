@@ -1,11 +1,4 @@
-"""Controls how CPU threads wait and how many there are; does not import torch.
-
-OpenMP threads spin between two pieces of work, by default for milliseconds. If other processes
-compete for the same cores, a loop of many short steps then waits for threads that are not
-scheduled, and takes several times as long. Threads that sleep immediately, on the other hand, have
-to be woken about three hundred times in a step of a 30-layer model, which costs a sixth of the
-step's time.
-"""
+"""Controls how many CPU threads compute, and ends those of other threads; does not import torch."""
 
 from __future__ import annotations
 
@@ -17,24 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-# a user who sets one of these knows better than we do
-_SET_BY_USERS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
-_SPINS = "10000"  # about 0.1 ms: long enough for a layer's threads to meet, and cheap if they don't
 _MAX_SMALL_PARAMETERS = 16_000_000
 _PAUSE_HARD = 2  # `omp_pause_hard` of OpenMP 5.0
-
-
-def limit_spinning() -> None:
-    """Makes idle OpenMP threads spin only briefly before they sleep.
-
-    Does nothing if the user has set how threads wait, or if torch is already loaded: OpenMP reads
-    the environment once, when torch loads it. So the command line calls this before anything else,
-    and the package calls it at the first use of anything that needs torch; importing the package
-    changes nothing. No result depends on it.
-    """
-    if "torch" not in sys.modules and not any(name in os.environ for name in _SET_BY_USERS):
-        # OMP_WAIT_POLICY is for runtimes other than GNU's, which cannot set a number of spins
-        os.environ.update(GOMP_SPINCOUNT=_SPINS, OMP_WAIT_POLICY="PASSIVE")
 
 
 def release_threads() -> None:

@@ -13,7 +13,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, ModelError
-from holdfast.generation.cpu_threads import limit_spinning
+from holdfast.generation.torch_settings import set_before_torch
 from holdfast.methods import Ability
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Actor:
 
     def __init__(self, processors: int):
         os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-        limit_spinning()
+        set_before_torch()
         self._processors = processors
         self._model: LocalModel | None = None
         self._sessions: dict[int, LocalSession] = {}  # by the number of the `RaySession`
