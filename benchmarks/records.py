@@ -174,6 +174,14 @@ RECORDS = (
         12,
     ),
     Record(
+        "drift_loop_qwen15",
+        "benchmarks/drift_loop.py --model qwen-1.5b --suite everyday --temperature 0.7"
+        " --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 2"
+        " --repetitions 2 --out {out}",
+        False,
+        8,
+    ),
+    Record(
         "drift_loop_smollm2",
         "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
         " --max-new-tokens 60 --peers lock_step --repetitions 2 --out {out}",
@@ -218,6 +226,12 @@ RECORDS = (
     Record("verdicts", "benchmarks/verdicts.py --out {out}", False, 6),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
+    Record(
+        "growth_qwen",
+        "benchmarks/growth.py --model qwen-0.5b --most 16000 --repetitions 1 --out {out}",
+        False,
+        15,
+    ),
     Record("growth_smollm2", "benchmarks/growth.py --model smollm2 --out {out}", False, 25),
     Record(
         "vllm_loop",
@@ -261,15 +275,16 @@ RECORDS = (
     Record("serve", "benchmarks/serve.py --out {out}", True, 4),
     Record(
         "serve_qwen",
-        "benchmarks/serve.py --model qwen-0.5b --dtype bfloat16 --requests 0 --per-phase 16"
-        " --peers transformers_continuous --llama-server {llama_server} --out {out}",
+        "benchmarks/serve.py --model qwen-0.5b --dtype bfloat16 --requests 0 --per-phase 32"
+        " --long --repetitions 2 --peers transformers_continuous --llama-server {llama_server}"
+        " --out {out}",
         False,
-        8,
+        12,
     ),
     Record(
         "serve_qwen_llama",
-        "benchmarks/serve.py --model qwen-0.5b --engine llama --requests 0 --per-phase 16"
-        " --repetitions 2 --peers --llama-server {llama_server} --out {out}",
+        "benchmarks/serve.py --model qwen-0.5b --engine llama --requests 0 --per-phase 32"
+        " --long --repetitions 2 --peers --llama-server {llama_server} --out {out}",
         False,
         5,
         python=".venv-llama/bin/python",
@@ -283,6 +298,14 @@ RECORDS = (
         "benchmarks/on_ray.py --out {out}",
         True,
         2,
+        python=".venv-integrations/bin/python",
+    ),
+    Record(
+        "ray_qwen",
+        "benchmarks/on_ray.py --model qwen-0.5b --conversations 24 --rounds 2 --nodes 1 2 4"
+        " --repetitions 2 --out {out}",
+        False,
+        12,
         python=".venv-integrations/bin/python",
     ),
     Record("scaling", "benchmarks/scaling.py --out {out}", True, 1),

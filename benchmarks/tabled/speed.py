@@ -122,6 +122,10 @@ def real_speed_table() -> str:
         ),
         ("drift_loop_qwen_few", "the same, {conversations} conversations of {rounds} rounds"),
         (
+            "drift_loop_qwen15",
+            "Qwen2.5-Coder 1.5B: the same, {conversations} conversations of {rounds} rounds",
+        ),
+        (
             "drift_loop_smollm2",
             "SmolLM2: times as fast per token as lock-step `generate`, {conversations}"
             " conversations of {rounds} rounds",
@@ -208,6 +212,14 @@ def _step_lines(record: dict, model: str, processor: str) -> list[str]:
             f" once, {memory['conversations']} conversations of {memory['rounds']} rounds |"
             f" {memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB) | the same |"
         )
+        if parts := memory.get("parts_of_highest_step"):
+            whole = sum(parts.values())
+            shares = ", ".join(f"{part / whole:.0%}" for part in parts.values())
+            lines.append(
+                "| the parts of that memory: keys and values of running rows; their padding to the"
+                " longest row; keys and values of kept dialogs; everything else (activations,"
+                f" compiled products) | {shares} | the same |"
+            )
     return lines
 
 
@@ -357,8 +369,8 @@ def real_serve_line() -> str:
         return ", ".join(f"{row[f'tokens_per_second_over_{peer}']:.2f}" for row in medians.values())
 
     return (
-        f"`{record['model']}` in {record['speed']['dtype']}, at {', '.join(medians)} clients with"
-        f" short replies: {times('transformers_continuous')} times the tokens per second of"
+        f"`{record['model']}` in {record['speed']['dtype']}, at {', '.join(medians)} clients, replies"
+        f" of 64 tokens: {times('transformers_continuous')} times the tokens per second of"
         f" `transformers serve` with continuous batching, and {times('llama_server')} times those"
         " of llama.cpp's own server on the same GGUF file, whose quantised weights are read faster"
         " when there is only one row ([record](../benchmarks/results/serve_qwen.json))."
@@ -436,45 +448,58 @@ def excess_line() -> str:
 
 
 def ray_table() -> str:
-    """The cost of replicas on Ray."""
-    record = read("ray")
-    ratios = " and ".join(
-        f"{{median:.2f}} [{{low:.2f}}, {{high:.2f}}] with {name.removeprefix('ray, ')}".format(
-            **ratio
+    """The time of a run on the nodes of a Ray cluster, for the default model and a real one."""
+    lines = [
+        "| model, conversations | without Ray |"
+        + "".join(f" {count} |" for count in ("1 node", "2 nodes", "4 nodes")),
+        "| --- " * 5 + "|",
+    ]
+    for name in ("ray_qwen", "ray"):
+        record = read(name)
+        cells = []
+        for count in ("1 node", "2 nodes", "4 nodes"):
+            ratio = record["ratios"].get(count)
+            cells.append(
+                "not measured"
+                if ratio is None
+                else f"{ratio['median']:.2f} [{ratio['low']:.2f}, {ratio['high']:.2f}]"
+            )
+        alone = statistics.median(row["here"] for row in record["repetitions"])
+        lines.append(
+            f"| {record['model']}, {record['conversations']} of {record['rounds']} rounds |"
+            f" {alone:.0f} s | {' | '.join(cells)} |"
         )
-        for name, ratio in record["ratios"].items()
-    )
+    different = sum(read(name)["conversations_that_differ"] for name in ("ray_qwen", "ray"))
     return (
-        f"`python benchmarks/on_ray.py`: {record['conversations']} conversations of"
-        f" {record['rounds']} rounds, default model, one machine. Time on Ray over the time without"
-        f" it, median of {len(record['repetitions'])} with the range: {ratios}."
-        f" {record['start']['cluster_seconds']:.0f} s to start Ray. Conversations with different"
-        f" replies: {record['conversations_that_differ']} ([record](RESULTS/ray.json))."
+        "Nodes with one processor each, on one machine with two processors: the time of a run,"
+        " divided by that of one process with one thread, median and range"
+        " (`python benchmarks/on_ray.py`, [qwen-0.5b](RESULTS/ray_qwen.json) and"
+        " [the default model](RESULTS/ray.json)). Four nodes share the two processors."
+        f" Conversations with different replies: {different}.\n\n" + "\n".join(lines)
     )
 
 
 def growth_line() -> str:
-    """The exponents of the growth of time and memory, on SmolLM2 and the default model."""
-    parts = []
-    for row in read("growth_smollm2")["series"]:
-        first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
-        time, memory = (row["exponents"][name] for name in ("seconds_per_token", "bytes"))
-        parts.append(
-            f"from {first:,} to {last:,} {UNITS[row['varied']].format(**row)} {time:+.2f} and"
-            f" {memory:+.2f}"
+    """The exponents of the growth of time and memory, on three models."""
+    lines = []
+    for name, model in (
+        ("growth_qwen", "Qwen2.5-Coder 0.5B"),
+        ("growth_smollm2", "SmolLM2"),
+        ("growth", "The default model"),
+    ):
+        parts = []
+        for row in read(name)["series"]:
+            first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
+            time, memory = (row["exponents"][kind] for kind in ("seconds_per_token", "bytes"))
+            parts.append(
+                f"from {first:,} to {last:,} {UNITS[row['varied']].format(**row)} {time:+.2f} and"
+                f" {memory:+.2f}"
+            )
+        lines.append(
+            f"- {model}, time per token and memory: {'; '.join(parts)}"
+            f" ([record](RESULTS/{name}.json))."
         )
-    default = read("growth")["series"]
-    largest = {row["varied"]: row["points"][-1][row["varied"]] for row in default}
-    time, memory = (
-        max(row["exponents"][name] for row in default) for name in ("seconds_per_token", "bytes")
-    )
-    return (
-        f"SmolLM2, time per token and memory: {'; '.join(parts)}"
-        " ([record](RESULTS/growth_smollm2.json)). The default model,"
-        f" to {largest['conversations']:,} conversations, {largest['rounds']} rounds or"
-        f" {largest['context']:,} tokens: time at most {time:+.2f} and memory at most"
-        f" {memory:+.2f} ([record](RESULTS/growth.json))."
-    )
+    return "\n".join(lines)
 
 
 def modern_table() -> str:
