@@ -37,6 +37,7 @@ class Server:
     def _handler(server):
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # in two packets, an answer would wait for the client's acknowledgement
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

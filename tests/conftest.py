@@ -1,6 +1,7 @@
 """Shared fixtures, and the order of test files: the slowest first (`make test`)."""
 
 import contextlib
+import gc
 
 import pytest
 from chat_server import KEY, Server
@@ -12,6 +13,16 @@ def pytest_collection_modifyitems(items):
     """Puts the slowest files first; the others keep their order."""
     places = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+def pytest_collection_finish():
+    """Keeps all that was imported out of the garbage collections that some tests ask for."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure():
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

@@ -259,6 +259,7 @@ def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
     assert edge.comparison.pairs == len(earlier["edge"]), "all pairs that the earlier run has"
 
 
+@pytest.mark.slow
 def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
     """An unchanged bot passes against its own run, however little it keeps its prompts."""
     _, before, _, _ = checked

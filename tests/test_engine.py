@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 import torch
+from fast_set import only_fast
 from oracles import adacad, anchoring, guidance
 from tiny import DEVICE, GPTJ, chat, model, outcomes, tokenizer
 
@@ -232,7 +233,7 @@ def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
             assert replies[0].token_ids == replies[3].token_ids
 
 
-@pytest.mark.parametrize("kind", ("llama", "gemma3_text"))
+@pytest.mark.parametrize("kind", only_fast(("llama", "gemma3_text"), "llama"))
 def test_anchoring_equals_the_equation_with_every_span_token_masked(kind):
     tiny, greedy = model(kind), Sampling(temperature=0, max_new_tokens=12)
     chats = [chat("always talk about cheese", "the old town " * n) for n in (1, 3, 5)]
