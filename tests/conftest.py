@@ -1,6 +1,7 @@
 """Shared fixtures, and the order of test files: the slowest first (`make test`)."""
 
 import contextlib
+import functools
 import gc
 
 import pytest
@@ -31,6 +32,17 @@ def pytest_collection_finish():
 
 def pytest_unconfigure():
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_tls_context():
+    """Clients share one context: each would spend 25 ms on certificates, and no server has any."""
+    import httpcore2
+
+    with pytest.MonkeyPatch.context() as patch:
+        context = functools.cache(httpcore2.default_ssl_context)
+        patch.setattr(httpcore2, "default_ssl_context", context)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,15 @@ class PromptServer(uvicorn.Server):
     async def main_loop(self) -> None:
         while not await self.on_tick(0):
             await asyncio.sleep(0.01)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:
+            await asyncio.sleep(0.005)
+        await self.lifespan.shutdown()
 
 
 @dataclass(frozen=True)

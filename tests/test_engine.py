@@ -145,7 +145,7 @@ def test_a_draw_inverts_the_cumulated_nucleus(size):
 
 
 @pytest.mark.parametrize("top_p", [0.5, 0.9, 0.999, 1.0])
-@pytest.mark.parametrize("spread", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("spread", only_fast([0.0, 1.0, 3.0], 1.0))
 def test_a_wide_nucleus_of_a_large_vocabulary_is_drawn_as_if_it_were_sorted(top_p, spread):
     """Against a stable sort of the same float32 probabilities, many of which tie."""
     from holdfast.generation.drawing import draw

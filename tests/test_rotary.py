@@ -122,7 +122,9 @@ def test_rows_of_one_batch_are_what_each_is_alone(tiny, lengths):
         assert reply.token_ids == by_generate(tiny, reply.prompt_ids)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "guidance"])
+@pytest.mark.parametrize(
+    "name", only_fast([name for name in METHODS if name != "guidance"], "none", "split-softmax")
+)
 def test_steering_is_the_same_on_both_sides_of_the_switch(name):
     tiny = phi3(sliding_window=None)
     request = Request(prompt_of(tiny, 57), METHODS[name], GREEDY)

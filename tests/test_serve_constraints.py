@@ -203,7 +203,11 @@ def calling() -> Iterator[RunningServer]:
     ("choice", "names"),
     [
         ("required", {"add", "look_up"}),
-        ({"type": "function", "function": {"name": "look_up"}}, {"look_up"}),
+        pytest.param(
+            {"type": "function", "function": {"name": "look_up"}},
+            {"look_up"},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_forced_call_is_made_whatever_the_model_would_write(calling, choice, names, stream):
