@@ -5,8 +5,8 @@ import gc
 import math
 
 import pytest
-from fast_set import only_fast
 import torch
+from fast_set import only_fast
 from test_scheduler import LONG, Broken
 from tiny import DEVICE, chat, model, outcomes
 

@@ -9,8 +9,8 @@ import random
 import method_examples
 import oracles
 import pytest
-from fast_set import only_fast
 import torch
+from fast_set import only_fast
 from fitted_files import write_all
 
 import holdfast
