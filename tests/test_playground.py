@@ -299,7 +299,6 @@ def test_a_third_column_answers_what_was_asked_before_it_was_added(browser, serv
     assert number_of(browser, ".reply") == 4
 
 
-@pytest.mark.slow
 @needs_browser
 def test_stopping_a_reply_stops_the_server_too(browser, quick):
     visit(browser, quick.url)
@@ -336,7 +335,6 @@ def test_an_error_is_shown_where_it_happened_and_can_be_retried(browser, quick):
     assert browser.get_log("browser") == []
 
 
-@pytest.mark.slow
 @needs_browser
 def test_a_server_that_needs_a_key_is_sent_it(browser, quick):
     quick.locked = True
@@ -393,7 +391,6 @@ def test_every_control_has_an_accessible_name(browser, quick):
     assert len(seen) > 25 and all(names)
 
 
-@pytest.mark.slow
 @needs_browser
 def test_the_page_can_be_used_by_keyboard(browser, quick):
     from selenium.webdriver.common.keys import Keys

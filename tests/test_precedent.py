@@ -192,7 +192,6 @@ def test_every_reply_is_reported_and_its_tokens_are_counted(tmp_path):
     assert {(count.read, count.written) for count in tokens} == {(30 * each[0], 5 * each[0])}
 
 
-@pytest.mark.slow
 def test_a_dry_run_records_a_few_pairs_and_estimates_the_rest(tmp_path, capsys):
     suite = tmp_path / "bot.yaml"
     case = {"id": "tony", "system_prompt": PROMPT, "probes": ["Hi?", "Menu?", "Price?"]}
