@@ -27,7 +27,7 @@ from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.run_figures import write_figures
 from holdfast.report.trace_figures import write_trace_figures
 
-TOUCH = 0.5  # pixels at 100 dots per inch: boxes include a little padding
+TOUCH = 1.0  # pixels at 200 dots per inch: boxes include a little padding
 ROUNDS = [(8, "rounds 1 to 4", "rounds 5 to 8"), (3, "round 1", "rounds 2 to 3")]
 
 
@@ -56,7 +56,7 @@ def texts_of(figure):
     """Every text that is drawn, with its box in pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    figure.set_dpi(100)
+    figure.set_dpi(200)  # as its PNG file has
     renderer, texts = FigureCanvasAgg(figure).get_renderer(), {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Text, "draw", lambda text, *_, **__: texts.setdefault(id(text), text))
