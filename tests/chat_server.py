@@ -10,6 +10,10 @@ KEY = "sk-test-0123456789abcdef"
 NO_SUCH_ADDRESS = (404, {}, '{"detail": "Not Found"}')
 
 
+class _Http(http.server.ThreadingHTTPServer):
+    request_queue_size = 256  # a connection that finds no place tries again after a second
+
+
 class Server:
     """A chat endpoint whose `answer(body, number)` returns (status, headers, text) for the
     number-th request.
@@ -23,7 +27,7 @@ class Server:
         self.bodies, self.keys, self.paths, self.times = [], [], [], []
         self.under_way = self.most_under_way = 0
         self._answer, self._lock = answer, threading.Lock()
-        self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._http = _Http(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
 
     def __enter__(self):
@@ -37,6 +41,7 @@ class Server:
     def _handler(server):
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # in two packets, an answer would wait for the client's acknowledgement
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -1,17 +1,48 @@
 """Shared fixtures, and the order of test files: the slowest first (`make test`)."""
 
 import contextlib
+import functools
+import gc
 
 import pytest
 from chat_server import KEY, Server
 
-SLOWEST = ("test_zhang2024.py", "test_drift.py")
+# of `make test-all`, then of `make test`
+SLOWEST = (
+    "test_zhang2024.py test_drift.py test_serve_refusals.py test_rotary.py test_modern.py"
+    " test_attention.py test_logs.py test_endpoint.py test_proxy_replies.py test_cli.py"
+    " test_imports.py test_check_outages.py test_serve.py test_unscored.py test_proxy_requests.py"
+    " test_endpoint_drift.py test_shared.py test_engine.py test_playground.py"
+    " test_serve_constraints.py test_shards.py test_report_browser.py test_profiling.py"
+    " test_proxy_retries.py test_approved.py test_replies_fixture.py test_report.py test_hold.py"
+).split()
 
 
 def pytest_collection_modifyitems(items):
     """Puts the slowest files first; the others keep their order."""
     places = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+def pytest_collection_finish():
+    """Keeps all that was imported out of the garbage collections that some tests ask for."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure():
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_tls_context():
+    """Clients share one context: each would spend 25 ms on certificates, and no server has any."""
+    import httpcore2
+
+    with pytest.MonkeyPatch.context() as patch:
+        context = functools.cache(httpcore2.default_ssl_context)
+        patch.setattr(httpcore2, "default_ssl_context", context)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import openai
-import uvicorn
+from served import PromptServer
 
 from holdfast.drift.suites import load_suite
 from holdfast.methods import parse, spec_of
@@ -100,6 +100,8 @@ class FakeUpstream:
         upstream = self
 
         class Handler(socketserver.StreamRequestHandler):
+            disable_nagle_algorithm = True
+
             def handle(self):
                 with contextlib.suppress(ConnectionError):
                     while (seen := _read(self.rfile)) is not None:
@@ -178,7 +180,7 @@ def proxied(
     title = PageTitle(upstream, spec_of(parse(method)), "bot")
     app = ProxyApp(forwarding, metrics, middleware, tally, title, ("127.0.0.1",))
     bound = bind("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn_config(app))
+    server = PromptServer(uvicorn_config(app))
     thread = threading.Thread(target=server.run, args=([bound],))
     thread.start()
     wait_until(lambda: server.started or not thread.is_alive())

@@ -19,6 +19,7 @@ class _Handler(BaseHTTPRequestHandler):
     """Obeys `slow`, `refuse` and `break` in a message; while `locked`, it requires the key."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def log_message(self, *_):
         pass

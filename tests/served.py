@@ -1,6 +1,8 @@
 """A real server on a free loopback port, in a thread of the test's own process."""
 
+import asyncio
 import contextlib
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +19,23 @@ from holdfast.serve.metrics import Metrics
 from holdfast.serve.served_engine import ServedEngine
 from holdfast.serve.server import bind
 from holdfast.serve.service import Service
+
+
+class PromptServer(uvicorn.Server):
+    """A server that ends soon after it is told to; uvicorn's looks ten times a second."""
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):
+            await asyncio.sleep(0.01)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:
+            await asyncio.sleep(0.005)
+        await self.lifespan.shutdown()
 
 
 @dataclass(frozen=True)
@@ -45,7 +64,7 @@ def served(
     service = Service(model, engine, "default", metrics, limits, default, "0", prompts)
     bound = bind("127.0.0.1", 0)
     app = application(service, gate or AccessRules(), origins)
-    server = uvicorn.Server(configuration(app, limits))
+    server = PromptServer(configuration(app, limits))
     thread = threading.Thread(target=server.run, args=([bound],))
     thread.start()
     while not server.started and thread.is_alive():

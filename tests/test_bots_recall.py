@@ -444,6 +444,7 @@ def test_replies_that_follow_the_rules_do_not_state_them(case):
         assert stated <= STATED_BY_FOLLOWING, reply
 
 
+@pytest.mark.slow
 def test_prompts_of_other_families_state_few_of_the_rules():
     kinds = {case.id: {rule.kind for rule in case.rules} for case in FIRST}
     stated, pairs = 0, 0

@@ -138,6 +138,7 @@ def test_items_of_one_dialog_share_its_history(finished):
     assert forwarded[0] < 2 * forwarded[2], "two questions cost less than twice one"
 
 
+@pytest.mark.slow
 def test_the_last_reply_is_scored_without_a_method(finished):
     out, _, asked = finished
     scored = [record for record in as_json(asked) if "last_reply" in record]

@@ -67,6 +67,7 @@ def test_one_prompt_talks_to_every_persona(tmp_path):
     assert answer(calibration, pick(calibration, 2))
 
 
+@pytest.mark.slow
 def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_path):
     plan = dataclasses.replace(SMALL, draws=4)
     named = choose_prompts(SUITE, ["case-rain"])
@@ -108,6 +109,7 @@ def test_the_usual_size_is_large_enough_for_a_verdict(tmp_path):
     assert usual_draws(BOT, tmp_path) == 3, "as in the folder"
 
 
+@pytest.mark.slow
 def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, capsys):
     plan = dataclasses.replace(SMALL, conversations=9)
     suite = choose_prompts(SUITE, plan=plan)

@@ -239,6 +239,7 @@ def test_an_unanswered_probe_counts_for_nothing(checked):
     assert len(stopped.records) == 2, "no later conversation is looked at before a missing one"
 
 
+@pytest.mark.slow
 def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
     _, before, _, _ = checked
     lower = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}
@@ -259,6 +260,7 @@ def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
     assert edge.comparison.pairs == len(earlier["edge"]), "all pairs that the earlier run has"
 
 
+@pytest.mark.slow
 def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
     """An unchanged bot passes against its own run, however little it keeps its prompts."""
     _, before, _, _ = checked

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from chat_server import Server, completion, refusal
+from fast_set import only_fast
 from synthetic_run import conversation_of
 
 from holdfast.analysis import sequential
@@ -71,7 +72,7 @@ def is_probe(body):
 
 
 @pytest.mark.parametrize("smoke", [(), ("--smoke",)])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", only_fast(FAULTS, "500", "429", "filtered", "empty", "malformed"))
 def test_a_server_that_is_down_is_unavailable(suite, tmp_path, fault, smoke, capsys):
     code, failures, errors = run(lambda *_: FAULTS[fault], suite, tmp_path, *smoke)
     assert (code, failures) == (5, 0) and errors >= 1
@@ -118,7 +119,7 @@ starters""",
 )
 
 
-@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("ends", only_fast([True, False], True))
 def test_a_prompt_whose_first_batch_met_an_outage_is_looked_at_again(suite, tmp_path, ends):
     suite.write_text(TWO_PROMPTS)
     seen = []

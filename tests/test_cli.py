@@ -16,6 +16,7 @@ import pytest
 import torch
 import yaml
 from command_lines import changed
+from fast_set import only_fast
 from refusals import refusal_in
 
 from holdfast import measures, methods
@@ -411,6 +412,7 @@ def test_the_user_model_plays_the_personas_of_the_command_line(folder, bot, tmp_
     assert "talks without one" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_all_pairs_that_end_half_way_are_reported(folder, suite, tmp_path, capsys):
     command = drift(folder, suite, tmp_path / "run", "--pairs", "all")
     assert main(changed(command, "--conversations", "3")) == 0
@@ -482,7 +484,7 @@ def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, ca
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here is always full")
-@pytest.mark.parametrize("command", ["methods", "measures"])
+@pytest.mark.parametrize("command", only_fast(["methods", "measures"], "methods"))
 def test_output_to_a_full_disk_ends_in_one_sentence(command):
     with open("/dev/full", "w") as full:
         words = [sys.executable, "-m", "holdfast", command]

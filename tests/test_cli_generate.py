@@ -105,6 +105,7 @@ def test_the_user_model_may_be_local_beside_an_endpoint(monkeypatch):
     assert model_loading.load_user_model(arguments) == "default"
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_model_is_refused_before_torch_is_imported(tmp_path):
     code = (
         "import sys; from holdfast.cli import main\nassert main(sys.argv[1:]) in (1, 2)\n"

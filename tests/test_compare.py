@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browsing import TEXT_COLOURS, js, look, needs_browser, open_browser, open_details, set_screen
+from fast_set import only_fast
 from synthetic_run import conversation_of, write_run
 
 from holdfast.analysis.run_comparison import compare_folders
@@ -320,8 +321,8 @@ def test_a_figure_shows_the_first_run_as_it_is_compared_with_the_other_of_that_f
 
 
 @needs_browser
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("dark", only_fast([False, True], True))
+@pytest.mark.parametrize("width", only_fast([400, 1200], 400))
 def test_the_page_fits_and_can_be_read(browser, tmp_path, width, dark):
     folders = [write_run(tmp_path / str(n), conversations=60, seed=n) for n in (0, 1)]
     page = tmp_path / "compare.html"

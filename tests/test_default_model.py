@@ -49,6 +49,7 @@ def test_it_complies_with_a_system_prompt_only_when_given_one(default, system, m
     assert measure.score(default.generate(question, sampling=GREEDY).text).value <= 0.5
 
 
+@pytest.mark.slow
 def test_it_follows_its_prompt_in_round_one_and_the_mass_falls(default, tmp_path):
     settings = drift.Settings(rounds=3, conversations=24, batch=24, seed=11)
     run = drift.run(default, drift.load_suite("starter"), tmp_path / "run", settings)

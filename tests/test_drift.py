@@ -294,6 +294,7 @@ def test_an_older_manifest_without_a_setting_is_resumed(tmp_path):
         drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, adoption=False))
 
 
+@pytest.mark.slow
 def test_a_run_that_could_have_measured_divergences_is_resumed_if_it_did_not(tmp_path):
     folder = write_run(tmp_path / "run", conversations=2, rounds=2)
     page = report.write([folder], tmp_path / "page.html").read_text(encoding="utf-8")

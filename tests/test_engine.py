@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 import torch
+from fast_set import only_fast
 from oracles import adacad, anchoring, guidance
 from tiny import DEVICE, GPTJ, chat, model, outcomes, tokenizer
 
@@ -144,7 +145,7 @@ def test_a_draw_inverts_the_cumulated_nucleus(size):
 
 
 @pytest.mark.parametrize("top_p", [0.5, 0.9, 0.999, 1.0])
-@pytest.mark.parametrize("spread", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("spread", only_fast([0.0, 1.0, 3.0], 1.0))
 def test_a_wide_nucleus_of_a_large_vocabulary_is_drawn_as_if_it_were_sorted(top_p, spread):
     """Against a stable sort of the same float32 probabilities, many of which tie."""
     from holdfast.generation.drawing import draw
@@ -232,7 +233,7 @@ def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
             assert replies[0].token_ids == replies[3].token_ids
 
 
-@pytest.mark.parametrize("kind", ("llama", "gemma3_text"))
+@pytest.mark.parametrize("kind", only_fast(("llama", "gemma3_text"), "llama"))
 def test_anchoring_equals_the_equation_with_every_span_token_masked(kind):
     tiny, greedy = model(kind), Sampling(temperature=0, max_new_tokens=12)
     chats = [chat("always talk about cheese", "the old town " * n) for n in (1, 3, 5)]

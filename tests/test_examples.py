@@ -85,7 +85,8 @@ def assert_a_fix_was_served(printed: str) -> None:
     assert re.search(rf"'steering': '{fix}:.*'applied': True", printed), printed
 
 
-@pytest.mark.parametrize("fix", ["STEERING", pytest.param("REMINDER", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("fix", ["STEERING", "REMINDER"])
 def test_the_cells_of_the_notebook_end_with_a_served_fix(fix, tmp_path):
     printed = run_the_cells(tmp_path, fix=fix, **{"ROUNDS, CONVERSATIONS": "2, 4"})
     assert_a_fix_was_served(printed)

@@ -29,6 +29,7 @@ READ_A_RUN = ("report", "map", "compare {drift}", "check starter --against")
 @pytest.fixture(autouse=True)
 def offline(monkeypatch, tmp_path):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     monkeypatch.chdir(tmp_path)
 
 

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 import synthetic_run
-from matplotlib.figure import Figure
+from fast_set import only_fast
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.text import Annotation, Text
 from synthetic_run import write_run
 
@@ -26,7 +27,7 @@ from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.run_figures import write_figures
 from holdfast.report.trace_figures import write_trace_figures
 
-TOUCH = 0.5  # pixels at 100 dots per inch: boxes include a little padding
+TOUCH = 1.0  # pixels at 200 dots per inch: boxes include a little padding
 ROUNDS = [(8, "rounds 1 to 4", "rounds 5 to 8"), (3, "round 1", "rounds 2 to 3")]
 
 
@@ -40,21 +41,22 @@ def drawn(monkeypatch):
         return path
 
     monkeypatch.setattr("holdfast.report.figures.write_whole", noted)
-    savefig = Figure.savefig
+    print_svg = FigureCanvasSVG.print_svg
 
-    def keep(figure, *arguments, **named):
-        savefig(figure, *arguments, **named)
-        kept.append(figure)
+    def keep(canvas, *arguments, **named):
+        print_svg(canvas, *arguments, **named)
+        kept.append(canvas.figure)
 
     kept = []
-    monkeypatch.setattr(Figure, "savefig", keep)
-    return lambda: dict(zip(figures, kept[::2], strict=True))
+    monkeypatch.setattr(FigureCanvasSVG, "print_svg", keep)
+    return lambda: dict(zip(figures, kept, strict=True))
 
 
 def texts_of(figure):
     """Every text that is drawn, with its box in pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    figure.set_dpi(200)  # as its PNG file has
     renderer, texts = FigureCanvasAgg(figure).get_renderer(), {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Text, "draw", lambda text, *_, **__: texts.setdefault(id(text), text))
@@ -107,7 +109,7 @@ def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"
     return Calibration(tuple(candidates), tuple(names), halves, about)
 
 
-@pytest.mark.parametrize("sweeps", [1, 5, 10])
+@pytest.mark.parametrize("sweeps", only_fast([1, 5, 10], 5))
 def test_labels_of_a_calibration_do_not_overlap(drawn, tmp_path, sweeps):
     write_calibration_figures(calibration(sweeps), 1.0, tmp_path)
     figures = drawn()
@@ -160,7 +162,7 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
     assert early in written and late in written
 
 
-@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("asked", only_fast([False, True], True))
 def test_whiskers_are_drawn_only_if_requested(drawn, tmp_path, asked):
     series = read_series(read_run(write_run(tmp_path / "run", conversations=4, rounds=2)))
     write_figures(series, tmp_path, whiskers=asked)

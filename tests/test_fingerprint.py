@@ -6,6 +6,7 @@ from dataclasses import replace
 import peft
 import pytest
 import torch
+from fast_set import only_fast
 from tiny import DEVICE, chat
 
 import holdfast
@@ -21,7 +22,9 @@ CHAT = chat("Always reply in French.", "Do you like the garden?")
 LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": False}
 
 
-@pytest.fixture(params=["float32", "bfloat16"])  # the layers of the latter may be packed
+@pytest.fixture(
+    params=only_fast(["float32", "bfloat16"], "bfloat16")
+)  # the layers of the latter may be packed
 def model(request) -> LocalModel:
     """The default model, freshly loaded, so that tests can change it."""
     return holdfast.load("default", dtype=request.param)

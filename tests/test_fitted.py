@@ -9,6 +9,7 @@ from contextlib import nullcontext
 import oracles
 import pytest
 import torch
+from fast_set import only_fast
 from fitted_files import METHODS, write_all, write_for
 from safetensors.torch import save_file
 from tiny import DEVICE, SHAPE, chat, model
@@ -245,7 +246,7 @@ def few(name: str, pairs, folder):
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("kind", ("llama", "qwen3"))
+@pytest.mark.parametrize("kind", only_fast(("llama", "qwen3"), "llama"))
 def test_a_fitted_file_steers_the_model_it_was_fitted_on(name, kind, tmp_path, pairs):
     own, data = model(kind), few(name, pairs, tmp_path)
     steps, told = [], []
@@ -301,6 +302,7 @@ def test_directions_of_keys_are_the_singular_vectors_of_their_covariance(pairs):
     assert float(learned.tensors["distance"][2, 1]) == pytest.approx(distance / count, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_directions_of_replies_are_differences_of_means(pairs):
     own, quiet = model(), lambda done: None
     vector, capping = (learn(own, pairs[1], quiet) for learn in (learn_vector, learn_capping))

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 import torch
+from fast_set import only_fast
 from test_gguf import load, write
 from tiny import chat
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, PreTrainedConfig
@@ -86,7 +87,7 @@ def test_blocks_match_the_formula_in_float64(kind, formula):
 
 
 @pytest.mark.parametrize("kind", ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q5_1"))
-@pytest.mark.parametrize("dtype", ("float32", "bfloat16", "float64"))
+@pytest.mark.parametrize("dtype", only_fast(("float32", "bfloat16", "float64"), "bfloat16"))
 def test_a_file_has_the_bits_and_the_tokens_that_transformers_loads(tmp_path, kind, dtype):
     from transformers import PreTrainedTokenizerFast
 

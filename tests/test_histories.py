@@ -1,11 +1,13 @@
 """A thread's cache serves only requests that would have computed the same."""
 
 import copy
+import itertools
 from dataclasses import replace
 
 import oracles
 import pytest
 import torch
+from fast_set import only_fast
 from tiny import DEVICE, chat, model
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
@@ -51,10 +53,16 @@ def second_turn(session, first, second, sampling=GREEDY):
     return Request(talk, second, sampling, seed=5, thread="t")
 
 
-@pytest.mark.parametrize("first", METHODS)
-@pytest.mark.parametrize("second", METHODS)
-def test_a_second_turn_under_any_steering_scores_as_without_reuse(first, second):
+# each method twice, and each before the next one
+FAST = [*((name, name) for name in METHODS), *itertools.pairwise([*METHODS, "none"])]
+
+
+@pytest.mark.parametrize(
+    "pair", only_fast(itertools.product(METHODS, METHODS), *FAST), ids=" ".join
+)
+def test_a_second_turn_under_any_steering_scores_as_without_reuse(pair):
     """The reference forwards every token of the same prompt anew."""
+    first, second = pair
     tiny = double()
     session = tiny.session()
     request = second_turn(session, METHODS[first], METHODS[second])

@@ -28,6 +28,7 @@ def test_an_instruction_on_its_edge_cases(id, arguments, follows, breaks):
     assert measure.score("  \n").value == 0.0  # the paper's checkers refuse an empty reply, too
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(text=st.text(alphabet=st.sampled_from("aB1.,?!*-<>[]\"'\n #🙂ß़")) | st.text())
 def test_no_text_makes_an_instruction_raise(text):

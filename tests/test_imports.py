@@ -122,7 +122,17 @@ def later():
     assert imports_of(source) == {"records", "chat", "__init__", "methods", "errors"}
 
 
-@pytest.mark.parametrize("light", [name for name in LIGHT if exists(name)])
+LONG = {"proxy/wrapping", "papers/zhang2024", "cli/docs", "study", "drafting"}
+
+
+@pytest.mark.parametrize(
+    "light",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in LONG else name
+        for name in LIGHT
+        if exists(name)
+    ],
+)
 def test_importing_is_light(light, tmp_path):
     module = "holdfast" if light == "__init__" else f"holdfast.{light.replace('/', '.')}"
     assert_light([module], HEAVY, tmp_path)

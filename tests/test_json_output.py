@@ -6,6 +6,7 @@ import sys
 
 import approved
 import pytest
+from fast_set import only_fast
 
 from holdfast.cli import GROUPS, command_named, main
 from holdfast.cli.completion import completion_script
@@ -150,6 +151,7 @@ def test_the_completion_knows_every_command_and_option(shell):
     assert "max-new-tokens" in script and "everyday" not in script.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_the_completion_script_needs_no_torch():
     program = (
         "import sys; from holdfast.cli import main; main(['completion', 'bash']);"
@@ -170,7 +172,9 @@ def test_completion_leaves_the_help_as_it_is(capsys):
     assert command_named("completion").summary
 
 
-@pytest.mark.parametrize("words", [["--json", "docs"], ["docs", "logs"]])
+@pytest.mark.parametrize(
+    "words", only_fast([["--json", "docs"], ["docs", "logs"]], ["--json", "docs"])
+)
 def test_a_reader_that_has_gone_leaves_no_traceback(words):
     command = subprocess.Popen(
         [sys.executable, "-m", "holdfast", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 from code_blocks import ROOT
+from fast_set import only_fast
 from logged_dialogs import ONLY_PROBED, PROBED, SHORT, asked_and_answered, chats, cities, lines_of
 from refusals import refusal_in
 from synthetic_run import as_json
@@ -314,6 +315,7 @@ def test_logs_scored_by_two_suites_have_a_folder_each(tmp_path, short, capsys, m
     assert "nowhere" in refusal_in(capsys)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_difference_of_separate_sets():
     """95% intervals of a true difference of 0 exclude 0 in about 1 of 20 cases."""
     from holdfast.analysis.adherence import _difference
@@ -522,7 +524,12 @@ def replaced(value, path, new):
     return copy
 
 
-@pytest.mark.parametrize("form", sorted(FILES.keys() - MARKDOWN))
+LONG = {"langsmith", "codex", "phoenix", "langfuse", "opencode"}  # files with many fields
+
+
+@pytest.mark.parametrize(
+    "form", only_fast(sorted(FILES.keys() - MARKDOWN), *(FILES.keys() - MARKDOWN - LONG))
+)
 def test_a_field_of_another_type_is_read_or_named(form, tmp_path):
     values = [json.loads(line) for line in (DATA / FILES[form]).read_text().splitlines()]
     path = tmp_path / "a.jsonl"

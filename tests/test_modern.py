@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from fast_set import only_fast
 from tiny import GPTJ, chat, model
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import DynamicCache
@@ -63,6 +64,9 @@ STATES = {
     "mamba2": {"num_heads": 8, "head_dim": 12, "state_size": 8, "n_groups": 1, "chunk_size": 16},
     "mamba": {"state_size": 8},
 }
+# one of each family: windows, shared layers, sinks, chunks, and states of each sort
+FAMILIES = {"mistral", "gemma3_text", "gemma4_text", "gpt_oss", "llama4_text"}
+FAMILIES |= {"qwen3_next", "lfm2", "jamba", "mamba2"}
 # with layers of the first Mamba, whose passes of several tokens do not read a state
 WHOLE = ("jamba", "mamba")
 METHODS = {
@@ -121,18 +125,7 @@ def dialogs(tiny):
     }
 
 
-# whose mixed batch takes more than two seconds
-SLOW = ("gemma3n_text", "gemma4_text", "qwen3_next", "falcon_h1", "llama4_text", "jamba")
-SLOW = (*SLOW, "gemma2", "bamba", "gpt_oss")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=[pytest.mark.slow] if kind in SLOW else [])
-        for kind in (*KINDS, *STATES)
-    ],
-)
+@pytest.mark.parametrize("kind", only_fast((*KINDS, *STATES), "gemma3_text", "lfm2"))
 def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
     tiny = double(kind)
     assert tiny.reuses_cache
@@ -188,7 +181,9 @@ def test_rows_of_different_length_equal_each_row_alone_if_layers_read_the_length
     assert plain.generate_batch(asked)[1].token_ids != alone[1].token_ids
 
 
-@pytest.mark.parametrize("kind", ("mistral", "gemma3_text", "gpt_oss", "llama4_text"))
+@pytest.mark.parametrize(
+    "kind", only_fast(("mistral", "gemma3_text", "gpt_oss", "llama4_text"), "gpt_oss")
+)
 def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different_columns(kind):
     tiny = double(kind)
     rows = []
@@ -216,7 +211,7 @@ def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different
     assert (masses > 0.1).sum() > 12
 
 
-@pytest.mark.parametrize("kind", TRACED)
+@pytest.mark.parametrize("kind", only_fast(TRACED, *(FAMILIES & {*TRACED}), "gptj"))
 def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
     """A layer sees the tokens whose weights in transformers' own eager attention are not 0."""
     options = (KINDS | STATES | {"gptj": GPTJ}).get(kind, {})

@@ -211,6 +211,7 @@ def test_a_reply_is_read_token_by_token_and_head_by_head(browser, served):
     assert js(browser, cells) == mean
 
 
+@pytest.mark.slow
 @needs_browser
 def test_heads_of_a_large_model_are_fetched_on_request(browser, quick, monkeypatch):
     quick.shape = (40, 40)
@@ -273,6 +274,7 @@ def test_selected_words_are_emphasised_and_released(browser, served):
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_third_column_answers_what_was_asked_before_it_was_added(browser, served):
     visit(browser, served)
@@ -351,7 +353,13 @@ def test_a_server_that_needs_a_key_is_sent_it(browser, quick):
 
 @needs_browser
 @pytest.mark.parametrize(
-    ("width", "dark"), [(1280, False), (1280, True), (390, False), (320, True)]
+    ("width", "dark"),
+    [
+        pytest.param(1280, False, marks=pytest.mark.slow),
+        pytest.param(1280, True, marks=pytest.mark.slow),
+        pytest.param(390, False, marks=pytest.mark.slow),
+        (320, True),
+    ],
 )
 def test_the_page_fits_is_readable_and_logs_no_errors(browser, quick, width, dark):
     visit(browser, quick.url, width, dark)

@@ -505,6 +505,7 @@ def test_a_file_that_may_not_grow(tmp_path):
     assert (tmp_path / "records.jsonl").read_bytes().endswith(b"\n")
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     """A writer killed at five moments and resumed leaves the same lines as an uninterrupted one."""
     total = 120

@@ -80,6 +80,7 @@ def test_page_fits_loads_nothing_external_and_logs_no_error(browser, page, width
     assert not js(browser, "window.hacked")
 
 
+@pytest.mark.slow
 def test_the_measures_fit_side_by_side(browser, tmp_path):
     """The reason for an undecided difference wraps, so nothing needs scrolling."""
     visit(browser, report.write([asked(tmp_path / "run")], tmp_path / "page.html"), 800)

@@ -132,6 +132,7 @@ def dialog(tiny, limit):
     return texts, forwarded
 
 
+@pytest.mark.slow
 def test_memory_for_threads_is_bounded_and_evicted_prefixes_are_recomputed():
     tiny = model(dtype="float64")
     everything, least = dialog(tiny, None)

@@ -15,6 +15,7 @@ import httpx2
 import openai
 import pytest
 import tiny
+from fast_set import only_fast
 from served import RunningServer, served
 
 import holdfast
@@ -335,14 +336,18 @@ ASKED = list(tiny.chat("Be kind.", "What is it?"))
 @cache
 def reply_with_a_mark() -> tuple[int, re.Match]:
     """A seed whose reply has one special token, a tool call's mark, with text on both sides."""
-    for seed in itertools.count():
-        sampling = holdfast.Sampling(top_p=1.0, max_new_tokens=20)
-        request = holdfast.Request(ASKED, sampling=sampling, seed=seed, tools=[tiny.LOOK])
-        (reply,) = TOOLED.generate_batch([request])
-        said = TOOLED.tokenizer.decode(list(reply.token_ids))
-        parts = re.match(r"([^<\ufffd]{4,})<sys>([^<\ufffd]{2,}?)([!-~])", said, re.DOTALL)
-        if parts and parts[3] not in f"{parts[1]}<sys>{parts[2]}":
-            return seed, parts
+    sampling = holdfast.Sampling(top_p=1.0, max_new_tokens=20)
+    for first in itertools.count(step=32):
+        seeds = range(first, first + 32)
+        requests = [
+            holdfast.Request(ASKED, sampling=sampling, seed=seed, tools=[tiny.LOOK])
+            for seed in seeds
+        ]
+        for seed, reply in zip(seeds, TOOLED.generate_batch(requests), strict=True):
+            said = TOOLED.tokenizer.decode(list(reply.token_ids))
+            parts = re.match(r"([^<\ufffd]{4,})<sys>([^<\ufffd]{2,}?)([!-~])", said, re.DOTALL)
+            if parts and parts[3] not in f"{parts[1]}<sys>{parts[2]}":
+                return seed, parts
 
 
 @pytest.fixture(scope="module")
@@ -418,7 +423,7 @@ def test_transformers_tool_call_formats_are_found_by_model_type():
     assert CallParser("mine", TOOLED).template is None
 
 
-@pytest.mark.parametrize("stream", (False, True))
+@pytest.mark.parametrize("stream", only_fast((False, True), False))
 def test_tools_are_refused_if_calls_cannot_be_parsed_or_a_template_omits_them(stream):
     with served(TOOLED, Limits(tokens=400)) as running:
         with pytest.raises(openai.BadRequestError, match="'look'") as refused:

@@ -12,7 +12,7 @@ from tiny import model
 from holdfast.serve import connections
 from holdfast.serve.limits import Limits
 
-LIMITS = Limits(tokens=16, header_seconds=0.6, upload_seconds=0.6)
+LIMITS = Limits(tokens=16, header_seconds=0.3, upload_seconds=0.3)
 LINE = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 POST = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -54,9 +54,9 @@ def test_headers_that_do_not_arrive_end_the_connection(server, sent):
     with connected(server) as connection:
         connection.sendall(sent)
         received, seconds = answer_to_drops(connection, 8, b"a: b\r\n" if sent == LINE else b"")
-    assert 0.4 < seconds < 4
+    assert 0.2 < seconds < 4
     assert received.startswith(b"HTTP/1.1 408 ")
-    assert b"The headers did not arrive within 0.6 s" in received
+    assert b"The headers did not arrive within 0.3 s" in received
 
 
 def test_headers_of_a_second_request_have_the_same_limit(server):
@@ -72,7 +72,7 @@ def test_a_body_that_does_not_arrive_is_refused(server):
     with connected(server) as connection:
         connection.sendall(POST % b"/v1/chat/completions" + b"Content-Length: 900\r\n\r\n{")
         received, seconds = answer_to_drops(connection, 8, b" ")
-    assert b"408 " in received and b"The body did not arrive within 0.6 s" in received
+    assert b"408 " in received and b"The body did not arrive within 0.3 s" in received
     assert seconds < 8
 
 

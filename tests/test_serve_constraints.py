@@ -12,6 +12,7 @@ import openai
 import pydantic
 import pytest
 import tiny
+from fast_set import only_fast
 from served import RunningServer, served
 
 import holdfast
@@ -108,6 +109,7 @@ def test_the_clients_own_parser_reads_a_pydantic_class(client):
     assert isinstance(point, Point) and 0 <= point.x <= 99
 
 
+@pytest.mark.slow
 def test_free_requests_in_the_same_batch_get_the_same_replies(client):
     def both(pair):
         seed, form = pair
@@ -196,12 +198,16 @@ def calling() -> Iterator[RunningServer]:
         yield running
 
 
-@pytest.mark.parametrize("stream", (False, True))
+@pytest.mark.parametrize("stream", only_fast((False, True), True))
 @pytest.mark.parametrize(
     ("choice", "names"),
     [
         ("required", {"add", "look_up"}),
-        ({"type": "function", "function": {"name": "look_up"}}, {"look_up"}),
+        pytest.param(
+            {"type": "function", "function": {"name": "look_up"}},
+            {"look_up"},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_forced_call_is_made_whatever_the_model_would_write(calling, choice, names, stream):

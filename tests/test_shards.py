@@ -63,6 +63,7 @@ def test_shards_are_joined_as_they_arrive(shards, tmp_path, capsys):
     assert keys(joined) == keys(shards[0]) | keys(shards[1])
 
 
+@pytest.mark.slow
 def test_the_whole_command_resumes_a_joined_run(shards, tmp_path):
     joined = tmp_path / "joined"
     join_runs(shards[:1], joined, "holdfast drift")
@@ -91,6 +92,7 @@ def test_another_run_is_refused(shards, tmp_path):
     assert not (tmp_path / "joined").exists()
 
 
+@pytest.mark.slow
 def test_two_records_of_one_conversation_are_refused(shards, tmp_path):
     again = drift(tmp_path / "again", *BOTH, "--shard", "1/2")  # its seconds differ
     with pytest.raises(RecordsError) as refused:
@@ -129,6 +131,7 @@ def test_machines_are_compared_with_those_that_were_joined_before(
         assert len([note for note in run.manifest.notes if "versions" in note]) == 1
 
 
+@pytest.mark.slow
 def test_shards_that_were_extended_are_joined_again(tmp_path):
     shards = [drift(tmp_path / f"{n}", "--shard", f"{n}/2") for n in (1, 2)]
     joined = tmp_path / "joined"
@@ -141,6 +144,7 @@ def test_shards_that_were_extended_are_joined_again(tmp_path):
     assert "--shard" not in (run.manifest.extended_by or "")
 
 
+@pytest.mark.slow
 def test_the_next_step_after_a_shard_is_to_join_it(tmp_path, capsys, monkeypatch):
     words = [*DRIFT, *THREE, "--shard", "2/3", "--out", str(tmp_path / "run")]
     monkeypatch.setattr("sys.argv", ["holdfast", *words])

@@ -218,7 +218,9 @@ def test_user_turns_are_forty_everyday_dialogs_that_give_no_answer():
             assert not set(rule.probes) & set(turns)
 
 
-@pytest.mark.parametrize(("name", "rounds"), [("work", 16), ("long", 32)])
+@pytest.mark.parametrize(
+    ("name", "rounds"), [("work", 16), pytest.param("long", 32, marks=pytest.mark.slow)]
+)
 def test_scripts_of_use_have_every_pressure_and_give_no_answer(name, rounds):
     scripts = read_user_turns(name).scripts
     messages = [message for script in scripts for message in script.messages]

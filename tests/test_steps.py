@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from fast_set import only_fast
 from test_attention import EVERYWHERE, KEEP, MIXED, SCALE, SPLIT, SPOT, Layer, hugging_face, prompts
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -70,7 +71,7 @@ def waits_of(run):
 
 @pytest.mark.parametrize("cached", ["dynamic", "static"])
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("trace", [False, True])
+@pytest.mark.parametrize("trace", only_fast([False, True], True))
 @torch.inference_mode()
 def test_a_step_after_the_first_waits_for_no_device(cached, padded, trace):
     model, (ids, mask, span) = hugging_face(num_hidden_layers=4), prompts()

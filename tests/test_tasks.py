@@ -60,6 +60,7 @@ def kept(run: records.Run) -> list[dict]:
     return sorted(steady, key=lambda record: (record["method"], record["conversation"]))
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
     assert len(whole.records) == 4 * 4 * 3
     left, out = [29], tmp_path / "parts"
@@ -89,6 +90,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
         holdfast.report.write([whole.folder], tmp_path / "page.html")
 
 
+@pytest.mark.slow
 def test_an_extended_run_equals_one_made_at_once(tmp_path, whole):
     part = replace(SMALL, tasks=SMALL.tasks[:2], baselines=("zero-shot",), draws=1)
     tasks.run(long_tiny(), small_data(), tmp_path / "run", part)

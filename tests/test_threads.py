@@ -69,6 +69,7 @@ print(before - len(os.listdir("/proc/self/task")), float((numbers * 2).sum()) ==
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
 @pytest.mark.skipif(
     not list(Path(torch.__file__).parent.glob("lib/libgomp*")), reason="another OpenMP than GNU's"

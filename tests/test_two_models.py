@@ -57,6 +57,7 @@ def test_each_turn_comes_from_its_speakers_model(tmp_path):
     assert all(request.messages[0]["content"] in prompts for request in user.requests)
 
 
+@pytest.mark.slow
 def test_a_user_model_behind_an_endpoint(tmp_path):
     alone = drift.run(model(), SUITE, tmp_path / "alone", QUICK)
     with served(model("qwen2"), LIMITS) as server:

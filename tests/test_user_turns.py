@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from fast_set import only_fast
 from synthetic_run import as_json
 from test_drift import QUICK, SUITE, Scripted, without_time
 from tiny import model
@@ -65,7 +66,7 @@ def test_every_script_is_used_before_one_is_used_again(scripts):
     assert lines != [draw(SUITE, other, user_turns, number).script.line for number in range(9)]
 
 
-@pytest.mark.parametrize("probe_at", ["in-place", "after-round"])
+@pytest.mark.parametrize("probe_at", only_fast(["in-place", "after-round"], "in-place"))
 def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, scripts, probe_at):
     settings = replace(QUICK, conversations=4, probe_at=probe_at, batch=1)
     whole = drift.run(model(), SUITE, tmp_path / "whole", settings, cast=cast(scripts))
@@ -266,6 +267,7 @@ def test_usual_user_messages_are_named(tmp_path, folder, capsys):
     )
 
 
+@pytest.mark.slow
 def test_a_check_says_that_the_earlier_conversations_were_held_otherwise(tmp_path, folder, capsys):
     suite, before = tmp_path / "own.yaml", tmp_path / "before"
     suite.write_text(OWN.replace("ends_with, word: Tony", "contains, words: [Tony]"))

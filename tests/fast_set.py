@@ -1,0 +1,16 @@
+"""Which values of a parametrised test are in the fast set, which `make test` runs."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def only_fast(values: Iterable[Any], *chosen: Any) -> list[Any]:
+    """The values as parameters of a test; all but the chosen ones are marked slow."""
+    values = list(values)
+    assert all(value in values for value in chosen)
+    return [
+        value if value in chosen else pytest.param(value, marks=pytest.mark.slow)
+        for value in values
+    ]
