@@ -302,7 +302,7 @@ RECORDS = (
     ),
     Record(
         "ray_qwen",
-        "benchmarks/on_ray.py --model qwen-0.5b --conversations 24 --rounds 2 --nodes 1 2 4"
+        "benchmarks/on_ray.py --model qwen-0.5b --conversations 24 --rounds 1 --nodes 1 2 4"
         " --repetitions 2 --out {out}",
         False,
         12,

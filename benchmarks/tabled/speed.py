@@ -369,8 +369,8 @@ def real_serve_line() -> str:
         return ", ".join(f"{row[f'tokens_per_second_over_{peer}']:.2f}" for row in medians.values())
 
     return (
-        f"`{record['model']}` in {record['speed']['dtype']}, at {', '.join(medians)} clients, replies"
-        f" of 64 tokens: {times('transformers_continuous')} times the tokens per second of"
+        f"`{record['model']}` in {record['speed']['dtype']}, at {', '.join(medians)} clients,"
+        f" replies of 64 tokens: {times('transformers_continuous')} times the tokens per second of"
         f" `transformers serve` with continuous batching, and {times('llama_server')} times those"
         " of llama.cpp's own server on the same GGUF file, whose quantised weights are read faster"
         " when there is only one row ([record](../benchmarks/results/serve_qwen.json))."

@@ -1,10 +1,11 @@
 """Processor time and memory per token: stock llama.cpp, steered llama.cpp, Holdfast's own engine.
 
     python plugins/holdfast-llama/benchmarks/speed.py [--out speed.json] [--kind Q8_0] [--rows 8]
+    python plugins/holdfast-llama/benchmarks/speed.py --model qwen-0.5b --rows 1 --rows 16
 
 All ways run as many tokens in one process, a step of each in turn, so what else the machine does
 falls on all of them. Processor time counts all threads of the process. The file of SmolLM2 is
-Q4_1; the others are written from it.
+Q4_1; the others are written from it. Another model runs from its own file.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE", "HF_HUB_OFFLINE": "1"}
 os.environ.update({name: value for name, value in ENVIRONMENT.items() if name not in os.environ})
 
 ROOT = Path(__file__).parents[3]
+SMOLLM2 = "smollm2"
 KINDS = ("Q4_1", "Q8_0", "BF16")
+OWN_KIND = "Q4_K_M"  # of the files of other models
 ROWS = (1, 8, 32)
 PROMPT, STEPS, SPAN = 496, 12, 64  # tokens of a prompt, decoding steps, tokens of the span
 WAYS = {
@@ -45,13 +48,15 @@ MEMORY = ("llama.cpp, flash attention", "boost, traced", OURS)
 MEMORY_ROWS = 8
 
 
-def file_of(kind: str, folder: Path) -> Path:
-    """SmolLM2 with its matrices as `kind`."""
+def file_of(name: str, kind: str, folder: Path) -> Path:
+    """A model's own file, or SmolLM2 with its matrices as `kind`."""
     import gguf
 
     from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
 
-    source = real_models_folder() / REAL_MODELS["smollm2"]
+    source = real_models_folder() / REAL_MODELS[name]
+    if name != SMOLLM2:
+        return source
     path = folder / f"smollm2-{kind}.gguf"
     if kind == "Q4_1":
         return source
@@ -155,13 +160,17 @@ def spent(act: Callable[[], Any]) -> tuple[float, Any]:
     return 1000 * (time.process_time() - start), result
 
 
-def measure(kind: str, rows: int, threads: int, folder: Path) -> list[dict[str, Any]]:
+def measure(
+    model_name: str, kind: str, rows: int, threads: int, folder: Path
+) -> list[dict[str, Any]]:
     """Milliseconds of processor time per token of each way."""
     from holdfast_llama.native import NativeModel
 
-    model = NativeModel(str(file_of(kind, folder)))
-    ways: dict[str, Any] = {name: Way(name, model, rows, threads) for name in WAYS}
-    ways[OURS] = OurEngine(our_model(threads), rows)
+    model = NativeModel(str(file_of(model_name, kind, folder)))
+    # the ten heads are SmolLM2's
+    names = [name for name in WAYS if model_name == SMOLLM2 or "heads" not in name]
+    ways: dict[str, Any] = {name: Way(name, model, rows, threads) for name in names}
+    ways[OURS] = OurEngine(our_model(model_name, threads), rows)
     prefill = {}
     for name, way in ways.items():
         milliseconds, tokens = spent(way.prefill)
@@ -184,7 +193,7 @@ def measure(kind: str, rows: int, threads: int, folder: Path) -> list[dict[str, 
     ]
 
 
-def our_model(threads: int) -> Any:
+def our_model(name: str, threads: int) -> Any:
     import warnings
 
     import torch
@@ -194,17 +203,17 @@ def our_model(threads: int) -> Any:
     torch.set_num_threads(threads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its size
-        return holdfast.load("smollm2", dtype="bfloat16")
+        return holdfast.load(name, dtype="bfloat16")
 
 
 def memory(kind: str, rows: int, way: str, threads: int, folder: Path) -> int:
-    """Megabytes that a process of its own has at most, with this way alone."""
+    """Megabytes that a process of its own has at most, with SmolLM2 in this way alone."""
     from holdfast_llama.native import NativeModel
 
     if way == OURS:
-        runs: Any = OurEngine(our_model(threads), rows)
+        runs: Any = OurEngine(our_model(SMOLLM2, threads), rows)
     else:
-        runs = Way(way, NativeModel(str(file_of(kind, folder))), rows, threads)
+        runs = Way(way, NativeModel(str(file_of(SMOLLM2, kind, folder))), rows, threads)
     runs.prefill()
     runs.spread()
     runs.step(0)
@@ -216,6 +225,7 @@ def memory(kind: str, rows: int, way: str, threads: int, folder: Path) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default=SMOLLM2, help="smollm2, or another installed model")
     parser.add_argument("--kind", action="append", choices=KINDS)
     parser.add_argument("--rows", action="append", type=int)
     parser.add_argument("--threads", type=int, default=1)
@@ -227,7 +237,7 @@ def main() -> None:
 
     llama_cpp._logger.set_verbose(False)
     args.folder.mkdir(parents=True, exist_ok=True)
-    kinds = args.kind or KINDS
+    kinds = (args.kind or KINDS) if args.model == SMOLLM2 else (OWN_KIND,)
     many = args.rows or ROWS
     if args.memory_of:
         print(memory(kinds[0], many[0], args.memory_of, args.threads, args.folder))
@@ -235,10 +245,11 @@ def main() -> None:
     table = []
     for kind in kinds:
         for rows in many:
-            for row in measure(kind, rows, args.threads, args.folder):
+            for row in measure(args.model, kind, rows, args.threads, args.folder):
                 print(json.dumps(row), flush=True)
                 table.append(row)
-                if rows != MEMORY_ROWS or row["way"] not in MEMORY:
+                is_measured = rows == MEMORY_ROWS and row["way"] in MEMORY
+                if not is_measured or args.model != SMOLLM2:
                     continue
                 command = [sys.executable, __file__, "--memory-of", row["way"], "--kind", kind]
                 command += ["--rows", str(rows), "--threads", str(args.threads)]
@@ -250,6 +261,7 @@ def main() -> None:
         from stamp import measured_on
 
         record = {
+            "model": args.model,
             "measured_on": measured_on(),
             "llama-cpp-python": version("llama-cpp-python"),
             "threads": args.threads,
