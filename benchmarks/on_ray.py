@@ -1,6 +1,8 @@
 """How a run scales over the nodes of a Ray cluster: the same conversations without and with Ray.
 
 - here: this process, with one thread
+- here, half: the same with half of the conversations, which is what two nodes could reach at best:
+  a step of half as many rows takes more than half of the time
 - N nodes: a cluster of nodes with one processor each, and an actor with one thread on every node
 
 A repetition runs all of them, in alternating order, so that they see the same conditions. Starting
@@ -36,6 +38,7 @@ from holdfast.models.protocol import ChatModel
 from holdfast.records import Run
 
 HERE = "here"
+HALF = "here, half"
 
 
 def main() -> None:
@@ -85,13 +88,18 @@ def main() -> None:
                 began = time.perf_counter()
                 run = play(engine, arguments.model, arguments.conversations, arguments.rounds)
                 seconds_by_way[name] = time.perf_counter() - began
+                if name == HERE:
+                    began = time.perf_counter()
+                    play(engine, arguments.model, arguments.conversations // 2, arguments.rounds)
+                    seconds_by_way[HALF] = time.perf_counter() - began
             texts_by_way[name] = texts_of(run)
         for texts in texts_by_way.values():
             different = sum(texts[key] != texts_by_way[HERE][key] for key in texts)
             num_different = max(num_different, different)
-        rows.append({name: seconds_by_way[name] for name in ways})
+        rows.append({name: seconds_by_way[name] for name in (HERE, HALF, *ways)})
         print(json.dumps(rows[-1]), flush=True)
-        ratios = {name: [row[name] / row[HERE] for row in rows] for name in ways if name != HERE}
+        others = [name for name in rows[0] if name != HERE]
+        ratios = {name: [row[name] / row[HERE] for row in rows] for name in others}
         record = {
             "benchmark": "ray",
             "model": arguments.model,

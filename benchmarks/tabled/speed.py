@@ -450,14 +450,14 @@ def excess_line() -> str:
 def ray_table() -> str:
     """The time of a run on the nodes of a Ray cluster, for the default model and a real one."""
     lines = [
-        "| model, conversations | without Ray |"
-        + "".join(f" {count} |" for count in ("1 node", "2 nodes", "4 nodes")),
-        "| --- " * 5 + "|",
+        "| model, conversations | without Ray | without Ray, half of them | 1 node | 2 nodes |"
+        " 4 nodes |",
+        "| --- " * 6 + "|",
     ]
     for name in ("ray_qwen", "ray"):
         record = read(name)
         cells = []
-        for count in ("1 node", "2 nodes", "4 nodes"):
+        for count in ("here, half", "1 node", "2 nodes", "4 nodes"):
             ratio = record["ratios"].get(count)
             cells.append(
                 "not measured"
@@ -469,13 +469,19 @@ def ray_table() -> str:
             f"| {record['model']}, {record['conversations']} of {record['rounds']} rounds |"
             f" {alone:.0f} s | {' | '.join(cells)} |"
         )
-    different = sum(read(name)["conversations_that_differ"] for name in ("ray_qwen", "ray"))
+    different = " and ".join(
+        f"{read(name)['conversations_that_differ']} of {read(name)['conversations']}"
+        for name in ("ray_qwen", "ray")
+    )
     return (
         "Nodes with one processor each, on one machine with two processors: the time of a run,"
         " divided by that of one process with one thread, median and range"
         " (`python benchmarks/on_ray.py`, [qwen-0.5b](RESULTS/ray_qwen.json) and"
-        " [the default model](RESULTS/ray.json)). Four nodes share the two processors."
-        f" Conversations with different replies: {different}.\n\n" + "\n".join(lines)
+        " [the default model](RESULTS/ray.json)). Two nodes can at best take as long as half of the"
+        " conversations in one process, since a step of half as many rows takes more than half of"
+        " the time; four nodes share the two processors."
+        f" Conversations with different replies: {different}"
+        " (in bfloat16, rows round differently in batches of another size).\n\n" + "\n".join(lines)
     )
 
 
