@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures import Score
 from holdfast.measures.patterns import limit_search_time
-from holdfast.measures.scores import FOLLOWED, Undecided
+from holdfast.measures.scores import MIN_KEPT_SCORE, Undecided
 
 _LOG = logging.getLogger("holdfast.proxy")
 _MAX_SECONDS = 1.0  # of computing for the patterns of one rule on one reply
@@ -54,7 +54,7 @@ class RuleScore:
     @property
     def kept(self) -> bool:
         """Whether the reply follows the rule."""
-        return self.value >= FOLLOWED
+        return self.value >= MIN_KEPT_SCORE
 
 
 @dataclass(frozen=True)
