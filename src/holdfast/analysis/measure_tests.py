@@ -28,7 +28,7 @@ from holdfast.validation.pydantic_errors import format_path, problem_of
 JUDGED = "needs a judge"
 
 Label = Literal["follows", "breaks"]
-TurnsByPlace = Mapping[str, LabelledTurn]  # by the place of the label, as in `Disagreement.source`
+TurnsByPlace = Mapping[str, LabelledTurn]  # by where the label is, "turns.jsonl, line 4"
 
 
 class LabelledLine(TurnEntry):

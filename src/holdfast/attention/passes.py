@@ -171,8 +171,9 @@ def steered(
 
     Args:
         steering: the steering; None: the pass is not steered.
-        positions: see `Pass`.
-        starts: see `Pass`.
+        positions: the position of every query, [row, query], from which masks are made if rows
+            differ in length; None if the model's own masks are right.
+        starts: where the keys of windowed layers begin; None if all rows begin at the same column.
 
     Raises:
         Unsteerable: the pass never reached our attention.

@@ -216,7 +216,8 @@ def chosen_engine(
     Args:
         engine: the choice of the user, as `read_engine` returns it.
         methods: the spec strings of the methods that replies may be steered by.
-        work, abilities: as in `EngineNeeds`.
+        work: one chat, conversations that run together, or a server's requests.
+        abilities: what the command needs of the engine besides the methods.
 
     Raises:
         UsageError, ModelError: the engine that the user chose cannot run it.

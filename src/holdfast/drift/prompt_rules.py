@@ -172,7 +172,9 @@ def check_with_rules(methods: Sequence[Method], cases: Sequence[Case], settings:
     """The checks of `check_in_dialogs` that need no model.
 
     Raises:
-        UsageError: as in `check_in_dialogs`.
+        UsageError: a method checks replies, but no rule can be checked in a reply; a method chooses
+            rules of a kind that no rule has; or the settings leave out the messages that a method
+            works on.
     """
     check_retries(compile_methods(methods))
     for method in methods:

@@ -24,7 +24,8 @@ class Delta:
 
     Args:
         tokens: its decoded tokens; a stop string may cut the text of the last one.
-        cached: the tokens of the chat that did not go through the model, as in `Reply`.
+        cached: the tokens of the chat that did not go through the model, as their
+            keys and values were kept from an earlier request.
         finish_reason: why the reply ended.
         end_mass: the mass at the token that ended the reply; None if no token did, or if the reply
             is not traced.
