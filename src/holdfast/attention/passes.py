@@ -1,4 +1,8 @@
-"""The current forward pass: its model, its steering, and the mass that it records."""
+"""The current forward pass: its model, its steering, and the mass that it records.
+
+A pass is one call of the model's `forward`. The mass is the share of a query's attention weights
+on the span, the tokens that the steering's methods move attention to.
+"""
 
 from __future__ import annotations
 
