@@ -21,10 +21,10 @@ from holdfast.records import Run
 from holdfast.records.belonging import first_fault
 from holdfast.records.model import List, Number, RecordModel
 from holdfast.records.run_summary import (
-    CheckedPrompt,
-    CheckedRule,
     CheckSummary,
-    PromptComparison,
+    PromptAgainstEarlierRun,
+    PromptCheckSummary,
+    RuleCheckSummary,
 )
 
 FILE = "check.json"
@@ -53,7 +53,7 @@ class StoredCheck(RecordModel):
     all_rules: bool = False  # missing in files of version 0.2
     smoke: bool = False  # missing in files of version 0.3
     prompts: List[str]
-    comparisons: dict[str, PromptComparison] = Field(alias="falls")  # by prompt
+    comparisons: dict[str, PromptAgainstEarlierRun] = Field(alias="falls")  # by prompt
 
     @property
     def terms(self) -> Terms:
@@ -111,8 +111,8 @@ def summary_of_check(check: Check) -> CheckSummary:
     )
 
 
-def _summarise_prompt(checked: PromptCheck) -> CheckedPrompt:
-    return CheckedPrompt(
+def _summarise_prompt(checked: PromptCheck) -> PromptCheckSummary:
+    return PromptCheckSummary(
         id=checked.id,
         verdict=checked.verdict,
         conversations=checked.decided_after,
@@ -123,7 +123,7 @@ def _summarise_prompt(checked: PromptCheck) -> CheckedPrompt:
         lowest=checked.lowest,
         fall=checked.comparison,
         rules=tuple(
-            CheckedRule(rule=rule.rule, verdict=rule.verdict, decided_by=rule.cell)
+            RuleCheckSummary(rule=rule.rule, verdict=rule.verdict, decided_by=rule.cell)
             for rule in checked.rules
         ),
         cells=checked.cells,

@@ -10,7 +10,7 @@ import numpy as np
 from holdfast.analysis import statistics
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.analysis.verdicts import with_verdict
-from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
+from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class GroupScores:
 
 def compare_group(
     group: GroupScores, alpha: float, shared_by: int = 1, *, over_prompts: bool = False
-) -> ComparedRow:
+) -> RuleGroupComparison:
     """Estimates the difference of the two runs over the rounds scored in both, and in the last of
     these rounds.
 
@@ -69,7 +69,7 @@ def compare_group(
     """
     rounds = group.scored_rounds
     if not len(rounds):
-        return ComparedRow(
+        return RuleGroupComparison(
             grouping=group.grouping,
             group=group.name,
             before=NOTHING,
@@ -97,7 +97,7 @@ def compare_group(
     else:
         over_rounds = _unpaired_difference(mean_now, mean_before, error)
         last_round = _unpaired_difference(now[:, -1], before[:, -1], error)
-    return ComparedRow(
+    return RuleGroupComparison(
         grouping=group.grouping,
         group=group.name,
         before=statistics.estimate(mean_before, statistics.SCORES),

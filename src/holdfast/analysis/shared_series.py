@@ -14,7 +14,7 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import MatrixEntry, cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records import Conversation, Probe
-from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
+from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
 
 # the number of a conversation, the agent and the user's first words: what a pair has in common
 _Start = tuple[int, str, str | None]
@@ -187,7 +187,7 @@ def _start(record: Conversation) -> _Start:
     return record.conversation, record.agent.id, starter
 
 
-def compare_rows(shared: SharedSeries) -> list[ComparedRow]:
+def compare_rows(shared: SharedSeries) -> list[RuleGroupComparison]:
     """Compares all rules together, then kinds, rules and adoption, in this order.
 
     The verdicts on kinds and rules share the error of one verdict (Bonferroni).

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.cli.progress import note, printable
 from holdfast.errors import UsageError
-from holdfast.logs.label_agreement import Agreement
+from holdfast.logs.label_agreement import LabelAgreement
 from holdfast.logs.label_file import Label, LabelFile
 from holdfast.logs.label_tasks import LabelTask
 from holdfast.measures.command_words import in_words
@@ -155,7 +155,7 @@ def key_reader() -> Iterator[Callable[[], str]]:
         termios.tcsetattr(terminal, termios.TCSANOW, before)
 
 
-def print_agreements(agreements: Sequence[Agreement], labels: LabelFile) -> None:
+def print_agreements(agreements: Sequence[LabelAgreement], labels: LabelFile) -> None:
     """Prints how well each measure agrees with the labels, and where they are."""
     head = ("rule", "labelled", "agreement [95%]", "of those scored as broken", "as kept")
     rows = [

@@ -17,7 +17,7 @@ from holdfast.records.log_scores import rule_of
 
 
 @dataclass(frozen=True)
-class Agreement:
+class LabelAgreement:
     """How well the scores of a rule agree with the labels of its turns.
 
     Args:
@@ -46,11 +46,11 @@ class _LabelledScore:
         return self.scored_kept == self.labelled_kept
 
 
-def agreements(run: Run, labels: LabelFile) -> list[Agreement]:
+def agreements(run: Run, labels: LabelFile) -> list[LabelAgreement]:
     """Compares the scores of each rule with the labels of its turns."""
     label_by_key = dict(labels.items())
     is_kept = _scores_of_labelled(run, labels)
-    by_rule: list[Agreement] = []
+    by_rule: list[LabelAgreement] = []
     for rule in dict.fromkeys(key.rule for key in label_by_key):
         keys = [key for key in label_by_key if key.rule == rule]
         turns = [
@@ -59,7 +59,7 @@ def agreements(run: Run, labels: LabelFile) -> list[Agreement]:
             if key in is_kept
         ]
         by_rule.append(
-            Agreement(
+            LabelAgreement(
                 rule,
                 agreement=_share_that_agrees(turns),
                 broken=_share_that_agrees(turn for turn in turns if not turn.scored_kept),
