@@ -18,7 +18,7 @@ from holdfast.analysis.check_verdicts import PromptCheck, check_again
 from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
 from holdfast.files import write_whole
 from holdfast.records import Run
-from holdfast.records.belonging import first_fault
+from holdfast.records.belonging import describe_fault
 from holdfast.records.model import List, Number, RecordModel
 from holdfast.records.run_summary import (
     CheckSummary,
@@ -90,16 +90,16 @@ def read_check(run: Run) -> Check | None:
         stored = StoredCheck.model_validate_json(path.read_bytes())
         terms = stored.terms
     except ValidationError as error:
-        raise _unreadable(path, first_fault(error)) from error
+        raise _unreadable(describe_fault(str(path), error)) from error
     except (OSError, ParameterOutOfRange) as error:
-        raise _unreadable(path, f"cannot be read ({reason_of(error)})") from error
+        raise _unreadable(f"{path} cannot be read ({reason_of(error)})") from error
     records = [record for record in run.conversations if record.method == stored.method]
     checks = check_again(records, stored.prompts, stored.rounds, terms, stored.comparisons)
     return Check(stored.method, terms, tuple(checks))
 
 
-def _unreadable(path: Path, why: str) -> RecordsError:
-    return RecordsError(f"{path} {why}; repeat the check that wrote it, or remove it.")
+def _unreadable(fault: str) -> RecordsError:
+    return RecordsError(f"{fault}; repeat the check that wrote it, or remove it.")
 
 
 def summary_of_check(check: Check) -> CheckSummary:
