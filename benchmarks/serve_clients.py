@@ -42,7 +42,7 @@ class Ask:
 
     Args:
         messages: of a dialog of up to three rounds.
-        steering: as for `/v1/chat/completions`.
+        steering: the methods as a spec string.
         seed: of the draws.
         leaves_after: pieces of text after which the client disconnects; None: it stays.
     """

@@ -687,6 +687,13 @@ def test_a_rollout_that_is_compressed_by_zstandard_is_read(tmp_path):
     assert turns_of(path)[0] == [("Hi.", "Hello.")]
 
 
+def test_a_log_that_is_named_is_read_whatever_its_name_before_the_suffix_of_zstandard(tmp_path):
+    rollout = written(tmp_path, codex_says("user", "Hi."), codex_says("assistant", "Hello."))
+    path = tmp_path / "july.zst"
+    path.write_bytes(packed(rollout.read_bytes()))
+    assert turns_of(path)[0] == [("Hi.", "Hello.")]
+
+
 def test_without_the_package_for_it_a_compressed_rollout_is_named_with_the_cure(
     tmp_path, monkeypatch
 ):

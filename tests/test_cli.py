@@ -317,6 +317,43 @@ def test_an_impossible_value_is_refused_before_the_model_is_loaded(
     assert expected in printed and "loading" not in printed
 
 
+# a command line of each command that loads a model
+LOADING = {
+    "calibrate": "calibrate",
+    "chat": "chat",
+    "check": "check starter --min-stability 0.5",
+    "drift": "drift",
+    "fit": "fit seka --out a.safetensors",
+    "generate": "generate --user a",
+    "geometry": "geometry",
+    "precedent": "precedent",
+    "profile": "profile --task json",
+    "reproduce": "reproduce li2024",
+    "serve": "serve --port 0",
+    "tasks": "tasks",
+    "trace": "trace",
+    "try": "try",
+}
+
+
+@pytest.mark.parametrize("option", ["--dtype foo", "--device foo", "--device meta"])
+@pytest.mark.parametrize("command", LOADING)
+def test_a_place_where_no_model_can_be_loaded_is_refused_at_once(
+    capsys, monkeypatch, tmp_path, command, option
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(f"{LOADING[command]} {option}")) == 2
+    printed = capsys.readouterr().err
+    assert f"{option.split()[1]!r}" in printed and "loading" not in printed
+
+
+def test_every_command_that_loads_a_model_is_among_those_tried():
+    commands = _parsers().commands.items()
+    assert LOADING.keys() == {
+        name for name, made in commands if "--dtype" in made._option_string_actions
+    }
+
+
 def test_no_option_with_one_value_can_be_given_twice():
     commands = _parsers().commands
     for made in commands.values():

@@ -15,14 +15,9 @@ from holdfast.cli.log_labels import label_turns
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError
 from holdfast.logs import scan_logs
-from holdfast.logs.labelling import (
-    MAX_TURNS,
-    LabelFile,
-    agreements,
-    label_tasks,
-    line_of,
-    sample_turns,
-)
+from holdfast.logs.label_agreement import agreements
+from holdfast.logs.label_file import LabelFile, LabelKey, line_of
+from holdfast.logs.label_tasks import MAX_TURNS, label_tasks, sample_turns
 from holdfast.logs.rereading import LogSource
 
 LONG = "It rains in Rome. " * 60  # longer than a record keeps
@@ -117,7 +112,7 @@ def test_a_turn_before_is_labelled_again_and_the_last_label_counts(run, suite, l
     labels = LabelFile(run.folder)
     label_turns(tasks, labels, _keys("yxbnsq"))  # x is no key; after b the first one is n
     assert [line["label"] for line in _lines(labels)] == ["follows", "breaks"]
-    assert dict(labels.items()) == {tasks[0].key: "breaks"}
+    assert dict(labels.items()) == {LabelKey.of_task(tasks[0]): "breaks"}
     (turns,) = measure_tests.read_labelled_turns(labels.path, suite).values()
     assert [labelled.follows for labelled in turns.values()] == [False]
 

@@ -25,7 +25,7 @@ from fake_upstream import (
 )
 
 from holdfast.logs import read_logs
-from holdfast.proxy.reply_scores import Unscored
+from holdfast.proxy.reply_scores import WhyUnscored
 
 
 def test_no_text_and_no_key_is_logged(suite, caplog, capfd):
@@ -124,8 +124,8 @@ def test_the_page_and_the_metrics_say_which_rules_are_scored(tmp_path):
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (completion("Fine. T", "length"), Unscored.CUT),
-        (completion(""), Unscored.EMPTY),
+        (completion("Fine. T", "length"), WhyUnscored.CUT),
+        (completion(""), WhyUnscored.EMPTY),
     ],
 )
 def test_why_a_reply_has_no_scores(tmp_path, body, reason):
@@ -142,7 +142,7 @@ def test_a_reply_that_no_rule_applies_to(tmp_path):
     path.write_text(SUITE.replace("        text: ", "        when: {user: fish}\n        text: "))
     with through(reply_json(completion()), str(path)) as (_, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("Hi."))
-        assert kept(proxy) == {} and proxy.tally.counts().unscored == {Unscored.NO_RULE: 1}
+        assert kept(proxy) == {} and proxy.tally.counts().unscored == {WhyUnscored.NO_RULE: 1}
 
 
 def test_another_sites_name_is_refused(suite):

@@ -21,7 +21,7 @@ from fake_upstream import (
     wait_until,
 )
 
-from holdfast.proxy.reply_scores import Unscored
+from holdfast.proxy.reply_scores import WhyUnscored
 
 
 @pytest.mark.parametrize("status", ["401 Unauthorized", "429 Too Many Requests", "500 Oops"])
@@ -36,7 +36,7 @@ def test_errors_of_the_upstream_pass_through(suite, status):
         assert reply.status_code == int(status[:3]) and reply.content == body
         assert reply.headers["retry-after"] == "7"
         proxy.settle()
-        assert proxy.counts.unscored == {Unscored.FAILED: 1} and not proxy.counts.rules
+        assert proxy.counts.unscored == {WhyUnscored.FAILED: 1} and not proxy.counts.rules
 
 
 def test_an_upstream_that_closes_in_the_middle_breaks_the_answer_off(suite):
@@ -51,7 +51,7 @@ def test_an_upstream_that_closes_in_the_middle_breaks_the_answer_off(suite):
         with pytest.raises((openai.APIConnectionError, httpx2.RemoteProtocolError)):
             list(stream)
         proxy.settle()
-        assert proxy.counts.unscored == {Unscored.FAILED: 1}
+        assert proxy.counts.unscored == {WhyUnscored.FAILED: 1}
         metrics = httpx2.get(f"{proxy.url}/metrics").text
         assert 'holdfast_proxy_upstream_errors_total{kind="broke_off"} 1.0' in metrics
 
@@ -171,7 +171,7 @@ def test_a_client_that_leaves_cancels_the_request_upstream(suite, streamed):
         wait_until(lambda: bool(gone))
         assert gone == [True]
         proxy.settle()
-        assert proxy.counts.unscored == {Unscored.FAILED: 1}
+        assert proxy.counts.unscored == {WhyUnscored.FAILED: 1}
         if not streamed:
             assert 'status="499"' in httpx2.get(f"{proxy.url}/metrics").text
 

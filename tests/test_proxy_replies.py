@@ -21,7 +21,7 @@ from fake_upstream import (
     wait_until,
 )
 
-from holdfast.proxy.reply_scores import Unscored
+from holdfast.proxy.reply_scores import WhyUnscored
 
 
 def test_a_stream_arrives_as_it_comes(suite):
@@ -120,7 +120,7 @@ def test_a_reply_that_is_not_whole_is_not_scored(suite, body):
     with through(reply_json(body), suite) as (_, proxy):
         httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": user("Hi.")})
         proxy.settle()
-        assert proxy.counts.unscored == {Unscored.FAILED: 1} and not proxy.counts.rules
+        assert proxy.counts.unscored == {WhyUnscored.FAILED: 1} and not proxy.counts.rules
 
 
 @pytest.mark.parametrize(
@@ -149,13 +149,13 @@ def test_a_response_that_has_not_ended_is_not_scored(suite, more, is_scored, met
         ({"type": "mcp_list_tools", "server_label": "s", "tools": []}, None),
         ({"type": "mcp_call", "name": "f", "arguments": "{}", "output": "1"}, None),
         ({"type": "web_search_call", "status": "completed"}, None),
-        ({"type": "mcp_approval_request", "name": "f", "arguments": "{}"}, Unscored.UNFINISHED),
-        ({"type": "computer_call", "call_id": "c"}, Unscored.UNFINISHED),
-        ({"type": "shell_call", "call_id": "c"}, Unscored.UNFINISHED),
-        ({"type": "apply_patch_call", "call_id": "c"}, Unscored.UNFINISHED),
+        ({"type": "mcp_approval_request", "name": "f", "arguments": "{}"}, WhyUnscored.UNFINISHED),
+        ({"type": "computer_call", "call_id": "c"}, WhyUnscored.UNFINISHED),
+        ({"type": "shell_call", "call_id": "c"}, WhyUnscored.UNFINISHED),
+        ({"type": "apply_patch_call", "call_id": "c"}, WhyUnscored.UNFINISHED),
         (
             {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": ""},
-            Unscored.UNFINISHED,
+            WhyUnscored.UNFINISHED,
         ),
     ],
 )
@@ -237,7 +237,7 @@ def test_a_turn_is_scored_when_it_ends(suite):
         reply = create(model="m", messages=[{"role": "system", "content": SYSTEM}, dialog[0]])
         assert reply.choices[0].message.tool_calls[0].function.name == "f"
         proxy.settle()
-        assert proxy.counts.unscored == {Unscored.UNFINISHED: 1} and not proxy.counts.rules
+        assert proxy.counts.unscored == {WhyUnscored.UNFINISHED: 1} and not proxy.counts.rules
         create(model="m", messages=[{"role": "system", "content": SYSTEM}, *dialog])
         assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
 
@@ -250,7 +250,7 @@ def test_a_streamed_tool_call_is_no_end_of_a_turn(suite):
         body = {"messages": user("Hi."), "stream": True}
         httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
         proxy.settle()
-        assert proxy.counts.unscored == {Unscored.UNFINISHED: 1}
+        assert proxy.counts.unscored == {WhyUnscored.UNFINISHED: 1}
 
 
 def test_a_stream_of_content_parts_is_scored(suite):

@@ -23,7 +23,7 @@ from fake_upstream import (
 
 from holdfast.proxy import forwarding
 from holdfast.proxy.chat_requests import Api, Unreadable, request_from_body
-from holdfast.proxy.request_edits import Outcome
+from holdfast.proxy.request_edits import EditOutcome
 from holdfast.proxy.upstream import Upstream
 
 
@@ -37,7 +37,7 @@ def test_a_chat_is_edited_and_its_reply_scored(suite):
     assert seen.header("authorization") == f"Bearer {KEY}"
     assert seen.json["messages"] == user("[Reminder: Be brief.]\n\nHello.")
     assert proxy.counts.reminders == 1 and proxy.counts.added_tokens == 6
-    assert proxy.counts.requests == {Outcome.EDITED: 1}
+    assert proxy.counts.requests == {EditOutcome.EDITED: 1}
 
 
 def test_a_chat_that_is_too_long_to_read_goes_up_as_it_comes(suite, monkeypatch):
@@ -46,7 +46,7 @@ def test_a_chat_that_is_too_long_to_read_goes_up_as_it_comes(suite, monkeypatch)
     with through(reply_json(completion("Fine.")), suite, EVERY) as (upstream, proxy):
         answer = httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)
         assert answer.json()["choices"][0]["message"]["content"] == "Fine."
-        assert not kept(proxy) and proxy.counts.requests == {Outcome.UNREADABLE: 1}
+        assert not kept(proxy) and proxy.counts.requests == {EditOutcome.UNREADABLE: 1}
     assert upstream.seen[0].body == body
 
 
@@ -57,7 +57,7 @@ def test_a_body_with_nothing_to_add_is_forwarded_byte_for_byte(suite):
     spec = 'reminder:every=2,text="Be brief."'
     with through(reply_json(completion()), suite, spec) as (upstream, proxy):
         httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)
-        assert proxy.counts.requests == {Outcome.UNCHANGED: 1}
+        assert proxy.counts.requests == {EditOutcome.UNCHANGED: 1}
     assert upstream.seen[0].body == body
 
 
@@ -94,7 +94,7 @@ def test_a_message_whose_content_is_null_is_an_empty_text(suite):
         for messages in (user(None), user("Hi.", *earlier)):
             httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": messages})
             proxy.settle()
-        assert proxy.tally.counts().requests == {Outcome.EDITED: 2}
+        assert proxy.tally.counts().requests == {EditOutcome.EDITED: 2}
         assert kept(proxy) == {
             ("signs", 1): (1, 1),
             ("short", 1): (0, 1),
@@ -114,7 +114,7 @@ def test_a_reminder_after_a_broken_rule_says_that_rule(suite):
         create = client(proxy).chat.completions.create
         create(model="m", messages=user("More.", {"role": "user", "content": "Hi."}, good))
         create(model="m", messages=user("More.", {"role": "user", "content": "Hi."}, bad))
-        assert proxy.counts.requests == {Outcome.UNCHANGED: 1, Outcome.EDITED: 1}
+        assert proxy.counts.requests == {EditOutcome.UNCHANGED: 1, EditOutcome.EDITED: 1}
     assert upstream.seen[0].json["messages"][-1]["content"] == "More."
     assert upstream.seen[1].json["messages"][-1]["content"] == "[Reminder: Sign as Tony.]\n\nMore."
 
@@ -219,7 +219,7 @@ def test_a_stored_dialog_passes_through_and_is_counted(suite):
     with through(reply_json(json.dumps(response()).encode()), suite, EVERY) as (upstream, proxy):
         client(proxy).responses.create(model="m", input="Hi.", previous_response_id="r0")
         proxy.settle()
-        assert proxy.counts.requests == {Outcome.STORED: 1} and not proxy.counts.rules
+        assert proxy.counts.requests == {EditOutcome.STORED: 1} and not proxy.counts.rules
     assert upstream.seen[0].json["input"] == "Hi."
 
 

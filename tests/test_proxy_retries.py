@@ -26,7 +26,7 @@ from fake_upstream import (
 import holdfast
 from holdfast.drift.suite_file import parse_suite
 from holdfast.proxy import answers as answers_module
-from holdfast.proxy.reply_scores import Unscored
+from holdfast.proxy.reply_scores import WhyUnscored
 from holdfast.proxy.tally import Tally
 
 CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hi."}]
@@ -249,7 +249,7 @@ def test_an_answer_that_breaks_off_does_so_here(suite):
         with pytest.raises((openai.APIConnectionError, httpx2.RemoteProtocolError)):
             list(stream)
         proxy.settle()
-    assert proxy.counts.unscored == {Unscored.FAILED: 1}
+    assert proxy.counts.unscored == {WhyUnscored.FAILED: 1}
 
 
 def test_a_reply_that_is_too_long_to_hold_is_passed_on_as_it_comes(suite, monkeypatch):
@@ -259,7 +259,7 @@ def test_a_reply_that_is_too_long_to_hold_is_passed_on_as_it_comes(suite, monkey
         reply = ask(proxy.url)
         proxy.settle()
     assert reply.content == body and len(upstream.seen) == 1
-    assert proxy.tally.counts().unscored == {Unscored.TOO_LONG: 1}
+    assert proxy.tally.counts().unscored == {WhyUnscored.TOO_LONG: 1}
 
 
 def test_a_retry_that_is_too_long_to_hold_is_left(suite, monkeypatch):
@@ -281,7 +281,7 @@ def test_a_wrapped_client_passes_on_what_is_too_long_to_hold(suite, monkeypatch,
         reply = wrapped.chat.completions.create(model="m", messages=CHAT)
         reply = asyncio.run(reply) if kind is openai.AsyncOpenAI else reply
     assert reply.choices[0].message.content == text and len(upstream.seen) == 1
-    assert tally.counts().unscored == {Unscored.TOO_LONG: 1}
+    assert tally.counts().unscored == {WhyUnscored.TOO_LONG: 1}
 
 
 def test_a_client_that_leaves_while_its_reply_is_held_cancels_it(suite):

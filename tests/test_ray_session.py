@@ -10,7 +10,7 @@ import pytest
 from tiny import chat
 
 from holdfast.errors import RequestFailed
-from holdfast.integrations.ray.actor import Outcome, Specification
+from holdfast.integrations.ray.actor import CallOutcome, Specification
 from holdfast.integrations.ray.actors import Actors, Replica, Resources
 from holdfast.integrations.ray.ray_session import RaySession
 from holdfast.models.requests import Reply, Request
@@ -50,7 +50,7 @@ class Handle:
             result = await called if isawaitable(called) else called
             if self.is_lost:
                 raise Lost
-            return Outcome(result, None, None)
+            return CallOutcome(result, None, None)
 
         return asyncio.ensure_future(outcome())
 

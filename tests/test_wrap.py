@@ -26,7 +26,7 @@ from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
 from holdfast.proxy.answers import Answer
-from holdfast.proxy.reply_scores import Unscored
+from holdfast.proxy.reply_scores import WhyUnscored
 from holdfast.proxy.tally import Tally
 
 KEY = "sk-test-0123456789abcdef"
@@ -153,7 +153,7 @@ def test_a_retry_is_edited_once():
         client = wrapped(upstream, tally).with_options(max_retries=1)
         client.chat.completions.create(model="m", messages=CHAT)
     assert [seen.json["messages"] for seen in upstream.seen] == [REMINDED] * 2
-    assert kept(tally)["signs"] == (1, 1) and tally.counts().unscored == {Unscored.FAILED: 1}
+    assert kept(tally)["signs"] == (1, 1) and tally.counts().unscored == {WhyUnscored.FAILED: 1}
 
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
@@ -165,7 +165,7 @@ def test_a_request_without_an_answer_is_counted(kind, method):
         with pytest.raises(openai.APIConnectionError):
             reply = client.chat.completions.create(model="m", messages=CHAT)
             asyncio.run(_awaited(reply))
-    assert tally.counts().unscored == {Unscored.FAILED: 1} and tally.counts().rules == []
+    assert tally.counts().unscored == {WhyUnscored.FAILED: 1} and tally.counts().rules == []
 
 
 def test_a_wrapped_client_says_which_rules_are_not_scored(caplog):

@@ -16,8 +16,8 @@ from fake_upstream import (
 )
 
 from holdfast.errors import UsageError
-from holdfast.proxy.reply_scores import Unscored
-from holdfast.proxy.request_edits import Outcome
+from holdfast.proxy.reply_scores import WhyUnscored
+from holdfast.proxy.request_edits import EditOutcome
 from holdfast.proxy.tally import Tally
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else importing it asks the network
@@ -73,7 +73,7 @@ def test_a_chat_is_edited_and_its_reply_scored(tally, run):
     assert reply.choices[0].message.content == "Fine. Tony"
     assert upstream.seen[0].json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
     assert scored(tally) == {"signs": (1, 1), "short": (0, 1)}
-    assert tally.counts().requests == {Outcome.EDITED: 1} and tally.counts().reminders == 1
+    assert tally.counts().requests == {EditOutcome.EDITED: 1} and tally.counts().reminders == 1
 
 
 def test_a_stream_is_scored_once_it_is_over(tally, run):
@@ -100,7 +100,7 @@ def test_a_refused_call_is_counted(tally, run):
 
     with FakeUpstream(refuse) as upstream:
         run(ask(upstream.url))
-    assert tally.counts().unscored == {Unscored.FAILED: 1} and not tally.counts().rules
+    assert tally.counts().unscored == {WhyUnscored.FAILED: 1} and not tally.counts().rules
 
 
 def test_the_router_edits_each_attempt_once(tally, run):
@@ -133,7 +133,7 @@ def test_fallbacks_are_edited_once(tally, run):
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
         run(ask(upstream.url))
     assert upstream.seen[0].json["messages"] == REMINDED
-    assert tally.counts().requests == {Outcome.EDITED: 1} and scored(tally)["signs"] == (1, 1)
+    assert tally.counts().requests == {EditOutcome.EDITED: 1} and scored(tally)["signs"] == (1, 1)
 
 
 def test_a_chat_that_the_hook_cannot_see_is_counted(tally, run):
@@ -143,7 +143,7 @@ def test_a_chat_that_the_hook_cannot_see_is_counted(tally, run):
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
         run(ask(upstream.url))
     assert upstream.seen[0].json["messages"] == CHAT
-    assert tally.counts().requests == {Outcome.UNREADABLE: 1}
+    assert tally.counts().requests == {EditOutcome.UNREADABLE: 1}
 
 
 def test_retries_are_refused(tmp_path):

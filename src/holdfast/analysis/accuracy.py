@@ -6,7 +6,7 @@ from holdfast.analysis import statistics
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import MatrixEntry
 from holdfast.analysis.unscored import without_score
-from holdfast.measures.scores import FOLLOWED
+from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Conversation
 
 AccuracyLevel = Literal["prompt", "instruction"]
@@ -65,7 +65,7 @@ def _replies(record: Conversation) -> list[_Reply] | None:
     for probe in probes:
         key = probe.round, probe.probe, probe.reply_of or probe.rule
         reply = replies.setdefault(key, _Reply(probe.round, []))
-        reply.follows.append(probe.score >= FOLLOWED)
+        reply.follows.append(probe.score >= MIN_KEPT_SCORE)
     if len({rule for _, _, rule in replies}) > 1:
         return None
     return [reply for reply in replies.values() if len(reply.follows) == len(rules)]

@@ -15,7 +15,7 @@ import numpy as np
 from holdfast.analysis import sequential, statistics
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED, CheckVerdict
 from holdfast.analysis.verdicts import too_few, verdict_on
-from holdfast.measures.scores import FOLLOWED
+from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Run
 from holdfast.records.log_scores import ScoredRule
 from holdfast.records.mean_estimate import EstimateFrom
@@ -268,7 +268,7 @@ def _measure(scores: RuleScores, error: float) -> Adherence:
     broken = [
         BrokenTurn(int(scores.dialogs[n]), int(scores.positions[n]), float(scores.scores[n]))
         for n in order
-        if scores.scores[n] < FOLLOWED
+        if scores.scores[n] < MIN_KEPT_SCORE
     ]
     return Adherence(
         rule=scores.rule,
@@ -319,7 +319,7 @@ def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEar
 
 def _survival(scores: RuleScores) -> Survival:
     """Estimates the Kaplan-Meier curve of the first turn that breaks the rule."""
-    broken = scores.scores < FOLLOWED
+    broken = scores.scores < MIN_KEPT_SCORE
     dialogs, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
     last = first + counts - 1  # the scores of a dialog are consecutive
     breaking, first_break = np.unique(scores.dialogs[broken], return_index=True)

@@ -145,7 +145,7 @@ class Calibration:
 
 
 class _Setting(NamedTuple):
-    """A method at one strength; the fields are those of `Candidate`."""
+    """A method at one strength."""
 
     method: str
     sweep: int | None

@@ -18,13 +18,13 @@ from holdfast.analysis.check_verdicts import PromptCheck, check_again
 from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
 from holdfast.files import write_whole
 from holdfast.records import Run
-from holdfast.records.belonging import first_fault
+from holdfast.records.belonging import describe_fault
 from holdfast.records.model import List, Number, RecordModel
 from holdfast.records.run_summary import (
-    CheckedPrompt,
-    CheckedRule,
     CheckSummary,
-    PromptComparison,
+    PromptAgainstEarlierRun,
+    PromptCheckSummary,
+    RuleCheckSummary,
 )
 
 FILE = "check.json"
@@ -53,7 +53,7 @@ class StoredCheck(RecordModel):
     all_rules: bool = False  # missing in files of version 0.2
     smoke: bool = False  # missing in files of version 0.3
     prompts: List[str]
-    comparisons: dict[str, PromptComparison] = Field(alias="falls")  # by prompt
+    comparisons: dict[str, PromptAgainstEarlierRun] = Field(alias="falls")  # by prompt
 
     @property
     def terms(self) -> Terms:
@@ -90,16 +90,16 @@ def read_check(run: Run) -> Check | None:
         stored = StoredCheck.model_validate_json(path.read_bytes())
         terms = stored.terms
     except ValidationError as error:
-        raise _unreadable(path, first_fault(error)) from error
+        raise _unreadable(describe_fault(str(path), error)) from error
     except (OSError, ParameterOutOfRange) as error:
-        raise _unreadable(path, f"cannot be read ({reason_of(error)})") from error
+        raise _unreadable(f"{path} cannot be read ({reason_of(error)})") from error
     records = [record for record in run.conversations if record.method == stored.method]
     checks = check_again(records, stored.prompts, stored.rounds, terms, stored.comparisons)
     return Check(stored.method, terms, tuple(checks))
 
 
-def _unreadable(path: Path, why: str) -> RecordsError:
-    return RecordsError(f"{path} {why}; repeat the check that wrote it, or remove it.")
+def _unreadable(fault: str) -> RecordsError:
+    return RecordsError(f"{fault}; repeat the check that wrote it, or remove it.")
 
 
 def summary_of_check(check: Check) -> CheckSummary:
@@ -111,8 +111,8 @@ def summary_of_check(check: Check) -> CheckSummary:
     )
 
 
-def _summarise_prompt(checked: PromptCheck) -> CheckedPrompt:
-    return CheckedPrompt(
+def _summarise_prompt(checked: PromptCheck) -> PromptCheckSummary:
+    return PromptCheckSummary(
         id=checked.id,
         verdict=checked.verdict,
         conversations=checked.decided_after,
@@ -123,7 +123,7 @@ def _summarise_prompt(checked: PromptCheck) -> CheckedPrompt:
         lowest=checked.lowest,
         fall=checked.comparison,
         rules=tuple(
-            CheckedRule(rule=rule.rule, verdict=rule.verdict, decided_by=rule.cell)
+            RuleCheckSummary(rule=rule.rule, verdict=rule.verdict, decided_by=rule.cell)
             for rule in checked.rules
         ),
         cells=checked.cells,

@@ -25,7 +25,7 @@ from holdfast.analysis.sequential import (
     verdict_at,
 )
 from holdfast.records import Conversation
-from holdfast.records.run_summary import CheckedCell, PromptComparison, RuleComparison
+from holdfast.records.run_summary import CheckedCell, PromptAgainstEarlierRun, RuleAgainstEarlierRun
 
 # With a larger share of lost replies, no prompt passes without a bar, and an undecided verdict is
 # put down to the server.
@@ -47,7 +47,7 @@ class RuleCheck:
     rule: str
     verdict: CheckVerdict
     cell: CheckedCell | None
-    comparison: RuleComparison | None
+    comparison: RuleAgainstEarlierRun | None
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class PromptCheck:
     cells: tuple[CheckedCell, ...]  # round by round; their intervals only ever shrink
     lowest: CheckedCell | None  # the cell with the lowest mean; None if nothing was measured
     first_failure: CheckedCell | None  # the first certain failure; None if the bar is not failed
-    comparison: PromptComparison | None  # None without an earlier run that has the prompt
+    comparison: PromptAgainstEarlierRun | None  # None without an earlier run that has the prompt
     unanswered: int  # scores that are missing, for whatever reason
     lost: int  # scores that are missing because the server gave no reply
     error: float  # bound on the probability that an end of a cell's interval is ever wrong
@@ -97,7 +97,7 @@ def check_prompts(
 ) -> list[PromptCheck]:
     """Decides on all prompts, in order; `before` has an earlier run's conversations by prompt."""
     error = terms.error_each(len(prompts), compared=bool(before))
-    comparisons: dict[str, PromptComparison] = {}
+    comparisons: dict[str, PromptAgainstEarlierRun] = {}
     for name, current in _by_prompt(records, prompts, terms.budget).items():
         if before and before.get(name):
             comparisons[name] = compare_runs(current, before[name], rounds, terms.budget, error)
@@ -109,7 +109,7 @@ def check_again(
     prompts: Sequence[str],
     rounds: int,
     terms: Terms,
-    comparisons: Mapping[str, PromptComparison],
+    comparisons: Mapping[str, PromptAgainstEarlierRun],
 ) -> list[PromptCheck]:
     """Decides like `check_prompts`, given the comparisons with an earlier run by prompt."""
     error = terms.error_each(len(prompts), compared=bool(comparisons))
@@ -142,7 +142,7 @@ def _check_prompt(
     rounds: int,
     terms: Terms,
     error: float,
-    comparison: PromptComparison | None,
+    comparison: PromptAgainstEarlierRun | None,
 ) -> PromptCheck:
     """Decides on one prompt and its rules; `error` is the prompt's share of that of all tests."""
     scores = cell_scores(records, rounds)
@@ -225,7 +225,7 @@ def _combine(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decis
 
 
 def _verdict(
-    decision: Decision | None, comparison: PromptComparison | None, scores: CellScores
+    decision: Decision | None, comparison: PromptAgainstEarlierRun | None, scores: CellScores
 ) -> CheckVerdict:
     """Returns the verdict on a prompt; without a bar there is no decision."""
     if comparison is not None and comparison.fell:

@@ -10,7 +10,7 @@ import numpy as np
 from holdfast.analysis import statistics
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.analysis.verdicts import with_verdict
-from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
+from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,16 +18,21 @@ class GroupScores:
     """The scores of a group of rules in two runs, in the rounds that both have.
 
     Attributes:
-        grouping, group: as in `ComparedRow`.
+        grouping, name: such as "kind" and "closing"; the name of the group of all rules is "".
         before, now: mean scores, [conversation, round], NaN where nothing was scored.
-        paired: whether row i of both is a pair.
+        prompts: the agent's prompt of each conversation if row i of both is a pair; None if the
+            runs are two samples.
     """
 
     grouping: RuleGrouping
-    group: str
+    name: str
     before: np.ndarray
     now: np.ndarray
-    paired: bool
+    prompts: Sequence[str] | None
+
+    @property
+    def paired(self) -> bool:
+        return self.prompts is not None
 
     @property
     def conversations(self) -> int:
@@ -51,21 +56,22 @@ class GroupScores:
 
 
 def compare_group(
-    group: GroupScores, alpha: float, shared_by: int = 1, prompts: Sequence[str] | None = None
-) -> ComparedRow:
+    group: GroupScores, alpha: float, shared_by: int = 1, *, over_prompts: bool = False
+) -> RuleGroupComparison:
     """Estimates the difference of the two runs over the rounds scored in both, and in the last of
     these rounds.
 
     Args:
         alpha: the probability that any verdict of the comparison is wrong.
         shared_by: how many verdicts there are; each gets an equal share of `alpha`.
-        prompts: the agent's prompt of each pair, for an interval that also covers other prompts.
+        over_prompts: whether the difference of pairs also gets an interval that covers other
+            prompts. Unpaired conversations have none.
     """
     rounds = group.scored_rounds
     if not len(rounds):
-        return ComparedRow(
+        return RuleGroupComparison(
             grouping=group.grouping,
-            group=group.group,
+            group=group.name,
             before=NOTHING,
             now=NOTHING,
             over_rounds=with_verdict(NOTHING),
@@ -80,6 +86,7 @@ def compare_group(
     mean_before = statistics.row_means(before)
     mean_now = statistics.row_means(now)
     error = alpha / shared_by
+    prompts = group.prompts if over_prompts else None
     if group.paired:
         over_rounds = statistics.paired_difference(
             mean_now, mean_before, prompts=prompts, error=error
@@ -90,9 +97,9 @@ def compare_group(
     else:
         over_rounds = _unpaired_difference(mean_now, mean_before, error)
         last_round = _unpaired_difference(now[:, -1], before[:, -1], error)
-    return ComparedRow(
+    return RuleGroupComparison(
         grouping=group.grouping,
-        group=group.group,
+        group=group.name,
         before=statistics.estimate(mean_before, statistics.SCORES),
         now=statistics.estimate(mean_now, statistics.SCORES),
         over_rounds=with_verdict(over_rounds, shared_by),

@@ -10,7 +10,7 @@ import numpy as np
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series, category_of, probe_means
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, verdict_on, within
-from holdfast.measures.scores import FOLLOWED
+from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Conversation, Probe
 
 LOW = 0.2  # a rule that certainly scores less counts as never followed
@@ -101,19 +101,19 @@ class EstimateRow:
 
     @functools.cached_property
     def first_broken_by_round(self) -> list[int]:
-        """How many conversations first scored below `FOLLOWED` in each round."""
+        """How many conversations first scored below `MIN_KEPT_SCORE` in each round."""
         first = first_broken(self.values[self.members])
         return [first.count(number) for number in range(1, self.series.rounds + 1)]
 
     @property
     def kept_throughout(self) -> int:
-        """How many conversations never scored below `FOLLOWED`."""
+        """How many conversations never scored below `MIN_KEPT_SCORE`."""
         return self.n - sum(self.first_broken_by_round)
 
     @property
     def kept_in_any_round(self) -> int:
-        """How many conversations scored `FOLLOWED` or more in any round."""
-        followed = self.values[self.members] >= FOLLOWED  # NaN compares as False
+        """How many conversations scored `MIN_KEPT_SCORE` or more in any round."""
+        followed = self.values[self.members] >= MIN_KEPT_SCORE  # NaN compares as False
         return int(followed.any(axis=1).sum())
 
     @property
@@ -204,14 +204,14 @@ def _rule_values(item: Series, case: str | None, rule: str) -> np.ndarray:
 
 
 def first_broken(values: np.ndarray) -> list[int]:
-    """Returns the first round of each conversation, from 1, that scores below `FOLLOWED`; 0 if no
-    round does.
+    """Returns the first round of each conversation, from 1, that scores below `MIN_KEPT_SCORE`; 0
+    if no round does.
 
     Args:
         values: [conversation, round].
     """
     with np.errstate(invalid="ignore"):
-        below = values < FOLLOWED
+        below = values < MIN_KEPT_SCORE
     return [int(row.argmax()) + 1 if row.any() else 0 for row in below]
 
 
@@ -225,7 +225,7 @@ def is_never_followed(values: np.ndarray, error: float) -> bool:
     """
     if len(values) < MIN_SAMPLES:
         return False
-    if not (values >= FOLLOWED).any():  # NaN compares as False
+    if not (values >= MIN_KEPT_SCORE).any():  # NaN compares as False
         return True
     return all(map(is_low, statistics.estimate_columns(values, statistics.SCORES, error)))
 

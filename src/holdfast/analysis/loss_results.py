@@ -43,7 +43,7 @@ def model_loss(name: str, *runs: Run) -> ModelLoss:
     """Makes the map of one model from all its runs.
 
     Raises:
-        UsageError: as in `loss_map`.
+        UsageError: the suite gives no kinds of rules, or the runs differ in where they probe.
     """
     return ModelLoss(
         name=name,

@@ -20,7 +20,7 @@ from holdfast.drift.suite_checks import score_labelled
 from holdfast.drift.suite_entries import Text, TurnEntry
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import read_json_lines
-from holdfast.measures.scores import FOLLOWED, Score
+from holdfast.measures.scores import Score
 from holdfast.records.model import List, Number, RecordModel
 from holdfast.validation.pydantic_errors import Path as FieldPath
 from holdfast.validation.pydantic_errors import format_path, problem_of
@@ -28,7 +28,7 @@ from holdfast.validation.pydantic_errors import format_path, problem_of
 JUDGED = "needs a judge"
 
 Label = Literal["follows", "breaks"]
-TurnsByPlace = Mapping[str, LabelledTurn]  # by the place of the label, as in `Disagreement.source`
+TurnsByPlace = Mapping[str, LabelledTurn]  # by where the label is, "turns.jsonl, line 4"
 
 
 class LabelledLine(TurnEntry):
@@ -100,7 +100,7 @@ class _ScoredTurn:
     @property
     def is_broken(self) -> bool:
         """Whether the measure says that the turn breaks the rule."""
-        return self.score is not None and self.score.value < FOLLOWED
+        return self.score is not None and not self.score.keeps_rule
 
     @property
     def agrees(self) -> bool:

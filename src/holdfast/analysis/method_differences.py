@@ -11,7 +11,7 @@ from holdfast.analysis.series import Series
 
 
 @dataclass(frozen=True, eq=False)
-class Difference:
+class RowDifference:
     """A row minus the same row of another series, on the n conversations that both have."""
 
     row: EstimateRow
@@ -31,13 +31,13 @@ def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
     return series[0] if series[0] is not item else None
 
 
-def difference(series: Sequence[Series], item: Series, measure: str) -> Difference | None:
+def difference(series: Sequence[Series], item: Series, measure: str) -> RowDifference | None:
     """Compares a series with its baseline; None if it has none, or if they share no pairs."""
     baseline = baseline_of(series, item)
     return compare(row_of(item, measure), row_of(baseline, measure)) if baseline else None
 
 
-def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> list[Difference]:
+def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> list[RowDifference]:
     """Compares each rule's row with that of its baseline, where they share conversations."""
     by_rule = {(row.series, row.group): row for row in rows}
     pairs = []
@@ -49,7 +49,7 @@ def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> l
     return pairs
 
 
-def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
+def compare(row: EstimateRow, against: EstimateRow) -> RowDifference | None:
     """Compares two rows in pairs; None if they share no conversation, or the agents' prompts in
     these differ.
     """
@@ -74,7 +74,7 @@ def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
             error=min(row.series.error, against.series.error),
         )
 
-    return Difference(
+    return RowDifference(
         row=row,
         against=against,
         n=len(shared),
@@ -83,7 +83,7 @@ def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
     )
 
 
-def fixes(series: Sequence[Series]) -> list[Difference]:
+def fixes(series: Sequence[Series]) -> list[RowDifference]:
     """Compares the stability of every other method of the first run with that of its first method,
     where they can be compared.
     """

@@ -6,7 +6,7 @@ from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.collapse import COUNTED, Collapse, count_turns, without_collapsed
 from holdfast.analysis.drift_results import DriftResults
-from holdfast.analysis.method_differences import Difference, difference, rule_differences
+from holdfast.analysis.method_differences import RowDifference, difference, rule_differences
 from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.prompt_rows import by_prompt
@@ -111,7 +111,7 @@ def _against(series: Sequence[Series], item: Series) -> AgainstFirstMethod | Non
     )
 
 
-def _differences(pair: Difference) -> MethodDifferences:
+def _differences(pair: RowDifference) -> MethodDifferences:
     return MethodDifferences(
         last_round=with_verdict(pair.last), over_all_rounds=with_verdict(pair.mean)
     )
@@ -140,7 +140,7 @@ def _baseline(baseline: Baseline | None) -> BaselineSummary | None:
     )
 
 
-def _rule(row: estimates.EstimateRow, pair: Difference | None) -> RuleSummary:
+def _rule(row: estimates.EstimateRow, pair: RowDifference | None) -> RuleSummary:
     return RuleSummary(
         rule=row.group,
         n=row.n,

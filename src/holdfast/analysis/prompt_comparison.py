@@ -7,7 +7,7 @@ import numpy as np
 from holdfast.analysis.cell_scores import CellScores, cell_scores
 from holdfast.analysis.sequential import falls
 from holdfast.records import Conversation
-from holdfast.records.run_summary import PromptComparison, RuleComparison
+from holdfast.records.run_summary import PromptAgainstEarlierRun, RuleAgainstEarlierRun
 
 
 def compare_runs(
@@ -16,7 +16,7 @@ def compare_runs(
     rounds: int,
     budget: int,
     error: float,
-) -> PromptComparison:
+) -> PromptAgainstEarlierRun:
     """Compares a prompt's conversations with those of an earlier run, in order.
 
     Args:
@@ -29,7 +29,7 @@ def compare_runs(
     before = _scores_by_rule([old for _, old in pairs], rounds)
     shared = [rule for rule in now if rule in before and _have_pair(now[rule], before[rule])]
     fell = False
-    rules: list[RuleComparison] = []
+    rules: list[RuleAgainstEarlierRun] = []
     if shared:
         prompt_fell, rules_fell = falls(
             np.stack([now[rule].at_best for rule in shared]),
@@ -42,7 +42,7 @@ def compare_runs(
             for rule, rule_fell in zip(shared, rules_fell, strict=True)
         ]
     not_compared = [rule for rule in (*now, *before) if rule is not None and rule not in shared]
-    return PromptComparison(
+    return PromptAgainstEarlierRun(
         pairs=len(pairs),
         expected=min(budget, len(earlier)),
         alike=sum(_opening(new) == _opening(old) for new, old in pairs),
@@ -64,11 +64,11 @@ def _have_pair(now: CellScores, before: CellScores) -> bool:
 
 def _compare_rule(
     rule: str | None, now: np.ndarray, before: np.ndarray, *, fell: bool
-) -> RuleComparison:
+) -> RuleAgainstEarlierRun:
     """Describes a rule in the round in which it fell most; scores are [conversation, round]."""
     is_paired = ~np.isnan(now - before)
     by_round = [
-        RuleComparison(
+        RuleAgainstEarlierRun(
             rule=rule,
             fell=fell,
             round=column + 1,

@@ -12,7 +12,7 @@ import numpy as np
 from holdfast.analysis.loss_map import series_by_method
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
-from holdfast.measures.scores import FOLLOWED
+from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Run
 from holdfast.records.model import RecordModel
 
@@ -102,10 +102,10 @@ def _row(series: Series, kind: str, rules: Sequence[_RecalledRule]) -> RecallRow
         return estimate(means, SCORES, error=series.error)
 
     def is_broken(rule: _RecalledRule) -> bool:
-        return rule.round == last and rule.kept is not None and rule.kept < FOLLOWED
+        return rule.round == last and rule.kept is not None and rule.kept < MIN_KEPT_SCORE
 
     def is_kept(rule: _RecalledRule) -> bool:
-        return rule.round == last and rule.kept is not None and rule.kept >= FOLLOWED
+        return rule.round == last and rule.kept is not None and rule.kept >= MIN_KEPT_SCORE
 
     return RecallRow(
         method=series.method,

@@ -32,7 +32,9 @@ def bounds_by_column(
     for a column with fewer than two units.
 
     Args:
-        sums, sizes, limits: as in `resample`.
+        sums, sizes: [unit, column]; the mean of a column is the total of its sums over the total of
+            its sizes. A unit of size 0 was not measured.
+        limits: the lowest and the highest possible value; None for no limits.
         errors: the probabilities that the mean is outside; there is one interval for each.
     """
     bounds = np.full((sums.shape[1], len(errors), 2), np.nan)

@@ -22,13 +22,13 @@ from holdfast.analysis.comparison_limits import (
     samples_left_out,
     state_caveats,
 )
-from holdfast.analysis.run_contrasts import ComparedRun, Contrast, contrasts_of
+from holdfast.analysis.run_contrasts import ComparedRun, RunContrast, contrasts_of
 from holdfast.analysis.series import NO_FIX, Series, label_runs
 from holdfast.analysis.shared_series import SharedSeries, compare_rows, prompts_of
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.plurals import listing
 from holdfast.records import Run, read_run
-from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
+from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +47,10 @@ class MethodComparison:
     now: Series
     pairs: int
     rounds: tuple[int, ...]
-    rows: tuple[ComparedRow, ...]
+    rows: tuple[RuleGroupComparison, ...]
 
     @property
-    def overall(self) -> ComparedRow:
+    def overall(self) -> RuleGroupComparison:
         """The row of all rules together."""
         return self.rows[0]
 
@@ -59,7 +59,7 @@ class MethodComparison:
         """How many prompts of the agent are compared."""
         return len({record.agent.id for record in self.now.records})
 
-    def of(self, grouping: RuleGrouping) -> list[ComparedRow]:
+    def of(self, grouping: RuleGrouping) -> list[RuleGroupComparison]:
         """Returns the rows of one grouping."""
         return [row for row in self.rows if row.grouping == grouping]
 
@@ -77,7 +77,7 @@ class RunComparison:
 
     runs: tuple[Run, ...]
     labels: tuple[str, ...]
-    contrasts: tuple[Contrast, ...]
+    contrasts: tuple[RunContrast, ...]
     limits: tuple[str, ...]
     methods: tuple[MethodComparison, ...]
 

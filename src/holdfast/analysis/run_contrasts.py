@@ -50,7 +50,7 @@ class ComparedRun:
 
 
 @dataclass(frozen=True)
-class Contrast:
+class RunContrast:
     """A fact that is not the same in all runs.
 
     Attributes:
@@ -65,18 +65,18 @@ class Contrast:
     values: tuple[str, ...]
 
 
-def contrasts_of(runs: Sequence[ComparedRun]) -> Iterable[Contrast]:
+def contrasts_of(runs: Sequence[ComparedRun]) -> Iterable[RunContrast]:
     """Finds the facts that differ: in identities, in the texts of prompts, and in versions."""
     manifests = [item.run.manifest for item in runs]
     for name, values in _find_differences([_settings(item) for item in manifests]):
         if name not in _IRRELEVANT:
-            yield Contrast(name, _cause_of(name), values)
+            yield RunContrast(name, _cause_of(name), values)
     for name, values in _find_differences([item.prompts for item in runs]):
         if _ABSENT not in values:  # a prompt that some run lacks is not compared
-            yield Contrast(f"prompt of {name}", "prompts", values)
+            yield RunContrast(f"prompt of {name}", "prompts", values)
     for name, values in _find_differences([_environment(item) for item in manifests]):
         cause = "the version of Holdfast" if name == "versions.holdfast" else ""
-        yield Contrast(name, cause, values)
+        yield RunContrast(name, cause, values)
 
 
 def _settings(manifest: Manifest) -> dict[str, str]:
@@ -102,7 +102,7 @@ def _find_differences(
 
 
 def _cause_of(name: str) -> str:
-    """Returns the `Contrast.cause` of a setting, given its dotted name."""
+    """Returns the `RunContrast.cause` of a setting, given its dotted name."""
     first, _, rest = name.partition(".")
     if first == "settings":
         return rest.rpartition(".")[2].replace("_", " ")

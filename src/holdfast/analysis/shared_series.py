@@ -14,7 +14,7 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import MatrixEntry, cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records import Conversation, Probe
-from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
+from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
 
 # the number of a conversation, the agent and the user's first words: what a pair has in common
 _Start = tuple[int, str, str | None]
@@ -89,21 +89,17 @@ class SharedSeries:
 
     @property
     def prompts(self) -> Sequence[str] | None:
-        """The agent's prompt of each pair, for an interval that holds for other prompts too; None
-        if the series are not paired.
-        """
+        """The agent's prompt of each pair; None if the series are not paired."""
         return self.now.prompts if self.pairs else None
 
-    def scores_of(
-        self, grouping: RuleGrouping, group: str, rules: Sequence[RuleKey]
-    ) -> GroupScores:
+    def scores_of(self, grouping: RuleGrouping, name: str, rules: Sequence[RuleKey]) -> GroupScores:
         """Returns the scores of some of the rules as one group."""
         return GroupScores(
             grouping,
-            group,
+            name,
             before=self._means(self.before, self._scores_before, rules),
             now=self._means(self.now, self._scores_now, rules),
-            paired=bool(self.pairs),
+            prompts=self.prompts,
         )
 
     def _means(
@@ -123,10 +119,10 @@ class SharedSeries:
             return None
         return GroupScores(
             grouping="adoption",
-            group="",
+            name="",
             before=self.before.adoption[:, : self._rounds],
             now=self.now.adoption[:, : self._rounds],
-            paired=bool(self.pairs),
+            prompts=self.prompts,
         )
 
     @property
@@ -191,7 +187,7 @@ def _start(record: Conversation) -> _Start:
     return record.conversation, record.agent.id, starter
 
 
-def compare_rows(shared: SharedSeries) -> list[ComparedRow]:
+def compare_rows(shared: SharedSeries) -> list[RuleGroupComparison]:
     """Compares all rules together, then kinds, rules and adoption, in this order.
 
     The verdicts on kinds and rules share the error of one verdict (Bonferroni).
@@ -205,8 +201,8 @@ def compare_rows(shared: SharedSeries) -> list[ComparedRow]:
     # rows with fewer conversations get no verdict, so they need no share of the error
     verdicts = 2 * sum(group.conversations >= MIN_SAMPLES for group in groups)
     overall = shared.scores_of("all", "", shared.rules)
-    rows = [compare_group(overall, shared.error, prompts=shared.prompts)]
+    rows = [compare_group(overall, shared.error, over_prompts=True)]
     rows += [compare_group(group, shared.error, max(1, verdicts)) for group in groups]
     if (adoption := shared.adoption) is not None:
-        rows.append(compare_group(adoption, shared.error, prompts=shared.prompts))
+        rows.append(compare_group(adoption, shared.error, over_prompts=True))
     return rows

@@ -85,7 +85,8 @@ def estimate(
     """Estimates the mean of one value per conversation, [n], NaN where not measured.
 
     Args:
-        limits, error: as in `estimate_columns`.
+        limits: the lowest and the highest value that a conversation can have; None for no limits.
+        error: the probability, of at most 0.05, with which a verdict on it may be wrong.
         prompts: the prompt of each conversation; the estimate then includes the interval for other
             prompts, if there are at least `MIN_PROMPTS`.
     """
@@ -102,7 +103,7 @@ def over_prompts(values: np.ndarray, limits: Limits | None, prompts: np.ndarray)
 
     Args:
         values: [n], NaN where not measured.
-        limits: as in `estimate_columns`.
+        limits: the lowest and the highest value that a conversation can have; None for no limits.
         prompts: the prompt of each conversation, [n].
     """
     measured = ~np.isnan(values)
@@ -135,7 +136,9 @@ def paired_difference(
 
     Args:
         limits: of the difference.
-        prompts, error: as in `estimate`.
+        prompts: the prompt of each conversation; the estimate then includes the interval for other
+            prompts, if there are at least `MIN_PROMPTS`.
+        error: the probability, of at most 0.05, with which a verdict on it may be wrong.
     """
     differences = np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float)
     return estimate(differences, limits, prompts, error)

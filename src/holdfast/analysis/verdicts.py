@@ -73,7 +73,11 @@ def verdict_on(value: Estimate, shared_by: int = 1) -> Verdict:
 
 
 def with_verdict(value: Estimate, shared_by: int = 1) -> Judged:
-    """Returns a difference together with its verdict; `shared_by` as in `verdict_on`."""
+    """Returns a difference together with its verdict.
+
+    Args:
+        shared_by: how many verdicts share the error for which the deciding interval was made.
+    """
     verdict = verdict_on(value, shared_by)
     return Judged(**vars(value), verdict=verdict.word("higher", "lower"), why=verdict.why or None)
 

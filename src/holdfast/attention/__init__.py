@@ -1,5 +1,9 @@
 """Attention whose mass on a span can be read and moved, at the speed of plain attention.
 
+The *span* is the set of tokens that methods move attention to, usually the system prompt; the other
+tokens are the *rest*. The *mass* is the share of a query's attention weights on the span, and x its
+log-odds. A *pass* is one call of the model's `forward`.
+
 Every attention method moves the log-odds x = lse(scores on the span) - lse(scores on the rest) to
 x' and keeps the ratios inside each group, so a head's output becomes sigmoid(x') * O_span +
 sigmoid(-x') * O_rest: no attention matrix is needed.

@@ -1,4 +1,8 @@
-"""The steering of a batch: the methods of its rows, and their spans."""
+"""The steering of a batch: the methods of its rows, and their spans.
+
+The span of a row is the set of tokens that its methods move attention to, usually its system
+prompt.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Ranges of the keys of a pass that contain span, generated tokens and rest.
 
+The span is the set of tokens that methods move attention to, usually the system prompt; the rest is
+all other tokens.
+
 In this example, S is a token of the span, g a generated token, and replies count as the span:
 
     column    0  1  2  3  4  5  6  7

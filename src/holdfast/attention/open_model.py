@@ -31,7 +31,7 @@ from holdfast.attention.passes import PASS, ModelParts, Pass, PassState
 from holdfast.attention.plain_attention import PriorAttention
 from holdfast.attention.reaching import check_reached
 from holdfast.attention.rotary import RotaryLengths
-from holdfast.attention.steered_block import Steered, TracedPass, current_scope
+from holdfast.attention.steered_block import Steered, current_scope
 from holdfast.errors import UsageError
 from holdfast.states.edits import EditGroup, edits_of_pass, tokens_in
 from holdfast.states.hooks import edit_states
@@ -122,7 +122,7 @@ class OpenModel:
         cache = cache_of(arguments)
         edits = self._check_pass(block_pass, arguments, model)
         token = PASS.set(block_pass.current)
-        self._count(block_pass.block, 1)
+        self._begin_pass(block_pass.block)
         try:
             with edit_states(model, edits):
                 output = plain(*args, **kwargs)
@@ -130,7 +130,7 @@ class OpenModel:
                 self._finish(block_pass, cache if filled is None else filled)
         finally:
             PASS.reset(token)
-            self._count(block_pass.block, -1)
+            self._end_pass(block_pass.block)
         return output
 
     def _check_pass(
@@ -161,11 +161,7 @@ class OpenModel:
             return
         check_reached(self._running_model(), state, self.implementation)
         mark_cache(cache, block.origin)
-        block.count += 1
-        thread = threading.get_ident()
-        for masses in state.passes:
-            if masses.steered:
-                block.passes.append(TracedPass(thread, list(masses.steered.values())))
+        block.record(state.passes)
 
     def _running_model(self) -> PreTrainedModel:
         model = self.model()
@@ -183,7 +179,7 @@ class OpenModel:
         block = self.current_block()
         _PREPARED.set(None)
         if block is not None:
-            block.used = True
+            block.note_use()
         if prepared is None or prepared.block is not block:
             return self._new_pass()
         return prepared if prepared.current.model is self.parts else self._new_pass()
@@ -198,7 +194,7 @@ class OpenModel:
             return False
         scope = current_scope(self.model, self.block)
         if scope is not None and scope.block is not None:
-            scope.block.used = True
+            scope.block.note_use()
             raise UsageError(
                 f"A block of holdfast.steering is open on this {self.name}, but generate and score "
                 "of a holdfast model take their methods as an argument; pass methods=[...] outside "
@@ -206,18 +202,23 @@ class OpenModel:
             )
         return True
 
-    def _count(self, block: Steered | None, change: int) -> None:
+    def _begin_pass(self, block: Steered | None) -> None:
         if block is None:
             return
         with LOCK:
-            block.running += change
-            self.running += change
-            self.restore_if_unused(block)
+            block.begin_pass()
+            self.running += 1
 
-    def restore_if_unused(self, block: Steered) -> None:
+    def _end_pass(self, block: Steered | None) -> None:
+        if block is None:
+            return
+        with LOCK:
+            block.end_pass()
+            self.running -= 1
+            self.restore_if_unused()
+
+    def restore_if_unused(self) -> None:
         """Restores the model once the block was left and its last pass has ended."""
-        if not block.is_open and not block.running:
-            block.origin = None  # from now on, only its caches refer to it
         if self.block is None and not self.running:
             self.restore()
 

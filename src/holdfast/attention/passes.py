@@ -1,4 +1,8 @@
-"""The current forward pass: its model, its steering, and the mass that it records."""
+"""The current forward pass: its model, its steering, and the mass that it records.
+
+A pass is one call of the model's `forward`. The mass is the share of a query's attention weights
+on the span, the tokens that the steering's methods move attention to.
+"""
 
 from __future__ import annotations
 
@@ -171,8 +175,9 @@ def steered(
 
     Args:
         steering: the steering; None: the pass is not steered.
-        positions: see `Pass`.
-        starts: see `Pass`.
+        positions: the position of every query, [row, query], from which masks are made if rows
+            differ in length; None if the model's own masks are right.
+        starts: where the keys of windowed layers begin; None if all rows begin at the same column.
 
     Raises:
         Unsteerable: the pass never reached our attention.

@@ -72,8 +72,8 @@ def open_block(model: PreTrainedModel, block: Steered) -> Iterator[None]:
     finally:
         with LOCK:
             opened.block = None
-            block.is_open = False
-            opened.restore_if_unused(block)
+            block.close()
+            opened.restore_if_unused()
 
 
 def _open(model: PreTrainedModel) -> OpenModel:

@@ -1,9 +1,15 @@
-"""The handle of a block of `holdfast.steering`, and the code whose passes belong to it."""
+"""The handle of a block of `holdfast.steering`, and the code whose passes belong to it.
+
+A *block* is the body of `with holdfast.steering(model, ...) as steered`. A *pass* is one call of
+the model's `forward`. The *span* is the set of tokens that the methods of the block move attention
+to, usually the system prompt; the *mass* is the share of a query's attention weights on the span.
+"""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +23,7 @@ from transformers import PreTrainedModel
 
 from holdfast.attention.batch_steering import AttentionTrace, BatchSteering
 from holdfast.attention.cache_origins import CacheOrigin
+from holdfast.attention.passes import PassMasses
 from holdfast.errors import UsageError
 from holdfast.plurals import count_of
 
@@ -42,16 +49,52 @@ class Steered:
     # the origin of caches that are filled in the block; None after it was left
     origin: CacheOrigin | None
     spec: str  # the methods as a spec string
-    passes: list[TracedPass] = field(default_factory=list)  # so far; empty unless traced
-    count: int = 0  # number of passes steered so far
-    used: bool = False  # whether any pass belonged to it, including refused ones
-    running: int = 0  # number of its passes that are running
-    is_open: bool = True  # False after the block was left
+    is_open: bool = field(default=True, init=False)  # False after the block was left
+    was_used: bool = field(default=False, init=False)  # whether it had a pass, even a refused one
+    num_running: int = field(default=0, init=False)  # its passes that are running
+    num_steered: int = field(default=0, init=False)  # its passes that have ended
+    # the passes that have ended, each with its mass; empty unless traced
+    _traced: list[TracedPass] = field(default_factory=list, init=False)
 
     def __repr__(self) -> str:
         rows = count_of(len(self.steering.span), "row")
-        passes = count_of(self.count, "pass")
+        passes = count_of(self.num_steered, "pass")
         return f"<Steered {self.name}: {self.spec}, {rows}, {passes}>"
+
+    def close(self) -> None:
+        """Notes that the block was left; passes that still run are steered to their end."""
+        self.is_open = False
+        self._release_origin()
+
+    def note_use(self) -> None:
+        """Notes that a pass belongs to the block, even if it is refused afterwards."""
+        self.was_used = True
+
+    def begin_pass(self) -> None:
+        """Counts a pass as running."""
+        self.num_running += 1
+
+    def end_pass(self) -> None:
+        """Counts a pass as ended, by an error or not."""
+        self.num_running -= 1
+        self._release_origin()
+
+    def _release_origin(self) -> None:
+        """From the end of the block's last pass on, only the caches of the block refer to it."""
+        if not self.is_open and not self.num_running:
+            self.origin = None
+
+    def record(self, passes: Sequence[PassMasses]) -> None:
+        """Counts a pass that ended without an error, and keeps its mass if it was traced.
+
+        Args:
+            passes: the mass of each time that the pass went through the layers.
+        """
+        self.num_steered += 1
+        thread = threading.get_ident()
+        for masses in passes:
+            if masses.steered:
+                self._traced.append(TracedPass(thread, list(masses.steered.values())))
 
     @property
     def traces(self) -> list[AttentionTrace]:
@@ -63,14 +106,17 @@ class Steered:
         Raises:
             UsageError: passes of several threads are interleaved, or batches differ in size.
         """
-        passes = list(self.passes)
+        passes = list(self._traced)
         if not passes:
             return []
+        # If threads ran one after the other, each has one stretch of passes. With more stretches
+        # than threads, some thread ran passes between those of another.
         threads = [traced.thread for traced in passes]
-        turns = 1 + sum(before != other for before, other in itertools.pairwise(threads))
-        if turns > len(set(threads)):
+        stretches = len(list(itertools.groupby(threads)))
+        num_threads = len(set(threads))
+        if stretches > num_threads:
             raise UsageError(
-                f"{len(set(threads))} threads took turns running passes in this block, so its "
+                f"{num_threads} threads took turns running passes in this block, so its "
                 "traces are mixed; trace one thread at a time."
             )
         sizes = sorted({traced.masses[0].shape[0] for traced in passes})

@@ -95,7 +95,8 @@ def render_with_spans(
 
     Args:
         system_as: "role", or "first-user" for models without a system role.
-        emphasis: as in `Request`; None emphasises the system prompts.
+        emphasis: the emphasised parts: texts, (text, occurrence from 1) or (message from 0, first,
+            last character); None emphasises the system prompts.
         default_system: False leaves out the default system prompt that some templates insert.
         tools: the tools that the chat declares; their declarations are never part of a span.
 

@@ -2,7 +2,8 @@
 
 import html
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -12,19 +13,9 @@ from holdfast.files import write_whole
 
 _FIRST = "index"  # the page that a browser opens first
 _ALTERNATIVE = "another cache with XDG_CACHE_HOME"
-_NO_FILE = re.compile(r"[a-z]+:|#|/")  # links with a scheme, within the page, or from the root
-_STYLE = """:root { color-scheme: light dark; }
-body { margin: 0; font: 16px/1.55 system-ui, sans-serif; display: flex; flex-wrap: wrap; }
-nav { flex: 1 1 13rem; max-width: 18rem; padding: 1rem; font-size: .9rem; }
-nav a { display: block; padding: .1rem 0; text-decoration: none; }
-main { flex: 1 1 22rem; min-width: 0; max-width: 54rem; padding: 0 1rem 4rem; }
-pre, .table { overflow-x: auto; }
-pre { padding: .7rem; border: 1px solid #8886; border-radius: 6px; }
-code { font-size: .9em; }
-table { border-collapse: collapse; }
-td, th { padding: .25rem .6rem; border-bottom: 1px solid #8886; text-align: left;
-  vertical-align: top; }
-img { max-width: 100%; background: #fff; }"""
+_STYLE_FILE = Path(__file__).with_name("docs_site.css")
+# a link with a scheme, within the page, or from the root; any other leads to a file
+_KEPT_LINK = re.compile(r"[a-z]+:|#|/")
 
 
 def write_site(pages: Mapping[str, Path], folder: Path) -> Path:
@@ -55,48 +46,54 @@ def page_html(
     A link to another page leads to that page's HTML. A file that the package does not contain, such
     as a source file or a record, is named rather than linked.
     """
-    markdown = MarkdownIt("commonmark").enable("table")
-    tokens = markdown.parse(text)
-    pictures: list[str] = []
-    counts: dict[str, int] = {}
-    for position, token in enumerate(tokens):
-        if token.type == "heading_open":
-            token.attrs["id"] = _anchor(tokens[position + 1].content, counts)
-        for part in token.children or ():
-            if part.type == "image":
-                _place_picture(part, folder, pictures)
-        _relink(token.children or [], titles)
-    body = markdown.renderer.render(tokens, markdown.options, {})
-    body = body.replace("<table>", '<div class="table"><table>')
-    body = body.replace("</table>", "</table></div>")
+    body, pictures = _body_html(text, titles, folder)
     names = sorted(titles, key=lambda page: (page != _FIRST, titles[page].lower()))
-    nav = "".join(f'<a href="{page}.html">{html.escape(titles[page])}</a>\n' for page in names)
+    links = "".join(f'<a href="{page}.html">{html.escape(titles[page])}</a>\n' for page in names)
+    style = _STYLE_FILE.read_text(encoding="utf-8")
     head = (
         '<!doctype html>\n<html lang="en"><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'
-        f"<title>{html.escape(titles[name])}</title>\n<style>{_STYLE}</style>\n"
+        f"<title>{html.escape(titles[name])}</title>\n<style>\n{style}</style>\n"
     )
-    return f"{head}<nav>\n{nav}</nav>\n<main>\n{body}</main></html>\n", pictures
+    return f"{head}<nav>\n{links}</nav>\n<main>\n{body}</main></html>\n", pictures
 
 
-def _anchor(heading: str, counts: dict[str, int]) -> str:
-    """The anchor of a heading, like the site's; a repeated heading gets a number.
+def _body_html(text: str, titles: Mapping[str, str], folder: Path) -> tuple[str, list[str]]:
+    """Renders the text of a page, and lists the pictures that it shows."""
+    markdown = MarkdownIt("commonmark").enable("table")
+    tokens = markdown.parse(text)
+    pictures: list[str] = []
+    headings = [at for at, token in enumerate(tokens) if token.type == "heading_open"]
+    anchors = _anchors(tokens[at + 1].content for at in headings)
+    for at, anchor in zip(headings, anchors, strict=True):
+        tokens[at].attrs["id"] = anchor
+    for token in tokens:
+        parts = token.children or []
+        for picture in (part for part in parts if part.type == "image"):
+            source = str(picture.attrs["src"])
+            if not source.startswith("../") and (folder / source).is_file():
+                pictures.append(source)
+            else:
+                _describe_picture(picture)
+        _relink(parts, titles)
+    body = markdown.renderer.render(tokens, markdown.options, {})
+    body = body.replace("<table>", '<div class="table"><table>')
+    return body.replace("</table>", "</table></div>"), pictures
 
-    Args:
-        counts: how often each anchor was used before; it is updated.
-    """
-    plain = re.sub(r"\]\([^)]*\)|[`*\[\]]", "", heading).lower()
-    anchor = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip())
-    count = counts[anchor] = counts.get(anchor, -1) + 1
-    return f"{anchor}_{count}" if count else anchor
+
+def _anchors(headings: Iterable[str]) -> Iterator[str]:
+    """The anchors of a page's headings, like the site's; a repeated heading gets a number."""
+    repeated = Counter[str]()
+    for heading in headings:
+        plain = re.sub(r"\]\([^)]*\)|[`*\[\]]", "", heading).lower()
+        anchor = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip())
+        number = repeated[anchor]
+        repeated[anchor] += 1
+        yield f"{anchor}_{number}" if number else anchor
 
 
-def _place_picture(picture: Token, folder: Path, pictures: list[str]) -> None:
-    """Adds a picture of the package to `pictures`, or replaces any other by its description."""
-    source = str(picture.attrs["src"])
-    if not source.startswith("../") and (folder / source).is_file():
-        pictures.append(source)
-        return
+def _describe_picture(picture: Token) -> None:
+    """Replaces a picture that the package does not contain by its description."""
     picture.type = "text"
     picture.tag = ""
     picture.attrs = {}
@@ -105,17 +102,27 @@ def _place_picture(picture: Token, folder: Path, pictures: list[str]) -> None:
 
 def _relink(parts: list[Token], titles: Mapping[str, str]) -> None:
     """Makes links lead to the HTML pages, and turns links to files outside the package to text."""
-    open_links: list[Token] = []
+    # The tokens of a link are its opening tag, its text and its closing tag. The closing tag has to
+    # become what the opening one has become, and Markdown's links do not nest.
+    tag = "a"
     for part in parts:
         if part.type == "link_open":
-            open_links.append(part)
-            target, mark, anchor = str(part.attrs["href"]).partition("#")
-            name = target.removesuffix(".md")
-            if target.endswith(".md") and name in titles:
-                part.attrs["href"] = f"{name}.html{mark}{anchor}"
-            elif not _NO_FILE.match(target + mark):
-                file = target.removeprefix("../")
-                part.tag = "span"
-                part.attrs = {"title": f"{file}, in the repository"}
+            _relink_tag(part, titles)
+            tag = part.tag
         elif part.type == "link_close":
-            part.tag = open_links.pop().tag
+            part.tag = tag
+
+
+def _relink_tag(opening: Token, titles: Mapping[str, str]) -> None:
+    """Changes the opening tag of a link: its target, or the whole tag to that of plain text."""
+    link = str(opening.attrs["href"])
+    if _KEPT_LINK.match(link):
+        return
+    target, mark, anchor = link.partition("#")
+    page = target.removesuffix(".md")
+    if target.endswith(".md") and page in titles:
+        opening.attrs["href"] = f"{page}.html{mark}{anchor}"
+        return
+    file = target.removeprefix("../")
+    opening.tag = "span"
+    opening.attrs = {"title": f"{file}, in the repository"}

@@ -44,7 +44,7 @@ def run(arguments: FitArguments) -> None:
     from holdfast.study.fitting.fit import fit, write_control_vector
 
     _check(arguments)
-    begin_loading(arguments.model)
+    begin_loading(arguments)
     model = load_local(arguments, batch_size=arguments.batch_size)
     watch = Bar.of("example")
     fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)

@@ -8,7 +8,7 @@ from holdfast.cli.progress import note
 from holdfast.drift.judges import Judging, load_judge
 from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
-from holdfast.records.judge_records import Agreement
+from holdfast.records.judge_records import JudgeAgreement
 from holdfast.report.judge_agreement import agreement_line
 
 
@@ -26,7 +26,7 @@ def make_judging(*, force: bool) -> Judging:
     """
 
     @functools.cache
-    def print_agreement(agreement: Agreement) -> None:
+    def print_agreement(agreement: JudgeAgreement) -> None:
         note(agreement_line(agreement))
 
     return Judging(functools.cache(load_judge), force, print_agreement)

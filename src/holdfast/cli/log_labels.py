@@ -12,7 +12,9 @@ from typing import Any
 
 from holdfast.cli.progress import note, printable
 from holdfast.errors import UsageError
-from holdfast.logs.labelling import Agreement, Label, LabelFile, LabelTask
+from holdfast.logs.label_agreement import LabelAgreement
+from holdfast.logs.label_file import Label, LabelFile
+from holdfast.logs.label_tasks import LabelTask
 from holdfast.measures.command_words import in_words
 from holdfast.measures.measure_specs import inner_specs, read_spec
 from holdfast.plurals import count_of
@@ -153,19 +155,19 @@ def key_reader() -> Iterator[Callable[[], str]]:
         termios.tcsetattr(terminal, termios.TCSANOW, before)
 
 
-def print_agreements(agreements: Sequence[Agreement], labels: LabelFile) -> None:
+def print_agreements(agreements: Sequence[LabelAgreement], labels: LabelFile) -> None:
     """Prints how well each measure agrees with the labels, and where they are."""
     head = ("rule", "labelled", "agreement [95%]", "of those scored as broken", "as kept")
     rows = [
         (
-            item.rule,
-            str(item.agreement.n + item.unknown),
-            *map(plain, (item.agreement, item.broken, item.kept)),
+            row.rule,
+            str(row.agreement.n + row.unknown),
+            *map(plain, (row.agreement, row.broken, row.kept)),
         )
-        for item in agreements
+        for row in agreements
     ]
     print("\n" + "\n".join(aligned([head, *rows])) if rows else "\nNothing is labelled.")
-    if unknown := sum(item.unknown for item in agreements):
+    if unknown := sum(row.unknown for row in agreements):
         note(f"{count_of(unknown, 'label')} not counted, for lack of a score in this run.")
     if rows:
         print(f"Labels: {labels.path.resolve()}")

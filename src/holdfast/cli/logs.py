@@ -30,7 +30,9 @@ from holdfast.drift.judges import Judging
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
 from holdfast.logs import scan_logs
-from holdfast.logs.labelling import LabelFile, agreements, label_tasks, sample_turns
+from holdfast.logs.label_agreement import agreements
+from holdfast.logs.label_file import LabelFile
+from holdfast.logs.label_tasks import label_tasks, sample_turns
 from holdfast.logs.loaded_files import LoadedFile, read_loaded
 from holdfast.logs.log_reading import NoDialog
 from holdfast.logs.part_scanning import Scan
@@ -231,12 +233,12 @@ def _refuse_unused_with_label(arguments: LogsArguments) -> None:
 
 def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource) -> int:
     """Asks for labels of the scored turns, and prints how well they agree with the scores."""
-    places = sample_turns(scored, arguments.seed)
-    tasks = label_tasks(scored, places, suite, logs)
-    if missing := len(places) - len(tasks):
+    sample = sample_turns(scored, arguments.seed)
+    tasks = label_tasks(scored, sample, suite, logs)
+    if missing := len(sample) - len(tasks):
         note(
-            f"{count_of(missing, 'turn')} of the sample left out, as the logs no longer have them"
-            " as they were scored."
+            f"{count_of(missing, 'turn')} of the sample left out, as the logs no longer have them "
+            "as they were scored."
         )
     labels = LabelFile(scored.folder)
     with key_reader() as read_key:

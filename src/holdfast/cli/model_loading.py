@@ -25,6 +25,7 @@ from holdfast.methods import Method, parse, spec_of
 from holdfast.methods.kinds import Ability
 from holdfast.models.capabilities import require_layers
 from holdfast.models.checkpoint import find_source
+from holdfast.models.dtypes import check_dtype
 from holdfast.models.engine_choice import EngineNeeds, Work, choose_engine, read_engine
 from holdfast.models.engine_plugins import load_in_engine, read_options
 from holdfast.models.model_names import endpoint_meant, engine_in, is_url
@@ -182,7 +183,7 @@ def _load_here(arguments: ModelOptions, engine: str, engine_options: Sequence[st
             rows = _ROWS_OF_A_CHAT
         return load_on_engine(named, engine_options, batch_size=rows)
     refuse_engine_options(arguments.model, engine_options)
-    begin_loading(arguments.model, arguments.chat_template)
+    begin_loading(arguments, arguments.chat_template)
     return load_local(
         arguments, batch_size=arguments.batch_size, chat_template=arguments.chat_template
     )
@@ -191,6 +192,8 @@ def _load_here(arguments: ModelOptions, engine: str, engine_options: Sequence[st
 def _load_on_ray(arguments: ModelOptions, ray: RayOptions) -> ChatModel:
     why = "spreads a model over several devices, and an actor on Ray has one; leave it out"
     arguments.refuse(["device_map"], why)
+    if arguments.dtype is not None:
+        check_dtype(arguments.dtype)
     note(f"loading {arguments.model} ...")
     specification = Specification(
         arguments.model,
@@ -216,7 +219,8 @@ def chosen_engine(
     Args:
         engine: the choice of the user, as `read_engine` returns it.
         methods: the spec strings of the methods that replies may be steered by.
-        work, abilities: as in `EngineNeeds`.
+        work: one chat, conversations that run together, or a server's requests.
+        abilities: what the command needs of the engine besides the methods.
 
     Raises:
         UsageError, ModelError: the engine that the user chose cannot run it.
@@ -268,6 +272,9 @@ def load_on_engine(
     _refuse_chat_template(arguments)
     why = f"is for models that Holdfast places, and {engine} places its own; leave it out"
     arguments.refuse(["device", "device_map", "ray", "replicas"], why)
+    if engine == "llama":
+        why = "is for Holdfast's own engine; llama.cpp uses the weights as they are; leave it out"
+        arguments.refuse(["dtype"], why)
     options = dict(read_options(engine_options or ()))
     if for_server is not None:
         options |= {"to_serve": True, "prefix_memory": for_server.prefix_memory}
@@ -283,13 +290,17 @@ def load_on_engine(
     return model
 
 
-def begin_loading(model: str, chat_template: str | None = None) -> None:
-    """Says that a model is being loaded, before torch is imported.
+def begin_loading(
+    arguments: LocalModelOptions | ModelOptions, chat_template: str | None = None
+) -> None:
+    """Says that a model is being loaded. Unless a device is given, torch is not imported yet.
 
     Raises:
         NoSuchModel: there is no such model.
-        UsageError: the chat template cannot be read.
+        UsageError: the dtype or the device is unknown or unavailable, or the chat template cannot
+            be read.
     """
+    model = arguments.model
     if chat_template is not None:
         read_template(chat_template)
     if endpoint_meant(model):
@@ -299,7 +310,18 @@ def begin_loading(model: str, chat_template: str | None = None) -> None:
         )
     if not engine_in(model):  # `load_local` refuses engines
         find_source(model)
+    _check_placement(arguments)
     note(f"loading {model} ...")
+
+
+def _check_placement(arguments: LocalModelOptions | ModelOptions) -> None:
+    """Refuses a dtype, a device or a device map that the model would be refused with later."""
+    if arguments.dtype is not None:
+        check_dtype(arguments.dtype)
+    if arguments.device is not None or arguments.device_map is not None:
+        from holdfast.models.placement import placement_of
+
+        placement_of(arguments.device, arguments.dtype, arguments.device_map)
 
 
 def load_local(

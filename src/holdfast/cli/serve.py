@@ -206,7 +206,7 @@ def _load(arguments: ServeArguments) -> LocalModel:
         )
         return cast("LocalModel", model)  # it has all that the server uses of a local model
     refuse_engine_options(arguments.model, engine_options)
-    begin_loading(arguments.model, arguments.chat_template)
+    begin_loading(arguments, arguments.chat_template)
     return load_local(
         arguments,
         batch_size=arguments.batch_size,

@@ -78,7 +78,7 @@ def load_dialogs(
     _refuse_users(arguments, "dialogs", ("persona", "user_model"))
     dialogs = read_dialogs(path)
     count = len(dialogs.dialogs)
-    rounds = dialogs.rounds
+    rounds = dialogs.most_rounds
     if count > settings.conversations:
         note(
             f"only the first {settings.conversations:,} of {count:,} dialogs in {dialogs.name} are"

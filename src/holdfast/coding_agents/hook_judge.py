@@ -11,7 +11,7 @@ from holdfast.coding_agents.session_state import Mark
 from holdfast.errors import UsageError
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures.patterns import limit_search_time
-from holdfast.measures.scores import FOLLOWED, Score
+from holdfast.measures.scores import Score
 
 # how long regular expressions may compute
 _MAX_SECONDS_PER_RULE = 0.05
@@ -45,7 +45,7 @@ class HookJudge:
                 continue
             finally:
                 self._seconds_left -= seconds - search_time.left
-            if score is not None and score.value < FOLLOWED:
+            if score is not None and not score.keeps_rule:
                 yield BrokenRule(rule, " ".join(score.reason.split()))
 
 

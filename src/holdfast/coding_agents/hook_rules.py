@@ -61,7 +61,7 @@ def load_hook_rules(spec: str, allow_code: bool = False, check: bool = False) ->
     """Loads the rules of a suite.
 
     Args:
-        spec: as for `load_suite`.
+        spec: the suite: the name of one of ours, or a YAML file.
         check: whether the measures are tested on their examples, which takes too long for a hook.
 
     Raises:
@@ -77,11 +77,12 @@ def cached_hook_rules(spec: str, folder: Path, allow_code: bool = False) -> Hook
     The measures are not tested on their examples, as `holdfast remind --install` has done so.
 
     Args:
-        spec: as for `load_suite`.
+        spec: the suite: the name of one of ours, or a YAML file.
         folder: the folder of the cache. Rules with the user's Python functions are not cached.
 
     Raises:
-        UsageError: as `load_hook_rules`.
+        UsageError: the suite cannot be read, has several cases, or has a rule that a hook cannot
+            judge.
     """
     fingerprint = _fingerprint(spec)
     file = folder / f"rules-{__version__}-{fingerprint[:32]}.json"

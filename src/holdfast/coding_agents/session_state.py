@@ -108,7 +108,8 @@ class SessionState:
         turns: how many turns there are before that byte.
         earlier_calls: the tool calls of these turns; () if no rule needs them.
         previous_text: the last text of these turns; "" if no rule needs it.
-        head, tail: the digests that identify the log, as in `LogDigests`.
+        head, tail: the digests of the first bytes of the log, and of the last bytes before
+            `offset`, which identify it.
     """
 
     rules: str

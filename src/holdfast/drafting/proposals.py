@@ -22,7 +22,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
 from holdfast.measures.measure_words import MEASURE_WORDS
 from holdfast.measures.number_words import NUMBER_WORDS
-from holdfast.measures.scores import FOLLOWED, Score
+from holdfast.measures.scores import MIN_KEPT_SCORE, Score
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.models.protocol import ChatModel, Engine
@@ -286,5 +286,5 @@ def _wrong_scores(draft: Draft, label: Literal["follows", "breaks"]) -> Iterator
         text = cut(" ".join(str(example).split()), 60)
         if not isinstance(score, Score):
             yield f"it does not apply to its example {text!r} under {label}"
-        elif (score.value >= FOLLOWED) != (label == "follows"):
+        elif (score.value >= MIN_KEPT_SCORE) != (label == "follows"):
             yield f"it scores its example {text!r} under {label} {score.value:g}"

@@ -32,7 +32,7 @@ Chat = Callable[[ShownRounds], list[Message]]  # builds the chat that shows thes
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnsweredRequest:
     """A reply, and the request that it answers.
 
     Args:
@@ -108,7 +108,7 @@ class DialogRequests:
         *,
         keep: bool = True,
         least_tokens: int = 1,
-    ) -> Answer:
+    ) -> AnsweredRequest:
         """Asks the model for the reply to a chat.
 
         A chat that is too long is sent again with fewer rounds, or with a summary of them, as far
@@ -158,7 +158,7 @@ class DialogRequests:
             self._note(view, reply)
             if not is_too_long:
                 self.progress.answered(self.dialog.forwarded)
-            return Answer(reply, rounds, max_tokens)
+            return AnsweredRequest(reply, rounds, max_tokens)
 
     def _first_rounds(self, view: Speaker, last_round: int) -> ShownRounds:
         """The rounds to try first: those that the last turn showed, or that the window allows."""

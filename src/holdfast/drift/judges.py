@@ -28,7 +28,7 @@ from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
 from holdfast.records import Probe, Unanswered
-from holdfast.records.judge_records import AGREEMENTS, Agreement, VerdictCounts
+from holdfast.records.judge_records import AGREEMENTS, JudgeAgreement, VerdictCounts
 
 MIN_KAPPA = 0.6  # the least agreement with the labels (Cohen's kappa) of a judge that may score
 AGAIN = "Answer with the single word yes or no."
@@ -55,7 +55,7 @@ class Judging:
 
     load: Callable[[str, str | None], ChatModel] | None = None
     force: bool = False
-    on_agreement: Callable[[Agreement], None] = lambda agreement: None
+    on_agreement: Callable[[JudgeAgreement], None] = lambda agreement: None
 
 
 @asynccontextmanager
@@ -85,7 +85,7 @@ class Judges:
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
 
-    async def check(self, judging: Judging) -> list[Agreement]:
+    async def check(self, judging: Judging) -> list[JudgeAgreement]:
         """Measures and records how well each judge agrees with the labelled replies.
 
         Raises:
@@ -130,13 +130,13 @@ class Judges:
         reason = f"the judge {judge} says {'yes' if verdict else 'no'}"
         return probe.scored(float(verdict), reason, judge)
 
-    def _agreement(self, case: Case, rule: Rule, *, force: bool) -> Agreement:
+    def _agreement(self, case: Case, rule: Rule, *, force: bool) -> JudgeAgreement:
         """How well a judge's answers agree with the labels of its rule's examples."""
         follows = self._verdicts(rule, rule.shown_to_judge(follows=True))
         breaks = self._verdicts(rule, rule.shown_to_judge(follows=False))
         labels = [True] * len(follows) + [False] * len(breaks)
         kappa = round(cohens_kappa(labels, follows + breaks), 6)
-        return Agreement(
+        return JudgeAgreement(
             case=case.id,
             rule=rule.id,
             question=rule.measure.arguments["judge"],
@@ -184,7 +184,7 @@ class Judges:
         self.judgements.keep(question, replies)
 
 
-def _disagreement(agreement: Agreement) -> ModelError:
+def _disagreement(agreement: JudgeAgreement) -> ModelError:
     """Builds the error for a judge that agrees poorly with the labelled replies."""
     owner = f"the case {agreement.case}"
     if agreement.rule:

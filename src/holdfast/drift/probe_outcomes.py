@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from holdfast.errors import cut
 from holdfast.measures import Measure
-from holdfast.measures.scores import FOLLOWED
 from holdfast.records import Probe, ProbeReply, Unanswered, Unscored
 
 # why a reply is not scored
@@ -77,7 +76,7 @@ def outcome_of(
     score = measure.score_cut(probe.reply) if is_cut else measure.score(probe.reply)
     if score is None:
         return probe.unscored("cut", CUT)
-    if is_cut and probe.kind == "recall" and score.value < FOLLOWED:
+    if is_cut and probe.kind == "recall" and not score.keeps_rule:
         return probe.unscored("cut", _RECALL_CUT)
     reason = score.reason + (" (the reply was cut off)" if is_cut else "")
     return probe.scored(score.value, cut(reason, _MAX_REASON_LENGTH))

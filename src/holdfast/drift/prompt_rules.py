@@ -14,7 +14,6 @@ from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures.patterns import limit_search_time
 from holdfast.measures.rule_kinds import KINDS
-from holdfast.measures.scores import FOLLOWED
 from holdfast.measures.turns import AssistantTurn
 from holdfast.methods import Method, compile_methods
 from holdfast.methods.protocols import NeedsRules, PromptRules
@@ -131,7 +130,7 @@ class CaseRules:
             if not rule.when.applies(turn, user, "user"):
                 return False
             score = rule.measure.score_turn(turn)
-        return score is not None and score.value < FOLLOWED
+        return score is not None and not score.keeps_rule
 
     @cached_property
     def _rules(self) -> list[Rule]:
@@ -173,7 +172,9 @@ def check_with_rules(methods: Sequence[Method], cases: Sequence[Case], settings:
     """The checks of `check_in_dialogs` that need no model.
 
     Raises:
-        UsageError: as in `check_in_dialogs`.
+        UsageError: a method checks replies, but no rule can be checked in a reply; a method chooses
+            rules of a kind that no rule has; or the settings leave out the messages that a method
+            works on.
     """
     check_retries(compile_methods(methods))
     for method in methods:

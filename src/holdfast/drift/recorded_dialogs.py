@@ -10,9 +10,9 @@ Consecutive messages of one speaker form one turn.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +38,12 @@ class RecordedRound:
         """All texts of the assistant."""
         texts = (m["content"] for m in self.messages if m["role"] == "assistant")
         return "\n\n".join(filter(str.strip, texts))
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether it ends with a text of the assistant, rather than with a call or a result."""
+        last = self.messages[-1] if self.messages else {"role": "user"}
+        return last["role"] == "assistant" and not last.get("tool_calls")
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Dialogs:
     left_out: str = ""  # a sentence about dialogs that the model cannot be shown; "" if none
 
     @property
-    def rounds(self) -> int:
+    def most_rounds(self) -> int:
         """The number of rounds of the longest dialog."""
         return max(len(dialog.rounds) for dialog in self.dialogs)
 
@@ -114,18 +120,8 @@ def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
         raise UsageError(f"{where}, {error}; correct it, or leave out that dialog.") from None
     messages = _as_chat([*prompt, *events])
     system = [m["content"] for m in messages if m["role"] == "system" and m["content"].strip()]
-    exchanges = _exchanges(messages, where)
-    last_exchange = exchanges[-1]
-    last = last_exchange[-1]
-    if last["role"] != "assistant" or last.get("tool_calls"):
-        exchanges.pop()  # a message without an answer is not replayed
-    if not exchanges:
-        raise UsageError(
-            f"{where} has no answer to {in_short(last_exchange[0]['content'])}; give a dialog with"
-            " at least one round."
-        )
-    rounds = (RecordedRound(user["content"], tuple(rest)) for user, *rest in exchanges)
-    return RecordedDialog(number, "\n\n".join(system), tuple(rounds), tools)
+    spoken = [message for message in messages if message["role"] != "system"]
+    return RecordedDialog(number, "\n\n".join(system), _rounds_of(_turns_of(spoken), where), tools)
 
 
 def _messages_in(value: Any, where: str) -> list[Any]:
@@ -178,37 +174,64 @@ def _answered_by(result: Event, open_calls: Sequence[_OpenCall]) -> _OpenCall | 
     return next(chain(named, open_calls), None)
 
 
-def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
-    """Splits messages into exchanges: a user's message, and everything up to the user's next.
-
-    Consecutive messages of one speaker are merged, unless a text follows a tool call.
+def _turns_of(messages: Iterable[Message]) -> list[Message]:
+    """Merges consecutive messages of one speaker, unless a text follows a tool call; leaves out
+    messages without a text or a call.
     """
-    exchanges: list[list[Message]] = []
+    turns: list[Message] = []
     for message in messages:
-        role = message["role"]
-        text = message["content"]
-        calls = message.get("tool_calls", [])
-        if role == "system" or not (text.strip() or calls or role == "tool"):
+        has_text = bool(message["content"].strip())
+        if not (has_text or message.get("tool_calls") or message["role"] == "tool"):
             continue
-        if not exchanges and role != "user":
-            raise UsageError(
-                f"{where} begins with {in_short(text)} by the {role}; begin the dialog with a"
-                " message of the user."
-            )
-        last: Message = exchanges[-1][-1] if exchanges else {"role": ""}
-        is_same_speaker = role == last["role"] and role != "tool"
-        follows_call = "tool_calls" in last and bool(text.strip())
-        if is_same_speaker and not follows_call:
-            last["content"] = "\n\n".join(filter(str.strip, (last["content"], text)))
-            if calls:
-                last["tool_calls"] = [*last.get("tool_calls", []), *calls]
-        elif role == "user":
-            exchanges.append([message])
+        if turns and _continues(turns[-1], message):
+            turns[-1] = _merged(turns[-1], message)
         else:
-            exchanges[-1].append(message)
-    if not exchanges:
+            turns.append(message)
+    return turns
+
+
+def _continues(before: Message, message: Message) -> bool:
+    """Whether a message belongs to the turn of the message before it."""
+    is_same_speaker = message["role"] == before["role"] and message["role"] != "tool"
+    follows_call = "tool_calls" in before and bool(message["content"].strip())
+    return is_same_speaker and not follows_call
+
+
+def _merged(first: Message, second: Message) -> Message:
+    """One message with the texts and the calls of two."""
+    content = "\n\n".join(filter(str.strip, (first["content"], second["content"])))
+    merged: Message = {**first, "content": content}
+    if calls := [*first.get("tool_calls", []), *second.get("tool_calls", [])]:
+        merged["tool_calls"] = calls
+    return merged
+
+
+def _rounds_of(turns: Sequence[Message], where: str) -> tuple[RecordedRound, ...]:
+    """Groups turns into rounds: a turn of the user, and everything up to the user's next.
+
+    A last turn of the user without an answer is left out, as it is not replayed.
+    """
+    if not turns:
         raise UsageError(f"{where} has no text; begin the dialog with a message of the user.")
-    return exchanges
+    first = turns[0]
+    if first["role"] != "user":
+        raise UsageError(
+            f"{where} begins with {in_short(first['content'])} by the {first['role']}; begin the "
+            "dialog with a message of the user."
+        )
+    starts = [at for at, turn in enumerate(turns) if turn["role"] == "user"]
+    rounds = [
+        RecordedRound(turns[start]["content"], tuple(turns[start + 1 : end]))
+        for start, end in pairwise([*starts, len(turns)])
+    ]
+    if rounds[-1].is_answered:
+        return tuple(rounds)
+    if len(rounds) == 1:
+        raise UsageError(
+            f"{where} has no answer to {in_short(rounds[0].user)}; give a dialog with at least one "
+            "round."
+        )
+    return tuple(rounds[:-1])
 
 
 def in_short(value: Any) -> str:

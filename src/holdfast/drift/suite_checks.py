@@ -3,7 +3,7 @@
 from holdfast.drift.cases import LabelledTurn, Rule
 from holdfast.errors import UsageError
 from holdfast.measures.judging import check_labels
-from holdfast.measures.scores import FOLLOWED, Score, Undecided
+from holdfast.measures.scores import MIN_KEPT_SCORE, Score, Undecided
 
 
 def check_examples(rule: Rule, where: str) -> None:
@@ -18,12 +18,14 @@ def check_examples(rule: Rule, where: str) -> None:
         return
     for labelled in rule.labelled:
         score = score_labelled(rule, labelled)
-        if isinstance(score, Score) and (score.value >= FOLLOWED) == labelled.follows:
+        if isinstance(score, Score) and score.keeps_rule == labelled.follows:
             continue
         field = "follows" if labelled.follows else "breaks"
         limit = "at least" if labelled.follows else "below"
         if isinstance(score, Score):
-            problem = f"scores {score.value:.2f} ({score.reason}), and needs {limit} {FOLLOWED}"
+            problem = (
+                f"scores {score.value:.2f} ({score.reason}), and needs {limit} {MIN_KEPT_SCORE}"
+            )
         elif score is None:
             problem = "is not scored, as the rule does not apply to it"
         else:

@@ -43,7 +43,8 @@ def parse_suite(
         text: the YAML.
         source: what to call it in messages, usually its path.
         name: the suite's name, if the text gives none.
-        allow_code, probed: as in `load_suite`.
+        allow_code: whether the text may name Python functions as measures.
+        probed: whether the rules are to be probed; False accepts rules that only score logs, too.
         folder: searched first for modules with the user's functions.
         check: whether each measure is tested on its examples.
 

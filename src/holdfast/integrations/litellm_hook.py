@@ -29,7 +29,7 @@ from holdfast.methods import Method, Methods, compile_methods, read_methods, spe
 from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import Api
 from holdfast.proxy.relay import OnReply, RelayedRequest, chat_relay
-from holdfast.proxy.request_edits import Edit, Outcome
+from holdfast.proxy.request_edits import Edit, EditOutcome
 from holdfast.proxy.tally import Tally
 
 _MAX_OPEN_CALLS = 10_000  # calls whose end LiteLLM has not reported
@@ -85,7 +85,7 @@ class SuiteHook(CustomLogger):
         try:
             messages = json.dumps(kwargs["messages"], default=lambda value: value.model_dump())
         except (KeyError, TypeError, ValueError, AttributeError):
-            self._relay.tally.note_edit(Edit(Outcome.UNREADABLE))
+            self._relay.tally.note_edit(Edit(EditOutcome.UNREADABLE))
             return None
         body = f'{{"messages": {messages}}}'.encode()
         relayed = await asyncio.to_thread(self._relay.begin, Api.CHAT, body)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures.measure_specs import Measure
-from holdfast.measures.scores import FOLLOWED
 from holdfast.transcripts.transcript import Event
 
 
@@ -30,7 +29,7 @@ def breaking_call(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> 
         events = [path[position] for position in turn.positions[:count]]
         calls = tuple(event.call for event in events if event.call is not None)
         score = measure.score_so_far(replace(turn.done, text="", calls=calls))
-        return score is not None and score.value < FOLLOWED
+        return score is not None and not score.keeps_rule
 
     count = len(turn.positions)
     if not is_broken(count):

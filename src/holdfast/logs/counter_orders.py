@@ -12,7 +12,6 @@ from holdfast.measures.measure_specs import Measure
 from holdfast.measures.orders import Passage, orders_in, requests_in, words_before_paths
 from holdfast.measures.patterns import find
 from holdfast.measures.rule_text import RuleText
-from holdfast.measures.scores import FOLLOWED
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Kind
 
@@ -95,7 +94,7 @@ def _asks_to_break(clause: str, measure: Measure) -> bool:
     that must not occur.
     """
     if measure.name in _FORBIDS_WORDS:
-        return measure.score(clause).value < FOLLOWED
+        return not measure.score(clause).keeps_rule
     if measure.name == "command_not_run":
         commands = re.findall(r"`([^`]+)`", clause)
         calls = [ToolCall("Bash", {"command": command}) for command in commands]
@@ -109,4 +108,4 @@ def _asks_to_break(clause: str, measure: Measure) -> bool:
     else:
         return False
     scores = (measure.score_turn(AssistantTurn("", (call,))) for call in calls)
-    return any(score is not None and score.value < FOLLOWED for score in scores)
+    return any(score is not None and not score.keeps_rule for score in scores)

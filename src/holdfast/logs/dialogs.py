@@ -36,7 +36,8 @@ class LoggedTurn:
         role: the role of the message that its last text answers, "user" or "tool"; "" for none.
         tokens: the size of the model's context before it, estimated from the bytes.
         reasoning: the part of its text between markers such as `<think>`, which is not scored.
-        trace_span: as in `Event`, of its last call of a model that has one; "" for none.
+        trace_span: the span that recorded its last call of a model, as `TRACE_ID/SPAN_ID`; "" if
+            the log has none.
         positions: the positions of its events on the path of the transcript.
     """
 

@@ -31,7 +31,6 @@ from holdfast.logs.rereading import LogSource
 from holdfast.logs.turn_scoring import case_of
 from holdfast.measures.rule_statements import find_statement
 from holdfast.measures.rule_text import RuleText
-from holdfast.measures.scores import FOLLOWED
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
@@ -281,7 +280,7 @@ def _verdict(fork: _Fork, answer: RecallAnswer) -> bool | None:
     recalled = fork.rule.recalled
     text = answer.answer
     if recalled is not None and not recalled.judged:
-        states = recalled.score(text).value >= FOLLOWED
+        states = recalled.score(text).keeps_rule
     else:
         passage = RuleText(text_of(fork.case, fork.rule)).find_in(text)
         states = (passage or find_statement(text, fork.rule.measure)) is not None

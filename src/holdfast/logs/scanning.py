@@ -79,13 +79,13 @@ def scan_logs(
     """Reads and scores log files into a run folder, as `score_logs(read_logs(paths))` does.
 
     Args:
-        paths: as in `read_logs`.
-        form: as in `read_logs`.
+        paths: the log files, and folders that contain some.
+        form: the format, one of `FORMATS`; None detects it for each value.
         workers: the number of processes that read and score. A suite with Python functions as
             measures is scored in this process, and so are few logs. A script that uses more needs
             `if __name__ == "__main__":`.
-        judging: as in `score_logs`.
-        command: as in `score_logs`.
+        judging: how the judges of the suite are loaded, if it has any.
+        command: the command line, for the manifest.
         watch: is called with the progress after each part.
         loaded: files of rules that the agent put into every context, which its transcripts lack.
 

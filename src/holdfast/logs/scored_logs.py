@@ -46,7 +46,9 @@ class ScoredLogs:
         cases: the case of each dialog that is scored.
         other_prompts: how many of these have a system prompt other than that of their case.
         reasoning_turns: how many of their turns begin with reasoning.
-        formats, problems, fingerprint: as in `Logs`.
+        formats: the number of dialogs in each format.
+        problems: a sentence for each line or part of a file that was left out.
+        fingerprint: SHA-256 of the files, their formats and the dialogs, in hexadecimal.
         scored: returns the scores of a dialog by its number among those that are scored, or its
             record as the JSON of a line if no score awaits a judge.
         loaded: the names of files that were put into every context.

@@ -10,7 +10,6 @@ from holdfast.measures.measure_specs import Measure
 from holdfast.measures.orders import Passage, passage_of, read_sentences
 from holdfast.measures.rule_statements import find_statement
 from holdfast.measures.rule_text import RuleText
-from holdfast.measures.scores import FOLLOWED
 from holdfast.transcripts.transcript import Kind, Transcript
 
 # the name of a text file, such as AGENTS.md
@@ -97,7 +96,7 @@ def _recalled_in(prompt: str, recalled: Measure | None) -> Passage | None:
     """The last sentence of a prompt that states a rule, by the measure `recalled` of the rule; None
     if the prompt does not state it, and an empty passage if only the prompt as a whole does.
     """
-    if recalled is None or recalled.judged or recalled.score(prompt).value < FOLLOWED:
+    if recalled is None or recalled.judged or not recalled.score(prompt).keeps_rule:
         return None
-    sentences = [s for s in read_sentences(prompt) if recalled.score(s.text).value >= FOLLOWED]
+    sentences = [s for s in read_sentences(prompt) if recalled.score(s.text).keeps_rule]
     return passage_of(sentences[-1]) if sentences else Passage("", 0)

@@ -15,7 +15,7 @@ from holdfast.drift.probe_outcomes import (
 from holdfast.errors import cut
 from holdfast.logs.causes import DialogCauses
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
-from holdfast.measures.scores import FOLLOWED, Score
+from holdfast.measures.scores import MIN_KEPT_SCORE, Score
 from holdfast.records import (
     BreachCause,
     LogDialog,
@@ -136,7 +136,7 @@ def _with_cause(probe: Probe, score_cause: ScoreCause) -> LogProbe:
     return LogProbe(
         **{**dict(probe), "reply": cut(probe.reply, MAX_TEXT_CHARACTERS)},
         context=score_cause.context,
-        cause=score_cause.cause if probe.score < FOLLOWED else None,
+        cause=score_cause.cause if probe.score < MIN_KEPT_SCORE else None,
     )
 
 
@@ -167,7 +167,7 @@ def _scores(turn: LoggedTurn, case: Case, causes: DialogCauses) -> Iterator[Prob
                 score=judged.value,
                 reason=judged.reason,
                 context=causes.context_of(fields["rule"], turn),
-                cause=None if judged.value >= FOLLOWED else causes.cause_of(fields["rule"], turn),
+                cause=None if judged.keeps_rule else causes.cause_of(fields["rule"], turn),
             )
         elif measure.judged and (has_text or turn.done.calls):
             text = turn.done.text_with_calls()

@@ -22,7 +22,7 @@ from holdfast.logs.part_scanning import (
     scan_part,
 )
 from holdfast.logs.scored_logs import ScoredLogs
-from holdfast.measures.scores import FOLLOWED
+from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import MANIFEST, RECORDS, LogDialog, Probe
 from holdfast.records.manifest import read_manifest
 from holdfast.transcripts.containers import files_of
@@ -167,7 +167,7 @@ def _breaches(dialog: ScannedDialog) -> Iterator[Breach]:
         record = LogDialog.model_validate_json(content)
         outcomes = record.probes
     for probe in outcomes:
-        if isinstance(probe, Probe) and probe.score < FOLLOWED:
+        if isinstance(probe, Probe) and probe.score < MIN_KEPT_SCORE:
             rule = probe.rule or record.agent.id
             yield Breach(record.source, probe.round, rule, probe.reason, probe.reply)
 

@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.measures.clause_words import is_negated
 from holdfast.measures.measure_specs import Measure, inner_specs, read_spec
 from holdfast.measures.measure_words import MEASURE_WORDS, Cues, MeasureWords
-from holdfast.measures.orders import Passage, Request, requests_in
+from holdfast.measures.orders import OrderClause, Passage, requests_in
 
 _IT = r"(?:it|that|them|this|these|those)"
 # begins a request to leave out the thing that is named next
@@ -71,7 +71,7 @@ def _words_of(name: str) -> MeasureWords:
     return MEASURE_WORDS.get(name, MeasureWords())
 
 
-def _breaking_passage(request: Request, cues: Cues) -> Passage | None:
+def _breaking_passage(request: OrderClause, cues: Cues) -> Passage | None:
     """Returns the passage of a request that breaks the measure of these cues; else None."""
     if cues.demanded and _leaves_out(request, cues.demanded):
         return replace(request.passage, lasts=cues.demanded_lasts and not request.is_once)
@@ -94,7 +94,7 @@ def _asks_for(clause: str, patterns: tuple[str, ...]) -> bool:
     return not is_negated(rest)
 
 
-def _leaves_out(request: Request, thing: str) -> bool:
+def _leaves_out(request: OrderClause, thing: str) -> bool:
     """Whether a request asks to leave out a thing, which a pattern names, or "it" after it."""
     if _KEEPS.search(request.clause):
         return False

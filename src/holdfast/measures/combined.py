@@ -9,7 +9,7 @@ from holdfast.errors import UsageError
 from holdfast.measures.arguments import Spec, Specs
 from holdfast.measures.measure_specs import build
 from holdfast.measures.registry import measure
-from holdfast.measures.scores import FOLLOWED, Score, WhenCut
+from holdfast.measures.scores import MIN_KEPT_SCORE, Score, WhenCut
 from holdfast.measures.text import words_of
 
 _MIN_WORDS = 3  # the words of a shorter reply often belong to several languages
@@ -75,7 +75,7 @@ def never(text: str, measure: Spec) -> Score:
     """
     inner = build(measure)
     forbidden = inner.score(text)
-    is_broken = forbidden.value > 1 - FOLLOWED
+    is_broken = forbidden.value > 1 - MIN_KEPT_SCORE
     is_unsure = forbidden.value < _MIN_PROBABILITY and len(words_of(text)) < _MIN_WORDS
     if inner.name == "language" and is_broken and is_unsure:
         return Score(1.0, f"too few words to tell a language by ({forbidden.reason})")

@@ -43,12 +43,14 @@ def _matches(
     if not fnmatch.fnmatchcase(call.name, tool):
         return False
     for name, pattern in (arguments or {}).items():
-        if name not in call.arguments or not matches(str(pattern), _as_text(call.arguments[name])):
+        if name not in call.arguments:
+            return False
+        if not matches(str(pattern), _text_or_json(call.arguments[name])):
             return False
     return schema is None or _validator(json.dumps(schema)).is_valid(dict(call.arguments))
 
 
-def _as_text(value: Any) -> str:
+def _text_or_json(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

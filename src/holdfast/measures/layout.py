@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.measures.arguments import Flag, Flags, MaybeCount, MaybeTexts, Text
+from holdfast.measures.counting import closeness
 from holdfast.measures.patterns import compile_regex, find, looks_at_end
 from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure
@@ -100,8 +101,8 @@ def _score_list(marks: list[bool], target: int | None, kind: str) -> Score:
     result = share_true(marks, f"lines are {kind}")
     if target is None:
         return result
-    closeness = 1 - min(abs(good - target) / target, 1)
-    return Score(result.value * closeness, f"{result.reason}, {target} asked for")
+    share_of_target = closeness(good, target, "line").value
+    return Score(result.value * share_of_target, f"{result.reason}, {target} asked for")
 
 
 def _brackets_when_cut(text: str, brackets: bool) -> WhenCut:

@@ -119,7 +119,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Request:
+class OrderClause:
     """A clause of a message that asks for something: an order, or a fragment ("in English").
 
     Args:
@@ -135,7 +135,7 @@ class Request:
     passage: Passage
 
 
-def requests_in(text: str) -> Iterator[Request]:
+def requests_in(text: str) -> Iterator[OrderClause]:
     """Yields the requests of a message, clause by clause."""
     before = ""
     for sentence in read_sentences(text):
@@ -149,7 +149,7 @@ def requests_in(text: str) -> Iterator[Request]:
                 continue
             is_fragment = bool(FRAGMENT.match(clause)) and (asks or number == 0)
             if is_fragment or _is_order(clause) or ASKING.search(clause):
-                yield Request(clause, f"{before} {plain}", is_once, passage)
+                yield OrderClause(clause, f"{before} {plain}", is_once, passage)
         before = plain
 
 

@@ -97,7 +97,8 @@ def runs_after(
 ) -> Score | Undecided | None:
     """1 if a command that begins with a match of `run` comes after the last one that begins with a
     match of `after`, or after the last change of a file with a path of `changed`; turns without
-    these do not count. Calls of other tools are matched as in `runs_before`.
+    these do not count. Calls of other tools are matched as the tool's name and its arguments in
+    JSON.
     """
     cause = ""
     is_due = False  # whether `run` has to follow
@@ -214,7 +215,8 @@ def _last_question(text: str) -> str:
 )
 def prefers(turn: AssistantTurn, use: Pattern, rather_than: Pattern) -> Score | None:
     """Share of commands that begin with a match of `use` among those that begin with a match of
-    either; turns with neither do not count. Calls of other tools are matched as in `runs_before`.
+    either; turns with neither do not count. Calls of other tools are matched as the tool's name and
+    its arguments in JSON.
     """
     good = 0
     others: list[str] = []

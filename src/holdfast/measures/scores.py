@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-FOLLOWED = 0.5  # a reply with at least this score follows its prompt
+MIN_KEPT_SCORE = 0.5  # a reply with at least this score keeps the rule
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,11 @@ class Score:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.value) and 0.0 <= self.value <= 1.0):
             raise ValueError(f"a score lies between 0 and 1, not {self.value}")
+
+    @property
+    def keeps_rule(self) -> bool:
+        """Whether the reply counts as keeping the rule."""
+        return self.value >= MIN_KEPT_SCORE
 
 
 @dataclass(frozen=True)

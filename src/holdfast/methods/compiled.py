@@ -15,12 +15,12 @@ and none asks what kind a method is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
+from typing import Any
 
 from holdfast.chat.messages import Message, Messages
-from holdfast.methods.kinds import TRAITS, Ability, Kind, kind_of, requirements
+from holdfast.methods.kinds import TRAITS, Ability, Kind, require_kind, requirements
 from holdfast.methods.protocols import (
     EditsHidden,
     EditsKeys,
@@ -38,21 +38,32 @@ from holdfast.methods.table import HeadTable, head_table
 
 
 def compile_methods(methods: Iterable[Method]) -> CompiledMethods:
-    """Compiles methods, which are given in the order in which they apply."""
-    return CompiledMethods(tuple(methods))
+    """Compiles methods, which are given in the order in which they apply.
+
+    Raises:
+        UsageError: one of them is no method.
+    """
+    methods = tuple(methods)
+    return CompiledMethods(methods, tuple(map(require_kind, methods)))
 
 
 @dataclass(frozen=True)
 class CompiledMethods:
-    """Methods, sorted by what they change; equal if the methods are."""
+    """Methods, sorted by what they change; equal if the methods are.
+
+    Args:
+        methods: the methods in the order in which they apply.
+        kinds: the kind of each.
+    """
 
     methods: tuple[Method, ...] = ()
+    kinds: tuple[Kind, ...] = field(default=(), repr=False, compare=False)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __reduce__(self) -> tuple[object, ...]:
-        return CompiledMethods, (self.methods,)  # a hash means nothing to another process
+        return compile_methods, (self.methods,)  # a hash means nothing to another process
 
     def __bool__(self) -> bool:
         return bool(self.methods)
@@ -67,12 +78,12 @@ class CompiledMethods:
     @cached_property
     def messages(self) -> tuple[EditsMessages, ...]:
         """The methods that edit the chat before it is rendered."""
-        return cast("tuple[EditsMessages, ...]", self._of_kinds(Kind.MESSAGES))
+        return self._of_kinds(Kind.MESSAGES)
 
     @cached_property
     def attention(self) -> tuple[ShiftsAttention, ...]:
         """The methods that move the attention mass on the span."""
-        return cast("tuple[ShiftsAttention, ...]", self._of_kinds(Kind.LOG_ODDS))
+        return self._of_kinds(Kind.LOG_ODDS)
 
     @cached_property
     def table(self) -> HeadTable | None:
@@ -85,12 +96,12 @@ class CompiledMethods:
     @cached_property
     def keys(self) -> tuple[EditsKeys, ...]:
         """The methods that edit the keys of the span, and perhaps its values."""
-        return cast("tuple[EditsKeys, ...]", self._of_kinds(Kind.KEYS))
+        return self._of_kinds(Kind.KEYS)
 
     @cached_property
     def hidden(self) -> tuple[EditsHidden, ...]:
         """The methods that edit hidden states."""
-        return cast("tuple[EditsHidden, ...]", self._of_kinds(Kind.RESIDUAL))
+        return self._of_kinds(Kind.RESIDUAL)
 
     @property
     def states(self) -> tuple[EditsStates, ...]:
@@ -100,17 +111,17 @@ class CompiledMethods:
     @cached_property
     def processors(self) -> tuple[EditsLogits, ...]:
         """The methods that combine the logits with those of a second stream."""
-        return cast("tuple[EditsLogits, ...]", self._of_kinds(Kind.LOGITS))
+        return self._of_kinds(Kind.LOGITS)
 
     @cached_property
     def rehearsed(self) -> tuple[NeedsRehearsal, ...]:
         """The methods that become attention methods once they have seen a rehearsed reply."""
-        return cast("tuple[NeedsRehearsal, ...]", self._of_kinds(Kind.REHEARSED))
+        return self._of_kinds(Kind.REHEARSED)
 
     @cached_property
     def retries(self) -> tuple[RetriesReplies, ...]:
         """The methods that have a reply drawn again if it broke a rule."""
-        return cast("tuple[RetriesReplies, ...]", self._of_kinds(Kind.RETRIES))
+        return self._of_kinds(Kind.RETRIES)
 
     @property
     def retry(self) -> RetriesReplies | None:
@@ -120,8 +131,7 @@ class CompiledMethods:
     @cached_property
     def edits_requests(self) -> bool:
         """Whether a proxy can apply them all: each edits messages or has replies drawn again."""
-        kinds = set(map(kind_of, self.methods))
-        return bool(kinds) and kinds <= {Kind.MESSAGES, Kind.RETRIES}
+        return bool(self.methods) and {*self.kinds} <= {Kind.MESSAGES, Kind.RETRIES}
 
     @cached_property
     def needs_rules(self) -> bool:
@@ -160,7 +170,7 @@ class CompiledMethods:
     @cached_property
     def needs_span(self) -> bool:
         """Whether any method does nothing in a chat without a system prompt or emphasis."""
-        return any(TRAITS[kind].needs_span for kind in self._kinds)
+        return any(TRAITS[kind].needs_span for kind in self.kinds)
 
     @cached_property
     def needs_system_prompt(self) -> bool:
@@ -180,7 +190,7 @@ class CompiledMethods:
             emphasised: whether any of its text is emphasised, which then is the span.
         """
         by_prompt = [method for method in self.messages if method.edits_by_prompt]
-        pairs = zip(self.methods, self._kinds, strict=True)
+        pairs = zip(self.methods, self.kinds, strict=True)
         return compile_methods(
             method
             for method, kind in pairs
@@ -209,7 +219,7 @@ class CompiledMethods:
     @cached_property
     def affects_pre_span(self) -> bool:
         """Whether any method also changes the states of tokens before the span."""
-        return any(TRAITS[kind].affects_pre_span for kind in self._kinds)
+        return any(TRAITS[kind].affects_pre_span for kind in self.kinds)
 
     @cached_property
     def span_includes_generated(self) -> bool:
@@ -257,19 +267,13 @@ class CompiledMethods:
     def _hash(self) -> int:
         return hash(self.methods)
 
-    @cached_property
-    def _kinds(self) -> tuple[Kind, ...]:
-        """The kind of each method."""
-        kinds = map(kind_of, self.methods)
-        return tuple(kind for kind in kinds if kind is not None)
-
-    def _of_kinds(self, *kinds: Kind) -> tuple[Method, ...]:
+    def _of_kinds(self, *kinds: Kind) -> tuple[Any, ...]:
         """Returns the methods of these kinds.
 
-        The properties above cast them to the protocol of their kind. That is safe, because
-        `kinds.check_method` refuses a method that lacks a member of it.
+        Each property above names the protocol of its kind, which a type checker cannot infer. They
+        have it, because `kinds.check_method` refuses a method that lacks a member.
         """
-        pairs = zip(self.methods, self._kinds, strict=True)
+        pairs = zip(self.methods, self.kinds, strict=True)
         return tuple(method for method, kind in pairs if kind in kinds)
 
     def _without(self, left_out: Kind) -> CompiledMethods:
@@ -280,9 +284,9 @@ class CompiledMethods:
 
         If these are all, returns this object itself, whose properties may be computed already.
         """
-        pairs = zip(self.methods, self._kinds, strict=True)
-        wanted = tuple(method for method, kind in pairs if is_wanted(kind))
-        return self if len(wanted) == len(self.methods) else CompiledMethods(wanted)
+        pairs = zip(self.methods, self.kinds, strict=True)
+        wanted = [method for method, kind in pairs if is_wanted(kind)]
+        return self if len(wanted) == len(self.methods) else compile_methods(wanted)
 
 
 UNSTEERED = CompiledMethods()

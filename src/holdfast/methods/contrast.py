@@ -131,8 +131,8 @@ class PromptStrength(TwoStreams):
     log p = log p_default + scale * (log p - log p_default): system prompt strength of Dong et al.
     (2026), which scales what the target prompt adds to a default prompt. Only the abstract was
     available: it is not known where the authors' alpha starts, and `scale` equals it if theirs is 1
-    for the unsteered model. The plausibility threshold is ours, as in `guidance`. A chat without a
-    system prompt is not changed.
+    for the unsteered model. The plausibility threshold is not from the paper: `guidance`
+    has the same one. A chat without a system prompt is not changed.
     """
 
     name: ClassVar[str] = "prompt-strength"
@@ -173,7 +173,7 @@ class Anchoring(TwoStreams):
     a mask token in place of each span token (the tokenizer's own, else its unknown, padding or
     end-of-text token), so that positions stay. The authors' package writes one mask token for a
     whole text and hides it from attention; here every token keeps its place, as in the paper. The
-    plausibility threshold is ours, as in `guidance`.
+    plausibility threshold is not from the paper: `guidance` has the same one.
     """
 
     name: ClassVar[str] = "anchoring"

@@ -138,7 +138,7 @@ def check_method(method: Any) -> Method:
             option="method",
             value=method.__name__,
         )
-    members = members_of(_require_kind(method))
+    members = members_of(require_kind(method))
     class_name = type(method).__name__
     if missing := " and ".join(name for name in members if not hasattr(method, name)):
         raise UsageError(
@@ -163,7 +163,7 @@ def check_method(method: Any) -> Method:
     return checked
 
 
-def _require_kind(method: object) -> Kind:
+def require_kind(method: object) -> Kind:
     """Returns the kind of a method; a `UsageError` unless it has exactly one."""
     kinds = _kinds_of(method)
     class_name = type(method).__name__

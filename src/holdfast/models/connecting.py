@@ -117,15 +117,17 @@ def connect_all(
     Args:
         urls: the addresses, each once. The first one identifies a run if the servers do not report
             their weights.
-        model: as in `connect`, for each endpoint.
-        api_key_env: as in `connect`, for each endpoint.
-        options: as in `connect`, for each endpoint.
+        model: the model's name at each endpoint; None takes the only model that it lists.
+        api_key_env: the environment variable that holds the key of each endpoint.
+        options: of each endpoint: `concurrency`, `timeout`, `max_retries` and
+            `requests_per_minute` of `connect`.
 
     Raises:
         UsageError: there is no address, one is given twice, a string is given in place of the list,
-            or as in `connect`.
+            an address is not a web address, or a number lies outside its range.
         Unreachable: no endpoint answers; if only some do, a warning names the others.
-        ModelError: the endpoints do not serve the same model, or as in `connect`.
+        ModelError: the endpoints do not serve the same model, the environment variable holds no
+            usable key, or the model has to be named.
     """
     if isinstance(urls, str):  # a string is a sequence of strings, too
         raise UsageError(

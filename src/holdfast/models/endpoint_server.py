@@ -161,7 +161,9 @@ class Server:
         """Sends a request once; yields the text piece by piece as it arrives, and the reply last.
 
         Raises:
-            RequestFailed, Unreachable, ModelError: as in `answer`.
+            RequestFailed: this request cannot be answered; others can.
+            Unreachable: there is no connection to the server.
+            ModelError: the server refuses the request for a reason that affects all requests.
         """
         import openai
 

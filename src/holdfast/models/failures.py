@@ -22,7 +22,7 @@ class FailedRequest:
     """A request that was not answered."""
 
     name: Name
-    why: str  # the kind of failure, as in `RequestFailed`
+    why: str  # "filter", "context" or "failure"
     reason: str  # the message of the error
 
 

@@ -14,9 +14,9 @@ from transformers import PreTrainedModel
 
 from holdfast.errors import ModelError, UnknownName, UsageError
 from holdfast.models.checkpoint import on_one_line
+from holdfast.models.dtypes import check_dtype
 from holdfast.models.gguf import GGUF
 
-DTYPES = ("auto", "float16", "bfloat16", "float32", "float64")
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 DeviceMap = str | Mapping[str, str | int | torch.device]
 _LARGE = 50_000_000  # parameters beyond which a step in bfloat16 is certainly faster
@@ -131,8 +131,7 @@ def placement_of(
 def _read_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
     """Reads a dtype; None for "auto"."""
     name = "auto" if dtype is None else str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
-        raise UnknownName("dtype", name, DTYPES)
+    check_dtype(name)
     return None if name == "auto" else getattr(torch, name)
 
 

@@ -55,12 +55,13 @@ class Generates(Protocol):
             methods: the steering: a spec string, a method, or a list of methods.
             sampling: how tokens are drawn.
             seed: determines the draws.
-            emphasis: the text to steer towards in place of the system prompt, as in `Request`.
+            emphasis: the text to steer towards in place of the system prompt: texts, (text,
+                occurrence from 1) or (message from 0, first, last character).
             marks: whether `*like this*` in a message is emphasis too.
             continue_final_message: whether the reply continues the last message, which must be the
                 assistant's.
             trace: whether to fill `token_masses` and `trace` of the reply.
-            response_format: as in OpenAI's API, {"type": "json_object"} or {"type": "json_schema",
+            response_format: in OpenAI's form, {"type": "json_object"} or {"type": "json_schema",
                 "json_schema": {"name": NAME, "schema": SCHEMA}}: every reply that is not cut off
                 is such a JSON text. Needs the extra `grammar`, and a model in this process.
             penalties: lower the logits of tokens that the reply already has; need a model in this

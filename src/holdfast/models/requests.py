@@ -113,7 +113,8 @@ class Token:
         logprob: its log-probability at temperature 1 over the whole vocabulary; None unless
             requested.
         top: the likeliest tokens and their log-probabilities, likeliest first.
-        cached: the tokens of the chat that did not go through the model, as in `Reply`.
+        cached: the tokens of the chat that did not go through the model, as their
+            keys and values were kept from an earlier request.
         text: its text once it is decoded; "" if a later token completes its character.
     """
 

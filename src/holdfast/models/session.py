@@ -91,7 +91,16 @@ class LocalSession:
     ) -> AsyncGenerator[Token | Reply]:
         """Answers a request; yields every token as it is drawn, and the reply last.
 
-        The arguments and errors are those of `render`.
+        Args:
+            request: the chat.
+            top_logprobs: the number of likeliest tokens (at most 20) to report with the
+                log-probability of each drawn token; None reports no log-probabilities.
+
+        Raises:
+            PromptError: the chat cannot be rendered, its system prompt is not found, or it exceeds
+                the model's context.
+            ModelError: a method cannot be applied to this model.
+            UsageError: a method names heads that the model does not have.
         """
         return self.stream_rendered(self.render(request, top_logprobs))
 
@@ -109,7 +118,8 @@ class LocalSession:
         Raises:
             PromptError: a chat cannot be rendered, its system prompt is not found, or it exceeds
                 the model's context; nothing is generated then.
-            ModelError, UsageError: as in `generate`.
+            ModelError: a method cannot be applied to this model.
+            UsageError: a method names heads that the model does not have.
             UsageError: tasks wait for replies of this session, which this call would block.
         """
         self._require_idle()
@@ -174,7 +184,10 @@ class LocalSession:
                 log-probability of each drawn token; None reports no log-probabilities.
 
         Raises:
-            PromptError, ModelError, UsageError: as in `generate_batch`.
+            PromptError: the chat cannot be rendered, its system prompt is not found, or it exceeds
+                the model's context.
+            ModelError: a method cannot be applied to this model.
+            UsageError: a method names heads that the model does not have.
         """
         if top_logprobs is not None:
             ranges.whole_number("a request", "top_logprobs", top_logprobs, 0, MAX_TOP_LOGPROBS)

@@ -79,12 +79,12 @@ def steering(
     with open_block(model, block):
         check_heads(model, shifting)  # again: the first block learns which layers have attention
         yield block
-    if block.running:
+    if block.num_running:
         _warn(
             f"A block of holdfast.steering on {block.name} was left while another thread generates"
             " in it, and the rest of its text is not steered; join the thread inside the block."
         )
-    if not block.used:
+    if not block.was_used:
         _warn(
             f"No pass of {block.name} went through this block of holdfast.steering, so it steered"
             " nothing; run the model inside it."

@@ -24,8 +24,8 @@ from holdfast.proxy.chat_requests import Api, api_of
 from holdfast.proxy.checked_answers import CheckedAnswers
 from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.relay import ChatRelay, RelayedRequest
-from holdfast.proxy.reply_scores import Unscored
-from holdfast.proxy.request_edits import Edit, Outcome
+from holdfast.proxy.reply_scores import WhyUnscored
+from holdfast.proxy.request_edits import Edit, EditOutcome
 from holdfast.proxy.transfers import HOP_BY_HOP, Download, Upload, end_to_end
 from holdfast.proxy.upstream import Upstream, UpstreamFailure
 from holdfast.serve.access import log_failure
@@ -120,7 +120,7 @@ class Forwarding:
             headers = [(k, v) for k, v in headers if k != b"content-length"]
         elif body is not None:
             content = upload.parts(body.content)
-            self._relay.tally.note_edit(Edit(Outcome.UNREADABLE))
+            self._relay.tally.note_edit(Edit(EditOutcome.UNREADABLE))
         elif upload.has_body:
             content = upload.parts()
 
@@ -266,7 +266,7 @@ class Forwarding:
             return
         size = len(answer.body) + len(relayed.content)
         if self._waiting_bytes and self._waiting_bytes + size > _MAX_WAITING_BYTES:
-            return self._relay.tally.note_reply(Unscored.BUSY)
+            return self._relay.tally.note_reply(WhyUnscored.BUSY)
         self.waiting += 1
         self._waiting_bytes += size
         scoring = asyncio.get_running_loop().run_in_executor(
@@ -279,7 +279,7 @@ class Forwarding:
         self.waiting -= 1
         self._waiting_bytes -= size
         if not scoring.cancelled() and (error := scoring.exception()):
-            self._relay.tally.note_reply(Unscored.UNREADABLE)
+            self._relay.tally.note_reply(WhyUnscored.UNREADABLE)
             # its message may quote a chat, so it is not logged
             _LOG.error("A reply could not be scored: %s", type(error).__name__)
 

@@ -17,8 +17,8 @@ from holdfast.proxy.chat_log import ChatLog
 from holdfast.proxy.chat_replies import read_answers
 from holdfast.proxy.chat_requests import Api, Unreadable, read_request
 from holdfast.proxy.json_edits import edit_document
-from holdfast.proxy.reply_scores import ScoredReply, Unscored
-from holdfast.proxy.request_edits import Edit, Outcome
+from holdfast.proxy.reply_scores import ScoredReply, WhyUnscored
+from holdfast.proxy.request_edits import Edit, EditOutcome
 from holdfast.proxy.suite_chat import SuiteChat
 from holdfast.proxy.suite_middleware import SuiteMiddleware, which_are_scored
 from holdfast.proxy.tally import Tally
@@ -82,7 +82,7 @@ class ChatRelay:
 
     def _edit(self, api: Api, content: bytes, encoding: str) -> RelayedRequest:
         """Edits the body of a request; one that cannot be read stays as it is."""
-        unreadable = RelayedRequest(api, content, Edit(Outcome.UNREADABLE))
+        unreadable = RelayedRequest(api, content, Edit(EditOutcome.UNREADABLE))
         if encoding.strip().lower() not in ("", "identity"):
             return unreadable
         try:
@@ -91,18 +91,18 @@ class ChatRelay:
         except (UnicodeDecodeError, Unreadable):
             return unreadable
         chat = self._middleware.chat_of(request)
-        if isinstance(chat, Outcome):
+        if isinstance(chat, EditOutcome):
             return RelayedRequest(api, content, Edit(chat))
         edit = chat.edit()
         if edit.changes:
             content = edit_document(document, edit.changes).encode()
-        is_edited = edit.outcome in (Outcome.EDITED, Outcome.UNCHANGED)
+        is_edited = edit.outcome in (EditOutcome.EDITED, EditOutcome.UNCHANGED)
         return RelayedRequest(api, content, edit, chat, chat.retries if is_edited else 0)
 
     def broken_rules(self, relayed: RelayedRequest, answer: Answer) -> Sequence[str] | None:
         """Returns the texts of the rules that an answer breaks; None if it cannot be checked."""
         choices = _choices(relayed.api, answer)
-        if relayed.chat is None or isinstance(choices, Unscored) or len(choices) != 1:
+        if relayed.chat is None or isinstance(choices, WhyUnscored) or len(choices) != 1:
             return None
         try:
             return relayed.chat.broken_rules(choices[0])
@@ -125,7 +125,7 @@ class ChatRelay:
         if relayed.chat is None:
             return
         choices = _choices(relayed.api, answer)
-        if isinstance(choices, Unscored):
+        if isinstance(choices, WhyUnscored):
             return self.tally.note_reply(choices)
         replies = []
         for choice in choices:
@@ -157,13 +157,13 @@ def chat_relay(
     return ChatRelay(middleware, tally or Tally(), None if log is None else Path(log), on_reply)
 
 
-def _choices(api: Api, answer: Answer) -> list[Mapping[str, Any]] | Unscored:
+def _choices(api: Api, answer: Answer) -> list[Mapping[str, Any]] | WhyUnscored:
     """Returns the choices of an answer, or why there are none."""
     if answer.status != 200:
-        return Unscored.FAILED
+        return WhyUnscored.FAILED
     if answer.is_too_long:
-        return Unscored.TOO_LONG
+        return WhyUnscored.TOO_LONG
     text = answer.text
     if text is None:
-        return Unscored.NOT_SUPPORTED
-    return read_answers(api, text) or Unscored.FAILED
+        return WhyUnscored.NOT_SUPPORTED
+    return read_answers(api, text) or WhyUnscored.FAILED

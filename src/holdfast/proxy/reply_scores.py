@@ -12,13 +12,13 @@ from holdfast.errors import HoldfastError
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures import Score
 from holdfast.measures.patterns import limit_search_time
-from holdfast.measures.scores import FOLLOWED, Undecided
+from holdfast.measures.scores import MIN_KEPT_SCORE, Undecided
 
 _LOG = logging.getLogger("holdfast.proxy")
 _MAX_SECONDS = 1.0  # of computing for the patterns of one rule on one reply
 
 
-class Unscored(Enum):
+class WhyUnscored(Enum):
     """Why a reply has no scores."""
 
     FAILED = "failed"  # the request was refused, or the reply broke off
@@ -36,10 +36,10 @@ class Unscored(Enum):
 
 # If several rules give no score, for different reasons, the first of these is the reply's reason.
 _MOST_INFORMATIVE_FIRST = (
-    Unscored.MEASURE_FAILED,
-    Unscored.CUT,
-    Unscored.NOT_SHOWN,
-    Unscored.EMPTY,
+    WhyUnscored.MEASURE_FAILED,
+    WhyUnscored.CUT,
+    WhyUnscored.NOT_SHOWN,
+    WhyUnscored.EMPTY,
 )
 
 
@@ -54,7 +54,7 @@ class RuleScore:
     @property
     def kept(self) -> bool:
         """Whether the reply follows the rule."""
-        return self.value >= FOLLOWED
+        return self.value >= MIN_KEPT_SCORE
 
 
 @dataclass(frozen=True)
@@ -66,25 +66,25 @@ class ScoredReply:
     scores: tuple[RuleScore, ...]
 
 
-def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredReply | Unscored:
+def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredReply | WhyUnscored:
     """Scores a turn by the rules that apply to it."""
     scores: list[RuleScore] = []
-    reasons: set[Unscored] = set()
+    reasons: set[WhyUnscored] = set()
     for rule in rules:
         try:
             score = _score(rule, turn)
         except HoldfastError as error:  # a measure that the user wrote failed, or a slow pattern
-            reasons.add(Unscored.MEASURE_FAILED)
+            reasons.add(WhyUnscored.MEASURE_FAILED)
             note_failure(case, rule, error)
             continue
-        if isinstance(score, Unscored):
+        if isinstance(score, WhyUnscored):
             reasons.add(score)
         else:
             scores.append(RuleScore(rule.id or "", score.value, score.reason))
     if scores:
         return ScoredReply(case, turn.number, tuple(scores))
     return next(
-        (reason for reason in _MOST_INFORMATIVE_FIRST if reason in reasons), Unscored.NO_RULE
+        (reason for reason in _MOST_INFORMATIVE_FIRST if reason in reasons), WhyUnscored.NO_RULE
     )
 
 
@@ -94,16 +94,16 @@ def note_failure(case: str, rule: Rule, error: HoldfastError) -> None:
     _LOG.error("The rule %s could not be scored: %s", where, type(error).__name__)
 
 
-def _score(rule: Rule, turn: LoggedTurn) -> Score | Unscored:
+def _score(rule: Rule, turn: LoggedTurn) -> Score | WhyUnscored:
     """Returns the score of a turn by a rule, or why it has none, as for logs."""
     with limit_search_time(_MAX_SECONDS):
         if not rule.when.applies(turn.done, turn.user, turn.role):
-            return Unscored.NO_RULE
+            return WhyUnscored.NO_RULE
         score = rule.measure.judge_turn(turn.done)
     if isinstance(score, Undecided):
-        return Unscored.NOT_SHOWN
+        return WhyUnscored.NOT_SHOWN
     if score is not None:
         return score
     if rule.measure.of_turn:
-        return Unscored.NO_RULE
-    return Unscored.CUT if turn.done.is_cut and turn.done.text.strip() else Unscored.EMPTY
+        return WhyUnscored.NO_RULE
+    return WhyUnscored.CUT if turn.done.is_cut and turn.done.text.strip() else WhyUnscored.EMPTY

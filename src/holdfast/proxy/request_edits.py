@@ -9,7 +9,7 @@ from holdfast.logs.dialogs import estimated_tokens
 from holdfast.proxy.json_edits import Change, Insertion, Removal
 
 
-class Outcome(Enum):
+class EditOutcome(Enum):
     """The outcome of trying to edit a request."""
 
     EDITED = "edited"  # text was added, or messages were left out
@@ -29,7 +29,7 @@ class Edit:
             earlier messages were counted when these were the last.
     """
 
-    outcome: Outcome
+    outcome: EditOutcome
     changes: tuple[Change, ...] = ()
     reminds: bool = False
 

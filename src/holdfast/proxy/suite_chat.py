@@ -18,8 +18,8 @@ from holdfast.methods.compiled import CompiledMethods
 from holdfast.proxy.chat_replies import waits_for_client
 from holdfast.proxy.chat_requests import ChatRequest, Unreadable
 from holdfast.proxy.json_edits import Change
-from holdfast.proxy.reply_scores import ScoredReply, Unscored, note_failure, score_reply
-from holdfast.proxy.request_edits import Edit, Outcome
+from holdfast.proxy.reply_scores import ScoredReply, WhyUnscored, note_failure, score_reply
+from holdfast.proxy.request_edits import Edit, EditOutcome
 from holdfast.transcripts import linear_transcript
 from holdfast.transcripts.call_messages import output_messages
 from holdfast.transcripts.transcript import Event, Kind, Malformed
@@ -67,12 +67,12 @@ class SuiteChat:
         try:
             changes = self._changes(self.request.chat)
         except PromptError:
-            return Edit(Outcome.NO_PROMPT)
+            return Edit(EditOutcome.NO_PROMPT)
         except Unreadable:
-            return Edit(Outcome.UNREADABLE)
+            return Edit(EditOutcome.UNREADABLE)
         if not changes:
-            return Edit(Outcome.UNCHANGED)
-        return Edit(Outcome.EDITED, changes, self._reminds(changes))
+            return Edit(EditOutcome.UNCHANGED)
+        return Edit(EditOutcome.EDITED, changes, self._reminds(changes))
 
     def _reminds(self, changes: Sequence[Change]) -> bool:
         """Whether the changes add text to the last message, and that is the user's."""
@@ -127,9 +127,9 @@ class SuiteChat:
             changes = self._changes(retry.remind(self.request.chat, broken))
         except Unreadable:
             return None
-        return Edit(Outcome.EDITED, changes) if changes else None
+        return Edit(EditOutcome.EDITED, changes) if changes else None
 
-    def score(self, answer: Mapping[str, Any]) -> ScoredReply | Unscored:
+    def score(self, answer: Mapping[str, Any]) -> ScoredReply | WhyUnscored:
         """Scores the answer to the request.
 
         A turn is everything that the assistant does between two messages of the user. It is scored
@@ -139,11 +139,11 @@ class SuiteChat:
             reply = output_messages(answer)
             dialog = dialog_of(linear_transcript("", [*self.request.events, *reply]))
         except Malformed:
-            return Unscored.UNREADABLE
+            return WhyUnscored.UNREADABLE
         if _awaits_tools(answer, reply):
-            return Unscored.UNFINISHED
+            return WhyUnscored.UNFINISHED
         if not reply or not dialog.turns:
-            return Unscored.EMPTY
+            return WhyUnscored.EMPTY
         return score_reply(self.editing.case.id, self.editing.rules, dialog.turns[-1])
 
 

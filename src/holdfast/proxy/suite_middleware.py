@@ -17,7 +17,7 @@ from holdfast.methods import METHODS_OUTSIDE_MODELS, Method, compile_methods, sp
 from holdfast.models.checked_replies import check_retries
 from holdfast.plurals import count_of
 from holdfast.proxy.chat_requests import ChatRequest
-from holdfast.proxy.request_edits import Outcome
+from holdfast.proxy.request_edits import EditOutcome
 from holdfast.proxy.suite_chat import EditingCase, SuiteChat
 
 
@@ -116,12 +116,12 @@ class SuiteMiddleware:
         """The rules that no turn is scored by."""
         return tuple(rule for rule in self.rules if rule.not_scored is not None)
 
-    def chat_of(self, request: ChatRequest) -> SuiteChat | Outcome:
+    def chat_of(self, request: ChatRequest) -> SuiteChat | EditOutcome:
         """Returns a request with the case that applies to it, or why none does."""
         case = self.case_of(request.system)
         if case is None:
-            return Outcome.NO_CASE
-        return Outcome.STORED if request.is_stored else SuiteChat(request, case)
+            return EditOutcome.NO_CASE
+        return EditOutcome.STORED if request.is_stored else SuiteChat(request, case)
 
     def case_of(self, system: str) -> EditingCase | None:
         """Returns the case for a request with this system prompt; None if no case applies."""

@@ -7,8 +7,8 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
-from holdfast.proxy.reply_scores import ScoredReply, Unscored
-from holdfast.proxy.request_edits import Edit, Outcome
+from holdfast.proxy.reply_scores import ScoredReply, WhyUnscored
+from holdfast.proxy.request_edits import Edit, EditOutcome
 
 LAST_TURN = 16  # later turns are counted together, which bounds the number of counters
 
@@ -48,8 +48,8 @@ class Counts:
         kept: how many of these kept it.
     """
 
-    requests: Counter[Outcome] = field(default_factory=Counter)
-    unscored: Counter[Unscored] = field(default_factory=Counter)
+    requests: Counter[EditOutcome] = field(default_factory=Counter)
+    unscored: Counter[WhyUnscored] = field(default_factory=Counter)
     reminders: int = 0
     added_tokens: int = 0
     left_out: int = 0
@@ -89,10 +89,10 @@ class Tally:
             self._counts.retries += 1
             self._counts.added_tokens += tokens
 
-    def note_reply(self, reply: ScoredReply | Unscored) -> None:
+    def note_reply(self, reply: ScoredReply | WhyUnscored) -> None:
         """Counts a reply."""
         with self._lock:
-            if isinstance(reply, Unscored):
+            if isinstance(reply, WhyUnscored):
                 self._counts.unscored[reply] += 1
                 return
             for score in reply.scores:

@@ -43,7 +43,7 @@ def validate_record(fields: Mapping[str, Any], manifest: Manifest, place: str) -
     try:
         record = RECORD_TYPES.get(manifest.command, Conversation).model_validate(fields)
     except ValidationError as error:
-        raise NotOfRun(f"{place} {first_fault(error)}") from None
+        raise NotOfRun(describe_fault(place, error)) from None
     refuse_foreign(record, manifest, place)
     return record
 
@@ -59,20 +59,20 @@ def refuse_foreign(record: Record, manifest: Manifest, place: str) -> None:
         _refuse_out_of_range(record, manifest, place)
 
 
-def first_fault(error: ValidationError) -> str:
-    """Describes the first fault of invalid JSON, a missing field first.
+def describe_fault(place: str, error: ValidationError) -> str:
+    """Says what is wrong with the JSON at a place: "Line 7 of records.jsonl has no 'round'".
 
-    Returns a predicate such as "has no 'round'"; the caller puts the name of the place before it.
+    Of several faults, a missing field comes first. There is no full stop, as a cure may follow.
     """
     errors = error.errors(include_url=False)
     first = next((entry for entry in errors if entry["type"] == "missing"), errors[0])
     if first["type"] == "json_invalid":
-        return f"is not JSON ({first['msg'].removeprefix('Invalid JSON: ')})"
+        return f"{place} is not JSON ({first['msg'].removeprefix('Invalid JSON: ')})"
     name = ".".join(map(str, first["loc"]))
     if first["type"] == "missing":
-        return f"has no {name!r}"
+        return f"{place} has no {name!r}"
     why = first["msg"].replace("Input should", "which should").replace("tuple", "list")
-    return f"has {name} {reprlib.repr(first['input'])}, {why}"
+    return f"{place} has {name} {reprlib.repr(first['input'])}, {why}"
 
 
 def _refuse_another_run(record: Record, manifest: Manifest, place: str) -> None:

@@ -20,7 +20,7 @@ class ContrastSummary(RecordModel):
     values: List[str]  # in the order of the runs
 
 
-class ComparedRow(RecordModel):
+class RuleGroupComparison(RecordModel):
     """A group of rules in one run and in the first, over the rounds that both have.
 
     Attributes:
@@ -38,7 +38,7 @@ class ComparedRow(RecordModel):
     last_round: SummaryDifference
 
 
-class ComparedMethod(RecordModel):
+class MethodComparisonSummary(RecordModel):
     """One run against the first, under one method."""
 
     run: str
@@ -48,7 +48,7 @@ class ComparedMethod(RecordModel):
     pairs: Number  # of conversations that began alike; 0 if the runs are two samples
     prompts: Number
     rounds: List[int]
-    rows: List[ComparedRow]
+    rows: List[RuleGroupComparison]
 
 
 class ComparisonSummary(RecordModel):
@@ -62,4 +62,4 @@ class ComparisonSummary(RecordModel):
     folders: List[str]
     differs: List[ContrastSummary]
     limits: List[str]  # what is not compared, or needs care
-    methods: List[ComparedMethod]
+    methods: List[MethodComparisonSummary]

@@ -12,7 +12,7 @@ from holdfast.errors import AnotherRun, cut
 from holdfast.records.identity import Manifest
 from holdfast.records.identity_trees import (
     ABSENT,
-    Difference,
+    IdentityDifference,
     first_difference,
     get_at,
     part_of,
@@ -112,7 +112,7 @@ def _refusal(
     manifest: Mapping[str, Any],
     compatibility: Compatibility,
     about: Mapping[str, Any],
-    difference: Difference,
+    difference: IdentityDifference,
 ) -> AnotherRun:
     """Makes the error that names how a command differs from the run in the folder."""
     cure = _cure(manifest, about)
@@ -128,7 +128,7 @@ def _refusal(
         stored_dtype = manifest.get("dtype")
         new_dtype = about.get("dtype")
         if stored_dtype and new_dtype and stored_dtype != new_dtype:
-            difference = Difference("dtype", stored_dtype, new_dtype)
+            difference = IdentityDifference("dtype", stored_dtype, new_dtype)
     if difference.name.endswith("fingerprint"):
         return _changed(folder, manifest, difference)
     if difference.name in ("logs", "rules"):
@@ -149,7 +149,9 @@ def _refusal(
     )
 
 
-def _changed(folder: Path, manifest: Mapping[str, Any], difference: Difference) -> AnotherRun:
+def _changed(
+    folder: Path, manifest: Mapping[str, Any], difference: IdentityDifference
+) -> AnotherRun:
     """Makes the error for a model or a file whose fingerprint is not that of the run."""
     kind = difference.name.removesuffix("fingerprint").rstrip("._")
     stored = manifest["identity"].get(kind)

@@ -102,7 +102,9 @@ class OpenRun:
         """Notes a failed request, which the next command repeats.
 
         Args:
-            why, reason: as in `RequestFailed`.
+            why: "filter" (a content filter withheld the reply), "context" (the chat is longer than
+                the model's context), or "failure" (anything else).
+            reason: the message of the error.
         """
         failure = Failure(method=method, conversation=conversation, why=why, reason=reason)
         try:

@@ -11,7 +11,7 @@ from holdfast.records.manifest import as_json
 ABSENT = object()  # the value of a field that an identity lacks
 
 
-class Difference(NamedTuple):
+class IdentityDifference(NamedTuple):
     """A field in which two identities differ; `ABSENT` is the value of one that lacks the field."""
 
     name: str  # dotted
@@ -19,7 +19,7 @@ class Difference(NamedTuple):
     new: Any  # of the command
 
 
-def first_difference(stored: Any, new: Any, path: str = "") -> Difference | None:
+def first_difference(stored: Any, new: Any, path: str = "") -> IdentityDifference | None:
     """Returns the first difference, in the order of `new`; None if the two are equal."""
     if isinstance(stored, dict) and isinstance(new, dict):
         for name in [*new, *(name for name in stored if name not in new)]:
@@ -30,7 +30,7 @@ def first_difference(stored: Any, new: Any, path: str = "") -> Difference | None
         return None
     # in Python, 1 == True; in JSON, the two differ (1 and 1.0 count as equal here)
     is_same = stored == new and isinstance(stored, bool) == isinstance(new, bool)
-    return None if is_same else Difference(path or "identity", stored, new)
+    return None if is_same else IdentityDifference(path or "identity", stored, new)
 
 
 def with_defaults(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

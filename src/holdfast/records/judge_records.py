@@ -25,7 +25,7 @@ class VerdictCounts(NamedTuple):
     neither: int
 
 
-class Agreement(RecordModel):
+class JudgeAgreement(RecordModel):
     """A judge's verdicts on the labelled replies of its rule, as `judges.json` has them."""
 
     case: str

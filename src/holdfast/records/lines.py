@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from holdfast.errors import RecordsError, json_type_in_words
 from holdfast.files import sync
-from holdfast.records.belonging import NotOfRun, Record, first_fault, validate_record
+from holdfast.records.belonging import NotOfRun, Record, describe_fault, validate_record
 from holdfast.records.identity import Manifest
 from holdfast.records.model import RecordModel
 
@@ -132,7 +132,7 @@ def read_notes(data: bytes, path: Path, kind: type[Note]) -> list[Note]:
             notes.append(kind.model_validate(fields))
         except ValidationError as error:
             raise RecordsError(
-                f"Line {number} of {path} {first_fault(error)}; {_CURE}.",
+                f"{describe_fault(f'Line {number} of {path}', error)}; {_CURE}.",
                 option=str(path),
                 value=number,
             ) from None

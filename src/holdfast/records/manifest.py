@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from holdfast.errors import RecordsError, json_type_in_words, reason_of
-from holdfast.records.belonging import first_fault
+from holdfast.records.belonging import describe_fault
 from holdfast.records.earlier import OLD_LINES, as_current, refuse_unknown
 from holdfast.records.identity import Manifest
 from holdfast.records.lines import FIELD, without_checksum
@@ -91,5 +91,5 @@ def read_manifest(folder: Path) -> Manifest:
         return Manifest.read(as_current(read_raw_manifest(folder)))
     except ValidationError as error:
         raise RecordsError(
-            f"{path} {first_fault(error)}; restore it, or start a new run in another folder."
+            f"{describe_fault(str(path), error)}; restore it, or start a new run in another folder."
         ) from None

@@ -35,5 +35,5 @@ class Failure(RecordModel):
 
     method: str  # with `conversation`, the key of the record that is missing
     conversation: int
-    why: str  # this and the reason are as in `RequestFailed`
-    reason: str
+    why: str  # "filter", "context" or "failure"
+    reason: str  # the message of the error

@@ -1,6 +1,8 @@
 """The model of `summary.json`, the results of a run in one small file for other programs.
 
-docs/records.md describes the file; `holdfast.analysis.summary` writes it.
+docs/records.md describes the file; `holdfast.analysis.summary` writes it. A name ends in `Summary`
+if `holdfast.analysis` has a type of the same thing with its records and matrices: of a
+`PromptCheck` there, `PromptCheckSummary` has what the file says.
 """
 
 import json
@@ -212,7 +214,7 @@ class CheckedCell(RecordModel):
     high: SummaryNumber
 
 
-class CheckedRule(RecordModel):
+class RuleCheckSummary(RecordModel):
     """The verdict on one rule of a prompt."""
 
     rule: str
@@ -220,7 +222,7 @@ class CheckedRule(RecordModel):
     decided_by: CheckedCell | None
 
 
-class RuleComparison(RecordModel):
+class RuleAgainstEarlierRun(RecordModel):
     """A rule compared with an earlier run, in the round in which its mean fell most.
 
     Attributes:
@@ -237,7 +239,7 @@ class RuleComparison(RecordModel):
     now: float
 
 
-class PromptComparison(RecordModel):
+class PromptAgainstEarlierRun(RecordModel):
     """A prompt compared with an earlier run.
 
     Attributes:
@@ -253,7 +255,7 @@ class PromptComparison(RecordModel):
     expected: Number
     alike: Number
     fell: bool
-    rules: List[RuleComparison]
+    rules: List[RuleAgainstEarlierRun]
     not_compared: List[str] = ()
 
     @property
@@ -262,7 +264,7 @@ class PromptComparison(RecordModel):
         return self.pairs >= self.expected
 
 
-def _comparison_json(comparison: PromptComparison | None) -> Json | None:
+def _comparison_json(comparison: PromptAgainstEarlierRun | None) -> Json | None:
     """Returns a comparison as summaries have it: rounded, while `check.json` has all digits."""
     if comparison is None:
         return None
@@ -272,7 +274,7 @@ def _comparison_json(comparison: PromptComparison | None) -> Json | None:
     return fields
 
 
-class CheckedPrompt(RecordModel):
+class PromptCheckSummary(RecordModel):
     """The verdict of `holdfast check` on one prompt."""
 
     id: str
@@ -283,8 +285,8 @@ class CheckedPrompt(RecordModel):
     lost: Number = 0  # scores that are missing because the server gave no reply
     let_go: CheckedCell | None  # the first cell that certainly fails
     lowest: CheckedCell | None  # the cell with the lowest mean
-    fall: Annotated[PromptComparison | None, PlainSerializer(_comparison_json)]
-    rules: List[CheckedRule]
+    fall: Annotated[PromptAgainstEarlierRun | None, PlainSerializer(_comparison_json)]
+    rules: List[RuleCheckSummary]
     cells: List[CheckedCell]
 
 
@@ -297,7 +299,7 @@ class CheckSummary(RecordModel):
     budget: Number
     all_rules: bool
     smoke: bool = False
-    prompts: List[CheckedPrompt]
+    prompts: List[PromptCheckSummary]
 
 
 class FirstBroken(RecordModel):

@@ -4,7 +4,7 @@ import textwrap
 
 from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck
 from holdfast.records import Conversation, Probe
-from holdfast.records.run_summary import CheckedCell, RuleComparison
+from holdfast.records.run_summary import CheckedCell, RuleAgainstEarlierRun
 from holdfast.report.check_reasons import comparison_text, missing_text
 from holdfast.report.wording import WIDTH
 
@@ -89,7 +89,7 @@ def _transcript(record: Conversation, probe: Probe) -> list[str]:
     return lines
 
 
-def _cell_at(checked: PromptCheck, comparison: RuleComparison) -> CheckedCell:
+def _cell_at(checked: PromptCheck, comparison: RuleAgainstEarlierRun) -> CheckedCell:
     """The cell in which a rule fell most."""
     place = (comparison.rule, comparison.round)
     return next(cell for cell in checked.cells if (cell.rule, cell.round) == place)

@@ -8,7 +8,7 @@ from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck, cell_verdic
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE
 from holdfast.plurals import count_of
-from holdfast.records.run_summary import CheckedCell, PromptComparison, RuleComparison
+from holdfast.records.run_summary import CheckedCell, PromptAgainstEarlierRun, RuleAgainstEarlierRun
 from holdfast.report.opening_sentences import nothing_measured
 
 _ROUNDING = 1e-6  # in hundredths
@@ -139,7 +139,7 @@ def numbers_text(cell: CheckedCell) -> str:
     return f"{cell.mean:.2f} [{low / 100:.2f}, {high / 100:.2f}]"
 
 
-def comparison_text(comparison: PromptComparison) -> str:
+def comparison_text(comparison: PromptAgainstEarlierRun) -> str:
     """The result of the comparison with an earlier run."""
     result = _comparison_result(comparison)
     if comparison.not_compared:
@@ -147,7 +147,7 @@ def comparison_text(comparison: PromptComparison) -> str:
     return result
 
 
-def _comparison_result(comparison: PromptComparison) -> str:
+def _comparison_result(comparison: PromptAgainstEarlierRun) -> str:
     if not comparison.rules:
         return "nothing to compare with the earlier run"
     sample = _sample_text(comparison)
@@ -163,7 +163,7 @@ def _comparison_result(comparison: PromptComparison) -> str:
     return f"no certain fall against the earlier run: {rule}, {sample}"
 
 
-def _sample_text(comparison: PromptComparison) -> str:
+def _sample_text(comparison: PromptAgainstEarlierRun) -> str:
     """'over 30 pairs of conversations, 12 of them with the same draws'."""
     if comparison.pairs == 1:
         draws = "the same draws" if comparison.alike else "different draws"
@@ -176,13 +176,13 @@ def _sample_text(comparison: PromptComparison) -> str:
     return f"over {pairs} of conversations, {same} of them with the same draws"
 
 
-def _rule_comparison_text(comparison: RuleComparison) -> str:
+def _rule_comparison_text(comparison: RuleAgainstEarlierRun) -> str:
     """'rule brief, most in round 3, from 0.86 to 0.40'."""
     fall = _fall_text(comparison)
     return fall if comparison.rule is None else f"rule {comparison.rule}, {fall}"
 
 
-def _fall_text(comparison: RuleComparison) -> str:
+def _fall_text(comparison: RuleAgainstEarlierRun) -> str:
     means = f"from {comparison.before:.2f} to {comparison.now:.2f}"
     return f"most in round {comparison.round}, {means}"
 

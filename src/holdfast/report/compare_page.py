@@ -9,10 +9,10 @@ from holdfast.analysis.run_comparison import MethodComparison, RunComparison
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records.comparison_summary import (
-    ComparedMethod,
-    ComparedRow,
     ComparisonSummary,
     ContrastSummary,
+    MethodComparisonSummary,
+    RuleGroupComparison,
 )
 from holdfast.report import charts, series_charts
 from holdfast.report.compare_sentences import (
@@ -47,8 +47,8 @@ class ComparisonTable:
 
     title: str
     header: tuple[str, ...]
-    rows: list[ComparedRow]
-    few: list[ComparedRow]
+    rows: list[RuleGroupComparison]
+    few: list[RuleGroupComparison]
     reasons: list[str]
 
 
@@ -115,7 +115,7 @@ def _table(item: MethodComparison) -> ComparisonTable:
     )
 
 
-def _has_few(row: ComparedRow) -> bool:
+def _has_few(row: RuleGroupComparison) -> bool:
     """Whether a rule or a kind of rule has too few conversations for a verdict."""
     return row.grouping in ("kind", "rule") and row.over_rounds.n < MIN_SAMPLES
 
@@ -147,8 +147,8 @@ def comparison_summary(comparison: RunComparison) -> ComparisonSummary:
     )
 
 
-def _method_summary(item: MethodComparison) -> ComparedMethod:
-    return ComparedMethod(
+def _method_summary(item: MethodComparison) -> MethodComparisonSummary:
+    return MethodComparisonSummary(
         run=item.now.run,
         against=item.before.run,
         method=item.now.method,

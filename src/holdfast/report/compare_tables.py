@@ -4,11 +4,11 @@ import textwrap
 from collections.abc import Sequence
 
 from holdfast.analysis.run_comparison import MethodComparison, RunComparison
-from holdfast.analysis.run_contrasts import Contrast
+from holdfast.analysis.run_contrasts import RunContrast
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.errors import cut
-from holdfast.records.comparison_summary import ComparedRow, RuleGrouping
+from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
 from holdfast.records.mean_estimate import Judged
 from holdfast.report.compare_sentences import compare_lines, compare_title, pair_name, side_name
 from holdfast.report.wording import WIDTH, aligned, other_prompts, signed
@@ -32,7 +32,7 @@ def contrast_rows(comparison: RunComparison) -> list[tuple[str, ...]]:
     return [header, *rows]
 
 
-def _distinct_parts(item: Contrast) -> list[str]:
+def _distinct_parts(item: RunContrast) -> list[str]:
     """The values of a setting; long ones are cut around the first place where they differ."""
     values = [" ".join(value.split()) for value in item.values]
     if max(map(len, values)) <= _MAX_VALUE_CHARACTERS:
@@ -52,7 +52,7 @@ def _difference(value: Judged) -> str:
     return f"{signed(value)} {value.verdict}"
 
 
-def row_name(row: ComparedRow) -> str:
+def row_name(row: RuleGroupComparison) -> str:
     """The name of a row in a table."""
     return row.group or _TITLES[row.grouping]
 

@@ -10,7 +10,7 @@ from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.method_differences import (
-    Difference,
+    RowDifference,
     baseline_of,
     difference,
     rule_differences,
@@ -23,7 +23,7 @@ from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
-from holdfast.records.judge_records import Agreement
+from holdfast.records.judge_records import JudgeAgreement
 from holdfast.report import charts, series_charts
 from holdfast.report.check_section import (
     CheckSection,
@@ -79,7 +79,7 @@ class RulesSection(NamedTuple):
     charts: series_charts.Multiples
     rows: list[estimates.EstimateRow]
     few: list[estimates.EstimateRow]
-    differences: list[Difference]
+    differences: list[RowDifference]
 
 
 class MethodRow(NamedTuple):
@@ -87,7 +87,7 @@ class MethodRow(NamedTuple):
 
     series: Series
     baseline: Series
-    differences: list[Difference | None]  # by kind
+    differences: list[RowDifference | None]  # by kind
 
 
 class MethodsSection(NamedTuple):
@@ -151,7 +151,7 @@ class DriftContent:
     methods: MethodsSection | None
     categories: Mapping[str, series_charts.Multiples]
     baseline: Baseline | None
-    judges: list[Agreement]
+    judges: list[JudgeAgreement]
     prompts: PromptsSection
     attention: AttentionSection | None
     collapse: CollapseSection | None

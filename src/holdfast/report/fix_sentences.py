@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.analysis.estimates import EstimateRow, rule_rows
-from holdfast.analysis.method_differences import Difference, fixes
+from holdfast.analysis.method_differences import RowDifference, fixes
 from holdfast.analysis.outcome import is_lost, is_uninformative
 from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import Series
@@ -41,7 +41,7 @@ def fix(series: Sequence[Series]) -> str | None:
     return f"With {name} it scores {scores}; the difference of {could_be_chance(gain)}."
 
 
-def best_fix(series: Sequence[Series]) -> Difference | None:
+def best_fix(series: Sequence[Series]) -> RowDifference | None:
     """The most stable method over all rounds in the first run, other than its first method."""
     return max(fixes(series), key=lambda pair: pair.mean.mean or 0.0, default=None)
 

@@ -6,13 +6,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from holdfast.drift.judges import MIN_KAPPA
 from holdfast.errors import RecordsError, reason_of
-from holdfast.records.belonging import first_fault
-from holdfast.records.judge_records import AGREEMENTS, Agreement, VerdictCounts
+from holdfast.records.belonging import describe_fault
+from holdfast.records.judge_records import AGREEMENTS, JudgeAgreement, VerdictCounts
 
-_AGREEMENTS = TypeAdapter(list[Agreement])
+_AGREEMENTS = TypeAdapter(list[JudgeAgreement])
 
 
-def read_agreements(folder: Path) -> list[Agreement]:
+def read_agreements(folder: Path) -> list[JudgeAgreement]:
     """The agreement of each judge of a run; [] if no model judged it.
 
     Raises:
@@ -25,13 +25,14 @@ def read_agreements(folder: Path) -> list[Agreement]:
     try:
         return _AGREEMENTS.validate_json(path.read_bytes())
     except ValidationError as error:
-        raise RecordsError(f"{path} {first_fault(error)}; {cure}", value=path) from None
+        raise RecordsError(f"{describe_fault(str(path), error)}; {cure}", value=path) from None
     except OSError as error:
-        why = f"cannot be read ({reason_of(error)})"
-        raise RecordsError(f"{path} {why}; {cure}", value=path) from None
+        raise RecordsError(
+            f"{path} cannot be read ({reason_of(error)}); {cure}", value=path
+        ) from None
 
 
-def agreement_line(agreement: Agreement) -> str:
+def agreement_line(agreement: JudgeAgreement) -> str:
     """A sentence on how many labels a judge agrees with."""
     topic = agreement.case
     if agreement.rule:

@@ -27,7 +27,7 @@ from holdfast.analysis.adherence import label_of
 from holdfast.errors import UsageError
 from holdfast.extras import import_extra
 from holdfast.files import cannot_write
-from holdfast.measures.scores import FOLLOWED
+from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Probe, Run
 from holdfast.records.export import arrow_schema, csv_line, without_formula, without_surrogates
 from holdfast.records.log_scores import rule_of
@@ -134,7 +134,7 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
 def _label(score: float | None) -> str:
     if score is None:
         return UNSCORED_LABEL
-    return KEPT_LABEL if score >= FOLLOWED else BROKEN_LABEL
+    return KEPT_LABEL if score >= MIN_KEPT_SCORE else BROKEN_LABEL
 
 
 def _write_csv(run: Run, file: IO[bytes]) -> None:

@@ -65,7 +65,7 @@ def rule_words(run: Run, rule: str, most: int = _IN_A_SENTENCE) -> str:
     """The words of a rule, cut to `most` characters; its id if the suite has no words for it.
 
     Args:
-        rule: its id, as in `Adherence.rule`.
+        rule: its name, such as "shop/greet".
     """
     text = " ".join(run.manifest.rule_texts.get(rule, "").split())
     return cut(text, most) if text else rule

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.estimates import rule_rows
-from holdfast.analysis.method_differences import Difference
+from holdfast.analysis.method_differences import RowDifference
 from holdfast.analysis.outcome import MATTERS, Outcome, conversations_needed
 from holdfast.analysis.series import Series
 from holdfast.analysis.truncation import has_lost_prompt
@@ -163,7 +163,7 @@ def _try_a_fix(setup: RunSetup, never_followed: Sequence[str]) -> str:
     return f"Next: {advice}"
 
 
-def _settle(results: DriftResults, setup: RunSetup, fix: Difference | None) -> str:
+def _settle(results: DriftResults, setup: RunSetup, fix: RowDifference | None) -> str:
     """More conversations, if they may settle what this run leaves open, or else other methods."""
     findings = results.findings
     look = results.series[0].look

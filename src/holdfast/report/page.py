@@ -92,7 +92,8 @@ def render_study(
     Args:
         content: a dataclass, whose fields are the template's own variables.
         runs: by the name that the page gives them; the first one names the model.
-        facts, lines: as in `render`.
+        facts: what was measured, in a few words each; empty ones are left out.
+        lines: sentences below the headline; empty ones are left out.
     """
     manifest = next(iter(runs.values())).manifest
     model = manifest.identity.model

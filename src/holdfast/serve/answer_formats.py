@@ -134,7 +134,10 @@ class CompletionAnswer(_Answer):
 
 
 class TokensAnswer(TypedDict):
-    """The answer of `/tokenize`; `span` is as in `AppliedSteering`."""
+    """The answer of `/tokenize`.
+
+    `span` has the first and last (exclusive) token of each part of the span.
+    """
 
     tokens: list[int]
     token_strs: list[str]

@@ -366,7 +366,7 @@ class CompletionBody(GeneratingBody):
 
     @property
     def likeliest(self) -> int | None:
-        """The number of likeliest tokens, as in `ChatBody`."""
+        """The number of likeliest tokens to list; None for no log-probabilities."""
         return self.logprobs
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -24,7 +25,8 @@ class Delta:
 
     Args:
         tokens: its decoded tokens; a stop string may cut the text of the last one.
-        cached: the tokens of the chat that did not go through the model, as in `Reply`.
+        cached: the tokens of the chat that did not go through the model, as their
+            keys and values were kept from an earlier request.
         finish_reason: why the reply ended.
         end_mass: the mass at the token that ended the reply; None if no token did, or if the reply
             is not traced.
@@ -104,31 +106,31 @@ class TextDecoder:
         positions = [position for stop in self._stops if (position := text.find(stop)) >= 0]
         if positions:
             self.stopped = True
-            return self._take(min(positions), cut=True)
-        if is_whole:
-            return self._take(len(text))
-        return self._take(len(text) - max(_overlap(text, stop) for stop in self._stops))
+            return self._pop_text(min(positions))
+        certain = len(text)
+        if not is_whole:
+            certain -= max(_overlap(text, stop) for stop in self._stops)
+        return self._pop_tokens_within(certain)
 
-    def _take(self, characters: int, *, cut: bool = False) -> tuple[Token, ...]:
-        """Pops the pending tokens in the first `characters` of their text.
-
-        With `cut`, adds the part of the next token that is in these characters as well.
-        """
-        count = 0
-        position = 0
-        for token in self._pending:
-            if position + len(token.text) > characters:
-                break
-            count += 1
-            position += len(token.text)
-        while count < len(self._pending) and count and not self._pending[count - 1].text:
-            count -= 1  # this token begins a character that a remaining token completes
-        taken = self._pending[:count]
+    def _pop_tokens_within(self, length: int) -> tuple[Token, ...]:
+        """Pops the pending tokens that end within the first `length` characters of their text."""
+        ends = itertools.accumulate(len(token.text) for token in self._pending)
+        count = sum(end <= length for end in ends)
+        # a token without text begins a character that the next token completes, so it waits for it
+        while 0 < count < len(self._pending) and not self._pending[count - 1].text:
+            count -= 1
+        popped = tuple(self._pending[:count])
         self._pending = self._pending[count:]
-        if cut and position < characters:
-            rest = self._pending[0]
-            taken.append(replace(rest, text=rest.text[: characters - position]))
-        return tuple(taken)
+        return popped
+
+    def _pop_text(self, length: int) -> tuple[Token, ...]:
+        """Pops the first `length` characters of the pending text; the last token may be cut."""
+        popped: list[Token] = []
+        while length > 0:
+            token = self._pending.pop(0)
+            popped.append(replace(token, text=token.text[:length]))
+            length -= len(token.text)
+        return tuple(popped)
 
 
 def _overlap(text: str, stop: str) -> int:
@@ -174,8 +176,8 @@ def _last_delta(reply: Reply, decoder: TextDecoder) -> Delta:
     delta = Delta(tokens, reply.cached, "length" if is_cut else "stop")
     masses = reply.token_masses
     trace = reply.trace
-    count = len(reply.token_ids or ())
-    if trace is None or trace.uniform is None or len(masses) <= count:
+    end = len(reply.token_ids or ())  # the token that ended the reply comes after the reply's own
+    if trace is None or trace.uniform is None or len(masses) <= end:
         return delta
-    uniform = float(trace.uniform[:, count].mean())
-    return replace(delta, end_mass=masses[count], end_uniform=uniform)
+    uniform = float(trace.uniform[:, end].mean())
+    return replace(delta, end_mass=masses[end], end_uniform=uniform)

@@ -43,7 +43,8 @@ class CheckOptions:
             runs as many, within the budget, unless a prompt fails first. Without a bar, a prompt
             that the earlier run lacks gets the whole budget, so that a later run can be compared
             with this one.
-        cast, running: as in `drift.run`.
+        cast: who takes part besides the agent.
+        running: traces, progress and the command line.
         seconds: how long the check may take; no batch begins that would probably end later. None
             for no limit.
         on_look: called at every look with the most conversations that a prompt may have had so far,

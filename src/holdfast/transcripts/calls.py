@@ -20,7 +20,7 @@ class Call:
     Args:
         session: the id of its session; "" if the log names none.
         start: the time at which it began, as logged.
-        trace_span: as in `Event`.
+        trace_span: the span that recorded the call, as `TRACE_ID/SPAN_ID`; "" if there is none.
     """
 
     source: str

@@ -50,7 +50,7 @@ class Contents:
     def __iter__(self) -> Iterator[Located | Unread]:
         for value in _values_in(self._path, self._end):
             if isinstance(value, Located) and not is_text(self._path):
-                self._digest.update(_as_text(value).encode("utf-8", "surrogatepass"))
+                self._digest.update(_text_to_digest(value).encode("utf-8", "surrogatepass"))
             yield value
 
     @property
@@ -122,7 +122,7 @@ def _read_markdown(path: Path) -> Iterator[Located]:
         yield Located(f"{path}, entry 1", Markdown(text.replace("\r\n", "\n")))
 
 
-def _as_text(value: Located) -> str:
+def _text_to_digest(value: Located) -> str:
     """Returns a value as text to take the digest of."""
     try:
         return json.dumps(value.value)

@@ -237,14 +237,14 @@ def _read_gemini(part: Mapping[str, Any]) -> list[Block] | None:
         return [read_call(call)]
     response = first_of(part, "functionResponse", "function_response")
     if isinstance(response, Mapping):
-        return [ToolResult(_as_text(response.get("response")), id_of(response))]
+        return [ToolResult(_text_or_json(response.get("response")), id_of(response))]
     code = first_of(part, "executableCode", "executable_code")
     if isinstance(code, Mapping):
         arguments = {"code": code.get("code")}
         return [read_call({"name": "code_execution", "id": id_of(code), "input": arguments})]
     result = first_of(part, "codeExecutionResult", "code_execution_result")
     if isinstance(result, Mapping):
-        return [ToolResult(_as_text(first_of(result, "output", default="")), id_of(result))]
+        return [ToolResult(_text_or_json(first_of(result, "output", default="")), id_of(result))]
     return None
 
 
@@ -256,10 +256,10 @@ def _read_opentelemetry(part: Mapping[str, Any]) -> list[Block] | None:
             call = nested if isinstance(nested, Mapping) else part
             blocks: list[Block] = [read_call(call)]
             if "output" in call:
-                blocks.append(ToolResult(_as_text(call["output"]), id_of(call)))
+                blocks.append(ToolResult(_text_or_json(call["output"]), id_of(call)))
             return blocks
         case "tool_call_response":
-            return [ToolResult(_as_text(first_of(part, "response", "result")), id_of(part))]
+            return [ToolResult(_text_or_json(first_of(part, "response", "result")), id_of(part))]
         case "server_tool_call":
             details = fields_of(part.get("server_tool_call"))
             arguments = first_of(details, "arguments", "input", default=_untyped(details))
@@ -268,7 +268,7 @@ def _read_opentelemetry(part: Mapping[str, Any]) -> list[Block] | None:
         case "server_tool_call_response":
             details = fields_of(part.get("server_tool_call_response"))
             result = first_of(details, "response", "output", "content", default=_untyped(details))
-            return [ToolResult(_as_text(result), id_of(part))]
+            return [ToolResult(_text_or_json(result), id_of(part))]
         case "text" if "text" not in part and isinstance(part.get("content"), str):
             return [TextBlock(part["content"])]
     return None
@@ -304,7 +304,7 @@ def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
     blocks: list[Block] = [read_call({"name": name, "id": call_id, "input": arguments})]
     result = first_of(part, "output", "result", "errorText")
     if result is not None:
-        blocks.append(ToolResult(_as_text(result), call_id))
+        blocks.append(ToolResult(_text_or_json(result), call_id))
     return blocks
 
 
@@ -313,7 +313,7 @@ def _read_inspect(part: Mapping[str, Any]) -> list[Block] | None:
     kind = part.get("type")
     if kind == "tool_use" and "tool_type" in part:
         result = part.get("error") or part.get("result") or ""
-        return [read_call(part), ToolResult(_as_text(result), id_of(part))]
+        return [read_call(part), ToolResult(_text_or_json(result), id_of(part))]
     if kind == "data":
         compaction = fields_of(at(part, "data", "compaction_metadata"))
         if isinstance(compaction.get("content"), str):
@@ -330,7 +330,7 @@ def _read_anthropic(part: Mapping[str, Any]) -> list[Block] | None:
         return [Summary(part["content"])]
     if isinstance(kind, str) and kind.endswith("tool_result"):  # also of the provider's own tools
         content = part.get("content")
-        text = _as_text(content) if isinstance(content, Mapping) else text_of(content)
+        text = _text_or_json(content) if isinstance(content, Mapping) else text_of(content)
         return [ToolResult(text, id_of(part))]
     return None
 
@@ -345,6 +345,6 @@ _READERS: tuple[Callable[[Mapping[str, Any]], list[Block] | None], ...] = (
 )
 
 
-def _as_text(result: Any) -> str:
+def _text_or_json(result: Any) -> str:
     """Returns a tool's result as text: JSON, unless it is text already."""
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)

@@ -9,25 +9,28 @@ from pathlib import Path
 from holdfast.errors import UsageError
 from holdfast.transcripts.opencode_storage import sessions_among
 
-_SUFFIXES = (".jsonl", ".ndjson", ".json")
-_COMPRESSED_LOGS = (
-    *(f"{suffix}.gz" for suffix in _SUFFIXES),
-    *(f"{suffix}.zst" for suffix in _SUFFIXES),
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_LOG_SUFFIXES = (
+    *_JSON_SUFFIXES,
+    *(f"{suffix}.gz" for suffix in _JSON_SUFFIXES),
+    *(f"{suffix}.zst" for suffix in _JSON_SUFFIXES),
+    ".eval",
 )
-_LOGS = (*_SUFFIXES, *_COMPRESSED_LOGS, ".eval")
 # other files in a folder are logs only if they have the name that their program gives to logs
-_NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "opencode.db")
-_COMPRESSED = (".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar", ".tar.gz", ".tgz", ".zst")
-# files that programs write beside their logs: they repeat these, or are outside of any dialog
-_BESIDE = ("agent-*.meta.json", "sessions-index.json")
-_BESIDE_TASK = (
+_LOG_NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "opencode.db")
+# archives, and files that are compressed by neither gzip nor zstandard
+_UNSUPPORTED_SUFFIXES = tuple(".bz2 .xz .zip .br .lz4 .7z .tar .tar.gz .tgz .tar.zst".split())
+# files that programs write into the folder of their logs: they repeat the logs, or have no dialog
+_NAMES_WITHOUT_DIALOG = ("agent-*.meta.json", "sessions-index.json")
+# Cline's log of a task, and the other files that it writes into the folder of the task
+_CLINE_LOG = "api_conversation_history.json"
+_CLINE_NAMES_WITHOUT_DIALOG = (
     "ui_messages.json",
     "task_metadata.json",
     "context_history.json",
     "history_item.json",
     "settings.json",
 )
-_TASK = "api_conversation_history.json"
 
 
 @dataclass(frozen=True, order=True)
@@ -52,7 +55,7 @@ def find_logs(path: Path) -> list[FoundLog]:
 
     Raises:
         UsageError: there is nothing at the path, no log in the folder, or no finished conversation
-            in the run, or the file is compressed other than by gzip or zstandard.
+            in the run, or the file is an archive, or is compressed by neither gzip nor zstandard.
     """
     from holdfast.records import MANIFEST  # readers of transcripts do without it
 
@@ -62,9 +65,9 @@ def find_logs(path: Path) -> list[FoundLog]:
         )
     if path.is_dir():
         return [_records_of_run(path)] if (path / MANIFEST).is_file() else _logs_in_folder(path)
-    if _ends_in(path, _COMPRESSED) and not _ends_in(path, _LOGS):
+    if _ends_in(path, _UNSUPPORTED_SUFFIXES):
         raise UsageError(
-            f"{path} is compressed in a way that is not supported; unpack it first.",
+            f"{path} is an archive, or is compressed by neither gzip nor zstandard; unpack it.",
             option="paths",
             value=str(path),
         )
@@ -97,12 +100,12 @@ def _logs_in_folder(folder: Path) -> list[FoundLog]:
         folder, onerror=lambda error: skip(error.filename, f"cannot be read ({error.strerror})")
     ):
         for path in (Path(parent, name) for name in names):
-            is_log = _ends_in(path, _LOGS) or _has_name(path, _NAMES)
-            if _ends_in(path, _COMPRESSED) and not is_log:
+            is_log = _ends_in(path, _LOG_SUFFIXES) or _has_name(path, _LOG_NAMES)
+            if _ends_in(path, _UNSUPPORTED_SUFFIXES):
                 skip(path, "is compressed; unpack it first")
             elif is_log and path.exists() and not path.is_file():
                 skip(path, "is not a regular file")  # a pipe would never end
-            elif is_log and not _is_beside(path):
+            elif is_log and not _is_without_dialog(path):
                 files.append(path)
     sessions, others = sessions_among(files)
     readable = [FoundLog(path, is_named=False) for path in (*sessions, *others)]
@@ -115,11 +118,11 @@ def _logs_in_folder(folder: Path) -> list[FoundLog]:
         )
     if not readable:
         raise UsageError(
-            f"{folder} holds no file that ends in {', '.join(_SUFFIXES)}, gzipped or not, and no"
-            f" other log ({', '.join(('*.eval', *_NAMES))}).",
+            f"{folder} holds no file that ends in {', '.join(_JSON_SUFFIXES)}, also with .gz or "
+            f".zst behind it, and no other log ({', '.join(('*.eval', *_LOG_NAMES))}).",
             option="paths",
             value=str(folder),
-            allowed=(*_LOGS, *_NAMES),
+            allowed=(*_LOG_SUFFIXES, *_LOG_NAMES),
         )
     return [*sorted(unreadable), *sorted(readable)]
 
@@ -132,7 +135,7 @@ def _has_name(path: Path, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(path.name, pattern) for pattern in patterns)
 
 
-def _is_beside(path: Path) -> bool:
-    """Whether a program wrote the file beside a log, without a dialog in it."""
-    is_of_task = path.name in _BESIDE_TASK and path.with_name(_TASK).exists()
-    return is_of_task or _has_name(path, _BESIDE)
+def _is_without_dialog(path: Path) -> bool:
+    """Whether a program wrote the file beside a log, without a dialog of its own."""
+    is_of_cline = path.name in _CLINE_NAMES_WITHOUT_DIALOG and path.with_name(_CLINE_LOG).exists()
+    return is_of_cline or _has_name(path, _NAMES_WITHOUT_DIALOG)

@@ -15,7 +15,7 @@ from holdfast.transcripts.reader import Format, Located, Unread, Values
 from holdfast.transcripts.readers import claude_code, codex, gemini_cli
 from holdfast.transcripts.transcript import Event, Transcript
 
-# in the order in which they are tried on a value, as in `FORMATS`
+# in the order in which they are tried on a value
 _SESSIONS: tuple[Format, ...] = (gemini_cli.FORMAT, codex.FORMAT, claude_code.FORMAT)
 
 

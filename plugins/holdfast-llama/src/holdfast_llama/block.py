@@ -106,7 +106,9 @@ class SteeringBlock:
         """Replaces the model's context with the block's.
 
         Raises:
-            UsageError, ModelError: as for `steering`.
+            UsageError: the model is already steered, or drafts tokens.
+            ModelError: attention cannot be steered: an unsupported version of llama-cpp-python, a
+                quantised cache, recurrent layers.
         """
         llama = self._llama
         if isinstance(vars(llama).get("eval"), _Replacement):

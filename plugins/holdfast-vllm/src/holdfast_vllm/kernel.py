@@ -76,7 +76,11 @@ class KernelQueries:
     """The queries of a pass that are steered, on the device: N runs, divided into T tiles.
 
     Args:
-        rows, first_query, num_queries, position, first_generated: int32 [N], as in `QueryRun`.
+        rows: int32 [N], the number of each run's row in the batch.
+        first_query, num_queries: int32 [N], its first query in the pass, and how many it has.
+        position: int32 [N], the position of its first query in the row's context.
+        first_generated: int32 [N], the first token that counts as the span because it was
+            generated; `NONE_GENERATED` if none does.
         span: int32 [N, P, 2], token ranges; (0, 0) is empty.
         tiles: int32 [T, 2], for each program the number of a run, and its first query in the run.
         tile_size: the most queries of a tile.

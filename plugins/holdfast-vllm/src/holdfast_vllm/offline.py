@@ -125,7 +125,8 @@ def load(
 
     Args:
         name: "default" (Holdfast's own model), a folder, or a name on the hub.
-        dtype: as for `holdfast.load`.
+        dtype: "float16", "bfloat16" or "float32"; "auto" lets vLLM choose. None takes float32 on
+            the CPU, and "auto" elsewhere.
         batch_size: maximum number of requests that run together; None: vLLM's default.
         trust_remote_code: whether code that comes with the model may run.
         options: of `vllm.LLM`, such as `max_model_len` or `tensor_parallel_size`.

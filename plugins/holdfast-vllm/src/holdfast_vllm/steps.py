@@ -103,7 +103,8 @@ class Steps:
             table: the pages of every row of the batch.
             size: tokens per page.
             heads: of this rank: the model's number of the first head, and how many there are.
-            row_copies, pool: as for the class.
+            row_copies: the engine's copies for decoding rows; None for several queries of one row.
+            pool: the slots of these rows, in their order.
         """
         count = max(-(-moved.length // size) for moved in moves)
         pages = table[[moved.row for moved in moves], :count].long()

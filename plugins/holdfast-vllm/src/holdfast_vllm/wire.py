@@ -88,7 +88,8 @@ class Drawing:
 
     Args:
         seed: the seed of the draw.
-        temperature, top_p: as in `holdfast.Sampling`.
+        temperature: divides the logits; 0 takes the likeliest token.
+        top_p: the share of the probability from whose likeliest tokens the draw is made.
         tokens: the maximum length of the reply.
     """
 

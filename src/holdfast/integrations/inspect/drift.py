@@ -43,9 +43,9 @@ from holdfast.errors import cut
 from holdfast.generation.sampling import Sampling
 from holdfast.integrations.inspect.speakers import Speaker, Speakers
 from holdfast.integrations.inspect.task_arguments import (
-    as_text,
-    in_one_sentence,
+    prerequisite_errors,
     read_settings,
+    rejoin_spec,
 )
 from holdfast.methods import Method, parse, spec_of
 from holdfast.records import Conversation
@@ -134,11 +134,11 @@ def stability_and_adoption(rounds: int = 8) -> Scorer:
 
 def _read(suite: str, method: str | None, settings: dict[str, Any]) -> _Benchmark:
     """Reads and checks the arguments of the task."""
-    with in_one_sentence():
-        loaded = load_suite(as_text(suite))
+    with prerequisite_errors():
+        loaded = load_suite(rejoin_spec(suite))
         protocol = read_settings(settings)
         protocol = replace(protocol, user_prompt=user_prompt_of(loaded, protocol))
-        methods = () if method is None else parse(as_text(method))
+        methods = () if method is None else parse(rejoin_spec(method))
         return _Benchmark(loaded, protocol, methods)
 
 

@@ -34,7 +34,11 @@ from transformers.utils import logging
 from holdfast.chat.messages import Message, dialog_seed
 from holdfast.errors import PromptTooLong, UsageError, shortened
 from holdfast.integrations.inspect.speakers import PROVIDER
-from holdfast.integrations.inspect.task_arguments import as_text, check_names, in_one_sentence
+from holdfast.integrations.inspect.task_arguments import (
+    check_names,
+    prerequisite_errors,
+    rejoin_spec,
+)
 from holdfast.methods import Method, parse
 from holdfast.models.event_loop import task_group
 from holdfast.models.loading import load
@@ -108,7 +112,7 @@ class HoldfastAPI(ModelAPI):
         **model_args: Any,
     ):
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
-        with in_one_sentence():
+        with prerequisite_errors():
             if base_url is not None:
                 raise UsageError(
                     f"holdfast/{model_name} runs in this process, and {base_url!r} is given as its"
@@ -119,7 +123,7 @@ class HoldfastAPI(ModelAPI):
             known = ("method", *_LOADING)
             check_names(model_args, known, kind="argument", owner="A holdfast model")
             logging.disable_progress_bar()  # it would garble Inspect's own display
-            self.methods = parse(as_text(model_args.pop("method", "none")))
+            self.methods = parse(rejoin_spec(model_args.pop("method", "none")))
             self.model = load(model_name, **model_args)
             if self.methods:
                 self.model.check(self.methods)

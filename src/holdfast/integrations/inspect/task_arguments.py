@@ -22,15 +22,17 @@ _SETTINGS = tuple(
 
 
 @contextlib.contextmanager
-def in_one_sentence() -> Iterator[None]:
-    """Turns our errors into Inspect's error for mistakes of users, which has no traceback."""
+def prerequisite_errors() -> Iterator[None]:
+    """Raises our errors in this context as `PrerequisiteError`, which Inspect prints without a
+    traceback.
+    """
     try:
         yield
     except HoldfastError as error:
         raise PrerequisiteError(escape(str(error))) from error
 
 
-def as_text(value: object) -> str:
+def rejoin_spec(value: object) -> str:
     """Rejoins a spec string that Inspect's command line has split at its commas."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 

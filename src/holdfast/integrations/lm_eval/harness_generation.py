@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lm_eval.models.utils import normalize_gen_kwargs
 from tqdm import tqdm
@@ -34,16 +34,23 @@ class Generation:
     stops: tuple[str, ...]
 
 
-def read_options(request: Request, options: Mapping[str, Any], end: str) -> Generation:
-    """Applies the sampling and the stop strings of a task's `generation_kwargs` to a request.
+class GenerationOptions(NamedTuple):
+    """How a task wants its replies drawn, and the stop strings that end them."""
+
+    sampling: Sampling
+    stops: tuple[str, ...]
+
+
+def read_options(generation_kwargs: Mapping[str, Any], end: str) -> GenerationOptions:
+    """Reads a task's `generation_kwargs`.
 
     Args:
-        end: the text of the token that ends a reply.
+        end: the text of the token that ends a reply, which is a stop string too.
 
     Raises:
         UsageError: an option would change replies and is not supported.
     """
-    options = normalize_gen_kwargs(dict(options), _DEFAULT_TOKENS)
+    options = normalize_gen_kwargs(dict(generation_kwargs), _DEFAULT_TOKENS)
     for name, value in options.items():
         if name not in _OPTIONS:
             raise UsageError(
@@ -59,7 +66,7 @@ def read_options(request: Request, options: Mapping[str, Any], end: str) -> Gene
         max_new_tokens=options["max_gen_toks"],
     )
     stops = tuple(stop for stop in (*options["until"], end) if stop)
-    return Generation(replace(request, sampling=sampling), stops)
+    return GenerationOptions(sampling, stops)
 
 
 def generate_all(
@@ -83,7 +90,7 @@ def generate_all(
     async def generate_each() -> list[str]:
         with tqdm(total=len(generations), desc="Generating replies", disable=quiet) as bar:
             async with session, task_group() as group:
-                tasks = [group.create_task(generate_reply(item, bar)) for item in generations]
+                tasks = [group.create_task(generate_reply(g, bar)) for g in generations]
         return [task.result() for task in tasks]
 
     return run_sync(generate_each())

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from lm_eval import utils
@@ -41,6 +42,7 @@ _DEFAULT_CONTEXT = 2_048
 _KEY = "holdfast_chat"
 _BEGINNING = f'{{"{_KEY}": '
 
+Answer = tuple[float, bool]  # the log-probability of a continuation; whether it is the greedy one
 # two texts for the harness's cache, or None; the tokens of the context; those of the continuation
 Encoded = tuple[tuple[str, str] | None, list[int], list[int]]
 
@@ -133,41 +135,60 @@ class HoldfastLM(TemplateLM):
             add_special_tokens = not string.startswith(first)
         return list(self.tokenizer.encode(string, add_special_tokens=add_special_tokens))
 
-    def loglikelihood(
-        self, requests: list[Instance], disable_tqdm: bool = False
-    ) -> list[tuple[float, bool]]:
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[Answer]:
         """Returns each continuation's log-probability, and whether it is the greedy one."""
-        likelihoods: dict[int, tuple[float, bool]] = {}
-        chats: dict[str, list[int]] = {}
-        plain = list[int]()
-        for number, request in enumerate(requests):
-            if self._chat(request.args[0]) is None:
-                plain.append(number)
-            else:
-                chats.setdefault(request.args[0], []).append(number)
-        plain_scores = super().loglikelihood([requests[number] for number in plain], disable_tqdm)
-        likelihoods.update(zip(plain, plain_scores, strict=True))
-        progress = tqdm(chats.items(), "Scoring replies to chats", disable=disable_tqdm)
-        for group in chunks(progress, self.holdfast_model.batch_size):
-            group_chats = [self._chat(context) or () for context, _ in group]
-            chat_requests = [Request(chat, self.methods) for chat in group_chats]
-            replies = [[requests[number].args[1] for number in numbers] for _, numbers in group]
-            scores = self.session.score_batch(chat_requests, replies)
-            for (_, numbers), scored in zip(group, scores, strict=True):
+        replies_by_chat = self._replies_by_chat(requests)
+        plain = [request for request in requests if request.args[0] not in replies_by_chat]
+        plain_answers = iter(super().loglikelihood(plain, disable_tqdm))
+        chat_answers = self._score_replies(replies_by_chat, disable_tqdm)
+        answers: list[Answer] = []
+        for request in requests:
+            context, reply = request.args
+            if context not in replies_by_chat:
+                answers.append(next(plain_answers))
+                continue
+            answer = chat_answers[context, reply]
+            self.cache_hook.add_partial("loglikelihood", request.args, answer)
+            answers.append(answer)
+        return answers
+
+    def _replies_by_chat(self, requests: list[Instance]) -> dict[str, list[str]]:
+        """The replies to score, by the context that they reply to; without plain texts."""
+        replies: dict[str, list[str]] = {}
+        for request in requests:
+            context, reply = request.args
+            if self._read_context(context) is None:
+                continue
+            of_context = replies.setdefault(context, [])
+            if reply not in of_context:
+                of_context.append(reply)
+        return replies
+
+    def _score_replies(
+        self, replies_by_chat: dict[str, list[str]], disable_tqdm: bool
+    ) -> dict[tuple[str, str], Answer]:
+        """Scores replies to chats; returns the answer to each context and reply."""
+        answers: dict[tuple[str, str], Answer] = {}
+        progress = tqdm(replies_by_chat, "Scoring replies to chats", disable=disable_tqdm)
+        for contexts in chunks(progress, self.holdfast_model.batch_size):
+            chats = [Request(read_chat(context) or (), self.methods) for context in contexts]
+            replies = [replies_by_chat[context] for context in contexts]
+            scores = self.session.score_batch(chats, replies)
+            for context, scored in zip(contexts, scores, strict=True):
+                texts = replies_by_chat[context]
                 pairs = zip(scored.log_probabilities, scored.greedy, strict=True)
-                likelihoods.update(zip(numbers, pairs, strict=True))
-        for number in itertools.chain.from_iterable(chats.values()):
-            self.cache_hook.add_partial("loglikelihood", requests[number].args, likelihoods[number])
-        return [likelihoods[number] for number in range(len(requests))]
+                answers |= {(context, text): pair for text, pair in zip(texts, pairs, strict=True)}
+        return answers
 
     def _loglikelihood_tokens(
         self, requests: list[Encoded], disable_tqdm: bool = False, **options: Any
-    ) -> list[tuple[float, bool]]:
+    ) -> list[Answer]:
         """Does the same as `loglikelihood`, for plain texts that the harness has tokenized."""
-        scores = list[tuple[float, bool]]()
+        answers: list[Answer] = []
         progress = tqdm(requests, "Scoring continuations", disable=disable_tqdm)
         for group in chunks(progress, self.holdfast_model.batch_size):
             for _, context, continuation in group:
+                # the last token is predicted, but not read
                 self._check_room(len(context) + len(continuation) - 1)
             rows = [Row((Stream(tuple(c), (False,) * len(c)),)) for _, c, _ in group]
             continuations = [[tuple(continuation)] for _, _, continuation in group]
@@ -176,10 +197,10 @@ class HoldfastLM(TemplateLM):
             )
             for (texts, _, _), row in zip(group, scored_rows, strict=True):
                 answer = row.scored.log_probabilities[0], row.scored.greedy[0]
-                scores.append(answer)
+                answers.append(answer)
                 if texts is not None:
                     self.cache_hook.add_partial("loglikelihood", texts, answer)
-        return scores
+        return answers
 
     def loglikelihood_rolling(
         self, requests: list[Instance], disable_tqdm: bool = False
@@ -188,13 +209,18 @@ class HoldfastLM(TemplateLM):
 
         A method is refused, as texts have no system prompt.
         """
-        windows = [list(self._windows(*request.args)) for request in requests]
-        window_scores = iter(
-            self._loglikelihood_tokens(list(itertools.chain(*windows)), disable_tqdm)
-        )
-        scores = [sum(next(window_scores)[0] for _ in window) for window in windows]
-        for request, value in zip(requests, scores, strict=True):
-            self.cache_hook.add_partial("loglikelihood_rolling", request.args, value)
+        windows_by_text: list[list[Encoded]] = []
+        for request in requests:
+            (text,) = request.args
+            self._check_can_steer(text, read_chat(text))
+            windows_by_text.append(self._windows(text))
+        windows = [*itertools.chain.from_iterable(windows_by_text)]
+        answers = iter(self._loglikelihood_tokens(windows, disable_tqdm))
+        scores: list[float] = []
+        for request, of_text in zip(requests, windows_by_text, strict=True):
+            score = sum(log_probability for log_probability, _ in islice(answers, len(of_text)))
+            self.cache_hook.add_partial("loglikelihood_rolling", request.args, score)
+            scores.append(score)
         return scores
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
@@ -205,41 +231,50 @@ class HoldfastLM(TemplateLM):
             self.cache_hook.add_partial("generate_until", request.args, reply)
         return replies
 
-    def _chat(self, context: str) -> tuple[Message, ...] | None:
+    def _read_context(self, context: str) -> tuple[Message, ...] | None:
         """Returns the chat in a context; None if it is a plain text, which no method can steer."""
         chat = read_chat(context)
-        if self.methods and context and not any(m["role"] == "system" for m in chat or ()):
+        self._check_can_steer(context, chat)
+        return chat
+
+    def _check_can_steer(self, context: str, chat: tuple[Message, ...] | None) -> None:
+        """Refuses a context without a system prompt if there is a method to hold on to it."""
+        has_system = any(message["role"] == "system" for message in chat or ())
+        if self.methods and context and not has_system:
             raise UsageError(
-                f"{spec_of(self.methods)} holds on to a system prompt, and the context"
-                f" {context[:60]!r} has none; add `--apply_chat_template` and"
-                " `--system_instruction`.",
+                f"{spec_of(self.methods)} holds on to a system prompt, and the context "
+                f"{context[:60]!r} has none; add `--apply_chat_template` and "
+                "`--system_instruction`.",
                 option="method",
                 value=spec_of(self.methods),
             )
-        return chat
 
-    def _generation(self, request: Instance) -> Generation:
+    def _generation(self, instance: Instance) -> Generation:
         """Reads a request of the harness for a reply."""
-        context, options = request.args
-        chat = self._chat(context)
-        messages = chat or ({"role": "user", "content": context},)
-        draw = (request.task_name, request.doc_id, next(self._draws))
-        seed = seed_of("lm-eval", self.seed, *draw)
+        context, generation_kwargs = instance.args
+        chat = self._read_context(context)
         end = str(self.tokenizer.decode([self.eot_token_id]))
-        request = Request(messages, self.methods, seed=seed, plain=chat is None)
-        return read_options(request, options, end)
+        options = read_options(generation_kwargs, end)
+        draw = (instance.task_name, instance.doc_id, next(self._draws))
+        request = Request(
+            chat or ({"role": "user", "content": context},),
+            self.methods,
+            options.sampling,
+            seed=seed_of("lm-eval", self.seed, *draw),
+            plain=chat is None,
+        )
+        return Generation(request, options.stops)
 
-    def _windows(self, text: str) -> Iterator[Encoded]:
+    def _windows(self, text: str) -> list[Encoded]:
         """Cuts a text into windows that fit the context."""
-        self._chat(text)
         pieces = utils.get_rolling_token_windows(
             token_list=self.tok_encode(text),
             prefix_token=self.prefix_token_id,
             max_seq_len=self.max_length,
             context_len=1,
         )
-        for context, continuation in map(utils.make_disjoint_window, pieces):
-            yield None, context, continuation
+        windows = map(utils.make_disjoint_window, pieces)
+        return [(None, context, continuation) for context, continuation in windows]
 
     def _check_room(self, tokens: int) -> None:
         """Raises `PromptTooLong` if the model cannot see this many tokens."""

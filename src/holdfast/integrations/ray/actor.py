@@ -46,7 +46,7 @@ class Description:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CallOutcome:
     """The result of a call, or the error that it raised.
 
     Attributes:
@@ -108,7 +108,7 @@ class Actor:
 
     async def call(
         self, session: int, function: Callable[..., Any], arguments: Sequence[Any]
-    ) -> Outcome:
+    ) -> CallOutcome:
         """Calls a function with a session and further arguments; awaits the result if it has to."""
         assert self._model is not None, "load() comes first"
         if session not in self._sessions:
@@ -119,8 +119,8 @@ class Actor:
             if isawaitable(result):
                 result = await result
         except Exception as error:
-            return Outcome(None, make_portable(error), engine.rows_at_most)
-        return Outcome(result, None, engine.rows_at_most)
+            return CallOutcome(None, make_portable(error), engine.rows_at_most)
+        return CallOutcome(result, None, engine.rows_at_most)
 
     async def close(self, session: int) -> None:
         """Frees everything that a session keeps."""

@@ -17,7 +17,7 @@ from holdfast.models.requests import Reply, ReplyTokens, Request
 
 if TYPE_CHECKING:
     from holdfast.generation.reply_scoring import Scored
-    from holdfast.integrations.ray.actor import Outcome
+    from holdfast.integrations.ray.actor import CallOutcome
     from holdfast.models.session import LocalSession
 
 _MAX_LOST_ACTORS = 3  # that a call may lose before it fails; the last has no other call
@@ -214,7 +214,7 @@ class RaySession:
             async with self._alone() if is_last else self._shared(conversation) as actor:
                 future = actor.handle.call.remote(self._number, function, arguments_for(actor))
                 try:
-                    outcome: Outcome = await future
+                    outcome: CallOutcome = await future
                 except ray.exceptions.RayActorError as loss:
                     reason = self._actors.lose(actor, loss)
                     continue

@@ -33,7 +33,8 @@ class ProfilingPlan:
         by: how choices are scored: by the log-probability of the right continuation
             ("probability"), or by whether it is the likeliest ("accuracy").
         max_new_tokens: of a reply.
-        system_as: where a system prompt goes, as in `holdfast.Request`.
+        system_as: where a system prompt goes: "role", or "first-user" for before the first user
+            message.
     """
 
     method: ShiftsAttention = Pasta(0.01)

@@ -23,7 +23,8 @@ class ContinuationSample:
     """A chat with replies whose log-probabilities are compared; none is generated.
 
     Attributes:
-        emphasis: as `holdfast.Request` takes it; () for the system prompt.
+        emphasis: the emphasised parts: texts, (text, occurrence from 1) or (message from 0, first,
+            last character); () for the system prompt.
         continuations: the replies to compare, at least one.
         right: the index of the right reply.
     """
@@ -39,7 +40,8 @@ class ReplySample:
     """A chat to which a reply is decoded greedily, and scored.
 
     Attributes:
-        emphasis: as `holdfast.Request` takes it; () for the system prompt.
+        emphasis: the emphasised parts: texts, (text, occurrence from 1) or (message from 0, first,
+            last character); () for the system prompt.
         score: scores the text of the reply; a larger number is better.
     """
 

@@ -212,7 +212,11 @@ class Study:
         Args:
             folder: the name of the folder of the runs; each task has a folder in it.
             name: the task.
-            split, instruction, baselines, generate: as in `tasks.Settings`.
+            split: one of `SPLITS`.
+            instruction: one of `INSTRUCTIONS` (Table 4).
+            baselines: prompts for the unsteered model, from `BASELINES`.
+            generate: whether tasks that compare continuations also generate a reply, to measure
+                its fluency.
         """
         scale = self.setup.scale
         count = {"test": scale.test_samples, "validation": scale.validation_samples}[split]

@@ -1,0 +1,45 @@
+"""`TextDecoder`: when the text of a token is certain, and where a stop string cuts it."""
+
+from types import SimpleNamespace
+
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel
+from tokenizers.models import BPE
+
+from holdfast.models.requests import Token
+from holdfast.serve.decoding import TextDecoder
+
+# the bytes of "é" are split between two tokens; byte-level tokenizers write them as Ã and ©
+PIECES = ["Ã", "©!", "a", "!b", "!"]
+
+
+@pytest.fixture
+def decode():
+    backend = Tokenizer(BPE({piece: number for number, piece in enumerate(PIECES)}, []))
+    backend.decoder = ByteLevel()
+    tokenizer = SimpleNamespace(backend_tokenizer=backend)
+
+    def texts_of(pieces, stops):
+        decoder = TextDecoder(tokenizer, stops)
+        tokens = []
+        for piece in pieces:
+            tokens += decoder.add(Token(PIECES.index(piece)))
+        return [token.text for token in tokens], decoder.stopped
+
+    return texts_of
+
+
+def test_a_stop_string_inside_the_token_that_completes_a_character_leaves_the_character(decode):
+    assert decode(["a", "Ã", "©!"], ["!"]) == (["a", "", "é"], True)
+
+
+def test_a_stop_string_across_tokens_cuts_the_first_of_them(decode):
+    assert decode(["a", "Ã", "©!", "!b"], ["!!"]) == (["a", "", "é"], True)
+    assert decode(["a", "!"], ["a!"]) == ([], True)
+
+
+def test_a_text_that_may_begin_a_stop_string_waits(decode):
+    assert decode(["a", "!"], ["!b"]) == (["a"], False)
+    assert decode(["a", "!", "a"], ["!b"]) == (["a", "!", "a"], False)
+    assert decode(["a", "Ã"], ["!"]) == (["a"], False)
