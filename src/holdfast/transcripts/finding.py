@@ -16,7 +16,7 @@ _COMPRESSED_LOGS = (
 )
 _LOGS = (*_SUFFIXES, *_COMPRESSED_LOGS, ".eval")
 # other files in a folder are logs only if they have the name that their program gives to logs
-_NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "opencode.db")
+_NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "store.db", "opencode.db")
 _COMPRESSED = (".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar", ".tar.gz", ".tgz", ".zst")
 # files that programs write beside their logs: they repeat these, or are outside of any dialog
 _BESIDE = ("agent-*.meta.json", "sessions-index.json")
