@@ -113,6 +113,43 @@ CONTENTS = {
     "a folder with a change of an earlier turn": (LOCK, [edit("src/uv.lock")], [
         "git commit -m x src/"], 1),
     "a file without an extension": (NO_ENV, [], ["git add Makefile && git commit -m x"], 1),
+    # a second list, labelled once the first was read
+    "files behind dashes": (LOCK, [], ["git add -- uv.lock a.py", "git commit -m x"], 1),
+    "a secret that is taken back": (NO_ENV, [], [
+        "git add .env", "git reset HEAD .env", "git add a.py", "git commit -m x"], 1),
+    "a fixup by words": (LOCK, [], ["git add uv.lock && git commit --fixup :/bug"], 1),
+    "a fixup with what looks like a subject": (FIX, [], [
+        "git commit -m 'fix: x' --fixup HEAD"], UNDECIDED),
+    "a squash with a file": (FIX, [], ["git commit --squash=HEAD -F m.txt"], UNDECIDED),
+    "git stage": (LOCK, [], ["git stage uv.lock", "git commit -m x"], 1),
+    "another file that is put aside": (LOCK, [], [
+        "git add uv.lock", "git stash push a.py", "git commit -m x"], 1),
+    "changes that are put aside and brought back": (LOCK, [], [
+        "git add uv.lock", "git stash", "git stash pop --index", "git commit -m x"], 1),
+    "a file of another branch": (LOCK, [], [
+        "git add a.py", "git checkout develop -- uv.lock", "git commit -m x"], 1),
+    "a file that is removed": (LOCK, [], ["git rm uv.lock", "git commit -m x"], 1),
+    "a secret that is renamed": (NO_ENV, [], [
+        "git mv .env .env.example", "git commit -m x"], 1),
+    "a file beside a staged one": (LOCK, [], ["git add a.py", "git commit -m x uv.lock"], 1),
+    "a reset of everything": (LOCK, [], [
+        "git add uv.lock", "git reset --hard", "git add a.py", "git commit -m x"], 0),
+    "all but a file": (LOCK, [edit("uv.lock"), edit("a.py")], [
+        "git add . ':!uv.lock'", "git commit -m x"], 0),
+    "all but a secret": (NO_ENV, [write(".env"), write("a.py")], [
+        "git add -A -- ':(exclude).env'", "git commit -m x"], UNDECIDED),
+    "a rehearsal of a commit": (LOCK, [], ["git commit -a --dry-run -m x"], None),
+    "a rehearsal of a message": (FIX, [], ["git commit --dry-run -m x"], None),
+    "a file that is to be added": (LOCK, [], [
+        "git add -N uv.lock", "git add a.py", "git commit -m x"], 0),
+    "a file that is added to the last commit": (LOCK, [], [
+        "git add uv.lock", "git commit --amend --no-edit"], 1),
+    "git update-index": (LOCK, [], ["git update-index --add uv.lock", "git commit -m x"], 1),
+    "a rehearsal of staging": (NO_ENV, [], [
+        "git add --dry-run .env", "git add a.py", "git commit -m x"], 1),
+    "a patch that is staged": (LOCK, [], [
+        "git add a.py", "git apply --cached p.diff", "git commit -m x"], UNDECIDED),
+    "a pattern of files": (NO_ENV, [], ["git add src/*.py", "git commit -m x"], 1),
     "a secret that is removed": (NO_ENV, [], ["git rm --cached .env && git commit -m x"], 1),
 }  # fmt: skip
 

@@ -98,12 +98,14 @@ class CommitFiles:
         paths: the files and folders that were staged for it.
         perhaps: files that may be in it or not.
         removed: those of the paths that the commit deletes.
+        excluded: what was left out when all files were staged.
         is_all_shown: whether `paths` and `perhaps` are all its files, as far as commands say.
     """
 
     paths: tuple[str, ...]
     perhaps: tuple[str, ...] = ()
     removed: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
     is_all_shown: bool = True
 
 
@@ -221,6 +223,7 @@ def _files_of(options: Options, files: StagedFiles, listed: list[str] | None) ->
         tuple(paths),
         perhaps=tuple(perhaps),
         removed=frozenset(files.removed),
+        excluded=frozenset(files.excluded),
         is_all_shown=bool(paths or perhaps) and not has_more,
     )
 

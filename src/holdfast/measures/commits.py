@@ -118,7 +118,9 @@ def _has_path(files: CommitFiles, globs: Globs, *, wanted: bool) -> bool | None:
         return True
     may_have = any(is_among(path, globs) for path in files.perhaps)
     may_have = may_have or any(_may_hold(path, globs) for path in paths)
-    return False if files.is_all_shown and not may_have else None
+    named = {globs} if isinstance(globs, str) else {*globs}
+    is_shown = files.is_all_shown or named <= files.excluded
+    return False if is_shown and not may_have else None
 
 
 def _may_hold(path: str, globs: Globs) -> bool:

@@ -10,7 +10,16 @@ from holdfast.measures.command_options import Options, options_of
 from holdfast.measures.written_texts import WrittenTexts
 
 # flags of the commands that stage files
-_FLAGS = {"--all": "A", "--update": "u", "--patch": "p", "--staged": "S", "--worktree": "W"}
+_FLAGS = {
+    "--all": "A",
+    "--update": "u",
+    "--patch": "p",
+    "--staged": "S",
+    "--worktree": "W",
+    "--intent-to-add": "N",
+    "--dry-run": "n",
+}
+_STAGES_NOTHING = frozenset(("--intent-to-add", "--dry-run"))
 _VALUED_OPTIONS = {"--pathspec-from-file": "", "--source": "s"}
 _ALL_CHANGES = frozenset(("--all", "--update", "--patch"))
 _EVERYTHING = frozenset((".", "*", ":/", "./"))
@@ -22,6 +31,7 @@ _REVISION = re.compile(
 )
 # how `git switch`, `git checkout` and `git branch` create a branch
 _CREATES_BRANCH = {"switch": ("-c", "-C", "--create"), "checkout": ("-b", "-B"), "branch": ()}
+_EXCLUDED = re.compile(r":(?:[!^]|\(exclude\))/?")  # a pathspec that leaves out files
 # names of folders with a dot, unlike those of files
 _DOT_FOLDERS = frozenset((".github", ".claude", ".cursor", ".vscode", ".husky", ".circleci"))
 
@@ -59,6 +69,8 @@ class StagedFiles:
     Args:
         perhaps: files that may be staged or not.
         removed: those of the staged files that the commit deletes.
+        excluded: what was left out when all files were staged.
+        put_aside: the files that were staged when the changes were put aside.
         has_more: whether files may be staged that no command names.
         branches: the branches that the agent created.
     """
@@ -67,6 +79,8 @@ class StagedFiles:
     perhaps: list[str] = field(default_factory=list)
     removed: set[str] = field(default_factory=set)
     changed: list[str] = field(default_factory=list)
+    excluded: set[str] = field(default_factory=set)
+    put_aside: list[str] = field(default_factory=list)
     has_more: bool = False
     branches: set[str] = field(default_factory=set)
 
@@ -78,7 +92,7 @@ class StagedFiles:
             return
         subcommand = words[1]
         options = options_of(words[2:], _VALUED_OPTIONS, _FLAGS)
-        if subcommand in ("add", "stage", "rm", "mv"):
+        if subcommand in ("add", "stage", "rm", "mv", "update-index"):
             self._stage(subcommand, options, listed_paths(options, action, texts))
         elif subcommand == "reset":
             self._reset(words[2:], options)
@@ -86,7 +100,14 @@ class StagedFiles:
             self._unstage(options.rest, options)
         elif subcommand == "stash":
             self._stash(options)
+        elif subcommand == "apply" and options.flags & {"--cached", "--index"}:
+            self.has_more = True
         elif subcommand in _CREATES_BRANCH:
+            if (
+                subcommand == "checkout" and "--" in words[3:]
+            ):  # `git checkout REVISION -- PATH` stages the path
+                self.staged += words[words.index("--") + 1 :]
+                return
             creates = not _CREATES_BRANCH[subcommand] or set(words) & {*_CREATES_BRANCH[subcommand]}
             self.branches |= set(options.rest[:1]) if creates else set()
 
@@ -102,21 +123,27 @@ class StagedFiles:
             perhaps=[path for path in self.perhaps if path not in paths],
             removed=self.removed - set(paths),
             changed=[path for path in self.changed if path not in paths],
+            excluded=self.excluded,
             has_more=self.has_more,
             branches=self.branches,
         )
 
     def _stage(self, subcommand: str, options: Options, listed: list[str] | None) -> None:
+        if options.flags & _STAGES_NOTHING:
+            return
+        excluded = {_EXCLUDED.sub("", path) for path in options.rest if _EXCLUDED.match(path)}
         if options.flags & _ALL_CHANGES or names_everything(options.rest):
             self.has_more = True
-            self.staged += self.changed
+            self.excluded |= excluded
+            for path in self.changed:
+                self.staged += [] if any(_is_in(path, name) for name in excluded) else [path]
             return
         self.has_more = self.has_more or listed is None
-        paths = [*options.rest, *(listed or [])]
-        if subcommand == "rm":
-            self.removed |= set(paths)
-        else:
-            self.removed -= set(paths)
+        paths = [path for path in options.rest if not _EXCLUDED.match(path)] + (listed or [])
+        self.excluded -= set(paths)
+        self.removed -= set(paths)
+        if subcommand in ("rm", "mv"):
+            self.removed |= set(paths if subcommand == "rm" else paths[:-1])
         for path in paths:
             self.staged += self.within(path)
 
@@ -162,6 +189,10 @@ class StagedFiles:
     def _stash(self, options: Options) -> None:
         action, *paths = options.rest or ("push",)
         keeps = options.flags & {"--keep-index", "--?k"}
+        if action in ("pop", "apply") and "--index" in options.flags:
+            self.staged += self.put_aside
+        if action in ("push", "save"):
+            self.put_aside = [*self.staged]
         if action in ("push", "save") and not keeps:
             self._unstage(paths if action == "push" else (), options)
 
