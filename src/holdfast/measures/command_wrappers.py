@@ -7,6 +7,7 @@ A command is still that command in a container, on another host or in a project'
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 _DASHES = ("--",)
@@ -132,9 +133,6 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ("nix", "develop"): _IN_NIX,
     ("nix", "shell"): _IN_NIX,
 }
-_WRAPPERS_OF: dict[str, list[tuple[tuple[str, ...], Wrapper]]] = {}
-for _names, _wrapper in _WRAPPERS.items():
-    _WRAPPERS_OF.setdefault(_names[0], []).append((_names, _wrapper))
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
 _OF_SHELL = ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")  # options that take a value
 
@@ -206,19 +204,32 @@ def script_in(words: Sequence[str], from_input: str | None) -> str | None:
     if program == "ssh":
         remote = _after_options(words[1:], ("-p", "-i", "-l", "-o", "-F", "-J", "-L"), 1)
         return " ".join(remote) or from_input
-    for names, valued in _SCRIPT_ARGUMENTS.items():
-        if program == names[0] and (rest := _after_names(words, names)) is not None:
+    for names, valued in _script_arguments_of(program):
+        if (rest := _after_names(words, names)) is not None:
             arguments = [*_after_options(rest, valued, 0)]
             return _script_of_arguments(program, arguments)
     return None
 
 
+@lru_cache(maxsize=1024)
+def _script_arguments_of(program: str) -> list[tuple[tuple[str, ...], Sequence[str]]]:
+    return [entry for entry in _SCRIPT_ARGUMENTS.items() if entry[0][0] == program]
+
+
+@lru_cache(maxsize=1024)
+def _wrappers_of(program: str) -> list[tuple[tuple[str, ...], Wrapper]]:
+    return [entry for entry in _WRAPPERS.items() if entry[0][0] == program]
+
+
 def _script_of_option(program: str, words: Sequence[str]) -> str | None:
-    is_rebase = program == "git" and words[1:2] in (("rebase",), ["rebase"])
-    option = _OF_REBASE if is_rebase else _SCRIPT_OPTIONS.get(program)
+    option = _SCRIPT_OPTIONS.get(program)
+    if program == "git" and "rebase" in words[1:2]:
+        option = _OF_REBASE
+    if option is None:
+        return None
     rest = deque(words[1:])
     others = 0
-    while option is not None and rest and others <= option.arguments and rest[0] != "--":
+    while rest and others <= option.arguments and rest[0] != "--":
         word = rest.popleft()
         name, equals, value = word.partition("=")
         if re.fullmatch(option.pattern, name):
@@ -258,13 +269,13 @@ def unwrap(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | No
     program = words[0]
     if program == "find":
         return _unwrap_find(words)
-    if script_in(words, None) is not None:
+    if _script_of_option(program, words) is not None:
         return None
     if program in _SHELLS:
         return _file_of_shell(words), (program,)
     if program == "command" and words[1:2] in (("-v",), ("-V",)):
         return None
-    for names, wrapper in _WRAPPERS_OF.get(program, ()):
+    for names, wrapper in _wrappers_of(program):
         if (rest := _after_names(words, names)) is not None:
             return _command_in(rest, wrapper), (program,)
     return None
