@@ -1,5 +1,7 @@
 """Logs of coding agents, in the variations of `log_variations`."""
 
+import base64
+import hashlib
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -1107,11 +1109,60 @@ def database(**rows: Any) -> bytes:
         path = Path(folder, "x.vscdb")
         with sqlite3.connect(path) as db:
             db.execute("CREATE TABLE cursorDiskKV (key TEXT UNIQUE, value BLOB)")
-            db.executemany("INSERT INTO cursorDiskKV VALUES (?, ?)",
-                           [(key.replace("__", ":"), json.dumps(v)) for key,
-                        v in rows.items()])  # fmt: skip
+            contents = [v if isinstance(v, bytes) else json.dumps(v) for v in rows.values()]
+            keys = [key.replace("__", ":") for key in rows]
+            db.executemany(
+                "INSERT INTO cursorDiskKV VALUES (?, ?)", zip(keys, contents, strict=True)
+            )
         db.close()
         return path.read_bytes()
+
+
+def agent_database(messages: list[dict], **meta: Any) -> bytes:
+    """A `store.db` of Cursor's agent, whose `meta` is JSON in hexadecimal."""
+    import tempfile
+
+    state, blobs = agent_state(messages)
+    root = hashlib.sha256(state).hexdigest()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "store.db")
+        with sqlite3.connect(path) as db:
+            db.execute("CREATE TABLE blobs (id TEXT PRIMARY KEY, data BLOB)")
+            db.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
+            info = json.dumps({"agentId": "a1", "latestRootBlobId": root, **meta})
+            db.execute("INSERT INTO meta VALUES ('0', ?)", (info.encode().hex(),))
+            db.executemany("INSERT INTO blobs VALUES (?, ?)", {**blobs, root: state}.items())
+        db.close()
+        return path.read_bytes()
+
+
+def field_of_state(number: int, content: bytes) -> bytes:
+    """A length-delimited field of a Protocol Buffers message."""
+    assert number < 16 and len(content) < 128
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def agent_state(messages: list[dict], turns: int = 0) -> tuple[bytes, dict[str, bytes]]:
+    """A state of Cursor's agent, and the blobs that it refers to, by their hashes."""
+    contents = [json.dumps(message).encode() for message in messages]
+    hashes = [hashlib.sha256(content).digest() for content in contents]
+    state = b"".join(field_of_state(1, name) for name in hashes)
+    state += b"".join(field_of_state(8, bytes([n]) * 32) for n in range(turns))
+    state += bytes([10 << 3, 1]) + bytes([26 << 3 & 0x7F | 0x80, 1, 0x80, 1])  # two numbers
+    return state, {name.hex(): content for name, content in zip(hashes, contents, strict=True)}
+
+
+def agent_rows(messages: list[dict], turns: int = 0) -> dict[str, Any]:
+    """The rows of a `state.vscdb` with the context of a dialog, and its state."""
+    state, blobs = agent_state(messages, turns)
+    rows: dict[str, Any] = {f"agentKv__blob__{name}": text for name, text in blobs.items()}
+    return {"state": "~" + base64.b64encode(state).decode(), **rows}
+
+
+def composer(*names: str, state: str = "", **rows: Any) -> bytes:
+    """A `state.vscdb` with a dialog that shows these messages, and has this state."""
+    data = {"fullConversationHeadersOnly": heads(*names), "conversationState": state}
+    return database(composerData__k=data, **rows)
 
 
 def heads(*names: str) -> list[dict]:
@@ -1125,6 +1176,22 @@ KEYS = {"bubbleId__k__b1": B1, "bubbleId__k__b2": B2}
 def cur(role: str, *blocks: Any) -> dict:
     listed = [text(block) if isinstance(block, str) else block for block in blocks]
     return {"role": role, "message": {"content": listed}}
+
+
+RULES = "<rules>\nBe kind.\n</rules>"
+AGENT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": [text(f"{RULES}\n<user_query>\nHi\n</user_query>")]},
+    {"role": "assistant", "content": [{"type": "reasoning", "text": "hm."}, {
+        "type": "tool-call", "toolCallId": "t1", "toolName": "Shell", "args": {"command": "ls"}}]},
+    {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "t1", "toolName": "Shell",
+                                  "result": "a.py"}]},
+    {"role": "assistant", "content": [text("A.")]},
+]  # fmt: skip
+
+
+def without_last(rows: dict[str, Any]) -> dict[str, Any]:
+    return dict(list(rows.items())[:-1])
 
 
 CS = {"session_id": "c1"}
@@ -1176,6 +1243,31 @@ test_chats_of_cursor = variations(
     Variation("a text that is null", {"state.vscdb": database(
         composerData__k={"fullConversationHeadersOnly": heads("b1", "b3", "b2")}, **KEYS,
         bubbleId__k__b3={"type": 2, "text": None})}, ONE),
+    Variation("a context with all messages", {"state.vscdb": composer(
+        "b1", "b2", **KEYS, **agent_rows(AGENT))}, ONE, format="cursor", system="Be brief.",
+        seen=[RULES], calls=["ls"], results=["a.py"]),
+    Variation("a context without messages that are shown", {"state.vscdb": composer(
+        **agent_rows(AGENT, turns=1))}, ONE, system="Be brief.", calls=["ls"]),
+    Variation("a context after a summary", {"state.vscdb": composer(
+        "b1", "b2", **KEYS, **agent_rows([AGENT[0], {"role": "user", "content": "Go on."}]))},
+        ONE, problem="left out the agent's context"),
+    Variation("a context that lacks a message, beside the messages that are shown", {
+        "state.vscdb": composer("b1", "b2", **KEYS, **without_last(agent_rows(AGENT)))},
+        ONE, problem="left out the agent's context"),
+    Variation("a context that lacks a message", {"state.vscdb": composer(
+        **without_last(agent_rows(AGENT)))}, [[("Hi", "")]], problem="1 message that the database"),
+    Variation("a context that is encrypted", {"state.vscdb": composer(
+        "b1", "b2", **KEYS, state="~!!")}, ONE, problem="(conversationState) is in no known form"),
+    Variation("a state that ends early", {"state.vscdb": composer(
+        "b1", "b2", **KEYS, state="~CiA=")}, ONE, problem="conversationState"),
+    Variation("an empty state", {"state.vscdb": composer("b1", "b2", **KEYS, state="~")}, ONE),
+    Variation("a context that no dialog refers to", {"state.vscdb": composer(
+        "b1", "b2", **KEYS, **{k: v for k, v in agent_rows(AGENT).items() if k != "state"})},
+        ONE, problem="left out 5 messages of an agent (agentKv:blob)"),
+    Variation("a database of the agent", {"store.db": agent_database(AGENT)}, ONE,
+        format="cursor", system="Be brief.", seen=[RULES], calls=["ls"], results=["a.py"]),
+    Variation("a database of an agent that said nothing", {"store.db": agent_database(
+        AGENT, latestRootBlobId="")}, refused="is empty or missing"),
     Variation("a transcript of the agent", {"t.jsonl": lines(
         cur("user", "<user_query>\nHi\n</user_query>"), cur("assistant", "A."))}, ONE,
             format="cursor"),

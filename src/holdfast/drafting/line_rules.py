@@ -67,6 +67,7 @@ from holdfast.drafting.prohibited_statements import (
 from holdfast.drafting.pull_request_rules import pr_body_rule, pr_state_rule, pr_title_rule
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drafting.suppression_rules import suppression_rule
+from holdfast.drafting.wrapped_commands import permit_wrapped
 
 # reads the rules that a clause states; [] if it states none of the reader's kind
 Reader = Callable[[Clause], list[Draft]]
@@ -222,7 +223,7 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     readers = _READERS if of_bot else (agent_reply_rule, *_READERS)
     for reader in readers:
         if rules := _read_by(reader, clauses, statement):
-            return rules
+            return rules if isinstance(rules, Undrafted) else permit_wrapped(rules, statement.text)
     if of_bot and _OCCASION.match(statement.text):
         return ON_OCCASION
     return _why_not(statement)

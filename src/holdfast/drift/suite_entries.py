@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints
 
 from holdfast.drift.cases import NO_CATEGORY, LabelledTurn
 from holdfast.measures.rule_kinds import Polarity, RuleKind
-from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.turns import Answer, AssistantTurn, ToolCall
 from holdfast.validation.pydantic_errors import StrictModel
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -27,10 +27,12 @@ class CallEntry(StrictModel):
 
     tool: Text
     arguments: dict[str, Any] = Field({})
+    answers: dict[str, str] = Field({})  # of the user, by the question, for a tool that asks
 
     def as_tool_call(self) -> ToolCall:
         """The call as measures see it."""
-        return ToolCall(self.tool, self.arguments)
+        answers = tuple(Answer(question, text) for question, text in self.answers.items())
+        return ToolCall(self.tool, self.arguments, answers=answers)
 
 
 class TurnEntry(StrictModel):

@@ -39,8 +39,15 @@ def breaking_call(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> 
 
 
 def answered_messages(path: Sequence[Event], turn: LoggedTurn, breach: int) -> list[int]:
-    """The positions of the user's messages that a turn answers, up to the breach of a rule."""
+    """The positions of the user's messages that a turn answers, up to the breach of a rule, and of
+    the user's answers to questions of a tool in the turn.
+    """
     first = turn.positions[0]
     while first > 0 and not path[first - 1].is_by_assistant:
         first -= 1
-    return [number for number in range(first, breach) if path[number].is_by_user]
+    asking = {call.id for call in turn.done.calls if call.answers}
+    return [
+        number
+        for number in range(first, breach)
+        if path[number].is_by_user or path[number].call_id in asking
+    ]

@@ -214,7 +214,7 @@ class _RuleInDialog:
             return None
         order = max(orders, key=lambda o: (o.position, o.passage.lasts, o.passage.index))
         event = path[order.position]
-        if event.is_by_user:
+        if self._orders.is_by_user(order.position):
             author = "the user"
         elif event.kind is Kind.COMPACTION:
             author = "the summary of the dialog"

@@ -14,6 +14,7 @@ from holdfast.measures.patterns import find
 from holdfast.measures.rule_text import RuleText
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Kind
+from holdfast.transcripts.user_answers import words_of_user
 
 _READ_ONLY_VERBS = frozenset(
     "check compare describe explain list mention name open read say show".split()
@@ -35,29 +36,38 @@ class CounterOrders:
         self._text = text
 
     def before_turn(self, answered: Sequence[int]) -> list[Sighting]:
-        """The orders that count for a turn that answers the user's messages at these positions. An
-        order that does not last counts only in one of these messages.
+        """The orders that count for a turn that answers what the user said at these positions. An
+        order that does not last counts only at one of these.
         """
         orders = (*self._opposite_orders, *self._breaking_orders, *self._requests_in(answered))
-        path = self._searched.path
         return [
             order
             for order in orders
             if order.passage.lasts
             or order.position in answered
-            or not path[order.position].is_by_user
+            or not self.is_by_user(order.position)
         ]
+
+    def is_by_user(self, position: int) -> bool:
+        """Whether an event has words of the user: a message, or answers to a tool's questions."""
+        return position in self._words_of_user
+
+    @cached_property
+    def _words_of_user(self) -> dict[int, str]:
+        return words_of_user(self._searched.path)
 
     @cached_property
     def _opposite_orders(self) -> list[Sighting]:
         """Where the user, a file or a summary orders the opposite of the rule."""
         sightings: list[Sighting] = []
         for position, event in enumerate(self._searched.path):
+            words = self._words_of_user.get(position)
             is_result = event.kind is Kind.TOOL_RESULT
             is_read = is_result and self._searched.is_document(position)
-            if not (event.is_by_user or is_read or event.kind is Kind.COMPACTION):
+            if words is None and not (is_read or event.kind is Kind.COMPACTION):
                 continue
-            if passage := self._text.find_counter_order(event.text, event.is_by_user):
+            text = event.text if words is None else words
+            if passage := self._text.find_counter_order(text, words is not None):
                 sightings.append(Sighting(position, passage))
         return sightings
 
@@ -65,18 +75,18 @@ class CounterOrders:
     def _breaking_orders(self) -> list[Sighting]:
         """Where the user asks for what the rule's measure forbids."""
         sightings: list[Sighting] = []
-        for position, event in enumerate(self._searched.path):
-            if event.is_by_user and event.text:
-                orders = breaking_orders(event.text, self._rule.measure)
+        for position, words in self._words_of_user.items():
+            if words:
+                orders = breaking_orders(words, self._rule.measure)
                 sightings += [Sighting(position, passage) for passage in orders]
         return sightings
 
     def _requests_in(self, answered: Sequence[int]) -> Iterator[Sighting]:
-        """Where one of these messages asks for something that breaks the rule, or has words with
-        which `unless` lifts the rule.
+        """Where one of these messages or answers asks for something that breaks the rule, or has
+        words with which `unless` lifts the rule.
         """
         for position in answered:
-            text = self._searched.path[position].text
+            text = self._words_of_user[position]
             lifts = self._rule.unless.user
             if lifts and (match := find(lifts, text, "i")):
                 yield Sighting(position, Passage(match.group(), len(text), lasts=False))

@@ -122,4 +122,6 @@ def line_of(task: LabelTask, label: Label) -> dict[str, Any]:
 
 
 def _fields_of_call(call: ToolCall) -> dict[str, Any]:
-    return {"tool": call.name, "arguments": dict(call.arguments)}
+    answers = {answer.question: answer.text for answer in call.answers}
+    fields = {"tool": call.name, "arguments": dict(call.arguments)}
+    return {**fields, "answers": answers} if answers else fields

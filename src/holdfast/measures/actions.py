@@ -119,7 +119,8 @@ def is_commit(action: Action) -> bool:
     """Whether an action is a commit to Git, by the command or by a tool such as `git_commit`."""
     if action.tool_call is not None:
         return COMMITS.search(action.tool_call.name) is not None
-    return action.command.arguments[:2] == ("git", "commit")
+    words = action.command.arguments
+    return words[:2] == ("git", "commit") and "--dry-run" not in words
 
 
 def calls_since_commit(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from holdfast.measures.actions import Action, actions_of, calls_since_commit, is_commit
 from holdfast.measures.agent_tools import MESSAGES, fields_of, first_text
 from holdfast.measures.command_options import Options, options_of
+from holdfast.measures.staged_files import StagedFiles, listed_paths, names_everything
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.measures.written_texts import WrittenTexts, text_of_argument, text_of_file
 
@@ -29,60 +30,91 @@ _VALUED_OPTIONS = {
     "--cleanup": "",
     "--pathspec-from-file": "",
 }
-_COMMIT_FLAGS = {"--all": "a", "--include": "i", "--no-verify": "n", "--signoff": "s"}
+_COMMIT_FLAGS = {
+    "--all": "a",
+    "--include": "i",
+    "--only": "o",
+    "--no-verify": "n",
+    "--patch": "p",
+    "--signoff": "s",
+}
+_CHOOSING = frozenset(("--patch", "--interactive"))
+_EDITED_FIXUPS = ("amend:", "reword:")  # of `--fixup`: these open an editor
 _KEEP_OLD_MESSAGE = frozenset(("--reuse-message", "--fixup"))  # these open no editor
 _KEY_OR_MODE = re.compile(r"^(-[aeinpqsvz]*[Su]).+")  # -SKEY and -uno: the argument is attached
-# flags of the commands that stage files
-_STAGING_FLAGS = {"--all": "A", "--update": "u", "--patch": "p", "--staged": "S"}
-_ALL_CHANGES = frozenset(("--all", "--update", "--patch"))
-_EVERYTHING = frozenset((".", "*", ":/", "./"))
-# a revision such as HEAD, main, 1f2e3d4 or topic~2; other names may be those of files
-_REVISION = re.compile(
-    r"(HEAD|ORIG_HEAD|FETCH_HEAD|@|main|master|origin/.+|[0-9a-f]{7,40})([~^@].*)?"
-    r"|.+(~\d*|\^\d*|@\{.+\})"
-)
 
 
 @dataclass(frozen=True)
-class Commit:
-    """A commit that an agent makes.
+class CommitMessage:
+    """The message of a commit.
 
     Args:
-        message: None if the log does not show it.
+        text: None if the log does not show it.
         is_worded: whether the agent gives a message, or opens an editor for it.
+        lacks_subject: whether the text stands below a subject that the log does not show, as that
+            of a fixup.
         trailers: the trailers that options add to the message.
         is_signed_off: whether `--signoff` adds a trailer with the committer's name.
-        paths: the files and folders that were staged for it.
-        is_all_shown: whether `paths` are all its files, as far as commands say.
     """
 
-    message: str | None
+    text: str | None
     is_worded: bool
-    trailers: tuple[str, ...]
-    is_signed_off: bool
-    paths: tuple[str, ...]
-    is_all_shown: bool
+    lacks_subject: bool = False
+    trailers: tuple[str, ...] = ()
+    is_signed_off: bool = False
 
-    def message_for(self, pattern: str) -> str | None:
-        """Returns the message with its trailers; None if the log does not show it.
+    def text_for(self, pattern: str) -> str | None:
+        """Returns the message with its trailers; None if the log does not show all of it.
 
         The line of `--signoff` is left out for a pattern that does not name it. So a rule that
         messages have one line can be kept by a commit that is signed off.
         """
-        if self.message is None:
+        if self.text is None or self.lacks_subject:
             return None
         trailers = list(self.trailers)
         if self.is_signed_off and _names_sign_off(pattern):
             trailers.append(SIGN_OFF)
-        message = self.message.strip()
+        message = self.text.strip()
         if not trailers:
             return message
         separator = "\n" if _ENDS_WITH_TRAILER.search(message) else "\n\n"
         return message + separator + "\n".join(trailers)
 
+    def lines_below(self) -> list[str]:
+        """The lines below the subject, with the trailers, as far as the log shows them."""
+        lines = (self.text or "").strip().splitlines()[0 if self.lacks_subject else 1 :]
+        return [*lines, *self.trailers, *([SIGN_OFF] if self.is_signed_off else [])]
+
     def may_fit(self, pattern: str) -> bool:
         """Whether a pattern that does not match might, if the committer's name were known."""
         return self.is_signed_off and _names_sign_off(pattern)
+
+
+@dataclass(frozen=True)
+class CommitFiles:
+    """The files of a commit.
+
+    Args:
+        paths: the files and folders that were staged for it.
+        perhaps: files that may be in it or not.
+        removed: those of the paths that the commit deletes.
+        excluded: what was left out when all files were staged.
+        is_all_shown: whether `paths` and `perhaps` are all its files, as far as commands say.
+    """
+
+    paths: tuple[str, ...]
+    perhaps: tuple[str, ...] = ()
+    removed: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
+    is_all_shown: bool = True
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit that an agent makes."""
+
+    message: CommitMessage
+    files: CommitFiles
 
 
 def _names_sign_off(pattern: str) -> bool:
@@ -95,115 +127,104 @@ def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
         return
     before = calls_since_commit(turn.earlier)
     texts = WrittenTexts(turn.earlier)
-    index = _Index()
+    files = StagedFiles()
     for action in actions_of([*before, *turn.calls]):
         is_earlier = action.position < len(before)
-        index.apply(action)
+        files.apply(action, texts)
         texts.note([] if is_earlier else action.edits)
         if is_commit(action):
             if not is_earlier:
-                yield _read_commit(action, index, texts)
-            index = _index_after_commit(action, index)
+                yield _read_commit(action, files, texts)
+            files = _staged_after_commit(action, files, texts)
 
 
-@dataclass
-class _Index:
-    """The files that are staged, and those changed since the last commit."""
-
-    staged: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    has_more: bool = False  # whether files may be staged that no command names
-
-    def apply(self, action: Action) -> None:
-        """Takes note of the files that an action changes or stages."""
-        self.changed += [edit.path for edit in action.edits if edit.path]
-        words = action.command.arguments if action.is_shell else ()
-        if words[:1] != ("git",) or len(words) < 2:
-            return
-        subcommand = words[1]
-        options = options_of(words[2:], {}, _STAGING_FLAGS)
-        if subcommand in ("add", "stage", "rm", "mv"):
-            if options.flags & _ALL_CHANGES or not _EVERYTHING.isdisjoint(options.rest):
-                self.has_more = True
-                self.staged += self.changed
-            else:
-                self.staged += options.rest
-        elif subcommand == "reset" and "--soft" in options.flags:
-            self.has_more = True  # stages the files of the commits that it undoes
-        elif subcommand == "reset" or (subcommand == "restore" and "--staged" in options.flags):
-            self._unstage(options.rest)
-
-    def _unstage(self, paths: Sequence[str]) -> None:
-        names = {path for path in paths if path in self.staged or not _REVISION.fullmatch(path)}
-        if names and names.isdisjoint(_EVERYTHING):
-            self.staged = [path for path in self.staged if path not in names]
-        else:
-            self.staged = []
-            self.has_more = False
-
-
-def _index_after_commit(action: Action, index: _Index) -> _Index:
+def _staged_after_commit(action: Action, files: StagedFiles, texts: WrittenTexts) -> StagedFiles:
     """Returns the files that are still staged, or changed, after a commit."""
     if action.tool_call is not None:
-        return _Index()
+        return StagedFiles(branches=files.branches)
     options = _commit_options(action)
-    if not _is_partial(options) or not _EVERYTHING.isdisjoint(options.rest):
-        return _Index()
-    return _Index(
-        staged=[path for path in index.staged if path not in options.rest],
-        changed=[path for path in index.changed if path not in options.rest],
-        has_more=index.has_more,
-    )
+    if _is_rewording(options):
+        return files
+    if options.flags & _CHOOSING:
+        return StagedFiles(changed=files.changed, branches=files.branches)
+    if not _is_partial(options) or names_everything(options.rest):
+        return StagedFiles(branches=files.branches)
+    named = (*options.rest, *(listed_paths(options, action, texts) or ()))
+    return files.after_commit_of([path for name in named for path in files.within(name)])
 
 
-def _read_commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
+def _read_commit(action: Action, files: StagedFiles, texts: WrittenTexts) -> Commit:
     if action.tool_call is not None:
-        return _commit_by_tool(action.tool_call, index)
-    return _commit_by_command(action, index, texts)
+        return _commit_by_tool(action.tool_call, files)
+    return _commit_by_command(action, files, texts)
 
 
-def _commit_by_tool(call: ToolCall, index: _Index) -> Commit:
+def _commit_by_tool(call: ToolCall, staged: StagedFiles) -> Commit:
     """Reads the commit of a tool such as `git_commit`, whose message is an argument."""
     fields = fields_of(call.arguments)
     files = fields.get("files")
     entries = files if isinstance(files, list) else [files]  # one file may not be in a list
     paths = [path for path in entries if isinstance(path, str)]
+    message = CommitMessage(first_text(fields, MESSAGES), is_worded=True)
+    return Commit(message, CommitFiles((*staged.staged, *paths), is_all_shown=False))
+
+
+def _commit_by_command(action: Action, files: StagedFiles, texts: WrittenTexts) -> Commit:
+    options = _commit_options(action)
     return Commit(
-        message=first_text(fields, MESSAGES),
-        is_worded=True,
-        trailers=(),
-        is_signed_off=False,
-        paths=(*index.staged, *paths),
-        is_all_shown=False,
+        _message_of(action, options, texts),
+        _files_of(options, files, listed_paths(options, action, texts)),
     )
 
 
-def _commit_by_command(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
-    options = _commit_options(action)
+def _message_of(action: Action, options: Options, texts: WrittenTexts) -> CommitMessage:
     message_options = options.values.get("--message", [])
     file = options.last("--file")
-    message: str | None = None
+    text: str | None = None
     if file is not None:
-        message = text_of_file(file, action, texts)
+        text = text_of_file(file, action, texts)
     elif message_options:
-        message = _join_paragraphs([text_of_argument(text, texts) for text in message_options])
-    takes_all = "--all" in options.flags or not _EVERYTHING.isdisjoint(options.rest)
-    paths = list(options.rest)
-    if takes_all or not _is_partial(options):
-        paths += index.staged
-    if takes_all:
-        paths += index.changed
+        text = _join_paragraphs([text_of_argument(part, texts) for part in message_options])
     has_message = file is not None or bool(message_options)
-    reuses_message = bool(_KEEP_OLD_MESSAGE & options.values.keys()) or "--no-edit" in options.flags
-    stages_more = index.has_more and not _is_partial(options)
-    has_more = stages_more or takes_all or "--amend" in options.flags
-    return Commit(
-        message=message,
-        is_worded=has_message or not reuses_message,
+    is_edited_fixup = (options.last("--fixup") or "").startswith(_EDITED_FIXUPS)
+    reuses_message = bool(_KEEP_OLD_MESSAGE & options.values.keys()) and not is_edited_fixup
+    return CommitMessage(
+        text,
+        is_worded=has_message or not (reuses_message or "--no-edit" in options.flags),
+        lacks_subject=not {"--fixup", "--squash"}.isdisjoint(options.values),
         trailers=tuple(options.values.get("--trailer", [])),
         is_signed_off="--signoff" in options.flags and "--no-signoff" not in options.flags,
-        paths=tuple(paths),
-        is_all_shown=bool(paths) and not has_more,
+    )
+
+
+def _files_of(options: Options, files: StagedFiles, listed: list[str] | None) -> CommitFiles:
+    """Returns the files of a commit.
+
+    Args:
+        listed: the paths in the file of `--pathspec-from-file`; None if they are not known.
+    """
+    if _is_rewording(options):
+        return CommitFiles((), is_all_shown=True)
+    named = [path for name in (*options.rest, *(listed or ())) for path in files.within(name)]
+    takes_all = "--all" in options.flags or names_everything(options.rest)
+    is_partial = _is_partial(options) and not takes_all
+    paths: list[str] = [] if is_partial else [*files.staged]
+    perhaps: list[str] = [] if is_partial else [*files.perhaps]
+    has_more = listed is None or takes_all or "--amend" in options.flags
+    if options.flags & _CHOOSING:
+        perhaps += named
+        has_more = has_more or not named
+    else:
+        paths += named
+    if takes_all:
+        paths += files.changed
+    has_more = has_more or (files.has_more and not is_partial)
+    return CommitFiles(
+        tuple(paths),
+        perhaps=tuple(perhaps),
+        removed=frozenset(files.removed),
+        excluded=frozenset(files.excluded),
+        is_all_shown=bool(paths or perhaps) and not has_more,
     )
 
 
@@ -214,7 +235,13 @@ def _commit_options(action: Action) -> Options:
 
 def _is_partial(options: Options) -> bool:
     """Whether a commit takes only the files that it names, and leaves others staged."""
-    return bool(options.rest) and "--include" not in options.flags
+    names_files = bool(options.rest) or "--pathspec-from-file" in options.values
+    return names_files and options.flags.isdisjoint({"--include", *_CHOOSING})
+
+
+def _is_rewording(options: Options) -> bool:
+    """Whether a commit has no files, and only a new message for another commit."""
+    return (options.last("--fixup") or "").startswith("reword:")
 
 
 def _join_paragraphs(paragraphs: Sequence[str | None]) -> str | None:

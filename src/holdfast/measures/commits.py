@@ -2,11 +2,12 @@
 
 from holdfast.errors import UsageError
 from holdfast.measures.actions import Globs, Pattern, check_patterns, is_among
-from holdfast.measures.agent_commits import SIGN_OFF, Commit, commits_in
+from holdfast.measures.agent_commits import CommitFiles, CommitMessage, commits_in
 from holdfast.measures.patterns import matches
 from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
+from holdfast.measures.staged_files import may_be_folder
 from holdfast.measures.turns import AssistantTurn
 
 
@@ -21,15 +22,15 @@ def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided |
     broken: list[str] = []
     is_any_unknown = False
     for commit in commits_in(turn):
-        if not commit.is_worded:
+        if not commit.message.is_worded:
             continue
-        message = commit.message_for(pattern)
+        message = commit.message.text_for(pattern)
         if message is None:
             is_any_unknown = True
             continue
         shown.append(message)
         if message and not matches(pattern, message):
-            if commit.may_fit(pattern):
+            if commit.message.may_fit(pattern):
                 is_any_unknown = True
             else:
                 broken.append(message)
@@ -90,11 +91,11 @@ def _share(
     if paths is not None:
         part = "files"
         thing = " or ".join([paths] if isinstance(paths, str) else paths)
-        includes = [_has_path(commit, paths) for commit in commits]
+        includes = [_has_path(commit.files, paths, wanted=wanted) for commit in commits]
     else:
         part = "message"
         thing = "a line that matches the rule's pattern"
-        includes = [_has_trailer(commit, trailer or "") for commit in commits]
+        includes = [_has_trailer(commit.message, trailer or "") for commit in commits]
     if None in includes:
         return Undecided(f"the log does not show the {part} of a commit")
     good = includes.count(wanted)
@@ -107,19 +108,40 @@ def _share(
     return Score(good / len(commits), f"{bad} of {len(commits)} commits were made {verb} {thing}")
 
 
-def _has_path(commit: Commit, paths: Globs) -> bool | None:
-    """Whether a commit includes a file with one of these paths; None if that is not known."""
-    if any(is_among(path, paths) for path in commit.paths):
+def _has_path(files: CommitFiles, globs: Globs, *, wanted: bool) -> bool | None:
+    """Whether a commit includes a file with one of these paths; None if that is not known.
+
+    A file that is not wanted may be deleted.
+    """
+    paths = [path for path in files.paths if wanted or path not in files.removed]
+    if any(is_among(path, globs) for path in paths):
         return True
-    return False if commit.is_all_shown else None
+    may_have = any(is_among(path, globs) for path in files.perhaps)
+    may_have = may_have or any(_may_hold(path, globs) for path in paths)
+    named = {globs} if isinstance(globs, str) else {*globs}
+    is_shown = files.is_all_shown or named <= files.excluded
+    return False if is_shown and not may_have else None
 
 
-def _has_trailer(commit: Commit, trailer: str) -> bool | None:
-    """Whether a line below the subject of a commit matches; None if that is not known."""
-    below = (commit.message or "").strip().splitlines()[1:]
-    added = [*commit.trailers, *([SIGN_OFF] if commit.is_signed_off else [])]
-    if any(matches(trailer, line.strip()) for line in (*below, *added)):
+def _may_hold(path: str, globs: Globs) -> bool:
+    """Whether a path may be that of a folder that has a file which globs match."""
+    folder = path.rstrip("/")
+    return may_be_folder(path) and any(
+        _begins_with(glob.removeprefix("./"), folder)
+        for glob in ([globs] if isinstance(globs, str) else globs)
+        if not glob.startswith("!")
+    )
+
+
+def _begins_with(glob: str, folder: str) -> bool:
+    """Whether the paths of a glob can be in a folder."""
+    first, slash, _ = glob.partition("/")
+    return not slash or any(sign in first for sign in "*?{") or folder.split("/")[0] == first
+
+
+def _has_trailer(message: CommitMessage, trailer: str) -> bool | None:
+    """Whether a line below the subject of a message matches; None if that is not known."""
+    if any(matches(trailer, line.strip()) for line in message.lines_below()):
         return True
-    if commit.message is None or commit.may_fit(trailer):
-        return None
-    return False
+    is_shown = message.text is not None and not message.may_fit(trailer)
+    return False if is_shown else None

@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from holdfast.measures.command_readings import Command, Reading, readings_of, script_in
+from holdfast.measures.command_readings import Command, Reading, readings_of
+from holdfast.measures.command_wrappers import script_in
 from holdfast.measures.shell_words import ShellState, assign, document_text, words_of
 
 if TYPE_CHECKING:

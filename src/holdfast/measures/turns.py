@@ -10,6 +10,14 @@ from holdfast.measures.patterns import matches
 
 
 @dataclass(frozen=True)
+class Answer:
+    """The user's answer to a question that a tool asked."""
+
+    question: str
+    text: str
+
+
+@dataclass(frozen=True)
 class ToolCall:
     """A call of a tool by an assistant."""
 
@@ -17,6 +25,8 @@ class ToolCall:
     # the arguments by name; {} if the log has no object
     arguments: Mapping[str, Any] = field(default_factory=dict)
     id: str = field(default="", compare=False)  # its id in the log, which its result refers to
+    # for a tool that asks the user: the answers that the log shows
+    answers: tuple[Answer, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

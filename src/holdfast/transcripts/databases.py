@@ -1,14 +1,22 @@
-"""Reads the dialogs in databases of Cursor (`state.vscdb`) and opencode (`opencode.db`) as JSON."""
+"""Reads the dialogs in databases as JSON.
 
-from collections.abc import Iterator, Set
+The databases are those of Cursor (`state.vscdb`), its agent (`store.db`) and opencode
+(`opencode.db`).
+"""
+
+import base64
+from collections.abc import Callable, Iterator, Set
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
+from holdfast.plurals import count_of
+from holdfast.transcripts.cursor_state import read_state
 from holdfast.transcripts.parsing import load_json
 from holdfast.transcripts.reader import Located, Unread
-from holdfast.validation.json_values import fields_of
+from holdfast.transcripts.transcript import Malformed
+from holdfast.validation.json_values import fields_of, text_or_empty
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -34,6 +42,8 @@ def read_database(path: Path) -> Iterator[Located | Unread]:
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
             if {"session", "message", "part"} <= tables or "session_message" in tables:
                 yield from _opencode_sessions(path, database, tables)
+            elif {"blobs", "meta"} <= tables:
+                yield from _cursor_agent_dialog(path, database)
             elif not tables & {"cursorDiskKV", "ItemTable"}:
                 yield Unread(f"{path} is a database of neither Cursor nor opencode")
             if "ItemTable" in tables:
@@ -50,7 +60,16 @@ def read_database(path: Path) -> Iterator[Located | Unread]:
 
 
 def _cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Unread]:
-    """Reads the dialogs ("composers"), each with its messages ("bubbles") by their ids."""
+    """Reads the dialogs ("composers").
+
+    Each has the messages that are shown ("bubbles"), by their ids, and those of its context.
+    """
+
+    def find_blob(name: str) -> bytes | None:
+        query = "SELECT value FROM cursorDiskKV WHERE key = ?"
+        return _bytes_in(database.execute(query, (f"agentKv:blob:{name}",)).fetchone())
+
+    has_states = False
     query = "SELECT key, value FROM cursorDiskKV WHERE key LIKE 'composerData:%' ORDER BY key"
     for key, value in database.execute(query).fetchall():
         name = str(key).partition(":")[2]
@@ -70,7 +89,74 @@ def _cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Un
             elif fields := fields_of(bubble.value):
                 identity = str(bubble_key).rpartition(":")[2]
                 bubbles[identity] = {n: fields[n] for n in _BUBBLE_FIELDS if n in fields}
-        yield Located(composer.source, {"composerData": composer.value, "bubbles": bubbles})
+        value = {"composerData": composer.value, "bubbles": bubbles}
+        state = text_or_empty(fields_of(composer.value).get("conversationState"))
+        if encoded := state.removeprefix("~"):
+            has_states = True
+            context = _context(composer.source, encoded, find_blob)
+            if isinstance(context, Unread):
+                yield context
+            else:
+                value["context"] = context
+        yield Located(composer.source, value)
+    if not has_states:
+        yield from _unclaimed_messages(path, database)
+
+
+def _unclaimed_messages(path: Path, database: "Connection") -> Iterator[Unread]:
+    """Says how many messages of an agent there are, to which no dialog refers."""
+    rows = database.execute(
+        "SELECT count(*) FROM cursorDiskKV WHERE key >= 'agentKv:blob:' AND key < 'agentKv:blob;'"
+    )
+    if messages := rows.fetchone()[0]:
+        yield Unread(
+            f"{path}: left out {count_of(messages, 'message')} of an agent (agentKv:blob), because"
+            " no dialog refers to them"
+        )
+
+
+def _context(
+    source: str, encoded: str, find_blob: Callable[[str], bytes | None]
+) -> dict[str, Any] | Unread:
+    """Reads the context of a dialog, whose state is written in base64."""
+    try:
+        padded = encoded + "=" * (-len(encoded) % 4)
+        return read_state(base64.b64decode(padded, validate=True), find_blob)
+    except (Malformed, ValueError):
+        return Unread(f"{source}: its context (conversationState) is in no known form")
+
+
+def _cursor_agent_dialog(path: Path, database: "Connection") -> Iterator[Located | Unread]:
+    """Reads the dialog of a `store.db`: the messages in the context of Cursor's agent."""
+
+    def find_blob(name: str) -> bytes | None:
+        query = "SELECT data FROM blobs WHERE id = ?"
+        return _bytes_in(database.execute(query, (name,)).fetchone())
+
+    row = database.execute("SELECT value FROM meta WHERE key = '0'").fetchone()
+    try:
+        text = bytes.fromhex(row[0]) if row else b""
+    except (TypeError, ValueError):
+        text = row[0]
+    info = load_json(f"{path}, its entry in meta", text)
+    if isinstance(info, Unread):
+        yield info
+        return
+    root = text_or_empty(fields_of(info.value).get("latestRootBlobId"))
+    state = find_blob(root)
+    if state is None:
+        yield Unread(f"{path}: its dialog (latestRootBlobId) is empty or missing")
+        return
+    try:
+        yield Located(str(path), {"context": read_state(state, find_blob)})
+    except Malformed as error:
+        yield Unread(f"{path}: {error}")
+
+
+def _bytes_in(row: tuple[Any, ...] | None) -> bytes | None:
+    """Returns the value in a row, which SQLite gives as bytes or as text; None without one."""
+    value = row[0] if row else None
+    return value.encode() if isinstance(value, str) else value
 
 
 def _opencode_sessions(

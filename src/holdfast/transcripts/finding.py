@@ -17,7 +17,7 @@ _LOG_SUFFIXES = (
     ".eval",
 )
 # other files in a folder are logs only if they have the name that their program gives to logs
-_LOG_NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "opencode.db")
+_LOG_NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "store.db", "opencode.db")
 # archives, and files that are compressed by neither gzip nor zstandard
 _UNSUPPORTED_SUFFIXES = tuple(".bz2 .xz .zip .br .lz4 .7z .tar .tar.gz .tgz .tar.zst".split())
 # files that programs write into the folder of their logs: they repeat the logs, or have no dialog

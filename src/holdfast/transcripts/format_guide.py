@@ -103,9 +103,11 @@ GUIDES = {
         (Place(folder=".aider.chat.history.md in the project"),),
     ),
     "cursor": Guide(
-        "Cursor's chats: exported as Markdown, its database, or its agent's transcripts and output",
+        "Cursor's chats: exported as Markdown, its database, or its agent's databases, transcripts"
+        " and output",
         (
             Place(settings="Cursor/User/globalStorage/state.vscdb"),
+            Place(home=".cursor/chats/*/*/store.db"),
             Place(home=".cursor/projects/*/agent-transcripts"),
         ),
         "`Export Transcript` in a chat's menu, which writes `cursor_*.md`, or"

@@ -1,8 +1,13 @@
 """Cursor's chats.
 
 They are read from the Markdown that Cursor exports, from its database `state.vscdb`, from its
-agent's transcripts (`~/.cursor/projects/*/agent-transcripts/`), and from the output of
+agent's databases (`~/.cursor/chats/*/*/store.db`) and transcripts
+(`~/.cursor/projects/*/agent-transcripts/`), and from the output of
 `cursor-agent --output-format stream-json`.
+
+In `state.vscdb`, a dialog has the messages that Cursor shows, and often the context of the agent as
+well: the same messages with the system prompt and what Cursor added to them. The context is read if
+it has all messages of the user.
 """
 
 import json
@@ -53,11 +58,16 @@ def _recognises(value: Any) -> bool:
     if isinstance(value, Markdown):
         return bool(_EXPORT.match(value.text))
     fields = fields_of(value)
-    if isinstance(fields.get("composerData"), Mapping):
+    if isinstance(fields.get("composerData"), Mapping) or _is_context(fields.get("context")):
         return True
     if isinstance(fields.get("tabs"), list):
         return any("bubbles" in fields_of(tab) for tab in fields["tabs"])
     return _is_of_agent(value) or _is_of_output(value)
+
+
+def _is_context(value: Any) -> bool:
+    """Whether a value is a context that was put together from an agent's state."""
+    return {"messages", "missing", "unread", "turns"} <= fields_of(value).keys()
 
 
 def _is_of_output(value: Any) -> bool:
@@ -102,6 +112,8 @@ def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
                 yield from _read_export(source, value.text)
             elif "composerData" in fields_of(value):
                 yield from _read_composer(source, value)
+            elif "context" in fields_of(value):
+                yield from _read_context_alone(source, value["context"])
             else:
                 yield from _read_tabs(source, require_object(value))
         except Malformed as error:
@@ -129,8 +141,7 @@ def _read_agent_transcript(lines: Values) -> Iterator[Transcript | Unread]:
     events: list[Event] = []
     for source, line in lines:
         try:
-            for event in read_message({"role": line.get("role"), **line["message"]}):
-                events.append(_classify(event))
+            events += _read_with_additions({"role": line.get("role"), **line["message"]})
         except Malformed as error:
             yield Unread(f"{source}: {error}")
     yield linear_transcript(file_of(lines[0].source), events)
@@ -150,7 +161,7 @@ def _read_output(name: str, lines: Values) -> Iterator[Transcript | Unread]:
             if line["type"] == "tool_call":
                 events += _read_output_call(line, call_ids)
             elif line["type"] == "user":
-                events += [_classify(event) for event in read_message(line["message"])]
+                events += _read_with_additions(line["message"])
             elif not is_in_parts:
                 events += read_message(line["message"])
             elif _is_part(line):
@@ -194,12 +205,17 @@ def _read_output_call(line: Mapping[str, Any], call_ids: set[str]) -> list[Event
     return events
 
 
-def _classify(event: Event) -> Event:
-    """Removes what Cursor wrote into a message of the user; other events stay as they are."""
+def _without_additions(event: Event) -> list[Event]:
+    """Separates what Cursor wrote into a message of the user; other events stay as they are."""
     if not event.is_by_user:
-        return event
-    words = element_text(event.text, "user_query") or remove_elements(event.text, _INJECTED)
-    return Event(Kind.MESSAGE, words, "user") if words else Event(Kind.REMINDER, event.text)
+        return [event]
+    words = element_text(event.text, "user_query")
+    rest = remove_elements(event.text, ("user_query",)) if words else event.text
+    if not words:
+        words = remove_elements(event.text, _INJECTED)
+        rest = event.text.replace(words, "", 1).strip() if words else event.text
+    events = [Event(Kind.REMINDER, rest)] if rest else []
+    return [*events, Event(Kind.MESSAGE, words, "user")] if words else events
 
 
 def _read_composer(source: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
@@ -224,8 +240,59 @@ def _read_composer(source: str, value: Mapping[str, Any]) -> Iterator[Transcript
     if abandoned := bubbles.keys() - active:
         count = count_of(len(abandoned), "message")
         yield Unread(f"{source}: left out {count} of abandoned branches (a restored checkpoint)")
+    context = value.get("context")
+    if context is not None and not events:
+        yield from _read_context_alone(source, context)
+    elif context is not None and (events_in_context := _whole_context(context, events)):
+        yield linear_transcript(source, events_in_context)
+    elif events:
+        if context is not None and context["messages"]:
+            yield Unread(
+                f"{source}: left out the agent's context, which does not have all messages of the"
+                " dialog (after a summary, for example)"
+            )
+        yield linear_transcript(source, events)
+
+
+def _whole_context(context: Mapping[str, Any], shown: Iterable[Event]) -> list[Event]:
+    """Returns the events of a context that has all of a dialog's messages; [] if it has not."""
+    if context["missing"] or context["unread"]:
+        return []
+    try:
+        events = [*chain.from_iterable(map(_read_with_additions, context["messages"]))]
+    except Malformed:
+        return []
+    return events if _words_of_user(events) == _words_of_user(shown) else []
+
+
+def _read_context_alone(source: str, context: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
+    """Reads a dialog of which there is only the context, and says what that lacks."""
+    events: list[Event] = []
+    for message in context["messages"]:
+        try:
+            events += _read_with_additions(message)
+        except Malformed as error:
+            yield Unread(f"{source}: {error}")
+    if missing := context["missing"]:
+        count = count_of(missing, "message")
+        yield Unread(f"{source}: left out {count} that the database does not have")
+    if unread := context["unread"]:
+        yield Unread(f"{source}: left out {count_of(unread, 'message')} in no known form")
+    earlier = context["turns"] - len(_words_of_user(events))
+    if context["messages"] and earlier > 0:
+        count = count_of(earlier, "turn")
+        yield Unread(f"{source}: left out {count} that the agent's context does not have")
     if events:
         yield linear_transcript(source, events)
+
+
+def _read_with_additions(message: Any) -> list[Event]:
+    return [part for event in read_message(message) for part in _without_additions(event)]
+
+
+def _words_of_user(events: Iterable[Event]) -> list[str]:
+    """Returns the user's messages, with each run of white space as one space."""
+    return [" ".join(event.text.split()) for event in events if event.is_by_user]
 
 
 def _read_tabs(source: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:

@@ -1,0 +1,342 @@
+"""Programs that run the command in their arguments, here or in another environment.
+
+A command is still that command in a container, on another host or in a project's environment:
+`docker exec web git push` is `git push` too.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+_DASHES = ("--",)
+# options of programs that come before a subcommand and take a value
+_COMPOSE = (
+    *("-f", "--file", "-p", "--project-name", "--profile", "--env-file", "--project-directory"),
+    *("--ansi", "--parallel", "--progress", "-H", "--host", "--context", "--log-level"),
+)
+_KUBECTL = ("-n", "--namespace", "--context", "--cluster", "--kubeconfig", "-s", "--server", "--as")
+_NODE = ("-C", "--dir", "--filter", "-F", "--prefix", "--cwd", "-w", "--workspace")
+_VALUED_BEFORE = {
+    **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose"), _COMPOSE),
+    **dict.fromkeys(("kubectl", "oc"), _KUBECTL),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _NODE),
+    "nix": ("--extra-experimental-features", "--experimental-features", "--option"),
+    "uv": ("--directory", "--project", "--config-file"),
+    "poetry": ("-C", "--directory", "-P", "--project"),
+    "mise": ("-C", "--cd", "-E", "--env"),
+}
+
+
+class Wrapper(NamedTuple):
+    """A program, or one of its subcommands, that runs the command in its arguments."""
+
+    valued_options: Sequence[str] = ()  # its options that take a value
+    arguments: int = 0  # how many of its own arguments come before the command
+    marks: Sequence[str] = ()  # the command begins behind the first of these words
+    needs_mark: bool = False  # whether it runs no command without one
+    has_version: bool = False  # whether the command may end in a version, as in eslint@9
+
+
+_EXEC = Wrapper(
+    ("-e", "--env", "--env-file", "-u", "--user", "-w", "--workdir", "--index", "--detach-keys"), 1
+)
+_RUN = Wrapper(
+    (
+        *("-e", "--env", "--env-file", "-u", "--user", "-w", "--workdir", "-v", "--volume"),
+        *("-p", "--publish", "-l", "--label", "-h", "--hostname", "-m", "--memory", "-a"),
+        *("--name", "--network", "--net", "--entrypoint", "--mount", "--cpus", "--gpus"),
+        *("--platform", "--pull", "--add-host", "--device", "--link", "--shm-size", "--ulimit"),
+        *("--restart", "--cap-add", "--cap-drop", "--security-opt", "--tmpfs", "--ip", "--dns"),
+        *("--log-driver", "--log-opt", "--runtime", "--volumes-from", "--pid", "--ipc"),
+        *("--userns", "--group-add", "--cidfile", "--expose", "--stop-signal", "--attach"),
+    ),
+    1,
+)
+_IN_POD = Wrapper((*_KUBECTL, "-c", "--container", "-f", "--filename"), 1, _DASHES)
+_IN_PROJECT = Wrapper(("-n", "--name", "-p", "--prefix", "--cwd", "-e", "--environment"))
+_OF_UV = Wrapper(
+    (
+        *("--with", "--with-editable", "--with-requirements", "--extra", "--group", "--only-group"),
+        *("--no-group", "--no-extra", "--env-file", "-p", "--python", "--package", "--project"),
+        *("--directory", "--index", "--default-index", "--from", "-w", "--index-url"),
+    ),
+    has_version=True,
+)
+_OF_NODE = Wrapper(("-p", "--package", "-w", "--workspace"), has_version=True)
+_BEHIND_DASHES = Wrapper(marks=_DASHES, needs_mark=True)
+_IN_NIX = Wrapper(marks=("-c", "--command"), needs_mark=True)
+# by the name of the program and its subcommands
+_WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
+    ("sudo",): Wrapper(
+        ("-u", "-g", "-p", "-h", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user")
+    ),
+    ("doas",): Wrapper(("-u", "-C")),
+    ("env",): Wrapper(("-u", "-C", "--unset", "--chdir")),
+    ("timeout",): Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
+    ("gtimeout",): Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
+    ("xargs",): Wrapper(
+        ("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs")
+    ),
+    ("nice",): Wrapper(("-n", "--adjustment")),
+    ("ionice",): Wrapper(("-c", "-n", "--class", "--classdata")),
+    ("stdbuf",): Wrapper(("-i", "-o", "-e", "--input", "--output", "--error")),
+    ("time",): Wrapper(("-f", "-o", "--format", "--output")),
+    ("strace",): Wrapper(("-e", "-o", "-p", "-s")),
+    ("flock",): Wrapper(("-w", "-E", "--timeout"), 1),
+    ("script",): Wrapper(("-t", "-T", "-I", "-O", "-B", "-m", "-E", "-o"), 1),
+    ("runuser",): Wrapper(("-u", "--user", "-g", "--group", "-G", "--supp-group")),
+    ("unshare",): Wrapper(("-S", "--setuid", "-G", "--setgid", "-R", "--root", "-w", "--wd")),
+    ("xvfb-run",): Wrapper(("-e", "-f", "-n", "-p", "-s", "-w", "--server-args")),
+    ("gosu",): Wrapper((), 1),
+    ("chroot",): Wrapper((), 1),
+    ("taskset",): Wrapper((), 1),
+    ("exec",): Wrapper(("-a",)),
+    **{(name,): Wrapper() for name in ("nohup", "setsid", "command", "builtin", "chronic")},
+    **{(name,): Wrapper() for name in ("unbuffer", "caffeinate", "busybox", ".", "source")},
+    **{(name,): Wrapper() for name in ("coproc", "cross-env", "entr", "flatpak-spawn")},
+    ("systemd-run",): Wrapper(("-p", "--property", "-u", "--unit", "-E", "--setenv", "-M")),
+    ("git", "bisect", "run"): Wrapper(),
+    # other environments
+    **{(name, "exec"): _EXEC for name in ("docker", "podman", "nerdctl", "docker-compose")},
+    **{(name, "run"): _RUN for name in ("docker", "podman", "nerdctl", "docker-compose")},
+    **{(name, "compose", "exec"): _EXEC for name in ("docker", "podman", "nerdctl")},
+    **{(name, "compose", "run"): _RUN for name in ("docker", "podman", "nerdctl")},
+    ("docker", "container", "exec"): _EXEC,
+    ("docker", "container", "run"): _RUN,
+    **{(name, "exec"): _IN_POD for name in ("kubectl", "oc")},
+    **{("kubectl", name): _BEHIND_DASHES for name in ("run", "debug")},
+    **{(name, "exec"): Wrapper((), 1, _DASHES) for name in ("lxc", "incus", "multipass")},
+    ("wsl",): Wrapper(("-d", "--distribution", "-u", "--user", "--cd")),
+    ("heroku", "run"): Wrapper(("-a", "--app", "-r", "--remote", "-s", "--size")),
+    ("ddev", "exec"): Wrapper(("-s", "--service", "-d", "--dir")),
+    ("guix", "shell"): _BEHIND_DASHES,
+    # the environments of projects
+    ("uv", "run"): _OF_UV,
+    ("uv", "tool", "run"): _OF_UV,
+    ("uvx",): _OF_UV,
+    ("pipx", "run"): Wrapper(("--spec", "--python", "--pip-args"), has_version=True),
+    ("dotenv",): _BEHIND_DASHES,
+    **{(name, "run"): _IN_PROJECT for name in ("poetry", "pipenv", "hatch", "pdm", "rye", "pixi")},
+    **{(name, "run"): _IN_PROJECT for name in ("conda", "mamba", "micromamba", "devbox")},
+    **{(name,): _OF_NODE for name in ("npx", "bunx", "pnpx")},
+    **{(name, "exec"): _OF_NODE for name in ("npm", "pnpm", "yarn")},
+    **{(name, "dlx"): _OF_NODE for name in ("pnpm", "yarn")},
+    **{(name, "x"): _OF_NODE for name in ("npm", "bun")},
+    **{(name, "exec"): Wrapper() for name in ("bundle", "rbenv", "pyenv", "asdf")},
+    ("direnv", "exec"): Wrapper((), 1),
+    ("mise", "exec"): _BEHIND_DASHES,
+    ("mise", "x"): _BEHIND_DASHES,
+    ("aws-vault", "exec"): Wrapper(("-d", "--duration", "--region"), 1, _DASHES),
+    **{(name, "run"): _BEHIND_DASHES for name in ("op", "doppler", "infisical")},
+    ("nix", "develop"): _IN_NIX,
+    ("nix", "shell"): _IN_NIX,
+}
+_SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
+_OF_SHELL = ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")  # options that take a value
+
+
+_ANY_NUMBER = 1000  # of arguments
+
+
+class _ScriptOption(NamedTuple):
+    """An option of a program whose value is a script."""
+
+    pattern: str
+    arguments: int = 0  # how many other arguments may come before it
+    valued_options: Sequence[str] = ()
+    takes_rest: bool = False  # whether all words behind it are the script
+
+
+_SCRIPT_OPTIONS: Mapping[str, _ScriptOption] = {
+    **dict.fromkeys(_SHELLS, _ScriptOption(r"-[a-zA-Z]*c", 0, _OF_SHELL)),
+    **dict.fromkeys(("su", "runuser"), _ScriptOption(r"-[a-zA-Z]*c|--command", 2)),
+    **dict.fromkeys(("flock", "script"), _ScriptOption(r"-[a-zA-Z]*c|--command", 1)),
+    **dict.fromkeys(
+        ("powershell", "powershell.exe", "pwsh"),
+        _ScriptOption("(?i)-c(?:ommand)?", 0, ("-ExecutionPolicy",), takes_rest=True),
+    ),
+    **dict.fromkeys(("cmd", "cmd.exe"), _ScriptOption("(?i)/[ck]", takes_rest=True)),
+    "nix-shell": _ScriptOption("--run|--command", _ANY_NUMBER),
+    "npx": _ScriptOption("-c|--call"),
+    "vagrant": _ScriptOption("-c|--command", 2),
+    "gcloud": _ScriptOption("--command", _ANY_NUMBER),
+    **dict.fromkeys(("fly", "flyctl"), _ScriptOption("-C|--command", 2)),
+    "ansible": _ScriptOption("-a|--args", _ANY_NUMBER),
+}
+_OF_REBASE = _ScriptOption("-x|--exec", _ANY_NUMBER)
+# programs whose arguments are a script: their options that take a value
+_OF_TMUX = ("-s", "-n", "-c", "-x", "-y", "-t", "-e", "-F", "-f", "-L", "-S", "-N")
+_SCRIPT_ARGUMENTS: Mapping[tuple[str, ...], Sequence[str]] = {
+    ("watch",): ("-n", "--interval"),
+    ("concurrently",): ("-n", "--names", "-c", "--prefix-colors", "-p", "--prefix"),
+    ("hyperfine",): ("-w", "--warmup", "-r", "--runs", "-m", "-M", "-p", "--prepare"),
+    ("git", "submodule", "foreach"): (),
+    ("parallel",): ("-j", "--jobs", "-a", "--arg-file", "-I", "--joblog", "--delay", "--timeout"),
+    **{("tmux", name): _OF_TMUX for name in ("new-session", "new", "new-window", "neww")},
+    **{("tmux", name): _OF_TMUX for name in ("split-window", "splitw", "send-keys", "send")},
+}
+_RUN_EACH_ARGUMENT = ("concurrently", "hyperfine")
+_RUN_INPUT = ("at", "batch")
+_KEYS = ("Enter", "C-m", "C-j")  # with which tmux ends a line
+_REDIRECTION = re.compile(r"[0-9&]*[<>]")
+_VERSION = re.compile(r"(?<=.)@[\w.^~*-]+\Z")
+
+
+def script_in(words: Sequence[str], from_input: str | None) -> str | None:
+    """Returns the script that a command runs, such as that of `bash -c`; None if it runs none.
+
+    Args:
+        from_input: the text of the command's input, which a shell without arguments runs.
+    """
+    program = words[0].rpartition("/")[2]
+    if program == "eval":
+        return " ".join(words[1:])
+    if program == "trap":
+        return words[1] if len(words) > 1 else None
+    if (script := _script_of_option(program, words)) is not None:
+        return script
+    if program in _SHELLS:
+        return None if _file_of_shell(words) else from_input
+    if program in _RUN_INPUT:
+        return from_input
+    if program == "ssh":
+        remote = _after_options(words[1:], ("-p", "-i", "-l", "-o", "-F", "-J", "-L"), 1)
+        return " ".join(remote) or from_input
+    for names, valued in _script_arguments_of(program):
+        if (rest := _after_names(words, names)) is not None:
+            arguments = [*_after_options(rest, valued, 0)]
+            return _script_of_arguments(program, arguments)
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _script_arguments_of(program: str) -> list[tuple[tuple[str, ...], Sequence[str]]]:
+    return [entry for entry in _SCRIPT_ARGUMENTS.items() if entry[0][0] == program]
+
+
+@lru_cache(maxsize=1024)
+def _wrappers_of(program: str) -> list[tuple[tuple[str, ...], Wrapper]]:
+    return [entry for entry in _WRAPPERS.items() if entry[0][0] == program]
+
+
+def _script_of_option(program: str, words: Sequence[str]) -> str | None:
+    option = _SCRIPT_OPTIONS.get(program)
+    if program == "git" and "rebase" in words[1:2]:
+        option = _OF_REBASE
+    if option is None:
+        return None
+    rest = deque(words[1:])
+    others = 0
+    while rest and others <= option.arguments and rest[0] != "--":
+        word = rest.popleft()
+        name, equals, value = word.partition("=")
+        if re.fullmatch(option.pattern, name):
+            script = " ".join(rest) if option.takes_rest else "".join([*rest][:1])
+            return value if equals else script or None
+        if word in option.valued_options and rest:
+            rest.popleft()
+        others += not word.startswith(("-", "+"))
+    return None
+
+
+def _file_of_shell(words: Sequence[str]) -> tuple[str, ...]:
+    """Returns the words from the file that a shell runs on; () if it reads its input."""
+    rest = tuple(_after_options(words[1:], _OF_SHELL, 0))
+    return () if not rest or _REDIRECTION.match(rest[0]) else rest
+
+
+def _script_of_arguments(program: str, words: Sequence[str]) -> str | None:
+    """Joins the words of a script; of GNU parallel, those before its list of arguments."""
+    if program in _RUN_EACH_ARGUMENT:
+        return "\n".join(words) or None
+    if program == "parallel" and ":::" in words:
+        place = words.index(":::")
+        return " ".join(words[:place]) or "\n".join(words[place + 1 :])
+    if program == "tmux":
+        words = [word for word in words if word not in _KEYS]
+    return " ".join(words) or None
+
+
+def unwrap(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Removes the outermost wrapper of a command.
+
+    Returns:
+        The command in it, and the words that were left out by which patterns can mention it; None
+        for a command without a wrapper.
+    """
+    program = words[0]
+    if program == "find":
+        return _unwrap_find(words)
+    if _script_of_option(program, words) is not None:
+        return None
+    if program in _SHELLS:
+        return _file_of_shell(words), (program,)
+    if program == "command" and words[1:2] in (("-v",), ("-V",)):
+        return None
+    for names, wrapper in _wrappers_of(program):
+        if (rest := _after_names(words, names)) is not None:
+            return _command_in(rest, wrapper), (program,)
+    return None
+
+
+def _after_names(words: Sequence[str], names: Sequence[str]) -> Sequence[str] | None:
+    """Returns the words after a program and its subcommands; None if these are others."""
+    rest = words[1:]
+    for name in names[1:]:
+        rest = tuple(_after_options(rest, _VALUED_BEFORE.get(names[0], ()), 0))
+        if rest[:1] != (name,):
+            return None
+        rest = rest[1:]
+    return rest
+
+
+def _command_in(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
+    """Returns the command behind the options and arguments of a wrapper; () for none."""
+    marks = [number for number, word in enumerate(words) if word in wrapper.marks]
+    if marks:
+        rest = tuple(words[marks[0] + 1 :])
+    elif wrapper.needs_mark:
+        return ()
+    else:
+        rest = tuple(_after_options(words, wrapper.valued_options, wrapper.arguments))
+    if rest and _REDIRECTION.match(rest[0]):
+        return ()
+    if len(rest) == 1:  # as in nohup 'git status'
+        rest = tuple(rest[0].split())
+    if wrapper.has_version and rest:
+        rest = (_VERSION.sub("", rest[0]), *rest[1:])
+    return rest
+
+
+def _after_options(words: Sequence[str], valued: Sequence[str], positional: int) -> Iterator[str]:
+    """Yields the words after options, assignments, and `positional` other arguments.
+
+    Args:
+        valued: the options that take a value.
+    """
+    rest = list(words)
+    while rest:
+        if rest[0] == "--":
+            rest.pop(0)
+        elif rest[0] in valued:
+            del rest[:2]
+        elif rest[0].startswith("-") or re.match(r"\w+=", rest[0]):
+            rest.pop(0)
+        elif positional:
+            positional -= 1
+            rest.pop(0)
+        else:
+            break
+    yield from rest
+
+
+def _unwrap_find(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Returns the command that `find -exec` runs; None if it runs none."""
+    starts = [n for n, word in enumerate(words) if word in ("-exec", "-execdir", "-ok", "-okdir")]
+    if not starts:
+        return None
+    rest = words[starts[0] + 1 :]
+    ends = [number for number, word in enumerate(rest) if word in (";", "+")]
+    return tuple(rest[: ends[0]] if ends else rest), ("find", "-exec")

@@ -1,0 +1,164 @@
+"""The contents of an agent's commits: files by lists, parts of files, and fixups."""
+
+import pytest
+
+from holdfast.measures import build
+from holdfast.measures.scores import Undecided
+from holdfast.measures.turns import AssistantTurn, ToolCall
+
+UNDECIDED = "undecided"
+LOCK = {"name": "commit_includes", "paths": "uv.lock"}
+NO_ENV = {"name": "commit_excludes", "paths": [".env", "*.env"]}
+FIX = {"name": "commit_message", "pattern": "^fix: "}
+UNSIGNED = {"name": "commit_excludes", "trailer": "Co-Authored-By: Claude"}
+CO = "Co-Authored-By: Claude <c@d>"
+
+
+def bash(script: str) -> ToolCall:
+    return ToolCall("Bash", {"command": script})
+
+
+def write(path: str) -> ToolCall:
+    return ToolCall("Write", {"file_path": path, "content": "x\n"})
+
+
+def edit(path: str) -> ToolCall:
+    return ToolCall("Edit", {"file_path": path, "old_string": "a", "new_string": "b"})
+
+
+def calls(*entries: str | ToolCall) -> tuple[ToolCall, ...]:
+    return tuple(bash(entry) if isinstance(entry, str) else entry for entry in entries)
+
+
+LIST = "echo uv.lock > list"
+OTHERS = "echo a.py > list"
+FROM_LIST = "git commit -m x --pathspec-from-file=list"
+
+# the rule, the calls of earlier turns, those of the turn, and the score
+CONTENTS = {
+    "a list of files": (LOCK, [], [LIST, FROM_LIST], 1),
+    "a list with another file": (LOCK, [], ["git add uv.lock", OTHERS, FROM_LIST], 0),
+    "a list that is not shown": (LOCK, [], [FROM_LIST], UNDECIDED),
+    "a list that is not shown, beside a staged file": (NO_ENV, [], ["git add .env", FROM_LIST],
+                                                       UNDECIDED),
+    "a list of an earlier turn": (LOCK, [LIST], [FROM_LIST], 1),
+    "a list of files to stage": (LOCK, [], [
+        "printf 'a.py\\nuv.lock\\n' > list", "git add --pathspec-from-file=list",
+        "git commit -m x"], 1),
+    "a list of files to stage that is not shown": (LOCK, [], [
+        "git add --pathspec-from-file list && git commit -m x"], UNDECIDED),
+    "a list in a here-document": (LOCK, [], [
+        "git commit -m x --pathspec-from-file=- <<'EOF'\na.py\nuv.lock\nEOF"], 1),
+    "a list beside what is staged": (LOCK, [], ["git add uv.lock", OTHERS, f"{FROM_LIST} -i"], 1),
+    "what a list left staged": (LOCK, [], ["git add uv.lock", OTHERS, FROM_LIST,
+                                           "git commit -m y"], 0.5),
+    "a fixup that is edited": (FIX, [], ["git commit --fixup=amend:HEAD"], UNDECIDED),
+    "a fixup that keeps its message": (FIX, [], ["git commit --fixup=amend:HEAD --no-edit"], None),
+    "a new message for a commit": (FIX, [], ["git commit --fixup=reword:HEAD~2"], UNDECIDED),
+    "a new message has no files": (LOCK, [], ["git add uv.lock",
+                                              "git commit --fixup=reword:HEAD~2"], 0),
+    "a new message leaves files staged": (LOCK, [], [
+        "git add uv.lock", "git commit --fixup=reword:HEAD~2", "git commit -m x"], 0.5),
+    "a fixup has files": (LOCK, [], ["git add uv.lock", "git commit --fixup=amend:HEAD~2"], 1),
+    "a plain fixup": (FIX, [], ["git commit --fixup HEAD"], None),
+    "a fixup with a comment": (FIX, [], ["git commit --fixup HEAD -m x"], UNDECIDED),
+    "a squash with a comment": (FIX, [], ["git commit --squash 1f2e3d4 -m x"], UNDECIDED),
+    "a trailer in the comment of a squash": (UNSIGNED, [], [
+        f"git commit --squash 1f2e3d4 -m x -m '{CO}'"], 0),
+    "no trailer in the comment of a fixup": (UNSIGNED, [], ["git commit --fixup HEAD -m x"], 1),
+    "one file of an earlier turn": (LOCK, [edit("uv.lock"), edit("a.py")],
+                                    ["git commit -m x a.py"], 0),
+    "the file of an earlier turn": (LOCK, [edit("uv.lock"), edit("a.py")],
+                                    ["git commit -m x -- uv.lock"], 1),
+    "only a file, beside one that was staged earlier": (LOCK, ["git add uv.lock"],
+                                                        ["git commit -o -m x a.py"], 0),
+    "a file as well as one that was staged earlier": (LOCK, ["git add uv.lock"],
+                                                      ["git commit -i -m x a.py"], 1),
+    "chosen parts": (LOCK, [edit("uv.lock")], ["git add a.py", "git commit -p -m x"], UNDECIDED),
+    "chosen parts beside a staged file": (LOCK, [], ["git add uv.lock", "git commit -p -m x"], 1),
+    "chosen parts of a file beside a staged file": (LOCK, [], [
+        "git add uv.lock", "git commit -p -m x a.py"], 1),
+    "chosen parts of a file": (LOCK, [], ["git commit --patch -m x a.py"], 0),
+    "chosen files": (LOCK, [], ["git add a.py", "git commit --interactive -m x"], UNDECIDED),
+    "a reset to a branch or of a file": (LOCK, [], [
+        "git add uv.lock", "git reset develop", "git add a.py", "git commit -m x"], UNDECIDED),
+    "a reset to a branch that was created": (LOCK, ["git switch -c develop"], [
+        "git add uv.lock", "git reset develop", "git add a.py", "git commit -m x"], 0),
+    "a reset to a branch of a server": (LOCK, [], [
+        "git add uv.lock", "git reset upstream/main", "git add a.py", "git commit -m x"],
+        UNDECIDED),
+    "a reset of a file to a branch": (LOCK, [], [
+        "git add uv.lock a.py", "git reset develop -- a.py", "git commit -m x"], 1),
+    "a file that is taken back behind dashes": (LOCK, [], [
+        "git add uv.lock a.py", "git reset -- uv.lock", "git commit -m x"], 0),
+    "a pattern that is taken back": (LOCK, [], [
+        "git add uv.lock a.py", "git restore --staged '*.lock'", "git commit -m x"], 0),
+    "a folder that is taken back": (LOCK, [], [
+        "git add src/uv.lock a.py", "git restore --staged src/", "git commit -m x"], 0),
+    "a file that is taken back, and its changes": (LOCK, [], [
+        "git add uv.lock a.py", "git restore -SW uv.lock", "git commit -m x"], 0),
+    "a file whose changes are undone": (LOCK, [], [
+        "git add uv.lock a.py", "git restore -W uv.lock", "git commit -m x"], 1),
+    "parts that are taken back": (LOCK, [], [
+        "git add uv.lock a.py", "git reset -p", "git commit -m x"], UNDECIDED),
+    "parts that are taken back, of other files": (NO_ENV, [], [
+        "git add a.py", "git reset -p", "git commit -m x"], 1),
+    "changes that are put aside": (LOCK, [], [
+        "git add uv.lock", "git stash", "git add a.py", "git commit -m x"], 0),
+    "a folder with a file that was written": (NO_ENV, [write("src/.env")], [
+        "git add src", "git commit -m x"], 0),
+    "a folder": (NO_ENV, [], ["git add src/ && git commit -m x"], UNDECIDED),
+    "a folder that the files of a rule are outside of": (
+        {**NO_ENV, "paths": "config/prod.env"}, [], ["git add src/ && git commit -m x"], 1),
+    "a folder with a change of an earlier turn": (LOCK, [edit("src/uv.lock")], [
+        "git commit -m x src/"], 1),
+    "a file without an extension": (NO_ENV, [], ["git add Makefile && git commit -m x"], 1),
+    # a second list, labelled once the first was read
+    "files behind dashes": (LOCK, [], ["git add -- uv.lock a.py", "git commit -m x"], 1),
+    "a secret that is taken back": (NO_ENV, [], [
+        "git add .env", "git reset HEAD .env", "git add a.py", "git commit -m x"], 1),
+    "a fixup by words": (LOCK, [], ["git add uv.lock && git commit --fixup :/bug"], 1),
+    "a fixup with what looks like a subject": (FIX, [], [
+        "git commit -m 'fix: x' --fixup HEAD"], UNDECIDED),
+    "a squash with a file": (FIX, [], ["git commit --squash=HEAD -F m.txt"], UNDECIDED),
+    "git stage": (LOCK, [], ["git stage uv.lock", "git commit -m x"], 1),
+    "another file that is put aside": (LOCK, [], [
+        "git add uv.lock", "git stash push a.py", "git commit -m x"], 1),
+    "changes that are put aside and brought back": (LOCK, [], [
+        "git add uv.lock", "git stash", "git stash pop --index", "git commit -m x"], 1),
+    "a file of another branch": (LOCK, [], [
+        "git add a.py", "git checkout develop -- uv.lock", "git commit -m x"], 1),
+    "a file that is removed": (LOCK, [], ["git rm uv.lock", "git commit -m x"], 1),
+    "a secret that is renamed": (NO_ENV, [], [
+        "git mv .env .env.example", "git commit -m x"], 1),
+    "a file beside a staged one": (LOCK, [], ["git add a.py", "git commit -m x uv.lock"], 1),
+    "a reset of everything": (LOCK, [], [
+        "git add uv.lock", "git reset --hard", "git add a.py", "git commit -m x"], 0),
+    "all but a file": (LOCK, [edit("uv.lock"), edit("a.py")], [
+        "git add . ':!uv.lock'", "git commit -m x"], 0),
+    "all but a secret": (NO_ENV, [write(".env"), write("a.py")], [
+        "git add -A -- ':(exclude).env'", "git commit -m x"], UNDECIDED),
+    "a rehearsal of a commit": (LOCK, [], ["git commit -a --dry-run -m x"], None),
+    "a rehearsal of a message": (FIX, [], ["git commit --dry-run -m x"], None),
+    "a file that is to be added": (LOCK, [], [
+        "git add -N uv.lock", "git add a.py", "git commit -m x"], 0),
+    "a file that is added to the last commit": (LOCK, [], [
+        "git add uv.lock", "git commit --amend --no-edit"], 1),
+    "git update-index": (LOCK, [], ["git update-index --add uv.lock", "git commit -m x"], 1),
+    "a rehearsal of staging": (NO_ENV, [], [
+        "git add --dry-run .env", "git add a.py", "git commit -m x"], 1),
+    "a patch that is staged": (LOCK, [], [
+        "git add a.py", "git apply --cached p.diff", "git commit -m x"], UNDECIDED),
+    "a pattern of files": (NO_ENV, [], ["git add src/*.py", "git commit -m x"], 1),
+    "a secret that is removed": (NO_ENV, [], ["git rm --cached .env && git commit -m x"], 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_what_a_commit_contains(name):
+    rule, earlier, done, expected = CONTENTS[name]
+    score = build(rule).judge_turn(AssistantTurn("", calls(*done), calls(*earlier)))
+    if isinstance(score, Undecided):
+        assert expected == UNDECIDED
+    else:
+        assert (None if score is None else score.value) == expected

@@ -1,0 +1,235 @@
+"""Commands that run in another environment, or are started by another program."""
+
+import pytest
+
+from holdfast.drafting.drafted_files import statements_of
+from holdfast.drafting.line_rules import Undrafted, draft
+from holdfast.measures import build
+from holdfast.measures.turns import AssistantTurn, ToolCall
+
+# a rule's pattern, a script, and whether the script runs the command
+WRAPPED = {
+    "docker exec": (r"rm\b", "docker exec web rm -rf /data", True),
+    "docker exec with options": (
+        "npm install",
+        "docker exec -it -u root -e A=1 -w /w web npm install x",
+        True,
+    ),
+    "a script in docker exec": ("git push", "docker exec web sh -c 'cd /w && git push'", True),
+    "podman exec": ("git push", "podman exec -it web git push", True),
+    "docker compose exec": (
+        "php artisan migrate",
+        "docker compose exec app php artisan migrate",
+        True,
+    ),
+    "docker-compose exec": ("npm test", "docker-compose -p x exec -T app npm test", True),
+    "docker compose run": ("npm test", "docker compose -f x.yml run --rm app npm test", True),
+    "docker run": ("npm install", 'docker run --rm -v "$PWD":/w -w /w node:20 npm install', True),
+    "docker container exec": ("npm test", "docker container exec web npm test", True),
+    "kubectl exec": ("git push", "kubectl exec pod/x -- git push", True),
+    "kubectl exec with options": (
+        r"rm\b",
+        'kubectl -n prod exec -it deploy/web -c app -- sh -c "rm -rf /x"',
+        True,
+    ),
+    "oc exec": ("git push", "oc exec x -- git push", True),
+    "uv run": ("pytest", "uv run pytest -q", True),
+    "uv run with options": ("pytest", "uv run --with x --extra dev pytest -q", True),
+    "a module in uv run": ("python -m pytest", "uv run python -m pytest", True),
+    "poetry run": ("pytest", "poetry run pytest", True),
+    "pipenv run": ("python a.py", "pipenv run python a.py", True),
+    "hatch run": ("pytest", "hatch run pytest", True),
+    "conda run": ("pytest", "conda run -n env --no-capture-output pytest", True),
+    "npx": ("prettier --write", "npx --yes prettier --write .", True),
+    "npx with a version": ("eslint", "npx -y eslint@8 .", True),
+    "npx with a package": ("tsc", "npx -p typescript tsc", True),
+    "bunx": ("tsc", "bunx tsc", True),
+    "npm exec": ("tsc", "npm exec -- tsc", True),
+    "pnpm exec": ("eslint", "pnpm exec eslint .", True),
+    "pnpm exec in a package": ("eslint", "pnpm --filter web exec eslint .", True),
+    "pnpm dlx": ("tsc", "pnpm dlx tsc", True),
+    "yarn exec": ("eslint", "yarn exec eslint .", True),
+    "bundle exec": ("rspec", "bundle exec rspec", True),
+    "nix develop": ("cargo test", "nix develop -c cargo test", True),
+    "nix develop of a flake": ("cargo test", "nix develop .#ci --command cargo test", True),
+    "nix-shell": ("git push", 'nix-shell -p git --run "git push"', True),
+    "mise exec": ("make test", "mise exec -- make test", True),
+    "mise x with tools": ("node a.js", "mise x node@20 -- node a.js", True),
+    "direnv exec": ("make test", "direnv exec . make test", True),
+    "aws-vault exec": ("terraform apply", "aws-vault exec prod -- terraform apply", True),
+    "op run": ("npm start", "op run --env-file=.env -- npm start", True),
+    "ssh": ("git push", "ssh -p 22 me@host 'cd app && git push'", True),
+    "find -exec": (r"rm\b", "find . -name x -exec rm {} \\;", True),
+    "a script in find -exec": (r"rm\b", "find . -type f -exec sh -c 'rm \"$1\"' _ {} \\;", True),
+    "parallel": ("git push", "parallel -j 2 git push ::: a b", True),
+    "a script in parallel": ("npm test", "parallel 'cd {} && npm test' ::: a b", True),
+    "parallel of lines": (r"rm\b", "ls | parallel rm", True),
+    "nohup": ("npm start", "nohup npm start > log 2>&1 &", True),
+    "time": ("git push", "/usr/bin/time -v git push", True),
+    "watch": ("git push", "watch -n 5 'git pull; git push'", True),
+    "script -c": ("git push", 'script -qc "git push" out.txt', True),
+    "script of macOS": ("git push", "script -q /dev/null git push", True),
+    "su -c": ("git push", "su - deploy -c 'git push'", True),
+    "runuser": ("npm test", "runuser -u app -- npm test", True),
+    "chroot": ("apt install", "sudo chroot --userspec=a /mnt apt install x", True),
+    "flock": ("git push", "flock -n /tmp/l git push", True),
+    "flock -c": ("git push", "flock /tmp/l -c 'git push'", True),
+    "unshare": ("git push", "unshare -r git push", True),
+    "xvfb-run": ("npm test", "xvfb-run -a npm test", True),
+    "tmux": ("npm start", "tmux new-session -d -s x 'npm start'", True),
+    "a here-string": ("git push", 'bash <<< "git push"', True),
+    "a here-string with -s": ("git push", "bash -s <<< 'git push'", True),
+    "eval": ("git push", 'eval "git push"', True),
+    "eval of a variable": ("git push", "C='git push'; eval \"$C\"", True),
+    "a script that is sourced": (r"(?:\./)?deploy\.sh", ". ./deploy.sh", True),
+    "a script that is sourced by name": (r"(?:\./)?deploy\.sh", "source scripts/deploy.sh", True),
+    "a script that a shell runs": (r"(?:\./)?deploy\.sh", "bash -x ./deploy.sh --all", True),
+    "a shell's input and output": ("git push", "bash > log <<'EOF'\ngit push\nEOF", True),
+    "a shell's option with a value": ("git push", "bash -o pipefail -c 'git push'", True),
+    # the same words, which run nothing
+    "an option of a script": ("git push", "bash a.sh -c 'git push'", False),
+    "an option of the program that npx runs": ("git push", "npx tsc -c 'git push'", False),
+    "a container's name": ("git", "docker exec git ls", False),
+    "a container's option": (r"rm\b", "docker run --name rm node:20 ls", False),
+    "an image": ("node", "docker run --rm node:20", False),
+    "a pod's name": ("git", "kubectl exec git -- ls", False),
+    "a service's name": ("npm", "docker compose exec npm ls", False),
+    "a package for a run": ("pytest", "uv run --with pytest python a.py", False),
+    "a package that is added": ("pytest", "uv add pytest && poetry add pytest", False),
+    "an argument of npx": ("git push", "npx cowsay git push", False),
+    "an image's build": ("git push", "docker build -t git push .", False),
+    "a host's name": ("git", "ssh -l me git ls", False),
+    "a name that find looks for": (r"rm\b", "find . -name rm -print", False),
+    "a message": ("git push", "git commit -m 'git push'", False),
+    "a session's name": ("npm", "tmux new-session -d -s npm 'ls'", False),
+    "a pattern with the wrapper, which is there": (r"(?!uv run )pytest", "uv run pytest", False),
+    "a pattern with the wrapper, which is not there": (r"(?!uv run )pytest", "pytest", True),
+    "a pattern with the container": (r"(?!docker exec )php", "docker exec web php x", False),
+    "a pattern of the wrapper": ("docker compose exec", "docker compose exec app ls", True),
+    "a pattern of npx": ("npx", "npx tsc", True),
+    # a second list, labelled once the first was read
+    "a login shell in a container": (
+        "git push",
+        'docker exec --user root web bash -lc "git push"',
+        True,
+    ),
+    "compose with options": (
+        "composer install",
+        "docker compose exec -e FOO=1 --user www app composer install",
+        True,
+    ),
+    "an image of a registry": ("make test", "podman run -it --rm docker.io/x/y:1 make test", True),
+    "kubectl run": ("rm\\b", "kubectl run tmp --rm -it --image=busybox -- rm -rf /x", True),
+    "kubectl debug": (
+        "rm\\b",
+        "kubectl debug node/x -it --image=busybox -- chroot /host rm -rf /x",
+        True,
+    ),
+    "uv run of a project": (
+        "python manage.py migrate",
+        "uv run --frozen --no-sync python manage.py migrate",
+        True,
+    ),
+    "uv tool run": ("ruff check", "uv tool run ruff check", True),
+    "pipx run": ("black", "pipx run black .", True),
+    "npm exec with a package": ("tsc", "npm exec --package=typescript -- tsc --noEmit", True),
+    "yarn dlx with a package": ("tsc", "yarn dlx -p typescript tsc", True),
+    "guix shell": ("git push", "guix shell git -- git push", True),
+    "flatpak-spawn": ("git push", "flatpak-spawn --host git push", True),
+    "wsl -e": ("git push", "wsl -e git push", True),
+    "wsl": ("git push", "wsl git push", True),
+    "cmd": ("git push", "cmd.exe /c git push", True),
+    "powershell": ("git push", 'powershell -Command "git push"', True),
+    "pwsh": ("git push", "pwsh -c 'git push'", True),
+    "vagrant ssh": ("git push", "vagrant ssh -c 'git push'", True),
+    "gcloud ssh": ("git push", "gcloud compute ssh vm --command='git push'", True),
+    "multipass exec": ("git push", "multipass exec vm -- git push", True),
+    "lxc exec": ("git push", "lxc exec c -- git push", True),
+    "heroku run": ("rails db:migrate", "heroku run rails db:migrate", True),
+    "fly ssh": ("rails db:migrate", 'fly ssh console -C "rails db:migrate"', True),
+    "ddev exec": ("php artisan migrate", "ddev exec php artisan migrate", True),
+    "entr": ("npm test", "ls | entr -r npm test", True),
+    "pdm run": ("pytest", "pdm run pytest -q", True),
+    "systemd-run": ("git push", "systemd-run --user git push", True),
+    "at": ("git push", "at now <<< 'git push'", True),
+    "dotenv": ("npm start", "dotenv -e .env -- npm start", True),
+    "cross-env": ("npm start", "cross-env NODE_ENV=x npm start", True),
+    "concurrently": ("git push", 'concurrently "npm start" "git push"', True),
+    "ansible": ("git push", "ansible all -m shell -a 'git push'", True),
+    "a script in a substitution": ("git push", "bash -c \"$(cat <<'EOF'\ngit push\nEOF\n)\"", True),
+    "coproc": ("git push", "coproc git push", True),
+    "git bisect run": ("npm test", "git bisect run npm test", True),
+    "git submodule foreach": ("git push", "git submodule foreach 'git push'", True),
+    "git rebase --exec": ("npm test", 'git rebase --exec "npm test" main', True),
+    "a loop over lines": ("rm\\b", 'find . -name x | while read f; do rm "$f"; done', True),
+    "env -S": ("git push", 'env -S "git push"', True),
+    "sudo with dashes": ("git push", "sudo -- sh -c 'git push'", True),
+    "after exec": ("git push", "exec 3>&1; git push", True),
+    "hyperfine": ("npm test", "hyperfine 'npm test'", True),
+    "two wrappers": ("npm test", "timeout --foreground 5m docker exec web npm test", True),
+    "a here-document for ssh": ("git push", "ssh host <<'EOF'\ngit push\nEOF", True),
+    "a container on a host": ("git push", 'ssh host "docker exec web git push"', True),
+    "a file of an image": ("node", "docker build -f node .", False),
+    "a service that is started": ("npm", "docker compose up npm", False),
+    "a service's log": ("git", "docker compose logs git", False),
+    "an extra that is installed": ("pytest", "uv sync --extra pytest", False),
+    "a package that is installed": ("tsc", "npm install tsc", False),
+    "a session that is ended": ("git push", "tmux kill-session -t 'git push'", False),
+    "a deployment": ("deploy", "kubectl rollout restart deploy/web", False),
+    "a container that is removed": ("rm\\b", "docker rm web", False),
+    "a file that git removes": ("rm\\b", "git rm a.py", False),
+    "a version that nvm runs": ("npm", "nvm exec 20 node a.js", False),
+}
+
+
+def turn(*scripts: str) -> AssistantTurn:
+    return AssistantTurn("", tuple(ToolCall("Bash", {"command": script}) for script in scripts))
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_a_wrapped_command_is_still_that_command(name):
+    pattern, script, runs = WRAPPED[name]
+    rule = build({"name": "command_not_run", "command": pattern})
+    assert rule.score_turn(turn(script)).value == (0 if runs else 1)
+    rule = build({"name": "runs_after", "run": pattern, "after": "date"})
+    assert rule.score_turn(turn("date", script)).value == (1 if runs else 0)
+
+
+# a rule about a bare command, and which of these scripts break it
+BARE = {
+    "- Use `uv run pytest`, not `pytest`.": {
+        "uv run pytest -q": False,
+        "sudo -u me uv run --frozen pytest": False,
+        "pytest -q": True,
+        "cd app && pytest": True,
+        "docker exec web pytest": True,
+    },
+    "- Never run `python` directly, always `poetry run python`.": {
+        "poetry run python a.py": False,
+        "python3 a.py": True,
+    },
+    "- Always use `docker compose exec app php` instead of `php`.": {
+        "docker compose exec -T app php artisan migrate": False,
+        "php artisan migrate": True,
+    },
+    "- Never run `git push --force`.": {
+        "docker exec web git push --force": True,
+        "git push": False,
+    },
+}
+
+
+@pytest.mark.parametrize("line", BARE)
+def test_a_rule_permits_the_wrapper_that_it_names(line, tmp_path):
+    path = tmp_path / "AGENTS.md"
+    path.write_text(f"# Rules\n\n{line}\n")
+    statements, of_bot = statements_of(path, path.read_text())
+    (rule,) = [rule for statement in statements for rule in drafts_of(statement, of_bot)]
+    measure = build(dict(rule.measure))
+    for script, breaks in BARE[line].items():
+        assert measure.score_turn(turn(script)).value == (0 if breaks else 1), script
+
+
+def drafts_of(statement, of_bot):
+    drafts = draft(statement, of_bot)
+    return [] if isinstance(drafts, Undrafted) else drafts
