@@ -255,6 +255,14 @@ RECORDS = (
         python=".venv-llama/bin/python",
     ),
     Record(
+        "llama_steering_qwen",
+        "plugins/holdfast-llama/benchmarks/speed.py --model qwen-0.5b --rows 1 --rows 16"
+        " --threads 2 --out {out}",
+        False,
+        4,
+        python=".venv-llama/bin/python",
+    ),
+    Record(
         "llama_server",
         "plugins/holdfast-llama/benchmarks/engines.py --without-plugin --repetitions 3"
         " --server {llama_server} --out {out}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 
 from tabled.reading import markdown, read, versions
 
@@ -174,9 +175,27 @@ def real_speed_table() -> str:
         f" `boost`, {most} rows, one thread | {stock / steps['holdfast, bfloat16']:.2f} |"
         f" {processor(llama)} |"
     )
+    lines += _steered_llama_lines(read("llama_steering_qwen"), processor)
     for name, model in (("decode_step_qwen", "Qwen2.5-Coder 0.5B"), ("decode_step", "SmolLM2")):
         lines += _step_lines(read(name), model, processor(read(name)))
     return "\n".join(lines)
+
+
+def _steered_llama_lines(record: dict, processor: Callable[[dict], str]) -> list[str]:
+    """The processor time of steered steps in llama.cpp over unsteered ones, on a quantised file."""
+    lines = []
+    for rows in dict.fromkeys(row["rows"] for row in record["rows"]):
+        steps = {row["way"]: row["decode_ms"] for row in record["rows"] if row["rows"] == rows}
+        split, boost = (
+            f"{steps[way] / steps['nothing steered']:.2f}" for way in ("split-softmax", "boost")
+        )
+        lines.append(
+            "| Qwen2.5-Coder 0.5B in Q4_K_M, with the plug-in for llama.cpp: processor time of a"
+            f" decode step of {count_of(rows, 'row')} with every head steered, divided by none"
+            f" steered | {split} under `split-softmax:exponent=0.5` and {boost} under"
+            f" `boost:factor=4` | {processor(record)} |"
+        )
+    return lines
 
 
 def _server_over(record: dict, engine: str, number: str) -> list[float]:
