@@ -192,6 +192,7 @@ def _measure(
 
 
 def _plan_of(arguments: CalibrateArguments) -> Plan:
+    """Reads the plan of the calibration from the options."""
     if arguments.draws is not None and arguments.conversations is not None:
         raise UsageError(
             f"--draws {arguments.draws} and --conversations {arguments.conversations} both say how"

@@ -186,6 +186,7 @@ def _content(
     labels: Sequence[str],
     all_series: Sequence[Series],
 ) -> DriftContent:
+    """Gathers the sections of the page; those without data are None."""
     measured = [kind for kind in MEASURED if any(series.measured(kind) for series in all_series)]
     scored = [kind for kind in KINDS if kind in measured]
     identities = [run.identity_as(ConversationsIdentity) for run in runs]

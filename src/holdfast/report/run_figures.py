@@ -91,6 +91,7 @@ def _style(series: Series, number: int, first_run: str) -> CurveStyle:
 
 
 def _drift(styles: Styles, *, whiskers: bool) -> Figure:
+    """Draws a panel for each kind of score, by round."""
     kinds = [kind for kind in KINDS if any(series.measured(kind) for series in styles)]
     # a single panel must be wide enough for the note
     figure, axes = panels(len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2)
@@ -174,6 +175,7 @@ def _draw(axis: Axes, curves: Sequence[_Curve], title: str, *, whiskers: bool = 
 
 
 def _draw_curve(axis: Axes, curve: _Curve) -> Line2D:
+    """Draws the means of a series and the band of their intervals."""
     ends = [(point.mean, point.low, point.high) for point in curve.points]
     mean, low, high = np.array(ends, dtype=float).T
     rounds = np.arange(1, len(mean) + 1)
