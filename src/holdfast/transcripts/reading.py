@@ -118,7 +118,7 @@ class _ValuesByFormat:
         yield from self.others.items()
 
     def _values_in_first_format(self) -> Iterator[Located]:
-        """Yields the values in the first one's format; keeps those in other formats, and problems."""
+        """Yields the values in the first one's format; keeps the other values and the problems."""
         for item in self.parsed:
             self.is_empty = False
             if isinstance(item, Unread):
