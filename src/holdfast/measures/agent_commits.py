@@ -179,7 +179,6 @@ def _commit_by_tool(call: ToolCall, index: _Index) -> Commit:
 
 
 def _commit_by_command(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
-    """Reads a `git commit`: its message, and the files that it commits."""
     options = _commit_options(action)
     message_options = options.values.get("--message", [])
     file = options.last("--file")
