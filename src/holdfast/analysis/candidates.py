@@ -169,20 +169,20 @@ def read_calibration(folder: Path | str) -> Calibration:
     stability, capability = (read_run(Path(folder) / name) for name in FOLDERS)
     about = capability.identity_as(CalibrationIdentity)
     count = about.settings.conversations or 0
-    series = {item.method: item for item in read_series(stability)}
+    all_series = {series.method: series for series in read_series(stability)}
     answers: dict[str, dict[int, CapabilityConversation]] = {}
     for record in capability.capability_conversations:
         answers.setdefault(record.method, {})[record.conversation] = record
     failed = Counter(failure.method for failure in capability.failures)
     settings = _settings(about)
-    unfinished = _first_unfinished(settings, count, series, answers, failed)
+    unfinished = _first_unfinished(settings, count, all_series, answers, failed)
     if unfinished is not None:
         raise RecordsError(
             f"The calibration in {folder} is not finished ({unfinished} is missing or incomplete);"
             " repeat its command to continue."
         )
     candidates = [
-        _candidate(setting, series[setting.method], answers[setting.method], count)
+        _candidate(setting, all_series[setting.method], answers[setting.method], count)
         for setting in settings
     ]
     pairs = len({(record.agent.id, record.user.id) for record in stability.conversations})
@@ -201,7 +201,7 @@ def read_calibration(folder: Path | str) -> Calibration:
 def _first_unfinished(
     settings: Sequence[_Setting],
     count: int,
-    series: Mapping[str, Series],
+    all_series: Mapping[str, Series],
     answers: Mapping[str, Mapping[int, CapabilityConversation]],
     failed: Counter[str],
 ) -> str | None:
@@ -216,8 +216,8 @@ def _first_unfinished(
     num_asked = {method: len(records) + failed[method] for method, records in answers.items()}
     num_expected = max(1, min(count, num_asked.get(NO_FIX, 0)))
     for setting in settings:
-        item = series.get(setting.method)
-        if item is None or len(item.records) < count:
+        series = all_series.get(setting.method)
+        if series is None or len(series.records) < count:
             return setting.method
         if num_asked.get(setting.method, 0) < num_expected:
             return setting.method

@@ -112,6 +112,7 @@ def summary_of_check(check: Check) -> CheckSummary:
 
 
 def _summarise_prompt(checked: PromptCheck) -> PromptCheckSummary:
+    """The check of a prompt as `summary.json` has it."""
     return PromptCheckSummary(
         id=checked.id,
         verdict=checked.verdict,

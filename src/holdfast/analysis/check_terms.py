@@ -42,6 +42,7 @@ class Terms:
 
 
 def _require_share(name: str, value: float) -> None:
+    """Refuses a term that is no share; guesses what a percentage was meant to be."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if is_number and 0 < value < 1:
         return

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.analysis import statistics
-from holdfast.analysis.statistics import NOTHING, Estimate
+from holdfast.analysis.statistics import NOTHING, Estimate, paired_difference
 from holdfast.analysis.verdicts import with_verdict
 from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
 
@@ -77,23 +77,14 @@ def compare_group(
             over_rounds=with_verdict(NOTHING),
             last_round=with_verdict(NOTHING),
         )
-    before = group.before[:, rounds]
-    now = group.now[:, rounds]
-    if group.paired:
-        missing = np.isnan(before) | np.isnan(now)
-        before = np.where(missing, np.nan, before)
-        now = np.where(missing, np.nan, now)
+    before, now = _compared_scores(group, rounds)
     mean_before = statistics.row_means(before)
     mean_now = statistics.row_means(now)
     error = alpha / shared_by
     prompts = group.prompts if over_prompts else None
     if group.paired:
-        over_rounds = statistics.paired_difference(
-            mean_now, mean_before, prompts=prompts, error=error
-        )
-        last_round = statistics.paired_difference(
-            now[:, -1], before[:, -1], prompts=prompts, error=error
-        )
+        over_rounds = paired_difference(mean_now, mean_before, prompts=prompts, error=error)
+        last_round = paired_difference(now[:, -1], before[:, -1], prompts=prompts, error=error)
     else:
         over_rounds = _unpaired_difference(mean_now, mean_before, error)
         last_round = _unpaired_difference(now[:, -1], before[:, -1], error)
@@ -105,6 +96,16 @@ def compare_group(
         over_rounds=with_verdict(over_rounds, shared_by),
         last_round=with_verdict(last_round, shared_by),
     )
+
+
+def _compared_scores(group: GroupScores, rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The scores before and now in some rounds; of pairs, only those that both runs have."""
+    before = group.before[:, rounds]
+    now = group.now[:, rounds]
+    if not group.paired:
+        return before, now
+    missing = np.isnan(before) | np.isnan(now)
+    return np.where(missing, np.nan, before), np.where(missing, np.nan, now)
 
 
 def _unpaired_difference(now: np.ndarray, before: np.ndarray, error: float) -> Estimate:

@@ -133,32 +133,35 @@ class EstimateRow:
         return ""
 
 
-def row_of(item: Series, measure: str) -> EstimateRow:
+def row_of(series: Series, measure: str) -> EstimateRow:
     """Returns the row of a measure over all conversations."""
-    return EstimateRow(item, measure, item.values(measure), np.ones(len(item.records), dtype=bool))
+    members = np.ones(len(series.records), dtype=bool)
+    return EstimateRow(series, measure, series.values(measure), members)
 
 
-def category_rows(item: Series, kind: str) -> list[EstimateRow]:
+def category_rows(series: Series, kind: str) -> list[EstimateRow]:
     """Returns a row per category of prompts, in alphabetical order: the agent's prompt for
     stability, the user's for adoption.
     """
-    names = [category_of(record, kind) for record in item.records]
+    names = [category_of(record, kind) for record in series.records]
     rows = [
         EstimateRow(
-            item, kind, item.values(kind), np.array([other == name for other in names]), name
+            series, kind, series.values(kind), np.array([other == name for other in names]), name
         )
         for name in sorted({name for name in names if name is not None})
     ]
     return [row for row in rows if not np.isnan(row.values[row.members]).all()]
 
 
-def rule_rows(series: Sequence[Series]) -> list[EstimateRow]:
+def rule_rows(all_series: Sequence[Series]) -> list[EstimateRow]:
     """Returns a row per rule and series, in the order of asking; [] if prompts have no rules.
 
     A row's group is the rule's id, preceded by its prompt's id if two to `MAX_PROMPTS_APART`
     prompts have rules.
     """
-    rules_by_series = {item: [_rules(record) for record in item.records] for item in series}
+    rules_by_series = {
+        series: [_rules(record) for record in series.records] for series in all_series
+    }
     rules: list[tuple[str | None, str]] = [
         rule
         for by_conversation in rules_by_series.values()
@@ -171,15 +174,15 @@ def rule_rows(series: Sequence[Series]) -> list[EstimateRow]:
     rows = []
     for case, rule in dict.fromkeys(rules):
         name = f"{case}, {rule}" if case is not None and len(prompts) > 1 else rule
-        for item in series:
+        for series in all_series:
             members = [
                 any(rule_id == rule and case in (None, agent) for agent, rule_id in conversation)
-                for conversation in rules_by_series[item]
+                for conversation in rules_by_series[series]
             ]
-            values = _rule_values(item, case, rule)
+            values = _rule_values(series, case, rule)
             if not np.isnan(values).all():
                 rows.append(
-                    EstimateRow(item, "stability", values, np.array(members), name, case, rule)
+                    EstimateRow(series, "stability", values, np.array(members), name, case, rule)
                 )
     return rows
 
@@ -190,15 +193,15 @@ def _rules(record: Conversation) -> list[tuple[str, str]]:
     return list(dict.fromkeys((record.agent.id, rule) for rule in rules))
 
 
-def _rule_values(item: Series, case: str | None, rule: str) -> np.ndarray:
+def _rule_values(series: Series, case: str | None, rule: str) -> np.ndarray:
     """Returns a rule's mean scores, [conversation, round]; NaN where it was not asked."""
 
     def counts(probe: Probe) -> bool:
         is_of_rule = probe.kind == "stability" and probe.rule == rule
-        return is_of_rule and probe.round <= item.rounds  # the series may have been truncated
+        return is_of_rule and probe.round <= series.rounds  # the series may have been truncated
 
-    values = probe_means(item.records, item.rounds, counts)
-    has_other_prompt = [case not in (None, record.agent.id) for record in item.records]
+    values = probe_means(series.records, series.rounds, counts)
+    has_other_prompt = [case not in (None, record.agent.id) for record in series.records]
     values[np.array(has_other_prompt)] = np.nan
     return values
 

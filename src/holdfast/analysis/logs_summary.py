@@ -36,6 +36,7 @@ def write_logs_summary(
 
 
 def _logged_rule(row: Adherence, causes: Mapping[str, int] | None) -> LoggedRule:
+    """The adherence to a rule as `summary.json` has it."""
     survival = row.survival
     return LoggedRule(
         rule=row.rule,

@@ -187,6 +187,7 @@ def _turns_of(rule: Rule) -> TurnsByPlace:
 
 
 def _measure_test(name: str, rule: Rule, labelled_turns: TurnsByPlace) -> MeasureTest:
+    """Scores the labelled turns of a rule, and counts where score and label agree."""
     turns: list[_ScoredTurn] = []
     if not rule.measure.judged:
         for source, labelled in labelled_turns.items():

@@ -21,20 +21,20 @@ class RowDifference:
     mean: statistics.Estimate  # over all rounds
 
 
-def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
+def baseline_of(all_series: Sequence[Series], series: Series) -> Series | None:
     """Returns the series that a series is compared with: the first method of its run, or for that
     method, the first method of the first run. None for the first series of all.
     """
-    first_of_run = next(other for other in series if other.run == item.run)
-    if first_of_run is not item:
+    first_of_run = next(other for other in all_series if other.run == series.run)
+    if first_of_run is not series:
         return first_of_run
-    return series[0] if series[0] is not item else None
+    return all_series[0] if all_series[0] is not series else None
 
 
-def difference(series: Sequence[Series], item: Series, measure: str) -> RowDifference | None:
+def difference(all_series: Sequence[Series], series: Series, measure: str) -> RowDifference | None:
     """Compares a series with its baseline; None if it has none, or if they share no pairs."""
-    baseline = baseline_of(series, item)
-    return compare(row_of(item, measure), row_of(baseline, measure)) if baseline else None
+    baseline = baseline_of(all_series, series)
+    return compare(row_of(series, measure), row_of(baseline, measure)) if baseline else None
 
 
 def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> list[RowDifference]:
@@ -83,10 +83,10 @@ def compare(row: EstimateRow, against: EstimateRow) -> RowDifference | None:
     )
 
 
-def fixes(series: Sequence[Series]) -> list[RowDifference]:
+def fixes(all_series: Sequence[Series]) -> list[RowDifference]:
     """Compares the stability of every other method of the first run with that of its first method,
     where they can be compared.
     """
-    same_run = [item for item in series[1:] if item.run == series[0].run]
-    differences = [difference(series, item, "stability") for item in same_run]
+    same_run = [series for series in all_series[1:] if series.run == all_series[0].run]
+    differences = [difference(all_series, series, "stability") for series in same_run]
     return [pair for pair in differences if pair and pair.mean.mean is not None]

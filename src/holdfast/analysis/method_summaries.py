@@ -30,42 +30,42 @@ from holdfast.records.run_summary import (
 
 def method_summaries(results: DriftResults) -> Iterator[MethodSummary]:
     """Summarises the results of each method."""
-    series = results.series
+    all_series = results.series
     with_prompt = until_prompt_lost(results.series)
-    rules = estimates.rule_rows(series)
-    against = {pair.row: pair for pair in rule_differences(series, rules)}
-    collapses = [count_turns(item.records) for item in series]
-    uncollapsed = list(map(without_collapsed, series, collapses))
-    for item, item_with_prompt, collapse, rest in zip(
-        series, with_prompt, collapses, uncollapsed, strict=True
+    rules = estimates.rule_rows(all_series)
+    against = {pair.row: pair for pair in rule_differences(all_series, rules)}
+    collapses = [count_turns(series.records) for series in all_series]
+    uncollapsed = list(map(without_collapsed, all_series, collapses))
+    for series, series_with_prompt, collapse, rest in zip(
+        all_series, with_prompt, collapses, uncollapsed, strict=True
     ):
-        rows = {kind: estimates.row_of(item, kind) for kind in MEASURED if item.measured(kind)}
+        rows = {kind: estimates.row_of(series, kind) for kind in MEASURED if series.measured(kind)}
         scored = {kind: rows[kind] for kind in KINDS if kind in rows}
-        levels = accuracy_of(item) or {}
-        is_first = item is series[0]
-        findings = results.findings if is_first else findings_of(item_with_prompt)
+        levels = accuracy_of(series) or {}
+        is_first = series is all_series[0]
+        findings = results.findings if is_first else findings_of(series_with_prompt)
         yield MethodSummary(
-            method=item.method,
+            method=series.method,
             outcome=str(findings.outcome),
-            conversations=len(item.records),
-            unscored=dict(sorted(unscored_by_reason(item.records).items())),
+            conversations=len(series.records),
+            unscored=dict(sorted(unscored_by_reason(series.records).items())),
             by_round={kind: tuple(row.points) for kind, row in rows.items()},
             over_all_rounds={kind: row.mean for kind, row in scored.items()},
             change={kind: with_verdict(row.change) for kind, row in scored.items()},
-            against=_against(series, item),
-            categories={kind: _categories(item, kind) for kind in scored},
-            prompts=tuple(row.results for row in by_prompt(item)),
-            rules=tuple(_rule(row, against.get(row)) for row in rules if row.series is item),
+            against=_against(all_series, series),
+            categories={kind: _categories(series, kind) for kind in scored},
+            prompts=tuple(row.results for row in by_prompt(series)),
+            rules=tuple(_rule(row, against.get(row)) for row in rules if row.series is series),
             accuracy={f"{name}_level": tuple(points) for name, points in levels.items()} or None,
             baseline=_baseline(results.baseline) if is_first else None,
             collapse=_collapse(collapse, uncollapsed, rest),
-            truncation=_truncation(item),
-            summarised=summarised_rounds_of(item),
+            truncation=_truncation(series),
+            summarised=summarised_rounds_of(series),
         )
 
 
-def _categories(item: Series, kind: str) -> dict[str, tuple[Estimate, ...]]:
-    return {row.group: tuple(row.points) for row in estimates.category_rows(item, kind)}
+def _categories(series: Series, kind: str) -> dict[str, tuple[Estimate, ...]]:
+    return {row.group: tuple(row.points) for row in estimates.category_rows(series, kind)}
 
 
 def _collapse(collapse: Collapse, uncollapsed: Sequence[Series], rest: Series) -> CollapseSummary:
@@ -84,9 +84,9 @@ def _collapse(collapse: Collapse, uncollapsed: Sequence[Series], rest: Series) -
     )
 
 
-def _truncation(item: Series) -> TruncationSummary | None:
+def _truncation(series: Series) -> TruncationSummary | None:
     """Summarises how a server truncated chats; None if nothing shows that it did."""
-    cut = truncation_of(item)
+    cut = truncation_of(series)
     if cut is None:
         return None
     return TruncationSummary(
@@ -98,9 +98,9 @@ def _truncation(item: Series) -> TruncationSummary | None:
     )
 
 
-def _against(series: Sequence[Series], item: Series) -> AgainstFirstMethod | None:
+def _against(all_series: Sequence[Series], series: Series) -> AgainstFirstMethod | None:
     """Summarises the differences from the first method; None for that method itself."""
-    pairs = {kind: pair for kind in KINDS if (pair := difference(series, item, kind))}
+    pairs = {kind: pair for kind in KINDS if (pair := difference(all_series, series, kind))}
     if not pairs:
         return None
     first = pairs["stability"]

@@ -130,6 +130,7 @@ def _findings_despite_breakdown(
 
 
 def _outcome(findings: Findings, baseline: Baseline | None) -> Outcome:
+    """The first outcome that applies to the findings."""
     row = findings.stability
     if np.isnan(row.values).all():
         return Outcome.NOT_MEASURED

@@ -84,6 +84,7 @@ def _mean_score(history: History, rule: str) -> float:
 
 
 def _results(method: str, rules: str, chats: Sequence[PrecedentChat]) -> Precedent:
+    """Compares histories of replies under one method: kept or broken, long or short."""
     clear = [clear_rules(chat) for chat in chats]
     prompted = {reply.prompted for chat in chats for reply in chat.next_replies}
     depths = sorted({reply.seen for chat in chats for reply in chat.next_replies})

@@ -31,16 +31,16 @@ class PromptRow:
         return next(mean for mean in reversed(self.results.stability_by_round) if mean is not None)
 
 
-def by_prompt(item: Series) -> list[PromptRow]:
+def by_prompt(series: Series) -> list[PromptRow]:
     """Returns a row per system prompt of the agent, the least stable over all rounds first."""
     adopted: dict[str | None, list[float]] = {}
-    for record, value in zip(item.records, item.adoption[:, -1], strict=True):
+    for record, value in zip(series.records, series.adoption[:, -1], strict=True):
         if not np.isnan(value):
             adopted.setdefault(record.user.id, []).append(float(value))
-    agents = {record.agent.id: record.agent for record in reversed(item.records)}
-    ids = np.array([record.agent.id for record in item.records])
+    agents = {record.agent.id: record.agent for record in reversed(series.records)}
+    ids = np.array([record.agent.id for record in series.records])
     rows = [
-        _prompt_row(agents[name], item, ids == name, adopted.get(name, []))
+        _prompt_row(agents[name], series, ids == name, adopted.get(name, []))
         for name in dict.fromkeys(ids.tolist())
     ]
     return sorted(
@@ -50,7 +50,7 @@ def by_prompt(item: Series) -> list[PromptRow]:
 
 
 def _prompt_row(
-    agent: Agent, item: Series, members: np.ndarray, adopted: Sequence[float]
+    agent: Agent, series: Series, members: np.ndarray, adopted: Sequence[float]
 ) -> PromptRow | None:
     """Returns the row of a prompt; None if its stability was not measured.
 
@@ -58,12 +58,12 @@ def _prompt_row(
         members: whether the agent had the prompt, [conversation] bool.
         adopted: its adoption scores in the last round, in conversations whose user had it.
     """
-    stability = item.stability[members]
+    stability = series.stability[members]
     if np.isnan(stability).all():
         return None
     return PromptRow(
         text=agent.system_prompt,
-        judge=EstimateRow(item, "stability", item.stability, members).judge,
+        judge=EstimateRow(series, "stability", series.stability, members).judge,
         results=PromptSummary(
             id=agent.id,
             category=agent.category or "",

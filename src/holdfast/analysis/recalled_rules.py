@@ -89,6 +89,7 @@ def _recalled_rules(series: Series) -> list[_RecalledRule]:
 
 
 def _row(series: Series, kind: str, rules: Sequence[_RecalledRule]) -> RecallRow:
+    """How many rules of a kind are stated, over all of them and over those last kept or broken."""
     last = max(rule.round for rule in rules)
 
     def share_stated(counts: Callable[[_RecalledRule], bool]) -> Estimate:

@@ -81,10 +81,10 @@ class RunComparison:
     limits: tuple[str, ...]
     methods: tuple[MethodComparison, ...]
 
-    def causes(self, item: MethodComparison) -> list[str]:
+    def causes(self, comparison: MethodComparison) -> list[str]:
         """Returns the possible causes of a difference between the two runs of a comparison."""
-        number = self.labels.index(item.now.run)
-        causes = ["method"] if item.before.method != item.now.method else []
+        number = self.labels.index(comparison.now.run)
+        causes = ["method"] if comparison.before.method != comparison.now.method else []
         causes += [
             contrast.cause
             for contrast in self.contrasts
@@ -100,11 +100,11 @@ class RunComparison:
         both.
         """
         by_run: dict[str, list[MethodComparison]] = {}
-        for item in self.methods:
-            by_run.setdefault(item.now.run, []).append(item)
+        for comparison in self.methods:
+            by_run.setdefault(comparison.now.run, []).append(comparison)
         return [
-            [*(item.before for item in items), *(item.now for item in items)]
-            for items in by_run.values()
+            [*(pair.before for pair in of_run), *(pair.now for pair in of_run)]
+            for of_run in by_run.values()
         ]
 
 
@@ -185,8 +185,10 @@ def _pair_series(first: ComparedRun, run: ComparedRun) -> list[tuple[Series, Ser
     """Pairs the series of two runs by their method; if they have no method in common but one each,
     pairs these two.
     """
-    by_method = {item.method: item for item in first.series}
-    pairs = [(by_method[item.method], item) for item in run.series if item.method in by_method]
+    by_method = {series.method: series for series in first.series}
+    pairs = [
+        (by_method[series.method], series) for series in run.series if series.method in by_method
+    ]
     if not pairs and len(first.series) == len(run.series) == 1:
         return [(first.series[0], run.series[0])]
     if not pairs:
@@ -236,5 +238,5 @@ def _with_scores(series: Series, scores: np.ndarray, rounds: np.ndarray) -> Seri
 
 def unsteered(comparison: RunComparison) -> MethodComparison:
     """Returns the comparison that titles are about: of runs without a method, or else the first."""
-    plain = [item for item in comparison.methods if item.now.method == NO_FIX]
+    plain = [of_method for of_method in comparison.methods if of_method.now.method == NO_FIX]
     return (plain or list(comparison.methods))[0]

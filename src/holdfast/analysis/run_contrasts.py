@@ -40,12 +40,12 @@ class ComparedRun:
     @property
     def methods(self) -> list[str]:
         """The methods of its series."""
-        return [item.method for item in self.series]
+        return [series.method for series in self.series]
 
     @property
     def prompts(self) -> dict[str, str]:
         """The agents' prompts, by id."""
-        agents = [record.agent for item in self.series for record in item.records]
+        agents = [record.agent for series in self.series for record in series.records]
         return {agent.id: agent.system_prompt for agent in agents}
 
 

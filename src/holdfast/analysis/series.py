@@ -222,6 +222,7 @@ def _last_round(record: Conversation) -> int:
 
 
 def _series(run: Run, label: str, method: str, rounds: int) -> Series:
+    """Sorts the conversations of one method, and puts their scores into matrices."""
     records = [record for record in run.conversations if record.method == method]
     records.sort(key=lambda record: record.conversation)
     numbers = np.array([record.conversation for record in records])

@@ -33,6 +33,7 @@ def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
 def _setting(
     calibration: Calibration, candidate: Candidate, *, on_front: bool
 ) -> CalibratedSetting:
+    """The gain and the cost of one setting as `summary.json` has them."""
     broken = candidate.broken
     nats = candidate.nats
     return CalibratedSetting(

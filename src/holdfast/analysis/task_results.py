@@ -177,6 +177,7 @@ def average(results: Sequence[Result]) -> SampleMeans:
 
 
 def _result(task: str, variant: str, records: Sequence[TaskSample]) -> Result:
+    """Gathers the records of a task under one prompt or method."""
     numbers = sorted({record.conversation for record in records})
     names = list(dict.fromkeys(name for record in records for name in record.scores))
     fluent = [record for record in records if record.has_fluency]

@@ -72,7 +72,7 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
         old_spec = "no steering" if old is None else old.spec
         new_spec = "no steering" if new is None else new.spec
         if old_spec == new_spec:
-            old_spec += " on another span"
+            old_spec = f"{old_spec} on another span"
         raise UsageError(
             f"The keys in this cache were computed under {old_spec}, but this pass of {name} runs"
             f" under {new_spec}; start with a new cache and forward the whole prompt.",

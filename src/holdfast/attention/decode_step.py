@@ -147,6 +147,7 @@ def _get_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
 
 
 def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
+    """Finds the keys of span and rest, and their masks, for all layers of the step."""
     rows = inputs.query.shape[0]
     keys = inputs.key.shape[2]
     dtype = inputs.query.dtype

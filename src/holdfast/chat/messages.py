@@ -97,6 +97,7 @@ def check_system_as(system_as: object) -> None:
 
 
 def _check_message(number: int, message: object) -> None:
+    """Refuses a message without a role or a text that a chat can have."""
     if not isinstance(message, dict):
         raise UsageError(
             f"Message {number} is {shortened(message)}; write it as {{'role': 'user', 'content':"
@@ -126,6 +127,7 @@ def _is_misspelt(role: str) -> bool:
 
 
 def _check_content(number: int, message: Message) -> None:
+    """Refuses a message whose content is not a text."""
     content = message.get("content")
     if isinstance(content, str):
         return

@@ -192,6 +192,7 @@ def _measure(
 
 
 def _plan_of(arguments: CalibrateArguments) -> Plan:
+    """Reads the plan of the calibration from the options."""
     if arguments.draws is not None and arguments.conversations is not None:
         raise UsageError(
             f"--draws {arguments.draws} and --conversations {arguments.conversations} both say how"
@@ -296,7 +297,7 @@ def _larger_calibration(
     if times_needed(calibration, chosen) is None:
         needed = f"at least {count:,} conversations per setting are needed"
         if has_too_few:
-            needed += f" ({spec} has only {available} questions, which may be too few)"
+            needed = f"{needed} ({spec} has only {available} questions, which may be too few)"
     elif has_too_few and (budget := budget_shown(calibration, chosen, available)) > chosen.budget:
         new_values["budget"] = budget
         needed = (

@@ -291,6 +291,7 @@ class Chat:
         notice("The next message is answered under each.")
 
     def mass(self) -> None:
+        """Shows the mass of the replies so far, by round."""
         if not self.shows_mass:
             raise ModelError(
                 f"{self.model.name} gives no attention mass; use a local model whose attention can"

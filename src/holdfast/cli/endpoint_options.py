@@ -41,14 +41,15 @@ def check_name(arguments: Options, role: str) -> None:
     endpoint = endpoint_meant(name)
     if endpoint is None:
         return
-    cure = f"{option_of(role)} {endpoint.url}"
+    words = [option_of(role), endpoint.url]
     prefix = "user_" if role == "user_model" else ""
     if endpoint.model:
-        cure += f" {option_of(f'{prefix}endpoint_model')} {endpoint.model}"
+        words += [option_of(f"{prefix}endpoint_model"), endpoint.model]
     if endpoint.key not in ("", EndpointOptions.model_fields["api_key_env"].default):
-        cure += f" {option_of(f'{prefix}api_key_env')} {endpoint.key}"
+        words += [option_of(f"{prefix}api_key_env"), endpoint.key]
     raise NoSuchModel(
-        f"{option_of(role)} {name} is neither a folder here nor a URL; did you mean {cure}?"
+        f"{option_of(role)} {name} is neither a folder here nor a URL; did you mean "
+        f"{' '.join(words)}?"
     )
 
 

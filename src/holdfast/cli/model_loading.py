@@ -190,6 +190,7 @@ def _load_here(arguments: ModelOptions, engine: str, engine_options: Sequence[st
 
 
 def _load_on_ray(arguments: ModelOptions, ray: RayOptions) -> ChatModel:
+    """Loads a model in actors on Ray, which may be on other machines."""
     why = "spreads a model over several devices, and an actor on Ray has one; leave it out"
     arguments.refuse(["device_map"], why)
     if arguments.dtype is not None:

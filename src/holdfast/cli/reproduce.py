@@ -75,6 +75,7 @@ def run(arguments: ReproduceArguments) -> None:
 
 
 def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
+    """Loads the models, runs the studies of Li et al. and returns the page."""
     scale = scale_of(arguments.scale, li2024.SCALES)
     suite = drift.load_suite(arguments.suite)
     capability = arguments.capability or usual_capability(arguments.model, "likeliest")
@@ -104,6 +105,7 @@ def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
 
 
 def _reproduce_zhang2024(arguments: ReproduceArguments, out: Path) -> Path:
+    """Loads the model, runs the studies of Zhang et al. and returns the page."""
     from holdfast.papers.zhang2024 import reproduction as zhang2024  # imports torch
 
     scale = scale_of(arguments.scale, zhang2024.SCALES)

@@ -178,6 +178,7 @@ class DialogRequests:
         *,
         keep: bool,
     ) -> Request:
+        """Makes the request for the next message of one side."""
         settings = self.settings
         number = self.dialog.pairing.number
         by_agent = view == AGENT_VIEW

@@ -78,5 +78,5 @@ def outcome_of(
         return probe.unscored("cut", CUT)
     if is_cut and probe.kind == "recall" and not score.keeps_rule:
         return probe.unscored("cut", _RECALL_CUT)
-    reason = score.reason + (" (the reply was cut off)" if is_cut else "")
+    reason = f"{score.reason} (the reply was cut off)" if is_cut else score.reason
     return probe.scored(score.value, cut(reason, _MAX_REASON_LENGTH))

@@ -84,6 +84,7 @@ def read_user_turns(path: Path | str) -> UserTurns:
 
 
 def _read_script(value: Any, number: int, where: str) -> Script:
+    """Reads a line of the file; refuses any that is not a list of messages."""
     values = value if isinstance(value, list) else []
     entries = [entry if isinstance(entry, dict) else {"text": entry} for entry in values]
     for position, entry in enumerate(entries, start=1):

@@ -169,6 +169,7 @@ class _RuleInDialog:
         )
 
     def _cause_at(self, turn: LoggedTurn, breach: int) -> BreachCause:
+        """Finds why a rule was broken, from what stood in the context before the breach."""
         context = self._searched.contexts.before(breach)
         earlier = [sighting for sighting in self._sightings if sighting.position < breach]
         # 1. The rule was in the context: outweighed by a later order, or else present.
@@ -284,6 +285,7 @@ class _RuleInDialog:
         return BreachCause(cause="never_sent", why=why)
 
     def _unknown_cause(self, sightings: Sequence[Sighting]) -> BreachCause:
+        """The cause of a breach before which the log shows no statement of the rule."""
         agent = AGENTS.get(self._format)
         if sightings:
             why = (

@@ -65,6 +65,7 @@ def phrases_of_measure(measure: Measure, text: str) -> list[str]:
 
 
 def _required_phrases(measure: Measure, text: str) -> Iterator[str]:
+    """Finds the phrases of a text that a measure asks for."""
     if measure.name in _FORBIDDING:
         return
     for spec in inner_specs(measure.arguments):

@@ -87,6 +87,7 @@ def _check(
     draft: bool | None,
     base: str | None,
 ) -> None:
+    """Refuses arguments that ask for nothing, or are no regular expressions."""
     form = _Form(title, body, sections, draft, base)
     check_patterns(form.title, form.body, form.base)
     if form == _Form(None, None, None, None, None):

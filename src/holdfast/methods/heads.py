@@ -121,6 +121,7 @@ def union(rankings: Sequence[Ranking], k: int) -> HeadSet:
 
 
 def _require_same_shape(rankings: Sequence[Ranking]) -> None:
+    """Refuses rankings of models that differ in their numbers of layers or heads."""
     if not rankings:
         raise UsageError(
             "The list of rankings is empty ([]); give at least one.",

@@ -239,6 +239,7 @@ class _Access:
         return client
 
     def open_async_client(self) -> AsyncOpenAI:
+        """Opens the official client, which spaces its requests and notes the first answer."""
         import openai
 
         async def wait(_: object) -> None:

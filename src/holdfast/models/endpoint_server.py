@@ -70,7 +70,7 @@ class Server:
         url = self.endpoint.url
         description = f"the endpoint {url}"
         if offered.obstacle is not None:
-            description += f" ({offered.obstacle})"
+            description = f"the endpoint {url} ({offered.obstacle})"
         check_requirements(
             methods,
             offered.capabilities,

@@ -146,12 +146,12 @@ def choose_engine(
     assert gguf is not None
     machine = machine or Machine.current()
     memory = _Memory.of(gguf, machine)
-    in_torch = f"{name} runs in Holdfast's own engine, dequantised to"
-    in_torch += f" {megabytes(memory.dequantised)}"
-    in_llama = f"{name} runs in llama.cpp, on its weights as they are"
-    in_llama += f" ({megabytes(memory.on_disk)})"
+    dequantised = megabytes(memory.dequantised)
+    on_disk = megabytes(memory.on_disk)
+    in_torch = f"{name} runs in Holdfast's own engine, dequantised to {dequantised}"
+    in_llama = f"{name} runs in llama.cpp, on its weights as they are ({on_disk})"
     if abilities is None:  # rule 2
-        cure = f"{INSTALL} runs them as they are ({megabytes(memory.on_disk)})"
+        cure = f"{INSTALL} runs them as they are ({on_disk})"
         if memory.fits:
             return EngineChoice("torch")
         return EngineChoice("torch", f"{in_torch}: {memory.shortage}; {cure}.")

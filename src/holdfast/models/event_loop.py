@@ -124,6 +124,7 @@ def _cancel_on_sigterm(interrupts: list[BaseException]) -> Iterator[None]:
 
 
 def _run_in_another_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Runs a coroutine in a thread of its own, as this thread has a running event loop."""
     started = Future[tuple[asyncio.AbstractEventLoop, "asyncio.Task[Any]"]]()
     interrupts = list[BaseException]()
 

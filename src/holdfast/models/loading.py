@@ -141,6 +141,7 @@ def _usual_batch_size(model: PreTrainedModel) -> int:
 
 
 def _read_tokenizer(source: Source, options: dict[str, Any]) -> PreTrainedTokenizerFast:
+    """Reads the tokenizer; refuses one that cannot find spans."""
     from transformers import AutoTokenizer
 
     if source.gguf is None:
@@ -173,6 +174,7 @@ def _read_model(source: Source, options: dict[str, Any], placement: Placement) -
 
 
 def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTrainedModel:
+    """Reads a GGUF file into a model of transformers, in the dtype that suits it."""
     from transformers import AutoModelForCausalLM, GgufConfig
 
     fields = read_config_fields(gguf.header)

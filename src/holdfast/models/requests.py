@@ -296,6 +296,7 @@ class Request:
         )
 
     def _check_plain(self) -> None:
+        """Refuses what a plain request cannot have, as no template renders it."""
         if len(self.messages) != 1:
             raise UsageError(
                 f"A plain request has one message, whose text is the prompt, not"

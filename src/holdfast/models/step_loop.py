@@ -161,6 +161,7 @@ class StepLoop(Generic[RowT]):
             self._remove(waiter)
 
     async def _step_while_awaited(self) -> None:
+        """Runs steps until nobody waits for a reply."""
         loop = asyncio.get_running_loop()
         any_ended = True  # at the beginning, further requests may come as they do after a reply
         try:

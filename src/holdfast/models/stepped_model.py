@@ -114,6 +114,7 @@ class SteppedModel:
         return updates
 
     def _advance(self) -> dict[RowState, RowUpdate]:
+        """Runs a step; returns the new tokens and the outcomes of the rows."""
         ended = self._scheduler.step()
         if self._scheduler.halvings:
             self.rows_at_most = self._scheduler.halvings[-1]
@@ -144,6 +145,7 @@ class SteppedModel:
             return error
 
     def _reply(self, chat: Rendered, row: RowState) -> Reply:
+        """Makes the reply of a row that has ended."""
         continuation = row.result()
         forwarded = continuation.forwarded + chat.rehearsed
         if continuation.stop_reason == "context":

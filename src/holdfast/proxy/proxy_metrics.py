@@ -93,6 +93,7 @@ class _TallyCollector(Collector):
         self._tally = tally
 
     def collect(self) -> Iterator[CounterMetricFamily]:
+        """The counts of the proxy in the form of Prometheus."""
         counts = self._tally.counts()
         requests = CounterMetricFamily(
             "holdfast_proxy_chat_requests",

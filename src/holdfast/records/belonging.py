@@ -76,6 +76,7 @@ def describe_fault(place: str, error: ValidationError) -> str:
 
 
 def _refuse_another_run(record: Record, manifest: Manifest, place: str) -> None:
+    """Refuses a record with a number or a method that the run does not have."""
     identity = manifest.identity
     unit = "sample"
     count: int | None = None

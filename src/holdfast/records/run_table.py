@@ -95,6 +95,7 @@ def _table(columns: tuple[Column, ...], rows: Iterator[Row]) -> Table:
 
 
 def _probe_rows(identity: Identity, dialog: Conversation | LogDialog) -> Iterator[Row]:
+    """A row of the table for each probe of a dialog."""
     suite = None
     seed = None
     in_place = False
@@ -140,6 +141,7 @@ def _probe_rows(identity: Identity, dialog: Conversation | LogDialog) -> Iterato
 
 
 def _score_rows(identity: Identity, sample: TaskSample | HeadScores) -> Iterator[Row]:
+    """A row of the table for each score of a sample."""
     sample_fields: Row = {
         "model": identity.model,
         "data": identity.data if isinstance(identity, TasksIdentity) else None,

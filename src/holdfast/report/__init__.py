@@ -77,15 +77,15 @@ def write_page(results: Sequence[DriftResults], out: Path, option: str = "--out"
     from holdfast.report.drift_page import render_page
     from holdfast.report.run_figures import write_figures
 
-    series = [item for result in results for item in result.series]
-    if all(np.isnan(item.stability).all() for item in series):
+    all_series = [series for result in results for series in result.series]
+    if all(np.isnan(series.stability).all() for series in all_series):
         raise RecordsError(
             f"No probe of {results[0].run.folder} has a score, so there is nothing to draw; its"
             " records say why.",
             value=results[0].run.folder,
         )
     html = render_page(results)
-    write_figures(series, out.with_name(out.stem + "_figures"))
+    write_figures(all_series, out.with_name(out.stem + "_figures"))
     return write_whole(out, html, f"another place with {option}")
 
 

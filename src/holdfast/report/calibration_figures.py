@@ -41,6 +41,7 @@ def write_calibration_figures(calibration: Calibration, budget: float, folder: P
 
 
 def _trade_off(calibration: Calibration) -> Figure:
+    """Draws the stability of every setting over its cost in capability."""
     figure, (axis,) = figures.panels(1, 1, 6.4, 4.4)
     none = calibration.none
     start = none.mean_stability()
@@ -111,6 +112,7 @@ def _draw_sweep(
 
 
 def _by_round(calibration: Calibration, budget: float) -> Figure:
+    """Draws the stability by round, of each method at the setting closest to the budget."""
     figure, (axis,) = figures.panels(1, 1, 6.4, 3.8)
     curves = [_Curve(calibration.none, figures.CurveStyle(_DARK, "--"), "none")]
     for number, (name, parameter) in enumerate(calibration.names):

@@ -63,17 +63,17 @@ class CheckSection:
 
 
 def check_sections(
-    checks: Sequence[Check | None], labels: Sequence[str], series: Sequence[Series]
+    checks: Sequence[Check | None], labels: Sequence[str], all_series: Sequence[Series]
 ) -> list[CheckSection]:
     """The sections of the runs that have a check."""
-    index_of = {(item.run, item.method): index for index, item in enumerate(series)}
+    index_of = {(series.run, series.method): index for index, series in enumerate(all_series)}
     sections = []
     for check, label in zip(checks, labels, strict=True):
         if check is None:
             continue
         index = index_of.get((label, check.method))
         if index is not None:
-            sections.append(_section(check, series[index].label, index))
+            sections.append(_section(check, all_series[index].label, index))
     return sections
 
 

@@ -55,31 +55,35 @@ def collapse_lines(results: DriftResults) -> list[str]:
 
     Returns [] if few turns are. The sentences never contradict the title of the run.
     """
-    series = results.series
+    all_series = results.series
     outcome = results.findings.outcome
-    counts_by_series = {item: count_turns(item.records) for item in series}
-    notable = {item: counts for item, counts in counts_by_series.items() if counts.notable}
+    counts_by_series = {series: count_turns(series.records) for series in all_series}
+    notable = {series: counts for series, counts in counts_by_series.items() if counts.notable}
     if not notable:
         return []
     tokens = results.run.identity_as(ConversationsIdentity).settings.sampling.max_new_tokens
     limit = "the token limit" if tokens is None else count_of(tokens, "token")
-    lines = [_turns_line(item, counts, limit, len(series)) for item, counts in notable.items()]
+    lines = [
+        _turns_line(series, counts, limit, len(all_series)) for series, counts in notable.items()
+    ]
     broken = [
-        item for item, counts in notable.items() if counts.share("broken") >= BROKEN_SHARE_WARNING
+        series
+        for series, counts in notable.items()
+        if counts.share("broken") >= BROKEN_SHARE_WARNING
     ]
     if not broken:
         lines.append(
             "Such turns stop in mid-sentence, and rules about length or endings are not judged on"
             " them."
         )
-    elif broken == [series[0]] and outcome.counts_after_breakdown:
+    elif broken == [all_series[0]] and outcome.counts_after_breakdown:
         lines.append("The conversations that did not break down show the same.")
     else:
         lines.append("Scores of broken-down conversations tell you little about the prompt.")
     return lines
 
 
-def _turns_line(item: Series, collapse: Collapse, limit: str, num_series: int) -> str:
+def _turns_line(series: Series, collapse: Collapse, limit: str, num_series: int) -> str:
     """'Of the turns, 58% are cut at 60 tokens, 25% loop; 5 of 12 conversations collapsed.'"""
     shares = ", ".join(
         f"{percent(collapse.share(name))} {words}"
@@ -90,19 +94,19 @@ def _turns_line(item: Series, collapse: Collapse, limit: str, num_series: int) -
     total = count_of(collapse.conversations, "conversation")
     if num_series == 1:
         return f"Of the turns, {shares}; {collapsed} of {total} collapsed."
-    if item.label == NO_FIX:
+    if series.label == NO_FIX:
         return f"Of the turns without a fix, {shares}; {collapsed} of {total} collapsed."
-    return f"Of the turns with {item.label}, {shares}; {collapsed} of {total} collapsed."
+    return f"Of the turns with {series.label}, {shares}; {collapsed} of {total} collapsed."
 
 
-def collapse_cures(series: Sequence[Series]) -> list[str]:
+def collapse_cures(all_series: Sequence[Series]) -> list[str]:
     """Ways to keep many self-chats from breaking down, as clauses that begin with a verb.
 
     Returns [] if few break down, or if the user's messages are given and so cannot derail.
     """
-    if any(chat.replayed or chat.scripted for item in series for chat in item.records):
+    if any(chat.replayed or chat.scripted for series in all_series for chat in series.records):
         return []
-    counts_by_series = [count_turns(item.records) for item in series]
+    counts_by_series = [count_turns(series.records) for series in all_series]
     cures = []
     if any(counts.share("cut") >= CUT_SHARE_WARNING for counts in counts_by_series):
         cures.append("raise --max-new-tokens")
@@ -114,26 +118,26 @@ def collapse_cures(series: Sequence[Series]) -> list[str]:
     return cures
 
 
-def collapse_section(series: Sequence[Series]) -> CollapseSection | None:
+def collapse_section(all_series: Sequence[Series]) -> CollapseSection | None:
     """The section of the page; None if few turns are cut or repeated and no dialog collapsed."""
-    counts_by_series = [count_turns(item.records) for item in series]
+    counts_by_series = [count_turns(series.records) for series in all_series]
     if not any(counts.collapsed or counts.notable for counts in counts_by_series):
         return None
-    rows = map(_turns_row, series, counts_by_series)
+    rows = map(_turns_row, all_series, counts_by_series)
     turns = Table("Turns that are cut or repeated", (_TURNS_HEADER, *rows))
     if not any(counts.collapsed for counts in counts_by_series):
         return CollapseSection(turns, None)
     rest = [
-        without_collapsed(item, counts)
-        for item, counts in zip(series, counts_by_series, strict=True)
+        without_collapsed(series, counts)
+        for series, counts in zip(all_series, counts_by_series, strict=True)
     ]
-    return CollapseSection(turns, _readings(series, rest))
+    return CollapseSection(turns, _readings(all_series, rest))
 
 
-def _turns_row(item: Series, counts: Collapse) -> tuple[str, ...]:
+def _turns_row(series: Series, counts: Collapse) -> tuple[str, ...]:
     rounds = sorted(counts.collapsed.values())
     return (
-        item.label,
+        series.label,
         f"{counts.turns:,}",
         *(percent(counts.share(name)) for name in ("cut", *_REPEATED)),
         f"{len(rounds)} of {counts.conversations}",
@@ -141,23 +145,23 @@ def _turns_row(item: Series, counts: Collapse) -> tuple[str, ...]:
     )
 
 
-def _readings(series: Sequence[Series], rest: Sequence[Series]) -> Table:
+def _readings(all_series: Sequence[Series], rest: Sequence[Series]) -> Table:
     """Stability with all conversations, and below it without the collapsed ones."""
-    last = max(item.rounds for item in series)
+    last = max(series.rounds for series in all_series)
     rows = [("Series", "Conversations", "Round 1", f"Round {last}", "Change", "Against no method")]
-    for item, sound in zip(series, rest, strict=True):
-        rows.append((item.label, f"all {len(item.records)}", *_reading(series, item)))
-        if collapsed := len(item.records) - len(sound.records):
+    for series, sound in zip(all_series, rest, strict=True):
+        rows.append((series.label, f"all {len(series.records)}", *_reading(all_series, series)))
+        if collapsed := len(series.records) - len(sound.records):
             cells = _reading(rest, sound) if sound.records else ("–",) * 4
             conversations = f"{len(sound.records)}, with {collapsed} left out"
-            rows.append((f"{item.label}, without the collapsed", conversations, *cells))
+            rows.append((f"{series.label}, without the collapsed", conversations, *cells))
     return Table("Stability with and without the collapsed conversations", tuple(rows))
 
 
-def _reading(series: Sequence[Series], item: Series) -> tuple[str, str, str, str]:
+def _reading(all_series: Sequence[Series], series: Series) -> tuple[str, str, str, str]:
     """The last four cells of a row of `_readings`."""
-    row = row_of(item, "stability")
-    pair = difference(series, item, "stability")
+    row = row_of(series, "stability")
+    pair = difference(all_series, series, "stability")
     return (
         plain(row.points[0]),
         plain(row.points[-1]),

@@ -73,11 +73,12 @@ class ComparisonContent:
 def comparison_page(comparison: RunComparison) -> str:
     """The HTML of runs side by side."""
     measured = [
-        [item for item in series if item.measured("stability")] for series in comparison.figures
+        [series for series in all_series if series.measured("stability")]
+        for all_series in comparison.figures
     ]
     content = ComparisonContent(
-        figures=[_figure(series) for series in measured if series],
-        tables=[_table(item) for item in comparison.methods],
+        figures=[_figure(all_series) for all_series in measured if all_series],
+        tables=[*map(_table, comparison.methods)],
         reach=_reach(comparison),
         contrasts=(
             Table("What differs", contrast_rows(comparison)) if comparison.contrasts else None
@@ -95,23 +96,23 @@ def comparison_page(comparison: RunComparison) -> str:
     )
 
 
-def _figure(series: Sequence[Series]) -> ComparisonFigure:
-    runs = dict.fromkeys(item.run for item in series)
+def _figure(all_series: Sequence[Series]) -> ComparisonFigure:
+    runs = dict.fromkeys(series.run for series in all_series)
     return ComparisonFigure(
         title=" and ".join(runs),
-        legend=series_charts.legend_of(series),
-        panel=series_charts.panel(series, "stability"),
-        number_rows=series_charts.number_rows(series, ["stability"]),
+        legend=series_charts.legend_of(all_series),
+        panel=series_charts.panel(all_series, "stability"),
+        number_rows=series_charts.number_rows(all_series, ["stability"]),
     )
 
 
-def _table(item: MethodComparison) -> ComparisonTable:
+def _table(comparison: MethodComparison) -> ComparisonTable:
     return ComparisonTable(
-        title=pair_name(item),
-        header=header_of(item),
-        rows=[row for row in item.rows if not _has_few(row)],
-        few=[row for row in item.rows if _has_few(row)],
-        reasons=reasons(item),
+        title=pair_name(comparison),
+        header=header_of(comparison),
+        rows=[row for row in comparison.rows if not _has_few(row)],
+        few=[row for row in comparison.rows if _has_few(row)],
+        reasons=reasons(comparison),
     )
 
 
@@ -124,8 +125,8 @@ def _reach(comparison: RunComparison) -> float:
     """A round number at or above the ends of every interval, whatever their sign."""
     differences = [
         value
-        for item in comparison.methods
-        for row in item.rows
+        for method_comparison in comparison.methods
+        for row in method_comparison.rows
         for value in (row.over_rounds, row.last_round)
     ]
     ends = [end for value in differences for end in (value.mean, value.low, value.high)]
@@ -139,22 +140,24 @@ def comparison_summary(comparison: RunComparison) -> ComparisonSummary:
         runs=comparison.labels,
         folders=tuple(str(run.folder) for run in comparison.runs),
         differs=tuple(
-            ContrastSummary(name=item.name, cause=item.cause or None, values=item.values)
-            for item in comparison.contrasts
+            ContrastSummary(
+                name=contrast.name, cause=contrast.cause or None, values=contrast.values
+            )
+            for contrast in comparison.contrasts
         ),
         limits=comparison.limits,
         methods=tuple(map(_method_summary, comparison.methods)),
     )
 
 
-def _method_summary(item: MethodComparison) -> MethodComparisonSummary:
+def _method_summary(comparison: MethodComparison) -> MethodComparisonSummary:
     return MethodComparisonSummary(
-        run=item.now.run,
-        against=item.before.run,
-        method=item.now.method,
-        against_method=item.before.method,
-        pairs=item.pairs,
-        prompts=item.prompts,
-        rounds=item.rounds,
-        rows=item.rows,
+        run=comparison.now.run,
+        against=comparison.before.run,
+        method=comparison.now.method,
+        against_method=comparison.before.method,
+        pairs=comparison.pairs,
+        prompts=comparison.prompts,
+        rounds=comparison.rounds,
+        rows=comparison.rows,
     )

@@ -21,49 +21,51 @@ def compare_lines(comparison: RunComparison) -> list[str]:
     """The sentences below the title."""
     first = unsteered(comparison)
     lines = [_single_rules(first), _causes(comparison, first)]
-    for item in comparison.methods:
-        if item is first:
+    for method_comparison in comparison.methods:
+        if method_comparison is first:
             continue
-        if item.now.run == first.now.run:
-            lines.append(_overall(item))
+        if method_comparison.now.run == first.now.run:
+            lines.append(_overall(method_comparison))
         else:
-            lines.append(f"{_overall(item)} {_causes(comparison, item)}")
+            lines.append(f"{_overall(method_comparison)} {_causes(comparison, method_comparison)}")
     return [line for line in lines if line]
 
 
-def pair_name(item: MethodComparison) -> str:
+def pair_name(comparison: MethodComparison) -> str:
     """'new against old, none, 24 pairs of conversations', for the head of a table."""
-    if item.before.method == item.now.method:
-        names = f"{item.now.run} against {item.before.run}, {item.now.method}"
+    if comparison.before.method == comparison.now.method:
+        names = f"{comparison.now.run} against {comparison.before.run}, {comparison.now.method}"
     else:
-        names = f"{side_name(item, item.now)} against {side_name(item, item.before)}"
-    return f"{names}, {describe_sample(item)}"
+        now = side_name(comparison, comparison.now)
+        names = f"{now} against {side_name(comparison, comparison.before)}"
+    return f"{names}, {describe_sample(comparison)}"
 
 
-def describe_sample(item: MethodComparison) -> str:
+def describe_sample(comparison: MethodComparison) -> str:
     """How many conversations are compared, and whether in pairs."""
-    if item.pairs:
-        return f"{count_of(item.pairs, 'pair')} of conversations"
-    return f"{len(item.now.records):,} and {len(item.before.records):,} conversations, not in pairs"
+    if comparison.pairs:
+        return f"{count_of(comparison.pairs, 'pair')} of conversations"
+    counts = f"{len(comparison.now.records):,} and {len(comparison.before.records):,}"
+    return f"{counts} conversations, not in pairs"
 
 
-def side_name(item: MethodComparison, side: Series) -> str:
+def side_name(comparison: MethodComparison, side: Series) -> str:
     """The name of a run, with its method if that differs between the two."""
-    if item.before.method == item.now.method:
+    if comparison.before.method == comparison.now.method:
         return side.run
     return f"{side.run} ({side.method})"
 
 
-def _overall(item: MethodComparison) -> str:
+def _overall(comparison: MethodComparison) -> str:
     """Says which of the two runs keeps its prompts better, over the rounds that both have."""
-    now = side_name(item, item.now)
-    before = side_name(item, item.before)
-    row = item.overall
+    now = side_name(comparison, comparison.now)
+    before = side_name(comparison, comparison.before)
+    row = comparison.overall
     difference = row.over_rounds
     if difference.mean is None:
         return f"No reply that both {now} and {before} were asked for could be scored."
-    is_steered = item.now.method == item.before.method != "none"
-    under = f"under {item.now.method}" if is_steered else ""
+    is_steered = comparison.now.method == comparison.before.method != "none"
+    under = f"under {comparison.now.method}" if is_steered else ""
     scores = (
         f"{row.now.mean:.2f} against {row.before.mean:.2f}, difference {signed(row.over_rounds)}"
     )
@@ -76,17 +78,17 @@ def _overall(item: MethodComparison) -> str:
     others = difference.other_prompts
     if others is not None and others.excludes_zero:
         kept = join_phrases(f"{now} keeps its prompts {word} than {before}", under)
-    elif item.prompts == 1:
+    elif comparison.prompts == 1:
         kept = join_phrases(f"{now} keeps its prompt {word} than {before}", under, "on this prompt")
     else:
-        scope = f"on these {item.prompts} prompts"
+        scope = f"on these {comparison.prompts} prompts"
         kept = join_phrases(f"{now} keeps its prompts {word} than {before}", under, scope)
     return f"{kept}: {scores}."
 
 
-def _single_rules(item: MethodComparison) -> str:
+def _single_rules(comparison: MethodComparison) -> str:
     """Says which rules are clearly kept less or more; "" if no prompt has several rules."""
-    rows = item.of("rule")
+    rows = comparison.of("rule")
     if not rows:
         return ""
     if max(row.over_rounds.n for row in rows) < MIN_SAMPLES:
@@ -111,9 +113,9 @@ def _quoted_names(rules: Sequence[str]) -> str:
     return listing([f"“{rule}”" for rule in rules], _MAX_RULES_NAMED)
 
 
-def _causes(comparison: RunComparison, item: MethodComparison) -> str:
+def _causes(comparison: RunComparison, method_comparison: MethodComparison) -> str:
     """Says what differs between the two runs and could have caused a difference of scores."""
-    causes = comparison.causes(item)
+    causes = comparison.causes(method_comparison)
     if not causes:
         return "Model, prompts and settings are the same, so only chance or rounding can differ."
     if len(causes) == 1:

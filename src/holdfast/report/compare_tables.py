@@ -28,13 +28,13 @@ _TITLES: dict[RuleGrouping, str] = {
 def contrast_rows(comparison: RunComparison) -> list[tuple[str, ...]]:
     """A row for each setting that differs and a column for each run; the header comes first."""
     header = ("", *comparison.labels)
-    rows = [(item.name, *_distinct_parts(item)) for item in comparison.contrasts]
+    rows = [(contrast.name, *_distinct_parts(contrast)) for contrast in comparison.contrasts]
     return [header, *rows]
 
 
-def _distinct_parts(item: RunContrast) -> list[str]:
+def _distinct_parts(contrast: RunContrast) -> list[str]:
     """The values of a setting; long ones are cut around the first place where they differ."""
-    values = [" ".join(value.split()) for value in item.values]
+    values = [" ".join(value.split()) for value in contrast.values]
     if max(map(len, values)) <= _MAX_VALUE_CHARACTERS:
         return values
     columns = enumerate(zip(*values, strict=False))
@@ -57,7 +57,7 @@ def row_name(row: RuleGroupComparison) -> str:
     return row.group or _TITLES[row.grouping]
 
 
-def _cells(item: MethodComparison) -> list[tuple[str, ...]]:
+def _cells(comparison: MethodComparison) -> list[tuple[str, ...]]:
     """The cells of each row: its name, the means of both runs, and the two differences."""
     return [
         (
@@ -67,7 +67,7 @@ def _cells(item: MethodComparison) -> list[tuple[str, ...]]:
             _difference(row.over_rounds),
             _difference(row.last_round),
         )
-        for row in item.rows
+        for row in comparison.rows
     ]
 
 
@@ -75,14 +75,14 @@ def _mean(value: Estimate) -> str:
     return "–" if value.mean is None else f"{value.mean:.2f}"
 
 
-def header_of(item: MethodComparison) -> tuple[str, ...]:
+def header_of(comparison: MethodComparison) -> tuple[str, ...]:
     """The header of the table of a comparison."""
     return (
         "stability",
-        side_name(item, item.before),
-        side_name(item, item.now),
-        f"difference over {_rounds_text(item.rounds)}",
-        f"in round {item.rounds[-1]}" if item.rounds else "last round",
+        side_name(comparison, comparison.before),
+        side_name(comparison, comparison.now),
+        f"difference over {_rounds_text(comparison.rounds)}",
+        f"in round {comparison.rounds[-1]}" if comparison.rounds else "last round",
     )
 
 
@@ -97,9 +97,9 @@ def _rounds_text(rounds: Sequence[int]) -> str:
     return f"{len(rounds)} rounds from {rounds[0]} to {rounds[-1]}"
 
 
-def reasons(item: MethodComparison) -> list[str]:
+def reasons(comparison: MethodComparison) -> list[str]:
     """Why verdicts are open, other than that an interval includes 0, which the reader sees."""
-    differences = [value for row in item.rows for value in (row.over_rounds, row.last_round)]
+    differences = [value for row in comparison.rows for value in (row.over_rounds, row.last_round)]
     few = any(0 < value.n < MIN_SAMPLES for value in differences)
     why_open = dict.fromkeys(value.why for value in differences if value.n >= MIN_SAMPLES)
     sentences = [why for why in why_open if why and why != INCLUDES_ZERO]
@@ -113,14 +113,19 @@ def compare_text(comparison: RunComparison) -> str:
         blocks.append(["What differs:", *aligned(contrast_rows(comparison), "  ")])
     if comparison.limits:
         blocks.append(["Keep in mind:", *_wrap(comparison.limits, "  ")])
-    for item in comparison.methods:
-        cells = _cells(item)
-        blocks.append([f"{pair_name(item)}:", *_stack(header_of(item), cells[:MAX_ROWS])])
+    for method_comparison in comparison.methods:
+        cells = _cells(method_comparison)
+        blocks.append(
+            [
+                f"{pair_name(method_comparison)}:",
+                *_stack(header_of(method_comparison), cells[:MAX_ROWS]),
+            ]
+        )
         if len(cells) > MAX_ROWS:
             blocks[-1].append(f"  {len(cells) - MAX_ROWS} more rows are on the page.")
-        if others := other_prompts(item.overall.over_rounds):
+        if others := other_prompts(method_comparison.overall.over_rounds):
             blocks[-1].append(f"  For {others} over all rounds.")
-        why_open = [f"cannot tell: {why}" for why in reasons(item)[:_MAX_REASONS]]
+        why_open = [f"cannot tell: {why}" for why in reasons(method_comparison)[:_MAX_REASONS]]
         blocks[-1] += _wrap(why_open, "  ")
     return "\n\n".join("\n".join(lines) for lines in blocks)
 
@@ -147,10 +152,10 @@ def compare_markdown(comparison: RunComparison) -> str:
     """The same as Markdown, for a comment on a pull request."""
     lines = [f"### {_escape(compare_title(comparison))}", ""]
     lines += [f"{_escape(line)}\n" for line in compare_lines(comparison)]
-    for item in comparison.methods:
-        lines += [f"**{_escape(pair_name(item))}**", ""]
-        rows = _cells(item)
-        lines += [*_markdown_table(header_of(item), rows[:MAX_ROWS]), ""]
+    for method_comparison in comparison.methods:
+        lines += [f"**{_escape(pair_name(method_comparison))}**", ""]
+        rows = _cells(method_comparison)
+        lines += [*_markdown_table(header_of(method_comparison), rows[:MAX_ROWS]), ""]
         if len(rows) > MAX_ROWS:
             lines += [f"{len(rows) - MAX_ROWS} more rows are on the page.", ""]
     if comparison.limits:

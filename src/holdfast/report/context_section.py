@@ -17,16 +17,16 @@ CURE = (  # a clause that begins with a verb
 )
 
 
-def truncation_lines(series: Sequence[Series]) -> list[str]:
+def truncation_lines(all_series: Sequence[Series]) -> list[str]:
     """Sentences on each series whose chats a server cut off; [] if none was."""
     lines = []
-    for item in series:
-        if (truncation := truncation_of(item)) is not None:
-            lines += _truncation_sentences(item, truncation)
+    for series in all_series:
+        if (truncation := truncation_of(series)) is not None:
+            lines += _truncation_sentences(series, truncation)
     return lines
 
 
-def _truncation_sentences(item: Series, truncation: Truncation) -> list[str]:
+def _truncation_sentences(series: Series, truncation: Truncation) -> list[str]:
     """Says what the server left out, from which rounds on, and which counts show it."""
     first = min(truncation.cut_from.values())
     last = max(truncation.cut_from.values())
@@ -34,14 +34,14 @@ def _truncation_sentences(item: Series, truncation: Truncation) -> list[str]:
     conversations = count_of(truncation.conversations, "conversation")
     limit = f"{truncation.limit:,}"
     cut = len(truncation.cut_from)
-    if item.label == NO_FIX:
+    if series.label == NO_FIX:
         count = (
             f"Its count of prompt tokens stays at or below {limit} while the dialog grows, in {cut}"
             f" of {conversations}."
         )
     else:
         count = (
-            f"With {item.label}, its count of prompt tokens stays at or below {limit} while the"
+            f"With {series.label}, its count of prompt tokens stays at or below {limit} while the"
             f" dialog grows, in {cut} of {conversations}."
         )
     before = plain(truncation.canary_before)
@@ -74,24 +74,24 @@ def _truncation_sentences(item: Series, truncation: Truncation) -> list[str]:
     ]
 
 
-def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
+def survival_lines(all_series: Sequence[Series], run: Run) -> list[str]:
     """Sentences on each series: what it keeps once the older rounds are summarised.
 
     Returns [] if no rounds were summarised.
     """
     lines = []
-    for item in series:
-        rows = summarised_rounds_of(item)
+    for series in all_series:
+        rows = summarised_rounds_of(series)
         if not rows:
             continue
         overall, *rules = rows
         before = plain(overall.before)
         after = plain(overall.after)
         conversations = count_of(overall.after.n, "conversation")
-        if len(series) > 1:
+        if len(all_series) > 1:
             lines.append(
-                f"With {item.label}, stability is {after} once the older rounds are summarised, and"
-                f" {before} before, in {conversations}."
+                f"With {series.label}, stability is {after} once the older rounds are summarised, "
+                f"and {before} before, in {conversations}."
             )
         else:
             lines.append(
@@ -108,7 +108,7 @@ def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
     return lines
 
 
-def survival_table(series: Sequence[Series]) -> Table | None:
+def survival_table(all_series: Sequence[Series]) -> Table | None:
     """Scores by series and rule before and after older rounds were summarised.
 
     Returns None if no rounds were.
@@ -116,11 +116,11 @@ def survival_table(series: Sequence[Series]) -> Table | None:
     rows: list[tuple[str, ...]] = [
         ("Series", "Rule", "Conversations", "Before", "After a summary", "Change")
     ]
-    for item in series:
-        for row in summarised_rounds_of(item):
+    for series in all_series:
+        for row in summarised_rounds_of(series):
             rows.append(
                 (
-                    item.label,
+                    series.label,
                     row.rule or "all rules",
                     str(row.after.n),
                     plain(row.before),

@@ -89,18 +89,18 @@ class PackedConversations(NamedTuple):
     chunks: list[list[dict[str, Any]]]
 
 
-def pack(series: Sequence[Series]) -> PackedConversations:
+def pack(all_series: Sequence[Series]) -> PackedConversations:
     """Packs the conversations of some series.
 
     Conversations of one pair under several methods are adjacent, so that they share a chunk.
     """
-    runs = list(dict.fromkeys(item.run for item in series))
+    runs = list(dict.fromkeys(series.run for series in all_series))
     places = sorted(
-        _Place(runs.index(item.run), int(number), index, row)
-        for index, item in enumerate(series)
-        for row, number in enumerate(item.conversations)
+        _Place(runs.index(series.run), int(number), index, row)
+        for index, series in enumerate(all_series)
+        for row, number in enumerate(series.conversations)
     )
-    records = [series[place.series].records[place.row] for place in places]
+    records = [all_series[place.series].records[place.row] for place in places]
     sides = (side for record in records for side in (record.agent, record.user))
     prompts = _number(map(_prompt_of, sides))
     questions = _number(probe.question for record in records for probe in record.answered)
@@ -110,8 +110,8 @@ def pack(series: Sequence[Series]) -> PackedConversations:
             conversation=place.conversation,
             agent=prompts[_prompt_of(record.agent)],
             user=prompts[_prompt_of(record.user)],
-            stability=_numbers(series[place.series].stability[place.row]),
-            adoption=_numbers(series[place.series].adoption[place.row]),
+            stability=_numbers(all_series[place.series].stability[place.row]),
+            adoption=_numbers(all_series[place.series].adoption[place.row]),
             ended=record.ended.round if record.ended else None,
         )
         for record, place in zip(records, places, strict=True)
@@ -123,7 +123,7 @@ def pack(series: Sequence[Series]) -> PackedConversations:
         "questions": list(questions),
         "rows": rows,
         "perChunk": PER_CHUNK,
-        "rounds": max(item.rounds for item in series),
+        "rounds": max(series.rounds for series in all_series),
     }
     texts = [_texts(record, questions) for record in records]
     starts = range(0, len(texts), PER_CHUNK)

@@ -167,15 +167,15 @@ def render_page(results: Sequence[DriftResults]) -> str:
     """The HTML of the report; the output of models is escaped, or inert JSON."""
     runs = [result.run for result in results]
     labels = [result.series[0].run for result in results]
-    series = [item for result in results for item in result.series]
+    all_series = [series for result in results for series in result.series]
     headline, *lines = _opening(results[0])
     return render(
         "drift.html.j2",
         "drift" if results[0].check is None else "check",
         headline,
-        _content(results, runs, labels, series),
+        _content(results, runs, labels, all_series),
         lines=lines,
-        facts=_facts(runs, series),
+        facts=_facts(runs, all_series),
         runs=about_runs(runs, labels),
     )
 
@@ -184,37 +184,38 @@ def _content(
     results: Sequence[DriftResults],
     runs: Sequence[Run],
     labels: Sequence[str],
-    series: Sequence[Series],
+    all_series: Sequence[Series],
 ) -> DriftContent:
-    measured = [kind for kind in MEASURED if any(item.measured(kind) for item in series)]
+    """Gathers the sections of the page; those without data are None."""
+    measured = [kind for kind in MEASURED if any(series.measured(kind) for series in all_series)]
     scored = [kind for kind in KINDS if kind in measured]
     identities = [run.identity_as(ConversationsIdentity) for run in runs]
-    agents = [record.agent for item in series for record in item.records]
+    agents = [record.agent for series in all_series for record in series.records]
     categories = sorted({agent.category for agent in agents if agent.category})
-    rules = _rules_section(series)
+    rules = _rules_section(all_series)
     # a single category without meaning would only repeat the whole run
     is_one_category = len(categories) < 2 and (rules is not None or categories == [NO_CATEGORY])
-    entries = [_series_entry(item, result.run) for result in results for item in result.series]
-    packed = pack(series)
+    entries = [_series_entry(series, result.run) for result in results for series in result.series]
+    packed = pack(all_series)
     return DriftContent(
-        series=series,
-        rounds=max(item.rounds for item in series),
-        legend=series_charts.legend_of(series),
-        colours={item: index % charts.COLOURS for index, item in enumerate(series)},
+        series=all_series,
+        rounds=max(series.rounds for series in all_series),
+        legend=series_charts.legend_of(all_series),
+        colours={series: index % charts.COLOURS for index, series in enumerate(all_series)},
         measured=measured,
         scored=scored,
-        check=check_sections([result.check for result in results], labels, series),
-        by_round=_rounds_section(series, scored),
-        accuracy=_accuracy_section(series),
+        check=check_sections([result.check for result in results], labels, all_series),
+        by_round=_rounds_section(all_series, scored),
+        accuracy=_accuracy_section(all_series),
         rules=rules,
-        methods=_methods_section(series),
-        categories={} if is_one_category else _categories_section(series),
+        methods=_methods_section(all_series),
+        categories={} if is_one_category else _categories_section(all_series),
         baseline=results[0].baseline,
         judges=[agreement for run in runs for agreement in read_agreements(run.folder)],
-        prompts=_prompts_section(series),
-        attention=_attention_section(series) if "mass" in measured else None,
-        collapse=collapse_section(series),
-        compaction=survival_table(series),
+        prompts=_prompts_section(all_series),
+        attention=_attention_section(all_series) if "mass" in measured else None,
+        collapse=collapse_section(all_series),
+        compaction=survival_table(all_series),
         agent_categories=categories,
         conversation_kinds=sorted({conversation_kind(identity) for identity in identities}),
         probe_places=sorted({identity.settings.probe_at for identity in identities}),
@@ -254,30 +255,30 @@ def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
     ]
 
 
-def _rounds_section(series: Sequence[Series], scored: Sequence[str]) -> RoundsSection:
+def _rounds_section(all_series: Sequence[Series], scored: Sequence[str]) -> RoundsSection:
     changes = [
         ChangeRow(
-            item.label,
-            [estimates.row_of(item, kind).change for kind in scored],
-            len(item.records),
+            series.label,
+            [estimates.row_of(series, kind).change for kind in scored],
+            len(series.records),
         )
-        for item in series
+        for series in all_series
     ]
     return RoundsSection(
-        panels=[series_charts.panel(series, kind) for kind in scored],
-        numbers=series_charts.number_rows(series, scored),
+        panels=[series_charts.panel(all_series, kind) for kind in scored],
+        numbers=series_charts.number_rows(all_series, scored),
         changes=changes,
     )
 
 
-def _accuracy_section(series: Sequence[Series]) -> series_charts.Multiples | None:
+def _accuracy_section(all_series: Sequence[Series]) -> series_charts.Multiples | None:
     """Charts of both accuracies, for the series that have them; None if none do."""
     groups = [
-        series_charts.CurveGroup(f"{level.capitalize()} level", item, points[0].n, points)
-        for item in series
-        for level, points in (accuracy_of(item) or {}).items()
+        series_charts.CurveGroup(f"{level.capitalize()} level", series, points[0].n, points)
+        for series in all_series
+        for level, points in (accuracy_of(series) or {}).items()
     ]
-    return series_charts.multiples(series, groups, "{} accuracy") if groups else None
+    return series_charts.multiples(all_series, groups, "{} accuracy") if groups else None
 
 
 def _rules_section(series: Sequence[Series]) -> RulesSection | None:
@@ -295,12 +296,12 @@ def _rules_section(series: Sequence[Series]) -> RulesSection | None:
     )
 
 
-def _methods_section(series: Sequence[Series]) -> MethodsSection | None:
+def _methods_section(all_series: Sequence[Series]) -> MethodsSection | None:
     """None if no series has a baseline to be compared with."""
     rows = [
-        MethodRow(item, baseline, [difference(series, item, kind) for kind in KINDS])
-        for item in series
-        if (baseline := baseline_of(series, item)) is not None
+        MethodRow(series, baseline, [difference(all_series, series, kind) for kind in KINDS])
+        for series in all_series
+        if (baseline := baseline_of(all_series, series)) is not None
     ]
     if not rows:
         return None
@@ -310,22 +311,22 @@ def _methods_section(series: Sequence[Series]) -> MethodsSection | None:
     return MethodsSection(rows, charts.round_top([abs(end) for end in ends if end is not None]))
 
 
-def _categories_section(series: Sequence[Series]) -> dict[str, series_charts.Multiples]:
+def _categories_section(all_series: Sequence[Series]) -> dict[str, series_charts.Multiples]:
     """By kind of score, a small chart for each category of the prompt that is scored."""
     by_kind = {}
     for kind in KINDS:
-        rows = [row for item in series for row in estimates.category_rows(item, kind)]
+        rows = [row for series in all_series for row in estimates.category_rows(series, kind)]
         if not rows:
             continue
         groups = series_charts.groups_of(sorted(rows, key=lambda row: row.group))
         spaced = [group._replace(name=group.name.replace("_", " ")) for group in groups]
         title = f"{series_charts.CAPTIONS[kind].title}: {{}}"
-        by_kind[kind] = series_charts.multiples(series, spaced, title)
+        by_kind[kind] = series_charts.multiples(all_series, spaced, title)
     return by_kind
 
 
-def _prompts_section(series: Sequence[Series]) -> PromptsSection:
-    tables = [by_prompt(item) for item in series]
+def _prompts_section(all_series: Sequence[Series]) -> PromptsSection:
+    tables = [by_prompt(series) for series in all_series]
     ranked = [row for row in tables[0] if row.results.n >= estimates.MIN_UNITS]
     size = min(_MAX_EXTREMES, len(ranked) // 2)
     extremes: list[tuple[str, list[PromptRow]]] = []
@@ -339,22 +340,22 @@ def _prompts_section(series: Sequence[Series]) -> PromptsSection:
     )
 
 
-def _attention_section(series: Sequence[Series]) -> AttentionSection:
-    pairs = zip(series_charts.legend_of(series), series, strict=True)
+def _attention_section(all_series: Sequence[Series]) -> AttentionSection:
+    pairs = zip(series_charts.legend_of(all_series), all_series, strict=True)
     return AttentionSection(
-        legend=[entry for entry, item in pairs if item.measured("mass")],
-        panel=series_charts.panel(series, "mass"),
-        numbers=series_charts.number_rows(series, ["mass"]),
+        legend=[entry for entry, series in pairs if series.measured("mass")],
+        panel=series_charts.panel(all_series, "mass"),
+        numbers=series_charts.number_rows(all_series, ["mass"]),
     )
 
 
-def _series_entry(item: Series, run: Run) -> dict[str, Any]:
+def _series_entry(series: Series, run: Run) -> dict[str, Any]:
     """A series as the page's script reads it."""
     identity = run.identity_as(ConversationsIdentity)
     return {
-        "label": item.label,
-        "run": item.run,
-        "method": item.method,
+        "label": series.label,
+        "run": series.run,
+        "method": series.method,
         "isGiven": conversation_kind(identity) in ("scripted", "replayed"),
         "probedAfter": identity.settings.probe_at == "after-round",
     }

@@ -82,6 +82,7 @@ def _norms(model: str, norms: Sequence[float]) -> Figure:
 
 
 def _hidden_states(geometry: Geometry) -> Figure:
+    """Draws the spread of hidden states by round."""
     figure, axes = figures.panels(2, 2, 4.6, 3.2)
     spreads = geometry.hidden_states
     rounds = [spread.round for spread in spreads]

@@ -72,6 +72,7 @@ def _notes(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _rows(run: Run) -> list[tuple[str, str]]:
+    """The facts on how a run was made, with their names."""
     manifest = run.manifest
     rows = [("started", _time(manifest.created))]
     if resumed := manifest.resumed:

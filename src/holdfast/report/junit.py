@@ -79,6 +79,7 @@ def write_unfinished(command: str, path: Path | str, message: str) -> Path:
 
 
 def _add_case(testsuite: ElementTree.Element, case: JUnitCase) -> None:
+    """Adds a test case, with its message where viewers of JUnit files show it."""
     message = xml_text(case.message)
     element = ElementTree.SubElement(
         testsuite,

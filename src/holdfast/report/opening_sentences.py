@@ -119,16 +119,16 @@ def headline(findings: Findings) -> str:
     With too few conversations for a verdict, it gives the first and the last score only.
     """
     row = findings.stability
-    item = row.series
+    series = row.series
     first = row.points[0]
     last = row.points[-1]
-    scope = scope_of(item)
-    fixed = with_fix(item)
+    scope = scope_of(series)
+    fixed = with_fix(series)
     agent = capitalise(join_phrases(fixed, "the agent"))
     conversations = count_of(last.n, "conversation")
     if last.mean is None or first.mean is None:
         return f"{agent} was not probed in every round: no verdict yet."
-    if item.rounds == 1:
+    if series.rounds == 1:
         score = join_phrases(f"scores {with_interval(last, percent)} in round 1", scope)
         if last.n < MIN_SAMPLES:
             return f"{agent} {score} (only {conversations}, too few for a verdict)."
@@ -204,13 +204,13 @@ def _short_conversations(first: Series) -> str | None:
     )
 
 
-def describe_conversations(series: Sequence[Series]) -> str:
+def describe_conversations(all_series: Sequence[Series]) -> str:
     """'24 conversations of 8 rounds, under each of 3 methods'; one method is not mentioned."""
-    counts = sorted({len(item.records) for item in series})
+    counts = sorted({len(series.records) for series in all_series})
     number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     noun = "conversation" if counts[-1] == 1 else "conversations"
-    rounds = count_of(series[0].rounds, "round")
-    methods = len({item.method for item in series})
+    rounds = count_of(all_series[0].rounds, "round")
+    methods = len({series.method for series in all_series})
     if methods > 1:
         return f"{number} {noun} of {rounds}, under each of {methods} methods"
     return f"{number} {noun} of {rounds}"

@@ -29,10 +29,10 @@ def rules_headline(findings: Findings) -> str | None:
     return next((text for text in versions if len(text.split()) <= MAX_WORDS), versions[-1])
 
 
-def _versions(item: Series, never: Rows, less: Rows) -> Iterator[str]:
+def _versions(series: Series, never: Rows, less: Rows) -> Iterator[str]:
     """Yields the same sentence in several versions, which name fewer and fewer rules."""
-    scope = scope_of(item)
-    fixed = with_fix(item)
+    scope = scope_of(series)
+    fixed = with_fix(series)
     if len(less) == 1 and not never:
         when = capitalise(join_phrases(since(less[0]), fixed))
         less_often = join_phrases("less often", scope)

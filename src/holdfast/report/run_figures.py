@@ -52,7 +52,9 @@ class _Curve:
     points: Sequence[Estimate]
 
 
-def write_figures(series: Sequence[Series], folder: Path, *, whiskers: bool = False) -> list[Path]:
+def write_figures(
+    all_series: Sequence[Series], folder: Path, *, whiskers: bool = False
+) -> list[Path]:
     """Writes `drift`, `categories_...`, `rules` and `mass`, each as SVG and PNG.
 
     Figures for which the runs have no data are left out. The bytes depend only on the records:
@@ -61,7 +63,10 @@ def write_figures(series: Sequence[Series], folder: Path, *, whiskers: bool = Fa
     Args:
         whiskers: whether drift and mass show one standard deviation, as in the papers.
     """
-    styles = {item: _style(item, number, series[0].run) for number, item in enumerate(series)}
+    styles = {
+        series: _style(series, number, all_series[0].run)
+        for number, series in enumerate(all_series)
+    }
     with styled():
         figures = {"drift": _drift(styles, whiskers=whiskers)}
         for kind in KINDS:
@@ -71,27 +76,30 @@ def write_figures(series: Sequence[Series], folder: Path, *, whiskers: bool = Fa
         by_rule = _rules(styles)
         if by_rule is not None:
             figures["rules"] = by_rule
-        if any(item.measured("mass") for item in series):
+        if any(series.measured("mass") for series in all_series):
             figures["mass"] = _mass(styles, whiskers=whiskers)
         return save(figures, folder)
 
 
-def _style(item: Series, number: int, first_run: str) -> CurveStyle:
+def _style(series: Series, number: int, first_run: str) -> CurveStyle:
     """The style of a series.
 
     Lines are dashed once all colours are used, and in runs after the first.
     """
-    dashed = number >= len(COLOURS) or item.run != first_run
+    dashed = number >= len(COLOURS) or series.run != first_run
     return CurveStyle(COLOURS[number % len(COLOURS)], "--" if dashed else "-")
 
 
 def _drift(styles: Styles, *, whiskers: bool) -> Figure:
-    kinds = [kind for kind in KINDS if any(item.measured(kind) for item in styles)]
+    """Draws a panel for each kind of score, by round."""
+    kinds = [kind for kind in KINDS if any(series.measured(kind) for series in styles)]
     # a single panel must be wide enough for the note
     figure, axes = panels(len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2)
     lines: Lines = {}
     for kind, axis in zip(kinds, axes, strict=True):
-        curves = [_Curve(item, style, row_of(item, kind).points) for item, style in styles.items()]
+        curves = [
+            _Curve(series, style, row_of(series, kind).points) for series, style in styles.items()
+        ]
         lines |= _draw(axis, curves, _TITLES[kind], whiskers=whiskers)
         _write_last_means(axis, curves)
         axis.set_xlabel("round")
@@ -105,9 +113,9 @@ def _drift(styles: Styles, *, whiskers: bool) -> Figure:
 def _mass(styles: Styles, *, whiskers: bool) -> Figure:
     figure, (axis,) = panels(1, 1, 4.6, 3.2)
     curves = [
-        _Curve(item, style, row_of(item, "mass").points)
-        for item, style in styles.items()
-        if item.measured("mass")
+        _Curve(series, style, row_of(series, "mass").points)
+        for series, style in styles.items()
+        if series.measured("mass")
     ]
     lines = _draw(axis, curves, _TITLES["mass"], whiskers=whiskers)
     points = [point for curve in curves for point in curve.points if point.mean is not None]
@@ -119,7 +127,7 @@ def _mass(styles: Styles, *, whiskers: bool) -> Figure:
 
 
 def _categories(styles: Styles, kind: str) -> Figure | None:
-    rows = [row for item in styles for row in category_rows(item, kind)]
+    rows = [row for series in styles for row in category_rows(series, kind)]
     names = sorted({row.group for row in rows})
     return _draw_groups(styles, rows, names, f"{_TITLES[kind]}, by category and round; {_BAND}")
 
@@ -167,6 +175,7 @@ def _draw(axis: Axes, curves: Sequence[_Curve], title: str, *, whiskers: bool = 
 
 
 def _draw_curve(axis: Axes, curve: _Curve) -> Line2D:
+    """Draws the means of a series and the band of their intervals."""
     ends = [(point.mean, point.low, point.high) for point in curve.points]
     mean, low, high = np.array(ends, dtype=float).T
     rounds = np.arange(1, len(mean) + 1)
@@ -213,6 +222,6 @@ def _write_last_means(axis: Axes, curves: Sequence[_Curve]) -> None:
 
 def _draw_legend(figure: Figure, styles: Styles, lines: Lines, note: str) -> None:
     """Draws a legend with an entry for each series that some panel shows."""
-    drawn = [item for item in styles if item in lines]
-    names = [item.legend.replace("$", r"\$") for item in drawn]
-    legend_below(figure, [lines[item] for item in drawn], names, note)
+    drawn = [series for series in styles if series in lines]
+    names = [series.legend.replace("$", r"\$") for series in drawn]
+    legend_below(figure, [lines[series] for series in drawn], names, note)

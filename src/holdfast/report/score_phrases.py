@@ -12,20 +12,20 @@ def join_phrases(*phrases: str) -> str:
     return " ".join(phrase for phrase in phrases if phrase)
 
 
-def with_fix(item: Series) -> str:
+def with_fix(series: Series) -> str:
     """'with boost:factor=4'; "" without a fix."""
-    return "" if item.method == NO_FIX else f"with {item.method}"
+    return "" if series.method == NO_FIX else f"with {series.method}"
 
 
-def scope_of(item: Series) -> str:
+def scope_of(series: Series) -> str:
     """'on this prompt' or 'on these 5 prompts'; "" if the change holds for other prompts too."""
-    count = len(set(item.prompts))
+    count = len(set(series.prompts))
     if count == 1:
         return "on this prompt"
-    change = row_of(item, "stability").change
+    change = row_of(series, "stability").change
     others = change.other_prompts
     holds_for_others = others and (others.excludes_zero or not change.excludes_zero)
-    has_rules = any(probe.rule for record in item.records for probe in record.probes)
+    has_rules = any(probe.rule for record in series.records for probe in record.probes)
     return "" if holds_for_others and not has_rules else f"on these {count} prompts"
 
 

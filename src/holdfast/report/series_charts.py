@@ -86,7 +86,7 @@ def groups_of(rows: Iterable[EstimateRow]) -> list[CurveGroup]:
     return [CurveGroup(row.group, row.series, row.n, row.drawn) for row in rows]
 
 
-def multiples(series: Sequence[Series], groups: Sequence[CurveGroup], title: str) -> Multiples:
+def multiples(all_series: Sequence[Series], groups: Sequence[CurveGroup], title: str) -> Multiples:
     """A small chart for each group name, which replaces the {} in `title`."""
     by_name: dict[str, dict[Series, CurveGroup]] = {}
     for group in groups:
@@ -94,18 +94,21 @@ def multiples(series: Sequence[Series], groups: Sequence[CurveGroup], title: str
     charts = []
     numbers: list[CurveGroup] = []
     for name, by_series in by_name.items():
-        points = [by_series[item].points if item in by_series else () for item in series]
+        points = [by_series[series].points if series in by_series else () for series in all_series]
         count = max(group.n for group in by_series.values())
-        charts.append(NamedChart(name, count, chart_of(series, points, title.format(name))))
+        charts.append(NamedChart(name, count, chart_of(all_series, points, title.format(name))))
         numbers += by_series.values()
     return Multiples(charts, numbers)
 
 
 def chart_of(
-    series: Sequence[Series], estimates: Sequence[Sequence[Estimate]], title: str, top: float = 1.0
+    all_series: Sequence[Series],
+    estimates: Sequence[Sequence[Estimate]],
+    title: str,
+    top: float = 1.0,
 ) -> Chart:
     """Charts the estimates of each series; series without a mean are left out."""
-    pairs = zip(legend_of(series), estimates, strict=True)
+    pairs = zip(legend_of(all_series), estimates, strict=True)
     curves = [replace(entry, points=points) for entry, points in pairs]
     curves = [curve for curve in curves if curve.measured]
     parts = []
@@ -117,37 +120,37 @@ def chart_of(
             f" {last.round}"
         )
     description = "; ".join(parts) + "."
-    return Chart(title, description, curves, max(item.rounds for item in series), top)
+    return Chart(title, description, curves, max(series.rounds for series in all_series), top)
 
 
-def legend_of(series: Sequence[Series]) -> list[Curve]:
+def legend_of(all_series: Sequence[Series]) -> list[Curve]:
     """A curve without points for each series, with the colour and dashes that all charts use.
 
     The curves of the first run are solid. Those of each further run have dashes of their own, as
     have curves whose colour is used again.
     """
-    runs = list(dict.fromkeys(item.run for item in series))
+    runs = list(dict.fromkeys(series.run for series in all_series))
     curves = []
-    for index, item in enumerate(series):
-        pattern = runs.index(item.run) or index // COLOURS
+    for index, series in enumerate(all_series):
+        pattern = runs.index(series.run) or index // COLOURS
         dash = (pattern - 1) % DASHES + 1 if pattern else 0
-        curves.append(Curve(item.legend, (), index % COLOURS, dash))
+        curves.append(Curve(series.legend, (), index % COLOURS, dash))
     return curves
 
 
-def panel(series: Sequence[Series], kind: str) -> Panel:
+def panel(all_series: Sequence[Series], kind: str) -> Panel:
     """The panel of a kind from `series.MEASURED`."""
-    estimates = [row_of(item, kind).points for item in series]
+    estimates = [row_of(series, kind).points for series in all_series]
     title, meaning = CAPTIONS[kind]
     top = 1.0
     if kind not in KINDS:
         points = [point for points in estimates for point in points if point.mean is not None]
         top = round_top([(point.mean or 0.0) + (point.sd or 0.0) for point in points])
-    chart = chart_of(series, estimates, title, top)
+    chart = chart_of(all_series, estimates, title, top)
     readings = [
         [
             [entry.colour, entry.label, *cell]
-            for entry, points in zip(legend_of(series), estimates, strict=True)
+            for entry, points in zip(legend_of(all_series), estimates, strict=True)
             if index < len(points) and (cell := cell_of(points[index], kind))
         ]
         for index in range(chart.rounds)
@@ -155,9 +158,11 @@ def panel(series: Sequence[Series], kind: str) -> Panel:
     return Panel(title, meaning, chart.rounds, json.dumps(readings), chart)
 
 
-def number_rows(series: Sequence[Series], kinds: Sequence[str]) -> list[NumberRow]:
+def number_rows(all_series: Sequence[Series], kinds: Sequence[str]) -> list[NumberRow]:
     """The numbers of panels, with a row for each kind and series."""
-    rows = [row_of(item, kind) for kind in kinds for item in series if item.measured(kind)]
+    rows = [
+        row_of(series, kind) for kind in kinds for series in all_series if series.measured(kind)
+    ]
     return [
         NumberRow(
             row.series.label,

@@ -71,10 +71,10 @@ def _wrap(sentences: Iterable[str]) -> list[str]:
     return [line for sentence in sentences for line in textwrap.wrap(sentence, WIDTH)]
 
 
-def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
+def _notes(all_series: Sequence[Series], baseline: Baseline | None) -> list[str]:
     """Why there are no intervals, and the scores without a system prompt; often []."""
     lines = []
-    if any(len(item.records) < 2 for item in series):
+    if any(len(series.records) < 2 for series in all_series):
         lines.append(
             "No intervals with fewer than two conversations: one cannot show how much they vary."
         )
@@ -83,36 +83,36 @@ def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
     return lines
 
 
-def _means(series: Sequence[Series]) -> list[str]:
+def _means(all_series: Sequence[Series]) -> list[str]:
     """The mean stability by round, with a line for each series."""
-    rounds = max(item.rounds for item in series)
+    rounds = max(series.rounds for series in all_series)
     numbers = range(1, rounds + 1) if rounds <= _MAX_ROUND_COLUMNS else rounds_to_number(rounds)
     rows = [["round", *(f"{number:>4}" for number in numbers)]]
-    for item in series:
-        means = [_mean(point) for point in estimates.row_of(item, "stability").points]
+    for series in all_series:
+        means = [_mean(point) for point in estimates.row_of(series, "stability").points]
         means += ["–"] * (rounds - len(means))
-        rows.append([item.method, *(f"{means[number - 1]:>4}" for number in numbers)])
-    return [f"Stability by round, {describe_conversations(series)}:", *aligned(rows, "  ")]
+        rows.append([series.method, *(f"{means[number - 1]:>4}" for number in numbers)])
+    return [f"Stability by round, {describe_conversations(all_series)}:", *aligned(rows, "  ")]
 
 
-def _by_round(item: Series) -> list[str]:
+def _by_round(series: Series) -> list[str]:
     """Every score with its interval, with a line for each probed round, or for some if many."""
-    rounds = probed_rounds(item)
+    rounds = probed_rounds(series)
     if len(rounds) > _MAX_ROUND_LINES:
-        rounds = list(rounds_to_number(item.rounds))
+        rounds = list(rounds_to_number(series.rounds))
     columns = [["", "", "round", *(f"{number:>5}" for number in rounds)]]
-    head = (item.method, count_of(len(item.records), "conversation"))
+    head = (series.method, count_of(len(series.records), "conversation"))
     for kind in KINDS:
-        if kind == "stability" or item.measured(kind):
-            points = estimates.row_of(item, kind).points
+        if kind == "stability" or series.measured(kind):
+            points = estimates.row_of(series, kind).points
             columns.append([*head, kind, *(plain(points[number - 1]) for number in rounds)])
             head = ("", "")  # only the first column has one
     return _side_by_side(columns)
 
 
-def probed_rounds(item: Series) -> list[int]:
+def probed_rounds(series: Series) -> list[int]:
     """The rounds with a score, from 1; `--probe-every` leaves out others."""
-    columns = [column for kind in KINDS for column in np.nonzero(~np.isnan(item.values(kind)))[1]]
+    columns = [column for kind in KINDS for column in np.nonzero(~np.isnan(series.values(kind)))[1]]
     return sorted({int(column) + 1 for column in columns})
 
 
@@ -120,15 +120,15 @@ def _mean(value: Estimate) -> str:
     return "–" if value.mean is None else f"{value.mean:.2f}"
 
 
-def _accuracies(item: Series) -> list[str]:
+def _accuracies(series: Series) -> list[str]:
     """The accuracies in the first and the last round.
 
     Returns [] unless one reply is scored on all rules of a prompt.
     """
-    if not (accuracy := accuracy_of(item)):
+    if not (accuracy := accuracy_of(series)):
         return []
     return [
-        f"Accuracy, {item.method}, at round 1 and round {item.rounds}:",
+        f"Accuracy, {series.method}, at round 1 and round {series.rounds}:",
         *(
             f"  {level} level: {plain(points[0])} and {plain(points[-1])}"
             for level, points in accuracy.items()
@@ -136,19 +136,19 @@ def _accuracies(item: Series) -> list[str]:
     ]
 
 
-def _against_none(series: Sequence[Series]) -> list[str]:
+def _against_none(all_series: Sequence[Series]) -> list[str]:
     """The gain of each method in the last round and over all, and why any of them is unclear."""
-    first = series[0].method
-    rows = [("", f"round {series[0].rounds}", "all rounds")]
+    first = all_series[0].method
+    rows = [("", f"round {all_series[0].rounds}", "all rounds")]
     reasons = []
     not_compared = []
-    for item in series[1:]:
-        if (pair := difference(series, item, "stability")) is None:
+    for series in all_series[1:]:
+        if (pair := difference(all_series, series, "stability")) is None:
             not_compared.append(
-                f"{item.method} and {first} share no conversations, so they are not compared."
+                f"{series.method} and {first} share no conversations, so they are not compared."
             )
             continue
-        rows.append((item.method, _with_word(pair.last), _with_word(pair.mean)))
+        rows.append((series.method, _with_word(pair.last), _with_word(pair.mean)))
         if pair.last.other_prompts or pair.mean.other_prompts:
             rows.append(("", other_prompts(pair.last), other_prompts(pair.mean)))
         reasons += [verdict_on(pair.last).why, verdict_on(pair.mean).why]
@@ -172,7 +172,7 @@ def _with_word(value: Estimate) -> str:
 
 
 def _rules_by_method(
-    series: Sequence[Series], rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
+    all_series: Sequence[Series], rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
 ) -> list[str]:
     """A line per rule: the first method's first and last round, and the others' last.
 
@@ -180,13 +180,13 @@ def _rules_by_method(
     """
     if not rules:
         return []
-    if len(series) == 1:
-        return _rules_of_one_method(series[0], rules, baseline)
-    first = series[0]
+    if len(all_series) == 1:
+        return _rules_of_one_method(all_series[0], rules, baseline)
+    first = all_series[0]
     names = list(dict.fromkeys(row.group for row in rules))
     clear_differences = {
         pair.row: verdict_on(pair.last).word("higher", "lower")
-        for pair in rule_differences(series, rules)
+        for pair in rule_differences(all_series, rules)
         if verdict_on(pair.last).sign
     }
     few = {
@@ -198,16 +198,16 @@ def _rules_by_method(
     if first.rounds > 1:
         scores = _scores_by_rule(first, rules, 0, {})
         columns.append([first.method, "round 1", *(scores.get(name, "") for name in names)])
-    for item in series:
-        scores = _scores_by_rule(item, rules, -1, clear_differences)
+    for series in all_series:
+        scores = _scores_by_rule(series, rules, -1, clear_differences)
         cells = [scores.get(name, "") for name in names]
-        columns.append([item.method, f"round {item.rounds}", *cells])
+        columns.append([series.method, f"round {series.rounds}", *cells])
     title = f"Stability by rule and method (higher, lower: a clear difference from {first.method}):"
     return [title, *_side_by_side(columns)]
 
 
 def _scores_by_rule(
-    item: Series,
+    series: Series,
     rules: Sequence[estimates.EstimateRow],
     index: int,
     words: Mapping[estimates.EstimateRow, str],
@@ -218,18 +218,18 @@ def _scores_by_rule(
         index: of the round, from 0; -1 for the last.
         words: by row, a word that follows its mean.
     """
-    rows = [row for row in rules if row.series is item]
+    rows = [row for row in rules if row.series is series]
     return {row.group: f"{_mean(row.drawn[index])} {words.get(row, '')}".rstrip() for row in rows}
 
 
 def _rules_of_one_method(
-    item: Series, rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
+    series: Series, rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
 ) -> list[str]:
     """A line per rule: the first and the last round with intervals, and when it is lost."""
     columns = [["", *(row.group for row in rules)]]
-    if item.rounds > 1:
+    if series.rounds > 1:
         columns.append(["round 1", *(plain(row.drawn[0]) for row in rules)])
-    columns.append([f"round {item.rounds}", *(plain(row.drawn[-1]) for row in rules)])
+    columns.append([f"round {series.rounds}", *(plain(row.drawn[-1]) for row in rules)])
     columns.append(["", *(fall(row, baseline) for row in rules)])
     return ["Rule by rule, stability:", *_side_by_side(columns)]
 

@@ -309,6 +309,7 @@ class ChatBody(GeneratingBody, ChatFields):
 
     @model_validator(mode="after")
     def _check_combinations(self) -> ChatBody:
+        """Refuses fields that contradict each other."""
         self._check_tools()
         is_formatted = self.response_format is not None and self.response_format.type != "text"
         if is_formatted and self.parses_calls:
@@ -325,6 +326,7 @@ class ChatBody(GeneratingBody, ChatFields):
         return self
 
     def _check_tools(self) -> None:
+        """Refuses a choice of tools that the declared tools do not allow."""
         forced = self.tool_choice not in ("auto", "none")
         if forced and not self.forced_tools:
             declared = ", ".join(tool.function.name[:60] for tool in self.tools[:8])

@@ -37,6 +37,7 @@ class JsonRoute(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Reads the body as JSON before FastAPI does, so that refusals have our form."""
         handle = super().get_route_handler()
         if self.body_field is None:
             return handle

@@ -119,6 +119,7 @@ class TextFormat(Body):
 
     @model_validator(mode="after")
     def _check_schema(self) -> Self:
+        """Refuses a schema without its type, and the type without a schema."""
         if self.type == "json_schema" and self.json_schema is None:
             raise refused_field(
                 "text",

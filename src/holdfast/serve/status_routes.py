@@ -67,6 +67,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
 
 def _steering_answer(service: Service) -> SteeringAnswer:
+    """The steering that this server offers."""
     model = service.model
     limits = service.limits
     shape = _shape(service)

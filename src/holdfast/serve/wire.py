@@ -74,6 +74,7 @@ async def read_json(request: Request, limits: Limits) -> Any:
 
 
 async def _read_bytes(request: Request, max_bytes: int) -> bytes:
+    """Reads a body up to a limit; refuses a larger one without keeping it."""
     length = request.headers.get("content-length", "0")
     size = int(length[:20]) if length.isdecimal() else 0
     parts = list[bytes]()

@@ -95,6 +95,7 @@ def _group(
     width: int,
     device: torch.device,
 ) -> EditGroup:
+    """Gathers the spans and the replies of rows with the same methods in tensors."""
     span = reply = None
     if any(row.has_span for row in rows):
         in_span = torch.zeros(len(rows), width, dtype=torch.bool)

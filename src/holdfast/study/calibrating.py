@@ -188,6 +188,7 @@ class _Questions:
         watch: OutageWatch,
         progress: Progress,
     ) -> None:
+        """Asks the questions in the recorded dialogs, and records the answers batch by batch."""
         dialogs = {
             (record.method, record.conversation): record for record in self.stability.conversations
         }

@@ -140,6 +140,7 @@ def _read_mmlu(row: Any, where: str) -> MmluRow:
 
 
 def _mmlu_hub() -> list[MmluRow]:
+    """Reads MMLU's test set from the hub."""
     try:
         import pandas
         import pyarrow  # noqa: F401  pandas needs it to read parquet

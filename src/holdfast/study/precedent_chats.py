@@ -148,6 +148,7 @@ class PrecedentChats:
         methods: tuple[Method, ...] = (),
         trace: bool = False,
     ) -> Reply:
+        """Draws a reply to a chat, seeded by its conversation."""
         request = Request(
             chat,
             methods,

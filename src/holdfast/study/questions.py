@@ -199,6 +199,7 @@ class Questioner:
     def _record(
         self, dialog: Conversation, answers: Answers, last_reply: LastReply | None, seconds: float
     ) -> CapabilityConversation:
+        """Makes the record of the answers in a dialog."""
         questions = self._questions_in(dialog)
         ask_at = self.plan.ask_at
         readings: tuple[Mapping[int, Scored | Reply], ...] = (answers.chances, answers.written)

@@ -73,6 +73,7 @@ def grouped_call_reader(
     """
 
     def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
+        """Reads the dialogs of calls that repeat the dialog so far."""
         counted_values = _CountedValues(values)
         shared_events = _SharedEvents()
         calls: list[Call] = []

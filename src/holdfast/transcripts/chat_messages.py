@@ -215,6 +215,7 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
 
 
 def _read_content(content: Any) -> _Content:
+    """Sorts the blocks of a message: texts, calls, and other events."""
     texts: list[str] = []
     calls: list[ToolCall] = []
     others: list[Event] = []

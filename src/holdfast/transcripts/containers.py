@@ -85,6 +85,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def _values_in(path: Path, end: int | None) -> Iterator[Located | Unread]:
+    """Reads the values of a log in the container that its name or its content shows."""
     name = path.name.lower()
     if path.is_dir():
         return read_session(path)

@@ -62,6 +62,7 @@ def read_transcripts(
 
 
 def _read_file(log: FoundLog, format_name: str | None) -> LogFile:
+    """Reads a log; the problem with one that the user did not name is reported."""
     path = log.path
     if log.obstacle:
         return LogFile(path, unread=(f"{path} {log.obstacle}",))
@@ -117,6 +118,7 @@ class _ValuesByFormat:
         yield from self.others.items()
 
     def _values_in_first_format(self) -> Iterator[Located]:
+        """Yields the values in the first one's format; keeps the other values and the problems."""
         for item in self.parsed:
             self.is_empty = False
             if isinstance(item, Unread):

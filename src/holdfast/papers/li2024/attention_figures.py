@@ -59,6 +59,7 @@ def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
 
 
 def _decay_claims(heads: str, decay: Decay) -> tuple[Claim, Claim]:
+    """Judges the paper's two claims on how attention to the prompt falls."""
     within = in_words(decay.within_turns.real)
     return (
         claim_that(

@@ -63,6 +63,7 @@ def _sweep_of(calibration: Calibration, method: str) -> list[Candidate]:
 
 
 def _figure_5(setup: Li2024Setup, calibration: Calibration, images: Iterable[Path]) -> Figure:
+    """Figure 5: the stability of methods that cost the same capability."""
     split_softmax = _sweep_of(calibration, SplitSoftmax.name)
     claims = [
         claim_that(
@@ -84,6 +85,8 @@ def _figure_5(setup: Li2024Setup, calibration: Calibration, images: Iterable[Pat
 
 
 def _figure_6(calibration: Calibration, images: Iterable[Path]) -> Figure:
+    """Figure 6: how the gain of methods changes over the rounds."""
+
     def closest(method: str) -> Candidate:
         return calibration.closest(_sweep_of(calibration, method), _BUDGET)
 

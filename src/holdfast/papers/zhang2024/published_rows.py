@@ -124,6 +124,7 @@ def _relation(row: DataRow, name: str) -> str:
 
 
 def _biography(row: DataRow) -> Iterable[tuple[str, Item]]:
+    """Reads a biography, and cuts off its first sentence, which names the occupation."""
     text = row.get("raw")
     start = row.number("start_pos")
     if not isinstance(text, str) or not text[:start].strip() or start > len(text):

@@ -118,6 +118,7 @@ def _record(
     reply: Reply | None,
     log_probabilities: Sequence[Sequence[float]] = (),
 ) -> TaskSample:
+    """Makes the record of a sample from its reply and its scores."""
     sample = batch.samples[number]
     variant = batch.variant
     fields: dict[str, Any] = {}

@@ -178,6 +178,7 @@ class Replies:
         return self.material.by_rows()
 
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
+        """Scores every sample under every head, with all rows in one scheduler."""
         model = self.material.model
         samples = self.material.samples
         scores: list[dict[Head | None, float]] = [{} for _ in samples]

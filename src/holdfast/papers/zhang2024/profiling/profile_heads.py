@@ -131,6 +131,7 @@ async def _profile(
     progress: Callable[[int, int], None],
     command: str,
 ) -> None:
+    """Scores the heads that the folder lacks, and records them batch by batch."""
     about = {"command": "profile", "argv": command, **facts_about(model)}
     async with model.session() as engine:
         prepared = await compute(engine, _prepare, samples, plan)

@@ -135,6 +135,7 @@ def check_samples(samples: Samples, *, compared: bool) -> None:
 
 
 def _check_continuations(sample: ContinuationSample, number: int, compared: bool) -> None:
+    """Refuses a sample whose continuations cannot be compared."""
     replies = sample.continuations
     if not replies or not all(isinstance(text, str) and text for text in replies):
         raise UsageError(
