@@ -74,7 +74,7 @@ def files_of_places(instruction: Instruction) -> list[str] | None:
             globs += [f"!{glob}" for glob in TESTS]
         elif (is_exception or word == "except") and place:
             return None
-        elif word in ("in", "inside", "within"):
+        elif word in ("in", "inside"):
             place_globs = _files_in(place)
             if place_globs is None:
                 return None

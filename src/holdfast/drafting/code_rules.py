@@ -15,7 +15,8 @@ from holdfast.drafting.code_tokens import (
 )
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODE, forms, one_of, whole_match
-from holdfast.drafting.instructions import WRITE, Instruction, Modality, instruction_of
+from holdfast.drafting.instruction_words import WRITE
+from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.rules_file import Statement
 
 # --- Instructions about code
@@ -138,9 +139,11 @@ def _objects_of_prohibition(instruction: Instruction) -> str | None:
         harmless.append("for")
     if _TO_SILENCE.fullmatch(instruction.behind("to") or ""):
         harmless.append("to")
+    if instruction.does(["rely"]):  # "do not rely on `os.path`"
+        harmless.append("on")
     if not instruction.has_only(*harmless) or instruction.rejected_object:
         return None
-    return instruction.object or instruction.behind("to") or ""
+    return instruction.object or instruction.behind("to", "on") or ""
 
 
 def _objects_of_comparison(instruction: Instruction, text: str) -> str | None:
