@@ -207,6 +207,14 @@ NO_RULES = """
     Before starting, run `npm install`.
     Do not report a bug without logs.
     Never commit it.
+    Never commit to `main`.
+    Never commit to `main` without asking.
+    When committing, use `make commit`.
+    When deploying, run `./deploy.sh`.
+    When adding dependencies, use `uv add`.
+    Never create files in `src/`.
+    In CI, use `npm ci` instead of `npm install`.
+    The client must never write to the `db/` folder.
     `make lint` ensures cleanliness before review.
     Edit the `docs/`, then run `make docs` and commit the result.
     Run `make test` before pushing to `main`.

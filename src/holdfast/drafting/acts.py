@@ -19,7 +19,7 @@ class Act(NamedTuple):
         things: what is done to: "pull request"; "" if the verb is enough.
         command: the pattern of the commands that do it.
         word: the pattern of a word by which a question refers to it.
-        places: words for where to it may be done, which limit nothing: "push to *the remote*".
+        places: words for where to it is done, "" for anywhere: "push to *the remote*".
         event: the pattern of the commands before which others are run; "" for `command`.
         nouns: words that name the act without a verb: "before every *commit*".
     """
@@ -28,9 +28,9 @@ class Act(NamedTuple):
     things: frozenset[str]
     command: str
     word: str
-    places: frozenset[str] = frozenset()
-    event: str = ""
-    nouns: frozenset[str] = frozenset()
+    places: frozenset[str]
+    event: str
+    nouns: frozenset[str]
 
     @property
     def gate(self) -> str:
@@ -38,18 +38,27 @@ class Act(NamedTuple):
         return self.event or self.command
 
 
-def _words(text: str) -> frozenset[str]:
-    """The words and phrases of a text with "|" between them; "" is one of them if it is empty."""
-    return frozenset(text.split("|"))
+def _act(
+    verbs: str,
+    things: str,
+    command: str,
+    word: str,
+    *,
+    places: str = "",
+    event: str = "",
+    nouns: str = "",
+) -> Act:
+    """An act as in `Act`, with "|" between the words of each kind."""
+    verb_words, thing_words, place_words, noun_words = (
+        frozenset(words.split("|")) for words in (verbs, things, places, nouns)
+    )
+    return Act(verb_words, thing_words, command, word, place_words, event, noun_words)
 
 
-_CHANGES = _words("|change|code|anything|file|work|it|them|commit|stuff|result|branch|everything")
-_REMOTES = _words(
-    "remote|origin|repo|repository|github|branch|main|master|develop|git|upstream|the remote"
-    "|main branch|remote repository|remote branch"
-)
-_OPEN = _words("open|create|submit|raise|make|publish|file|update")
-_REQUESTS = _words("pr|pull request|merge request|pull-request|mr")
+_CHANGES = "|change|code|anything|file|work|it|them|commit|stuff|result|branch|everything"
+_REMOTES = "|remote|origin|repo|repository|github|git|upstream|remote repository"
+_BRANCHES = f"{_REMOTES}|branch|main|master|develop|main branch|remote branch"
+_REQUESTS = "pr|pull request|merge request|pull-request|mr"
 _INSTALLS = one_of(
     *("npm (?:install|i|add)", "pnpm (?:add|install)", "yarn add", "bun (?:add|install)"),
     *("pip3? install", "uv (?:add|pip install)", "poetry add", "cargo add", "go get"),
@@ -62,143 +71,102 @@ _DEPLOYS = one_of(
 )
 _PUBLISHES = one_of("(?:npm|pnpm|yarn|bun|cargo|uv|poetry) publish", "twine upload")
 _FORCED = r"git push(?=.* (?:--force\S*|-f)(?!\S))"
-_MERGES = rf"(?:git merge|gh pr merge){_ENDS}"
-
-PUSH = Act(
-    _words("push|auto-push"),
-    _CHANGES,
-    rf"git push{_ENDS}",
-    r"\bpush",
-    _REMOTES,
-    nouns=_words("push"),
+_REWRITES = (
+    r"git (?:rebase|filter-branch|filter-repo|commit(?=.* --amend)|push(?=.* (?:--force|-f)))"
 )
-FORCE_PUSH = Act(
-    _words("force-push"), _CHANGES, _FORCED, "force", _REMOTES, nouns=_words("force-push")
+# `git merge main` brings another branch up to date
+_MERGES_INTO_MAIN = (
+    rf"(?:git merge(?! (?:origin/)?(?:main|master|develop){_ENDS})|gh pr merge"
+    rf"|glab mr merge){_ENDS}"
 )
-MERGE = Act(
-    _words("merge"),
-    _words("|branch|it|change|code|commit") | _REQUESTS,
-    _MERGES,
-    r"\bmerg",
-    nouns=_words("merge"),
-)
-MERGE_INTO_MAIN = MERGE._replace(
-    # `git merge main` brings another branch up to date
-    command=(
-        rf"(?:git merge(?! (?:origin/)?(?:main|master|develop){_ENDS})|gh pr merge"
-        rf"|glab mr merge){_ENDS}"
-    ),
-    places=_words("main|master|develop|main branch|default branch"),
-)
+_MERGED = f"|branch|it|change|code|commit|{_REQUESTS}"
+_COMMIT = rf"git commit{_ENDS}"
+_TAGS = r"git tag (?!-l\b|--list\b)"
 ACTS = (
-    Act(
-        _words("commit|auto-commit"),
+    _act(
+        "commit|auto-commit",
         _CHANGES,
-        rf"git commit{_ENDS}",
+        _COMMIT,
         r"\bcommit",
-        _REMOTES,
-        nouns=_words("commit"),
+        places=_REMOTES,
+        nouns="commit",
     ),
-    Act(_words("make|create"), _words("commit"), rf"git commit{_ENDS}", r"\bcommit"),
-    PUSH,
-    FORCE_PUSH,
-    Act(_words("pull"), _words("|change"), rf"git pull{_ENDS}", r"\bpull", _REMOTES),
-    Act(
-        _OPEN,
+    _act("make|create", "commit", _COMMIT, r"\bcommit"),
+    _act(
+        "push|auto-push", _CHANGES, rf"git push{_ENDS}", r"\bpush", places=_BRANCHES, nouns="push"
+    ),
+    _act("force-push", _CHANGES, _FORCED, "force", places=_BRANCHES, nouns="force-push"),
+    _act("pull", "|change", rf"git pull{_ENDS}", r"\bpull", places=_REMOTES),
+    _act(
+        "open|create|submit|raise|make|publish|file|update",
         _REQUESTS,
         rf"(?:gh pr create|glab mr create){_ENDS}",
         r"\b(?:PRs?|MR|pull|merge) ?",
-        _REMOTES,
+        places=_REMOTES,
         event=rf"gh pr create{_ENDS}",
         nouns=_REQUESTS,
     ),
-    Act(
-        _words("request"),
-        _words("review|code review"),
+    _act(
+        "request",
+        "review|code review",
         rf"gh pr create{_ENDS}",
         r"\breview",
-        nouns=_words("review|code review"),
+        nouns="review|code review",
     ),
-    Act(
-        _words("submit"),
-        _words("|change|code|work|it"),
+    _act(
+        "submit",
+        "|change|code|work|it",
         rf"(?:git push|gh pr create){_ENDS}",
         r"\bsubmit",
-        nouns=_words("submission"),
+        nouns="submission",
     ),
-    Act(
-        _words("open|create|file|submit|raise"),
-        _words("issue"),
-        rf"gh issue create{_ENDS}",
-        r"\bissue",
-    ),
-    Act(
-        _words("comment"),
-        _words(""),
+    _act("open|create|file|submit|raise", "issue", rf"gh issue create{_ENDS}", r"\bissue"),
+    _act(
+        "comment",
+        "",
         rf"gh (?:issue|pr) comment{_ENDS}",
         r"\bcomment",
-        _words("issue|pr|pull request|github issue|github pr"),
+        places="|issue|pr|pull request",
     ),
-    MERGE_INTO_MAIN,
-    MERGE,
-    Act(_words("rebase"), _words("|branch|commit"), rf"git rebase{_ENDS}", r"\brebas"),
-    Act(_words("amend"), _words("|commit"), r"git commit(?=.* --amend)", r"\bamend"),
-    Act(
-        _words("switch|change"),
-        _words("branch"),
-        rf"git (?:checkout|switch){_ENDS}(?!.* --)",
-        r"\bbranch",
+    _act(
+        "merge",
+        _MERGED,
+        _MERGES_INTO_MAIN,
+        r"\bmerg",
+        places="main|master|develop|main branch|default branch",
     ),
-    Act(_words("delete|remove"), _words("branch"), r"git branch -[dD]", r"\bbranch"),
-    Act(
-        _words("make|create|open|start"),
-        _words("branch"),
+    _act("merge", _MERGED, rf"(?:git merge|gh pr merge){_ENDS}", r"\bmerg", nouns="merge"),
+    _act("rebase", "|branch|commit", rf"git rebase{_ENDS}", r"\brebas"),
+    _act("amend", "|commit", r"git commit(?=.* --amend)", r"\bamend"),
+    _act("switch|change", "branch", rf"git (?:checkout|switch){_ENDS}(?!.* --)", r"\bbranch"),
+    _act("delete|remove", "branch", r"git branch -[dD]", r"\bbranch"),
+    _act(
+        "make|create|open|start",
+        "branch",
         r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])",
         r"\bbranch",
     ),
-    Act(
-        _words("add|install|introduce|change|use|bring"),
-        _words("dependency|package|library|module"),
+    _act(
+        "add|install|introduce|change|use|bring",
+        "dependency|package|library|module",
         rf"{_INSTALLS} [^-\s]",
         r"\b(?:depend|packag|librar|instal|add)",
     ),
-    Act(
-        _words("delete|remove"),
-        _words("file|directory|folder"),
-        rf"(?:git )?rm{_ENDS}",
-        r"\b(?:delet|remov)",
-    ),
-    Act(
-        _words("rewrite"),
-        _words("history"),
-        r"git (?:rebase|filter-branch|filter-repo|commit(?=.* --amend)"
-        r"|push(?=.* (?:--force|-f)))",
-        r"\b(?:rebas|rewrit|amend|force)",
-    ),
-    Act(_words("revert"), _words("|commit|change"), rf"git revert{_ENDS}", r"\brevert"),
-    Act(_words("create|push"), _words("tag"), r"git tag (?!-l\b|--list\b)", r"\btag"),
-    Act(_words("tag"), _words("release"), r"git tag (?!-l\b|--list\b)", r"\btag"),
-    Act(
-        _words("deploy"),
-        _words("|anything|resource|change|app|application|code"),
+    _act("delete|remove", "file|directory|folder", rf"(?:git )?rm{_ENDS}", r"\b(?:delet|remov)"),
+    _act("rewrite", "history", _REWRITES, r"\b(?:rebas|rewrit|amend|force)"),
+    _act("revert", "|commit|change", rf"git revert{_ENDS}", r"\brevert"),
+    _act("create|push", "tag", _TAGS, r"\btag"),
+    _act("tag", "release", _TAGS, r"\btag"),
+    _act(
+        "deploy",
+        "|anything|resource|change|app|application|code",
         rf"{_DEPLOYS}{_ENDS}",
         r"\bdeploy",
-        _words("prod|production"),
-        nouns=_words("deployment|deploy"),
+        places="|prod|production",
+        nouns="deployment|deploy",
     ),
-    Act(
-        _words("publish"),
-        _words("|package|anything"),
-        rf"{_PUBLISHES}{_ENDS}",
-        r"\bpublish",
-        _words("npm|pypi"),
-    ),
-    Act(
-        _words("create|cut|publish|make"),
-        _words("release"),
-        rf"gh release create{_ENDS}",
-        r"\brelease",
-    ),
+    _act("publish", "|package|anything", rf"{_PUBLISHES}{_ENDS}", r"\bpublish", places="|npm|pypi"),
+    _act("create|cut|publish|make", "release", rf"gh release create{_ENDS}", r"\brelease"),
 )
 # words before a thing that leave nothing out
 _FILLERS = frozenset(
@@ -210,6 +178,7 @@ _FILLERS = frozenset(
 _SUBJECTS = frozenset("you i we agents they having being are is to".split())
 _SINGULARS = {"branches": "branch", "dependencies": "dependency", "libraries": "library"}
 _OTHER_ACT = re.compile(r"[a-z][a-z `'-]*", re.I)
+_PLACES = ("to", "on", "into")
 _JOINT = re.compile(r",? or |,? and |, |/(?=\w)")
 
 
@@ -262,20 +231,14 @@ def _act_of(verb: str, behind: Sequence[str]) -> Act | None:
     """The act of a verb and the words behind it."""
     thing, place = _thing_and_place(behind)
     for act in ACTS:
-        if verb in act.verbs and _is_one(thing, act.things) and _is_one(place, act.places | {""}):
-            is_place_needed = act is MERGE_INTO_MAIN
-            if place or not is_place_needed:
-                return act
+        if verb in act.verbs and thing in act.things and place in act.places:
+            return act
     return None
 
 
-def _is_one(thing: str | None, things: frozenset[str]) -> bool:
-    return thing is not None and thing in things
-
-
-def _thing_and_place(words: Sequence[str]) -> tuple[str | None, str]:
+def _thing_and_place(words: Sequence[str]) -> tuple[str, str]:
     """The thing that some words name, without fillers and in the singular, and the place behind
-    "to"; None for the thing if other words limit it.
+    "to".
     """
     words = [word for word in words if word not in ("directly", "manually", "yourself")]
     place = ""
@@ -344,9 +307,6 @@ def acts_of(instruction: Instruction, *further: str) -> list[Act] | None:
         return None
     verbs = " or ".join(instruction.verbs)
     return acts_in(" ".join([verbs, instruction.object, *places]).strip())
-
-
-_PLACES = ("to", "on", "into", "onto")
 
 
 def gate_of(acts: Iterable[Act]) -> str:

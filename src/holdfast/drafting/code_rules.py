@@ -53,7 +53,8 @@ _STYLE_OF_COMMITS = re.compile(
 )
 _GENERAL_LABEL = re.compile(
     r"\b(?:code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
-    r"|indentation|spaces|formatting)\b",
+    r"|indentation|spaces|formatting|safety|handling|logging|syntax|typing|indexing"
+    r"|interpolation|collections)\b",
     re.I,
 )
 

@@ -29,7 +29,7 @@ from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 # --- Commands that are never run
 
 _IN_THIS_PROJECT = re.compile(r"(?:this|the) (?:project|repo|repository)", re.I)
-_RUNS = RUN | {"introduce", "start", "test", "build", "execute"}
+_RUNS = (RUN | {"introduce", "test", "build"}) - {"pass", "succeed"}
 _OTHER_COMMANDS = re.compile(
     rf"(?:any )?other [\w -]+ \((?:e\.g\.,? |such as |like )?(?P<commands>{CODES})(?:,? etc\.?)?\)",
     re.I,

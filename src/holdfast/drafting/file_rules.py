@@ -16,8 +16,8 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
-from holdfast.drafting.instruction_words import EDIT, MAKE_FILES, REMOVE_FILES
-from holdfast.drafting.instructions import Instruction, Modality, instruction_of, is_imperative
+from holdfast.drafting.instruction_words import EDIT, MAKE_FILES, REMOVE_FILES, VERBS
+from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.path_globs import path_glob
 
 # --- Files that are named in the prohibition: "never edit `vendor/`"
@@ -61,6 +61,10 @@ _INSTEAD_OF_EDITING = forms(
             r"(?= so\b|$|[,.;:)])"
         )
     }
+)
+
+_NO_ORDER = re.compile(
+    r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
 )
 
 # --- Files that are named first: "`src/gen/` is generated - do not edit"
@@ -159,12 +163,12 @@ def _files_left_alone(instruction: Instruction) -> str:
     places = [text for word, text in instruction.circumstances if word in _PLACES]
     whens = [text for word, text in instruction.circumstances if word == "when"]
     is_edit = bool(verbs & EDIT) and verbs <= EDIT | MAKE_FILES | REMOVE_FILES | {"write"}
-    is_write = verbs <= {"write", "make", "do", "add"} and len(places) == 1
+    is_write = verbs <= {"write", "make"} and len(places) == 1
     if (
         instruction.modality is not Modality.NEVER
         or not instruction.has_only(*_PLACES, "when")
         or not all(map(_CHANGING.fullmatch, whens))
-        or not (is_edit or is_write or verbs <= MAKE_FILES)
+        or not (is_edit or is_write or (verbs <= MAKE_FILES and not places))
         or len(places) > 1
     ):
         return ""
@@ -191,7 +195,15 @@ def _says_what_to_do(before: str, comparison: str) -> bool:
     """
     if re.match("never|not", comparison, re.I):
         return not re.search(r"\b(?:never|not)\b|n['’]t\b", before, re.I)
-    return is_imperative(before)
+    return _is_imperative(before)
+
+
+def _is_imperative(text: str) -> bool:
+    """Whether a text begins with a verb that tells what to do, and neither forbids nor permits."""
+    first = re.match(
+        r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
+    )
+    return first is not None and first[1].lower() in VERBS and not _NO_ORDER.search(text)
 
 
 def generated_file_rule(clause: Clause) -> list[Draft]:

@@ -32,6 +32,7 @@ _UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
 _HOOKS = re.compile(
     r"(?:(?:any|git|commit|pre-?commit|pre-push|them|it|these) ?)*(?:hooks?|checks)?", re.I
 )
+_ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
 _PRE_COMMIT = re.compile(r"(?:running )?(?:the )?pre-?commit(?: hooks)?", re.I)
 _PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
 # what is not pushed or committed at all, rather than only a certain thing: "never commit it"
@@ -175,6 +176,8 @@ def git_act_rule(clause: Clause) -> list[Draft]:
         return []
     if "push" in instruction.verbs and re.search(r"\bdirectly\b", clause.text):
         return []  # about a branch that another sentence names
+    if not _ANYWHERE.fullmatch(instruction.behind(*_PLACES) or ""):
+        return []  # "never commit to `main`" allows other commits
     acts = acts_of(instruction, "when") or []
     return forbid_matches(any_of(act.gate for act in acts)) if acts else []
 

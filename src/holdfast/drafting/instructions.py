@@ -18,7 +18,7 @@ The words are in `instruction_words.py`.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
@@ -187,9 +187,8 @@ class _Clause(NamedTuple):
         """The text from one token up to another."""
         if start >= end:
             return ""
-        return (
-            self.text[self.tokens[start].start : self.tokens[end - 1].end].strip(" ,").rstrip(".")
-        )
+        begin = self.tokens[start].start
+        return self.text[begin : self.tokens[end - 1].end].strip(" ,").rstrip(".")
 
 
 _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
@@ -211,6 +210,8 @@ _JOINED_TO_VERBS = frozenset("you we to and or not can be been , : - – —".sp
 # behind these, a code span after a mark or in brackets is a command: "before pushing (`make`)"
 _OCCASIONS = ("before", "after", "when", "once", "if")
 _CODES_IN_BRACKETS = re.compile(r"\(`[^`]*`(?:(?:, | and | or |/)`[^`]*`)*[^`]*\)")
+_INFINITIVES = {**{verb: verb for verb in VERBS}, **GERUNDS}
+_JOINTS = (",", "and", "+", "&&")  # between code spans
 _FIRST_WORDS = frozenset(("no", "only", "prefer"))
 _SUBORDINATE = frozenset("if when that which who because whether unless until so".split())
 
@@ -256,17 +257,12 @@ def _fronted(clause: _Clause, is_prohibited: bool) -> Instruction | None:
         return None
     begin = start + len(phrase.split())
     for end, main in _main_starts(clause, begin):
-        instruction = _fronted_again(clause, main, is_prohibited)
+        instruction = _main(clause, main, is_prohibited)
         if instruction is not None:
             circumstance = Circumstance(CIRCUMSTANCES[phrase], clause.part(begin, end))
             circumstances = (*instruction.circumstances, circumstance)
             return replace(instruction, circumstances=circumstances)
     return None
-
-
-def _fronted_again(clause: _Clause, start: int, is_prohibited: bool) -> Instruction | None:
-    """The main clause from a token on."""
-    return _main(clause, start, is_prohibited)
 
 
 def _main_starts(clause: _Clause, begin: int) -> list[tuple[int, int]]:
@@ -320,13 +316,12 @@ def _main(clause: _Clause, start: int, is_prohibited: bool) -> Instruction | Non
     start = _skip_leads(clause, start)
     if start >= len(clause.words):
         return None
+    if _negation(clause, start):
+        return _of_verbs(clause, start, is_prohibited)
     return (
         _of_passing(clause, start)
-        or (
-            (not _negation(clause, start) and _of_subject(clause, start))
-            or _of_verbs(clause, start, is_prohibited)
-        )
-        or None
+        or _of_subject(clause, start)
+        or _of_verbs(clause, start, is_prohibited)
     )
 
 
@@ -336,9 +331,7 @@ def _of_passing(clause: _Clause, start: int) -> Instruction | None:
     while start < len(words) and words[start] in ("verify", "check", "confirm", "all", "both"):
         start += 1
     end = start
-    while end < len(words) and (
-        clause.tokens[end].is_code or words[end] in (",", "and", "+", "&&")
-    ):
+    while end < len(words) and (clause.tokens[end].is_code or words[end] in _JOINTS):
         end += 1
     predicate = longest_phrase(_PASSES, words, end)
     if end == start or not predicate or predicate in FAILS:
@@ -352,7 +345,8 @@ def _of_passing(clause: _Clause, start: int) -> Instruction | None:
 def _of_subject(clause: _Clause, start: int) -> Instruction | None:
     """Reads a subject and its predicate: "`any` is forbidden", "`vendor/` must not be edited"."""
     words = clause.words
-    if words[start] in VERBS and clause.word(start + 1) != "of":
+    is_noun = clause.word(start + 1) == "of" or longest_phrase(_PREDICATES, words, start + 1)
+    if words[start] in VERBS and not is_noun:
         return None
     for position in range(start + 1, min(start + _MAX_SUBJECT_TOKENS, len(words))):
         if words[position] in _SUBORDINATE:
@@ -381,14 +375,11 @@ def _of_predicate(clause: _Clause, start: int, position: int, predicate: str) ->
     if predicate in REQUIRED:
         head, circumstances = _object_and_circumstances(clause, behind)
         return None if head else Instruction(Modality.MUST, ("require",), subject, circumstances)
-    if predicate in NEEDS:
+    if predicate in NEEDS | MUST_PASS:
         head, circumstances = _object_and_circumstances(clause, behind)
+        verb = "require" if predicate in NEEDS else "pass"
         occasion = Circumstance("occasion", subject)
-        return Instruction(Modality.MUST, ("require",), head, (occasion, *circumstances))
-    if predicate in MUST_PASS:
-        head, circumstances = _object_and_circumstances(clause, behind)
-        occasion = Circumstance("occasion", subject)
-        return Instruction(Modality.MUST, ("pass",), head, (occasion, *circumstances))
+        return Instruction(Modality.MUST, (verb,), head, (occasion, *circumstances))
     if predicate in MUST_NOT and predicate not in BE_NOT:
         return _of_actor(clause, subject, behind)
     return _of_passive(clause, _clause_part(clause, start, position), predicate, behind)
@@ -482,7 +473,7 @@ def _of_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction |
             break
     if clause.word(start) == "git" and clause.word(start + 1) in VERBS:  # "do not git commit"
         start += 1
-    verbs, end = _verb_list(words, start, {**dict.fromkeys(VERBS), **GERUNDS})
+    verbs, end = _verb_list(words, start, _INFINITIVES)
     if not verbs:
         return _of_thing(clause, start, modality)
     if clause.word(end) == "only" and modality is Modality.MUST:  # "use only pnpm"
@@ -514,12 +505,12 @@ def _of_thing(clause: _Clause, start: int, modality: Modality) -> Instruction | 
 
 
 def _verb_list(
-    words: Sequence[str], start: int, forms: dict[str, str | None]
+    words: Sequence[str], start: int, infinitives: Mapping[str, str]
 ) -> tuple[tuple[str, ...], int]:
     """The verbs of a list such as "edit, move or delete", and the position behind them.
 
     Args:
-        forms: the verbs in the form that the list has, with their infinitives; None for itself.
+        infinitives: of the verbs in the form that the list has.
     """
     verbs: list[str] = []
     end = position = start
@@ -527,9 +518,9 @@ def _verb_list(
     is_list = False
     while position < len(words):
         parts = words[position].split("/")
-        if not all(part in forms for part in parts):
+        if not all(part in infinitives for part in parts):
             break
-        verbs += [forms[part] or part for part in parts]
+        verbs += [infinitives[part] for part in parts]
         end = position = position + 1
         first_end = first_end or end
         while position < len(words) and words[position] in (",", "or", "and", "nor"):
@@ -545,23 +536,19 @@ def _verb_list(
 def _object_and_circumstances(clause: _Clause, start: int) -> tuple[str, tuple[Circumstance, ...]]:
     """The words up to the first circumstance, and the circumstances, from a token on."""
     tokens = clause.tokens
-    cuts: list[tuple[str, int, int]] = []  # the word, where it begins, and where its text begins
+    cuts: list[_Cut] = []
     position = start
     while position < len(tokens) and len(cuts) < _MAX_CIRCUMSTANCES:
-        word, length = _cut_at(clause, position, start, [cut[0] for cut in cuts[-1:]])
-        if word == "cure":
-            cuts.append((word, position, position + 1))
-            position = len(tokens)
-        elif word:
-            cuts.append((word, position, position + length))
-            position += length or 1
-        else:
-            position += 1
-    bounds = [*(cut[1] for cut in cuts), len(tokens)]
+        cut = _cut_at(clause, position, cuts[-1].word if cuts else "")
+        cuts += [cut] if cut else []
+        if cut and cut.word == "cure":
+            break
+        position = max(position + 1, cut.text_start if cut else 0)
+    bounds = [*(cut.start for cut in cuts), len(tokens)]
     head = clause.part(start, bounds[0])
     circumstances: list[Circumstance] = []
-    for (word, _, text_start), until in zip(cuts, bounds[1:], strict=True):
-        text = clause.part(text_start, until)
+    for (word, _, text_start), end in zip(cuts, bounds[1:], strict=True):
+        text = clause.part(text_start, end)
         if word == "at all" and text:  # "edit directly the files": the words go on behind it
             if circumstances:
                 text = f"{circumstances[-1].text} {text}".strip()
@@ -575,71 +562,48 @@ def _object_and_circumstances(clause: _Clause, start: int) -> tuple[str, tuple[C
     return head, tuple(circumstances)
 
 
-def _cut_at(clause: _Clause, position: int, start: int, last: Sequence[str]) -> tuple[str, int]:
-    """The word of the circumstance that begins at a token, and its length in tokens; ("", 0) if
-    none begins there, and ("cure", 0) if the rest says what to do instead.
+class _Cut(NamedTuple):
+    """Where a circumstance begins.
+
+    Args:
+        word: as in `Circumstance`.
+        start: the first token of the circumstance.
+        text_start: the first token of its text.
     """
-    words, tokens = clause.words, clause.tokens
-    following = clause.word(position + 1)
-    if words[position] == "," and following in CURES and position + 2 < len(words):
-        return "cure", 0
-    if words[position] in (",", "and", "then"):
-        skipped = 1
-        while clause.word(position + skipped) in ("and", "then"):
-            skipped += 1
-        if clause.word(position + skipped) in VERBS:
-            return "then", skipped
-    if words[position] in (":", "-", "–", "—", ";"):
-        is_before_code = position + 1 < len(tokens) and tokens[position + 1].is_code
-        return ("with" if is_before_code else ":"), 1
-    is_behind_occasion = bool(last) and last[0] in _OCCASIONS
-    is_before_code = position + 1 < len(tokens) and tokens[position + 1].is_code
-    if words[position] == "," and is_behind_occasion and is_before_code:
-        return "with", 1
-    if is_behind_occasion and _CODES_IN_BRACKETS.fullmatch(tokens[position].text):
-        return "with", 0
-    phrase = longest_phrase(_CIRCUMSTANCES, words, position)
+
+    word: str
+    start: int
+    text_start: int
+
+
+def _cut_at(clause: _Clause, position: int, last_word: str) -> _Cut | None:
+    """The circumstance that begins at a token; None if none begins there.
+
+    Args:
+        last_word: the word of the circumstance before it; "" if it is the first.
+    """
+    word = clause.words[position]
+    following = position + 1
+    if word == "," and clause.word(following) in CURES and following + 1 < len(clause.words):
+        return _Cut("cure", position, following)  # the rest says why, or what to do instead
+    if word in (",", "and", "then"):
+        while clause.word(following) in ("and", "then"):
+            following += 1
+        if clause.word(following) in VERBS:
+            return _Cut("then", position, following)
+    following = position + 1
+    is_before_code = following < len(clause.tokens) and clause.tokens[following].is_code
+    if word in (":", "-", "–", "—", ";"):
+        return _Cut("with" if is_before_code else ":", position, following)
+    if last_word in _OCCASIONS and word == "," and is_before_code:
+        return _Cut("with", position, following)
+    if last_word in _OCCASIONS and _CODES_IN_BRACKETS.fullmatch(clause.tokens[position].text):
+        return _Cut("with", position, position)
+    phrase = longest_phrase(_CIRCUMSTANCES, clause.words, position)
     if not phrase:
-        return "", 0
-    word = CIRCUMSTANCES[phrase]
-    length = len(phrase.split())
-    if word in COMPARISONS:
-        while clause.word(position + length) in COMPARED:
-            length += 1
-    return word, length
-
-
-# --- Other readings of the same words
-
-_NO_ORDER = re.compile(
-    r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
-)
-
-
-def is_imperative(text: str) -> bool:
-    """Whether a text begins with a verb that tells what to do, and neither forbids nor permits."""
-    first = re.match(
-        r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
-    )
-    return first is not None and first[1].lower() in VERBS and not _NO_ORDER.search(text)
-
-
-_DIRECT_PUSHES = re.compile(r"(?:(?P<direct>direct) )?(?P<noun>pushes|force[ -]pushes)\b", re.I)
-_NOUNS_OF_ACTS = {"pushes": "push", "force pushes": "force-push", "force-pushes": "force-push"}
-
-
-def infinitive_first(text: str) -> str | None:
-    """A text such as "pushing to `main`" or "direct pushes to it" as an order, "push to `main`";
-    None if it does not begin with a known act.
-    """
-    if pushes := _DIRECT_PUSHES.match(text):
-        verb = _NOUNS_OF_ACTS[pushes["noun"].lower()]
-        if pushes["direct"]:
-            verb += " directly"
-        return f"{verb}{text[pushes.end() :]}"
-    text = re.sub(r"^use of ", "use ", text, flags=re.I)
-    word = re.match(r"[\w-]+", text)
-    first = word[0].lower() if word else ""
-    if word is None or first not in VERBS | GERUNDS.keys():
         return None
-    return f"{GERUNDS.get(first, first)}{text[word.end() :]}"
+    following = position + len(phrase.split())
+    if CIRCUMSTANCES[phrase] in COMPARISONS:
+        while clause.word(following) in COMPARED:
+            following += 1
+    return _Cut(CIRCUMSTANCES[phrase], position, following)

@@ -55,6 +55,9 @@ _SMALL_WORDS = frozenset(
     making of to it's you're series it's coding or it's being up for review""".split()
 )
 
+# acts for which "when" means "before": what is run "when deploying" may be the deployment
+_CHECKED = frozenset(("commit", "push", "pr", "merge", "submission", "review"))
+
 # --- Changes of files
 
 _CHANGE_VERBS = frozenset(
@@ -176,8 +179,9 @@ def _after(word: str, text: str) -> Occasion | None:
     globs = _changed(text, word)
     if globs:
         return Occasion(changed=tuple(globs))
-    event = _event(text) if word in ("when", "while") else None  # "when committing"
-    return event
+    acts = acts_in(text) if word in ("when", "while") else None  # "when committing"
+    is_check_first = acts is not None and all(_CHECKED & act.nouns for act in acts)
+    return _event(text) if is_check_first else None
 
 
 def is_end_of_work(text: str) -> bool:

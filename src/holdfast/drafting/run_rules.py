@@ -102,6 +102,8 @@ def _of_instruction(instruction: Instruction, clause: Clause) -> list[Draft]:
         occasion = _before_next_step(instruction) or _at_the_end(instruction)
     if occasion is None or not _is_unlimited(instruction):
         return []
+    if instruction.does(["use"]) and instruction.behind("when", "if"):
+        return []  # "when committing, use `make commit`" is about the commit itself
     commands = _commands(instruction)
     if commands is None and _runs_block(instruction):
         return require_block(clause.statement.block, occasion)
