@@ -61,7 +61,7 @@ _ORDER_IN_BRACKETS = re.compile(
 )
 # "(`x`)" or "(e.g. `x`, `y`, etc.)"
 _CODES_IN_BRACKETS = re.compile(
-    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |/){CODE})*"
+    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
     r"(?:,? etc\.?| or (?:equivalent|similar))?\)"
 )
 _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)

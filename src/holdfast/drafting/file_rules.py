@@ -25,12 +25,14 @@ from holdfast.drafting.path_globs import path_glob
 _EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(*sorted(EDIT))
 _FOLDER = r"(?: files?| folder| directory)?"
 # what comes before and behind the names of files: "*any files in* `src/`", "`src/` *JSON files*"
+_FILE_WORDS = (
+    r"the|any|all|generated|existing|translated|translations|docs|artifacts|bindings|output|files?"
+    r"|folders?|anything|code|director(?:y|ies)|changes|edits|content|contents|manual|direct|new"
+)
 _NAMED_FILES = forms(
     {
         "any generated files in `vendor/`": (
-            r"(?:(?:the|any|all|generated|existing|translated|translations|docs|artifacts|bindings"
-            r"|output|files?|folders?|anything|code|director(?:y|ies)|in|inside|under|changes|edits"
-            r"|content|contents|of|to) )*"
+            rf"(?:(?:{_FILE_WORDS}|in|inside|under|of|to) )*"
             rf"(?P<files>{CODES}|{OBJECTS})"
             r"(?: (?P<kind>YAML|JSON|TOML|Markdown|SQL|XML|CSS|HTML))?"
             r"(?: files?| folders?| director(?:y|ies))?"
@@ -41,11 +43,7 @@ _NAMED_FILES = forms(
         ),
     }
 )
-_ANY_FILES = re.compile(
-    r"(?:(?:any|the|all|manual|direct|new|generated|existing) ?)*"
-    r"(?:files?|anything|code|changes|edits|content|contents)?",
-    re.I,
-)
+_ANY_FILES = re.compile(rf"(?:(?:{_FILE_WORDS})(?: |$))*", re.I)
 _PLACES = ("in", "inside", "to")
 _CHANGING = re.compile("updating|editing|changing|modifying", re.I)
 # the ending of files of a kind, where it is not the name of the kind
@@ -164,11 +162,13 @@ def _files_left_alone(instruction: Instruction) -> str:
     whens = [text for word, text in instruction.circumstances if word == "when"]
     is_edit = bool(verbs & EDIT) and verbs <= EDIT | MAKE_FILES | REMOVE_FILES | {"write"}
     is_write = verbs <= {"write", "make"} and len(places) == 1
+    # "create new `.html` files" leaves the old ones to be edited
+    is_making = verbs <= MAKE_FILES and not places and "new" not in instruction.object.split()
     if (
         instruction.modality is not Modality.NEVER
         or not instruction.has_only(*_PLACES, "when")
         or not all(map(_CHANGING.fullmatch, whens))
-        or not (is_edit or is_write or (verbs <= MAKE_FILES and not places))
+        or not (is_edit or is_write or is_making)
         or len(places) > 1
     ):
         return ""

@@ -170,6 +170,10 @@ def git_act_rule(clause: Clause) -> list[Draft]:
         return _forbid_forced_pushes(instruction, forced)
     if _is_about_hooks(instruction):
         return forbid_commands(_UNVERIFIED)
+    if instruction.does(["commit"]) and _PRE_COMMIT.fullmatch(instruction.behind("without") or ""):
+        return forbid_commands(_UNVERIFIED[:1])
+    if instruction.does(["amend"]) and _ANY_OBJECT.fullmatch(instruction.object):
+        return forbid_commands(["git commit --amend"]) if instruction.has_only() else []
     if "--amend" in instruction.object and instruction.does(["use", "pass", "run"]):
         return forbid_commands(["git commit --amend"]) if instruction.has_only() else []
     if not instruction.does(_FORBIDDEN_VERBS) or not _ANY_OBJECT.fullmatch(instruction.object):
@@ -200,8 +204,6 @@ def _is_about_hooks(instruction: Instruction) -> bool:
         names_hooks = "--no-verify" in option or "hook" in instruction.object
         is_about = names_hooks and _HOOKS.fullmatch(instruction.object) is not None
         return is_about and instruction.has_only("with", "when")
-    if instruction.does(["commit"]):
-        return _PRE_COMMIT.fullmatch(instruction.behind("without") or "") is not None
     is_option = re.fullmatch("`?--no-verify`?", instruction.object) is not None
     uses_it = instruction.does(["use", "pass", "add", "run"])
     return is_option and uses_it and instruction.has_only("when", "with", "to", "on")

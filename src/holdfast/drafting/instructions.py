@@ -584,7 +584,9 @@ def _cut_at(clause: _Clause, position: int, last_word: str) -> _Cut | None:
     """
     word = clause.words[position]
     following = position + 1
-    if word == "," and clause.word(following) in CURES and following + 1 < len(clause.words):
+    is_in_list = last_word == "then" and clause.word(following) in VERBS
+    is_cure = clause.word(following) in CURES and following + 1 < len(clause.words)
+    if word == "," and is_cure and not is_in_list:
         return _Cut("cure", position, following)  # the rest says why, or what to do instead
     if word in (",", "and", "then"):
         while clause.word(following) in ("and", "then"):
