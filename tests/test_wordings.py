@@ -153,8 +153,27 @@ NOT_WRITTEN = """
     `os.path` must not appear in committed code.
     The use of `os.path` is strictly forbidden.
     Do not rely on `os.path`.
+    Use `pathlib` instead of `os.path` for better readability.
+"""
+NOT_COMMITTED = """
+    `dist/` must never be committed to git.
+    `dist/` is built by CI and must not be committed.
+    No commits of `dist/`.
+    Committing `dist/` is forbidden.
+    Never commit secrets or `dist/` to the repository.
+    Under no circumstances commit files in `dist/`.
+    You may not commit build artifacts or `dist/`.
+    `dist/` is built by CI; never commit it.
+"""
+NOT_SILENCED = """
+    Never suppress ESLint warnings.
+    ESLint rules must not be disabled.
+    Disabling ESLint rules is forbidden.
+    It is not allowed to silence ESLint errors with comments.
 """
 NO_RULES = """
+    Never suppress ESLint warnings without a reason.
+    Commit `dist/` only for releases.
     Avoid running `make ship`.
     Consider running `make test` before committing.
     You can run `make test` before committing.
@@ -259,6 +278,17 @@ def test_a_command_that_is_never_run(line):
 def test_code_that_is_never_written(line):
     (spec,) = measures_of(line)
     assert (spec["name"], spec["files"]) == ("code_not_written", "*.py")
+
+
+@pytest.mark.parametrize("line", lines_of(NOT_COMMITTED))
+def test_files_that_no_commit_has(line):
+    assert measures_of(line) == [{"name": "commit_excludes", "paths": "dist/*"}]
+
+
+@pytest.mark.parametrize("line", lines_of(NOT_SILENCED))
+def test_comments_that_silence_a_tool(line):
+    (spec,) = measures_of(line)
+    assert spec["pattern"] == r"\beslint-disable"
 
 
 @pytest.mark.parametrize("line", lines_of(NO_RULES))

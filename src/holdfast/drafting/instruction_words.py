@@ -47,10 +47,11 @@ _GIT = frozenset(
     " cut request mark consider declare report claim complete finalize finalise conclude".split()
 )
 _OTHERS = frozenset(
-    "skip bypass disable suppress prefix capitalize capitalise begin limit wrap separate sign"
-    " target read mock log print mention credit reply answer respond prefer avoid sync apply append"
-    " say co-author attribute list describe link title name base address assign ask get obtain seek"
-    " wait treat do perform enable bring replace install reflect accompany mirror adjust".split()
+    """skip bypass disable suppress silence prefix capitalize capitalise begin limit wrap separate
+    sign target read mock log print mention credit reply answer respond prefer avoid sync apply
+    append say co-author attribute list describe link title name base address assign ask get obtain
+    seek wait treat do perform enable bring replace install reflect accompany mirror
+    adjust""".split()
 )
 VERBS = RUN | CHECK | WRITE | EDIT | MAKE_FILES | REMOVE_FILES | _GIT | _OTHERS
 _DOUBLED = tuple("put run commit tag begin wrap skip ship log stop set cut submit".split())
@@ -245,6 +246,11 @@ IN_FRONT = frozenset(
         "before|after|once|when|if|while|unless|without|instead of|rather than|for|inside|in"
         "|outside|on|to|from|with"
     )
+)
+# nouns of what a rule is good for, so that it holds always: "for better readability"
+BENEFITS = frozenset(
+    """clarity compatibility consistency flexibility maintainability performance readability
+    reliability reproducibility safety security simplicity speed""".split()
 )
 COMPARISONS = ("instead of", "rather than", "over", "not", "never", "in favor of")
 # circumstances that leave nothing out: reasons, and "directly"

@@ -30,6 +30,7 @@ from holdfast.drafting.instruction_words import (
     BE,
     BE_NOT,
     BEHIND_ACT_NOUNS,
+    BENEFITS,
     CIRCUMSTANCES,
     COMPARED,
     COMPARISONS,
@@ -441,7 +442,11 @@ def _of_passive(
     head, circumstances = _object_and_circumstances(clause, end)
     if head:
         return None
-    thing, places = _object_and_circumstances(subject, int(is_of_nothing))
+    first = int(is_of_nothing)
+    verb = next((n for n, word in enumerate(subject.words) if word in ("is", "are")), None)
+    if verb is not None:  # "`dist/` is built by CI and must not be committed"
+        subject = _clause_part(subject, 0, verb)
+    thing, places = _object_and_circumstances(subject, first)
     return Instruction(modality, verbs, thing, (*places, *circumstances))
 
 
@@ -555,6 +560,8 @@ def _object_and_circumstances(clause: _Clause, start: int) -> tuple[str, tuple[C
                 circumstances[-1] = circumstances[-1]._replace(text=text)
             else:
                 head = f"{head} {text}".strip()
+        elif word == "for" and text.split(" ")[-1].lower() in BENEFITS:
+            circumstances.append(Circumstance("because", text))
         else:
             circumstances.append(Circumstance(word, text))
     while (first := head.split(" ", 1))[0].lower() in _ARTICLES and len(first) > 1:
