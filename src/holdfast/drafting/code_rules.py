@@ -35,13 +35,6 @@ _PURPOSE = re.compile(r"\w+ing|images|performance|interactivity", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
 )
-_PLACE_FIRST = forms(
-    {
-        "in tests, do not use `sleep`": (
-            r"(?P<place>in [^,]{2,30}?),? (?P<rest>(?:never|do not|don['’]t|always|use) .+)"
-        )
-    }
-)
 # names that no English word looks like, also without backticks: setTimeout/setInterval
 _IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{3,}(?:[A-Z][a-z0-9]+)+"
 _IDENTIFIERS = re.compile(rf"(?<![\w./@-]){_IDENTIFIER}(?:/{_IDENTIFIER})*(?![\w./@-])")
@@ -103,8 +96,6 @@ def code_rule(clause: Clause) -> list[Draft]:
         return [] if clause.is_prohibited else forbid_code([default], [], statement)
     if "`" not in text:
         text = _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", text)
-    if first := whole_match(_PLACE_FIRST, text):  # "in tests, do not use `sleep`"
-        text = f"{first['rest']} {first['place']}"
     instruction = instruction_of(text, clause.is_prohibited)
     if instruction is None or is_scoped(statement):
         return []

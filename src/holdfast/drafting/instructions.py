@@ -212,6 +212,7 @@ _JOINED_TO_VERBS = frozenset("you we to and or not can be been , : - – —".sp
 _OCCASIONS = ("before", "after", "when", "once", "if")
 _CODES_IN_BRACKETS = re.compile(r"\(`[^`]*`(?:(?:, | and | or |/)`[^`]*`)*[^`]*\)")
 _INFINITIVES = {**{verb: verb for verb in VERBS}, **GERUNDS}
+_ORDERS = frozenset("run execute always please ensure".split())
 _JOINTS = (",", "and", "+", "&&")  # between code spans
 _FIRST_WORDS = frozenset(("no", "only", "prefer"))
 _SUBORDINATE = frozenset("if when that which who because whether unless until so".split())
@@ -275,7 +276,7 @@ def _main_starts(clause: _Clause, begin: int) -> list[tuple[int, int]]:
     commas = commas[:_MAX_FRONTED_COMMAS]
     starts = [(n, n + 1) for n in commas if _begins(clause, n + 1) and not _lists_verbs(words, n)]
     for n in range(begin + 1, min(begin + _MAX_FRONTED_TOKENS, len(words))):
-        is_order = words[n] in ("run", "execute", "always", "never", "please", "ensure")
+        is_order = words[n] in _ORDERS or _negation(clause, n)
         if is_order and words[n - 1] not in _JOINED_TO_VERBS:
             starts.append((n, n))
     others = [(n, n + 1) for n in reversed(commas) if (n, n + 1) not in starts]

@@ -95,8 +95,8 @@ def _of_instruction(instruction: Instruction, clause: Clause) -> list[Draft]:
         return []
     if instruction.modality is Modality.ONLY and (rules := _of_condition(instruction)):
         return rules
-    if instruction.verbs == ("follow",) and (commands := instruction.behind("by")):
-        return _behind_change(instruction, commands)
+    if instruction.verbs == ("follow",) and (followed_by := instruction.behind("by")):
+        return _behind_change(instruction, followed_by)
     occasion = _occasion(instruction)
     if occasion is None and clause.begins_statement:
         occasion = _before_next_step(instruction) or _at_the_end(instruction)
