@@ -137,6 +137,9 @@ NOT_RUN = """
     Instead of `make ship`, use `make test`.
     `make test` instead of `make ship`.
     Releases must be built with `make test`, never with `make ship`.
+    This project uses `make test`, not `make ship`.
+    Releases must use `make test` instead of `make ship`.
+    Never `make ship`.
 """
 NOT_WRITTEN = """
     `os.path` must never be used.
@@ -172,6 +175,9 @@ NOT_SILENCED = """
     It is not allowed to silence ESLint errors with comments.
 """
 NO_RULES = """
+    Only use `any` in tests.
+    This project uses `make`.
+    Frontend code must run `make test` before pushing.
     Never suppress ESLint warnings without a reason.
     Commit `dist/` only for releases.
     Avoid running `make ship`.
@@ -278,6 +284,23 @@ def test_a_command_that_is_never_run(line):
 def test_code_that_is_never_written(line):
     (spec,) = measures_of(line)
     assert (spec["name"], spec["files"]) == ("code_not_written", "*.py")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "`unwrap()` should not be used outside tests.",
+        "Never use `unwrap()` outside of tests.",
+        "Do not use `unwrap()` except in tests.",
+        "`unwrap()` is only allowed in tests.",
+        "`unwrap()` must only be used in tests.",
+        "Use `unwrap()` only in tests.",
+    ],
+)
+def test_code_that_only_tests_may_have(line):
+    (spec,) = measures_of(line)
+    included, excluded = spec["files"]
+    assert included == "*.rs" and excluded.startswith("!") and "tests/" in excluded
 
 
 @pytest.mark.parametrize("line", lines_of(NOT_COMMITTED))

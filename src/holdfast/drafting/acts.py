@@ -151,6 +151,7 @@ ACTS = (
         "dependency|package|library|module",
         rf"{_INSTALLS} [^-\s]",
         r"\b(?:depend|packag|librar|instal|add)",
+        nouns="dependency|package|library",
     ),
     _act("delete|remove", "file|directory|folder", rf"(?:git )?rm{_ENDS}", r"\b(?:delet|remov)"),
     _act("rewrite", "history", _REWRITES, r"\b(?:rebas|rewrit|amend|force)"),

@@ -241,6 +241,7 @@ def _is_run(match: re.Match[str]) -> bool:
 def _word_for(command: str) -> str:
     """A pattern of the words by which a question refers to a command: "push" for `git push`."""
     words = [word for word in re.findall(r"[A-Za-z]{3,}", command) if word != "run"]
+    words = words or [command.split(" ")[0]]  # `rm -rf`
     return rf"\b(?:{'|'.join(map(re.escape, (words[1:] or words)[:4]))})"
 
 

@@ -79,9 +79,11 @@ def files_of_places(instruction: Instruction) -> list[str] | None:
             if place_globs is None:
                 return None
             globs += place_globs
-        elif word.startswith("outside") and whole_match(_CONFIG, place):
+        elif word == "outside" and whole_match(_IN_TESTS, place):
+            globs += [f"!{glob}" for glob in TESTS]
+        elif word == "outside" and whole_match(_CONFIG, place):
             globs += ["!config/*", "!*config.*"]
-        elif word.startswith("outside"):
+        elif word == "outside":
             paths = all_or_none([path_glob(name) for name in codes_in(place)])
             if paths is None:
                 return None

@@ -1,6 +1,7 @@
 """Rules about what is written into files: "never use `any`", "use `pathlib`, not `os.path`"."""
 
 import re
+from dataclasses import replace
 
 from holdfast.drafting.clauses import Clause, all_or_none, codes_in
 from holdfast.drafting.code_files import files_of_places, forbid_code
@@ -16,7 +17,12 @@ from holdfast.drafting.code_tokens import (
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODE, forms, one_of, whole_match
 from holdfast.drafting.instruction_words import WRITE
-from holdfast.drafting.instructions import Instruction, Modality, instruction_of
+from holdfast.drafting.instructions import (
+    Circumstance,
+    Instruction,
+    Modality,
+    instruction_of,
+)
 from holdfast.drafting.rules_file import Statement
 
 # --- Instructions about code
@@ -31,6 +37,8 @@ _FOR_ALL = re.compile(
     r"type[- ](?:casting|casts?|assertions?)|(?:debug(?:ging)?|logging)(?: output| purposes)?", re.I
 )
 # purposes of what is to be used instead, which limit nothing: "for images"
+# rather than "only use `any` in tests", which may mean that tests use nothing else
+_ONLY_THERE = re.compile(r"\bonly (?:in|inside|within|allowed|permitted|be used)\b", re.I)
 _PURPOSE = re.compile(r"\w+ing|images|performance|interactivity", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
@@ -99,6 +107,8 @@ def code_rule(clause: Clause) -> list[Draft]:
     instruction = instruction_of(text, clause.is_prohibited)
     if instruction is None or is_scoped(statement):
         return []
+    if instruction.modality is Modality.ONLY and _ONLY_THERE.search(text):
+        instruction = _forbidden_elsewhere(instruction)
     objects = _forbidden_objects(instruction, text)
     if objects is None or _MERE_NAME.fullmatch(text):
         return []
@@ -109,6 +119,16 @@ def code_rule(clause: Clause) -> list[Draft]:
     if tokens is None or files is None:
         return []
     return forbid_code(tokens, files, statement)
+
+
+def _forbidden_elsewhere(instruction: Instruction) -> Instruction:
+    """An instruction that allows code only in some place, as one that forbids it elsewhere."""
+    places = tuple(
+        Circumstance("outside" if word in ("in", "inside") else word, text)
+        for word, text in instruction.circumstances
+    )
+    modality = Modality.NEVER if places else instruction.modality
+    return replace(instruction, modality=modality, circumstances=places)
 
 
 def _forbidden_objects(instruction: Instruction, text: str) -> str | None:

@@ -166,7 +166,8 @@ def git_act_rule(clause: Clause) -> list[Draft]:
         return []
     # a line that names --force-with-lease recommends it instead of --force
     forced = _FORCED[:1] if "--force-with-lease" in clause.statement.text else _FORCED
-    if instruction.does(["force-push"]):
+    names_forcing = re.fullmatch("force-push(?:es|ing)?", instruction.object, re.I)
+    if instruction.does(["force-push"]) or names_forcing:
         return _forbid_forced_pushes(instruction, forced)
     if _is_about_hooks(instruction):
         return forbid_commands(_UNVERIFIED)

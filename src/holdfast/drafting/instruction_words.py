@@ -187,6 +187,7 @@ NOT_DONE = _combine(_IS, ("not", "never", "not considered"), _DONE)
 ONLY_DONE = _combine(_IS, ("only", "only considered"), _DONE)
 ONLY_ALLOWED = _combine(_IS, ("only",), ("allowed", "permitted", "acceptable"))
 MAY_BE = frozenset(_phrases("may be|can be|must be|should be|may ever be|will be"))
+MUST = _combine(_BOUND, ("", "always"))
 MUST_PASS = _combine(_BOUND, ("", "always"), ("pass", "satisfy"))
 MUST_NOT = _combine(
     _phrases("must not|must never|should not|should never|may not|may never|cannot|shall not|can't")

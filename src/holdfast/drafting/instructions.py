@@ -42,6 +42,7 @@ from holdfast.drafting.instruction_words import (
     IN_FRONT,
     LEADS,
     MAY_BE,
+    MUST,
     MUST_NOT,
     MUST_PASS,
     NEEDS,
@@ -192,13 +193,18 @@ class _Clause(NamedTuple):
         return self.text[begin : self.tokens[end - 1].end].strip(" ,").rstrip(".")
 
 
+_WE_USE = re.compile(
+    r"^(?:we|(?:this|the|our) (?:project|repo|repository|codebase|workspace|monorepo))"
+    r" uses? (?=\S)",
+    re.I,
+)
 _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
 _LEADS = phrase_table(LEADS)
 _NEGATIONS = phrase_table(NEGATIONS)
 _PREFERENCES = phrase_table(PREFERENCES)
 _CIRCUMSTANCES = phrase_table(CIRCUMSTANCES)
 _STATES = FORBIDDEN | REQUIRED | NEEDS | NOT_DONE | ONLY_DONE | ONLY_ALLOWED
-_PREDICATES = phrase_table(_STATES | BE_NOT | BE | MAY_BE | MUST_NOT | MUST_PASS)
+_PREDICATES = phrase_table(_STATES | BE_NOT | BE | MAY_BE | MUST | MUST_NOT | MUST_PASS)
 _PASSES = phrase_table(PASSES | FAILS)
 _ARTICLES = frozenset("the any a an these those all your".split())
 _KINDS = frozenset("bare raw plain direct global inline".split())  # "never raw `fetch`"
@@ -206,6 +212,7 @@ _MAX_CIRCUMSTANCES = 40  # so that a long clause takes time in proportion to its
 _MAX_FRONTED_COMMAS = 5  # a circumstance in front ends at one of the first commas
 _MAX_FRONTED_TOKENS = 25
 _MAX_SUBJECT_TOKENS = 14
+_MAX_NOUN_TOKENS = 5
 # behind these words, a verb belongs to them: "when you *run* it"
 _JOINED_TO_VERBS = frozenset("you we to and or not can be been , : - – —".split())
 # behind these, a code span after a mark or in brackets is a command: "before pushing (`make`)"
@@ -231,7 +238,7 @@ circumstances=(Circumstance(word='in', text='tests'),))
     Args:
         is_prohibited: whether the clause is below "Do not:".
     """
-    text = _FORCE_PUSH.sub("force-", text.strip(" .!,:"))
+    text = _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text.strip(" .!,:")))
     tokens = read_tokens(text)
     clause = _Clause(text, tokens, [token.word for token in tokens])
     return _fronted(clause, is_prohibited) or _main(clause, 0, is_prohibited)
@@ -347,8 +354,7 @@ def _of_passing(clause: _Clause, start: int) -> Instruction | None:
 def _of_subject(clause: _Clause, start: int) -> Instruction | None:
     """Reads a subject and its predicate: "`any` is forbidden", "`vendor/` must not be edited"."""
     words = clause.words
-    is_noun = clause.word(start + 1) == "of" or longest_phrase(_PREDICATES, words, start + 1)
-    if words[start] in VERBS and not is_noun:
+    if words[start] in VERBS and not _is_noun(clause, start):
         return None
     for position in range(start + 1, min(start + _MAX_SUBJECT_TOKENS, len(words))):
         if words[position] in _SUBORDINATE:
@@ -356,6 +362,19 @@ def _of_subject(clause: _Clause, start: int) -> Instruction | None:
         if predicate := longest_phrase(_PREDICATES, words, position):
             return _of_predicate(clause, start, position, predicate)
     return None
+
+
+def _is_noun(clause: _Clause, start: int) -> bool:
+    """Whether a word that is a verb or a noun begins a subject: "use of `any` is forbidden", "type
+    assertions are forbidden".
+    """
+    if clause.word(start + 1) == "of" or longest_phrase(_PREDICATES, clause.words, start + 1):
+        return True
+    for position in range(start + 2, min(start + _MAX_NOUN_TOKENS, len(clause.words))):
+        predicate = longest_phrase(_PREDICATES, clause.words, position)
+        if predicate or clause.tokens[position].is_code or clause.words[position] == ",":
+            return predicate in FORBIDDEN | BE_NOT
+    return False
 
 
 def _of_predicate(clause: _Clause, start: int, position: int, predicate: str) -> Instruction | None:
@@ -382,8 +401,8 @@ def _of_predicate(clause: _Clause, start: int, position: int, predicate: str) ->
         verb = "require" if predicate in NEEDS else "pass"
         occasion = Circumstance("occasion", subject)
         return Instruction(Modality.MUST, (verb,), head, (occasion, *circumstances))
-    if predicate in MUST_NOT and predicate not in BE_NOT:
-        return _of_actor(clause, subject, behind)
+    if predicate in MUST_NOT | MUST:
+        return _of_actor(clause, subject, behind, is_prohibited=predicate in MUST_NOT)
     return _of_passive(clause, _clause_part(clause, start, position), predicate, behind)
 
 
@@ -411,15 +430,17 @@ def _of_act(clause: _Clause) -> Instruction | None:
     return Instruction(Modality.NEVER, ("use",), head, circumstances)
 
 
-def _of_actor(clause: _Clause, subject: str, behind: int) -> Instruction | None:
+def _of_actor(
+    clause: _Clause, subject: str, behind: int, *, is_prohibited: bool
+) -> Instruction | None:
     """Reads "tests must not use `sleep`", where the subject is the place."""
-    instruction = _of_verbs(clause, behind, True)
-    if instruction is None:
+    instruction = _of_verbs(clause, behind, is_prohibited)
+    if instruction is None or clause.word(behind) not in VERBS | ADVERBS:
         return None
     if instruction.verbs in (("appear",), ("occur",)) and not instruction.object:
         return replace(instruction, object=subject)
     place = Circumstance("in", subject)
-    return replace(instruction, circumstances=(*instruction.circumstances, place))
+    return replace(instruction, circumstances=(place, *instruction.circumstances))
 
 
 def _of_passive(
@@ -482,9 +503,10 @@ def _of_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction |
     verbs, end = _verb_list(words, start, _INFINITIVES)
     if not verbs:
         return _of_thing(clause, start, modality)
-    if clause.word(end) == "only" and modality is Modality.MUST:  # "use only pnpm"
-        modality = Modality.ONLY
+    if clause.word(end) == "only" and modality is Modality.MUST:  # not of "use *only pnpm*"
         end += 1
+        if longest_phrase(_CIRCUMSTANCES, words, end):
+            modality = Modality.ONLY
     head, circumstances = _object_and_circumstances(clause, end)
     if re.search(r"(?:^| )only$", head) and modality is Modality.MUST:  # "push only when asked"
         modality = Modality.ONLY
