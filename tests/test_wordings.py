@@ -314,6 +314,27 @@ def test_comments_that_silence_a_tool(line):
     assert spec["pattern"] == r"\beslint-disable"
 
 
+HEADINGS = [  # a heading or an introduction, an item below it, and the measure
+    ("Run the following before every commit:", "`make lint`", "runs_before"),
+    ("The following must pass before pushing:", "`make lint`", "runs_before"),
+    ("## Before opening a PR\n\nRun these commands:", "`make lint`", "runs_before"),
+    ("After changing any Python file, always run:", "`make lint`", "runs_after"),
+    ("Before marking a task as complete, verify:", "`make lint` passes", "runs_after"),
+    ("The following files must not be edited:", "`a.lock`", "file_not_touched"),
+    ("The following files are off limits:", "`a.lock`", "file_not_touched"),
+    ("Editing these files is forbidden:", "`a.lock`", "file_not_touched"),
+    ("Never run:", "`rm -rf`", "command_not_run"),
+    ("The following commands are forbidden:", "`rm -rf`", "command_not_run"),
+    ("The following actions require approval:", "Pushing", "asks_before"),
+    ("Never do any of these things without asking:", "Pushing", "asks_before"),
+]
+
+
+@pytest.mark.parametrize(("heading", "item", "name"), HEADINGS)
+def test_a_heading_says_what_holds_for_its_items(heading, item, name):
+    assert [spec["name"] for spec in measures_of(f"{heading}\n\n- {item}\n")] == [name]
+
+
 @pytest.mark.parametrize("line", lines_of(NO_RULES))
 def test_what_only_looks_like_a_rule(line):
     assert measures_of(line) == []

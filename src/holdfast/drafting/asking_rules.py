@@ -70,6 +70,12 @@ _ASK_FIRST = forms(
     }
 )
 
+_THESE_ACTS = re.compile(
+    r"(?:do(?:ing)? )?(?:(?:the|any of|these|following|all) )+"
+    r"(?:actions?|changes?|operations?|commands?|steps?|things?)?",
+    re.I,
+)
+
 # --- Acts that need approval
 
 _EDITS = one_of(
@@ -191,8 +197,10 @@ def _is_approval(text: str, *, must_ask: bool, may_be_empty: bool = False) -> bo
 
 def _is_ask_first(heading: str) -> bool:
     """Whether the acts listed below a heading need the user's approval."""
-    plain = re.sub(r"[*`]", "", heading)
-    return whole_match(_ASK_FIRST, re.sub(r"[\s:.]+$", "", plain)) is not None
+    plain = re.sub(r"^\W+|[*`]|[\s:.]+$", "", heading)
+    instruction = instruction_of(plain)
+    acts = _acts_that_need_approval(instruction) if instruction else ""
+    return bool(_THESE_ACTS.fullmatch(acts)) or whole_match(_ASK_FIRST, plain) is not None
 
 
 def _edits(acts: str) -> list[Draft]:

@@ -76,6 +76,9 @@ _RUN_NONE = re.compile(
     r"(?: like| such as| directly| yourself)*[\s:!.]*$",
     re.I,
 )
+_THESE_COMMANDS = re.compile(
+    r"(?:(?:these|following|any|all|destructive|dangerous|interactive) )*commands?", re.I
+)
 _RUN_NO_SUCH = forms({"NEVER USE THIS": rf"{NEVER} (?:use|run) (?:this|it)"})
 
 # --- Commands that are never run without an option
@@ -176,8 +179,20 @@ def command_item_rule(clause: Clause) -> list[Draft]:
         return []
     under = clause.statement.under
     heading = re.split(r" [—–-] ", under[-1])[0] if under else ""
+    instruction = instruction_of(re.sub(r"^\W+", "", heading))
     is_banned = any(whole_match(_RUN_NO_SUCH, piece.strip(" .!")) for piece in others)
-    return forbid_commands([code[1]]) if is_banned or _RUN_NONE.search(heading) else []
+    return forbid_commands([code[1]]) if is_banned or _forbids_these(instruction, heading) else []
+
+
+def _forbids_these(instruction: Instruction | None, heading: str) -> bool:
+    """Whether a heading forbids the commands below it: "never run", "these are forbidden"."""
+    if _RUN_NONE.search(heading):
+        return True
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return False
+    names_them = _THESE_COMMANDS.fullmatch(instruction.object) is not None
+    is_run = instruction.does(("run", "execute")) and not instruction.object
+    return instruction.has_only() and (names_them or is_run)
 
 
 def option_rule(clause: Clause) -> list[Draft]:

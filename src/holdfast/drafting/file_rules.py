@@ -107,6 +107,11 @@ _NO_EDIT_HEADING = re.compile(
     rf"|director(?:y|ies)|paths|of|in|or|{REASON}))*[\s:!.)]*$",
     re.I,
 )
+_THESE_FILES = re.compile(
+    r"(?:(?:following|these|any|all|generated|protected) )*(?:files?|folders?|paths|directories)"
+    r"(?: (?:and|or) (?:folders?|directories))?",
+    re.I,
+)
 _PROTECTED_HEADING = forms(
     {
         "Protected files:": (
@@ -244,6 +249,11 @@ def _is_no_edit_heading(name: str) -> bool:
     """Whether a heading or an introduction forbids editing what is listed below it."""
     if whole_match(_PROTECTED_HEADING, name):
         return True
+    instruction = instruction_of(re.sub(r"^\W+", "", name))
+    if instruction is not None and instruction.modality is Modality.NEVER:
+        is_edit = instruction.does(EDIT | MAKE_FILES | REMOVE_FILES | {"use"})
+        if is_edit and instruction.has_only() and _THESE_FILES.fullmatch(instruction.object):
+            return True
     parts = re.split(r" [—–-] ", name)
     part = parts[-1] if "must" in name else parts[0]
     plain = re.sub(r"[^\x00-\x7f’]", "", part)

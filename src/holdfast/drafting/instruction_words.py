@@ -168,7 +168,7 @@ FORBIDDEN = _combine(
     _DEGREES,
     _phrases(
         "forbidden|banned|prohibited|disallowed|not allowed|not permitted|never allowed"
-        "|never permitted|never acceptable|unacceptable|not acceptable"
+        "|never permitted|never acceptable|unacceptable|not acceptable|off limits|off-limits"
     ),
 )
 REQUIRED = _combine(_IS, _DEGREES, ("required", "needed", "mandatory", "obligatory"))

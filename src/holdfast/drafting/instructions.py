@@ -207,6 +207,7 @@ _STATES = FORBIDDEN | REQUIRED | NEEDS | NOT_DONE | ONLY_DONE | ONLY_ALLOWED
 _PREDICATES = phrase_table(_STATES | BE_NOT | BE | MAY_BE | MUST | MUST_NOT | MUST_PASS)
 _PASSES = phrase_table(PASSES | FAILS)
 _ARTICLES = frozenset("the any a an these those all your".split())
+_BEFORE_ACTS = ("manual", "direct", "further", "following")
 _KINDS = frozenset("bare raw plain direct global inline".split())  # "never raw `fetch`"
 _MAX_CIRCUMSTANCES = 40  # so that a long clause takes time in proportion to its length
 _MAX_FRONTED_COMMAS = 5  # a circumstance in front ends at one of the first commas
@@ -415,7 +416,7 @@ def _of_act(clause: _Clause) -> Instruction | None:
     """Forbids an act that is named as a thing: "edits to `vendor/`", "running `make`", "`any`"."""
     words = clause.words
     start = 0
-    while start < len(words) and words[start] in (*_ARTICLES, "manual", "direct", "further"):
+    while start < len(words) and words[start] in (*_ARTICLES, *_BEFORE_ACTS):
         start += 1
     if start >= len(words):
         return None
@@ -632,7 +633,7 @@ def _cut_at(clause: _Clause, position: int, last_word: str) -> _Cut | None:
     if last_word in _OCCASIONS and _CODES_IN_BRACKETS.fullmatch(clause.tokens[position].text):
         return _Cut("with", position, position)
     phrase = longest_phrase(_CIRCUMSTANCES, clause.words, position)
-    if not phrase:
+    if not phrase or (phrase == "following" and clause.words[position - 1] == "the"):
         return None
     following = position + len(phrase.split())
     if CIRCUMSTANCES[phrase] in COMPARISONS:

@@ -312,6 +312,10 @@ _ITEM = forms(
         )
     }
 )
+_RUN_THESE = re.compile(
+    r"(?:always |please )?(?:run|execute) (?:all )?(?:of )?(?:these|the following)(?: \w+)?[\s:.]*",
+    re.I,
+)
 _BEGINS_STEP = re.compile(
     r"(?:(?:always|please|must|ensure(?: that)?|make sure(?: that)?|then) )*(?:re-?)?"
     + one_of(
@@ -368,6 +372,8 @@ def _of_item(clause: Clause) -> list[Draft]:
     if not statement.under or not clause.begins_statement:
         return []
     occasion = _occasion_of_heading(statement.under[-1])
+    if occasion is None and _RUN_THESE.fullmatch(statement.under[-1]) and statement.under[1:]:
+        occasion = _occasion_of_heading(statement.under[-2])
     if occasion is None or OPTIONAL.search(f"{statement.label} {statement.text}"):
         return []
     instruction = instruction_of(clause.text)
