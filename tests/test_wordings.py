@@ -246,6 +246,13 @@ NO_RULES = """
 """
 
 
+def read(text: str) -> Instruction:
+    """The instruction of a text that is one."""
+    instruction = instruction_of(text)
+    assert instruction is not None
+    return instruction
+
+
 def lines_of(text: str) -> list[str]:
     return [line.strip() for line in text.strip().splitlines()]
 
@@ -353,7 +360,7 @@ def test_what_only_looks_like_a_rule(line):
     ],
 )
 def test_many_wordings_have_one_structure(line):
-    instruction = instruction_of(line)
+    instruction = read(line)
     parts = (instruction.modality, instruction.verbs, instruction.object)
     assert parts == (Modality.NEVER, ("use",), "`any`")
     kept = [each for each in instruction.circumstances if each.word != "cure"]
@@ -371,8 +378,8 @@ def test_what_is_compared_and_done_next_is_a_circumstance():
             Circumstance("with", "(`b`)"),
         ),
     )
-    assert instruction_of("Use `a` rather than `b`").rejected_object == "`b`"
-    assert instruction_of("Only push when asked").modality is Modality.ONLY
+    assert read("Use `a` rather than `b`").rejected_object == "`b`"
+    assert read("Only push when asked").modality is Modality.ONLY
     assert instruction_of("The server is written in Go.") is None
 
 

@@ -71,7 +71,7 @@ _ASK_FIRST = forms(
 )
 
 _THESE_ACTS = re.compile(
-    r"(?:do(?:ing)? )?(?:(?:the|any of|these|following|all) )+"
+    r"(?:do(?:ing)? )?(?:(?:the|any|of|these|following|all) )+"
     r"(?:actions?|changes?|operations?|commands?|steps?|things?)?",
     re.I,
 )
