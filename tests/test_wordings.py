@@ -158,6 +158,15 @@ NOT_WRITTEN = """
     Do not rely on `os.path`.
     Use `pathlib` instead of `os.path` for better readability.
 """
+TOGETHER = """
+    When you change `src/api/`, update `docs/api.md` too.
+    Update `docs/api.md` whenever `src/api/` changes.
+    Any changes to `src/api/` must be reflected in `docs/api.md`.
+    Changes to `src/api/` require updating `docs/api.md`.
+    Any change in `src/api/` requires an update to `docs/api.md`.
+    After editing `src/api/`, add an entry to `docs/api.md`.
+    If you modify anything in `src/api/`, also update `docs/api.md`.
+"""
 NOT_COMMITTED = """
     `dist/` must never be committed to git.
     `dist/` is built by CI and must not be committed.
@@ -175,6 +184,85 @@ NOT_SILENCED = """
     It is not allowed to silence ESLint errors with comments.
 """
 NO_RULES = """
+    Access to `admin.py` is not allowed without a token.
+    `foo()` is not allowed to block.
+    Files in `src/` are never deleted by the cleanup job.
+    `main` is always deployed.
+    Users must not edit `config.json`.
+    The server must not run `rm -rf`.
+    The cache must never be used in tests.
+    `README.md` must be updated.
+    `docs/` must be updated when the API changes.
+    `CHANGELOG.md` should be edited by hand.
+    Changes to `src/` require tests.
+    Changes to `src/` need a review.
+    Committing requires a clean tree.
+    Pushing is only allowed after review.
+    Pushing is forbidden on Fridays.
+    Pull requests must pass CI.
+    Every PR must include tests.
+    All commits must be signed.
+    Commits must not exceed 100 lines.
+    `make test` must not be run in parallel.
+    `npm test` should be used for unit tests.
+    `make dev` must be running before you start.
+    `a.json` must not contain secrets.
+    The code must not use more than 2 GB.
+    Functions must not return `null`.
+    Components must not call `fetch` directly.
+    Services must not import from `controllers/`.
+    Modules in `core/` must not import `ui/`.
+    Migrations must be run before deploying.
+    Run migrations before deploying.
+    No changes to behaviour.
+    No commits yet.
+    No use in production.
+    No pushes on weekends.
+    Imports are not allowed to be circular.
+    Edits are allowed in `src/`.
+    You need approval for the design.
+    Approval of the PR is required.
+    When you need approval, ask the user.
+    Ask the user if unsure.
+    Ask before making large changes.
+    Ask before making assumptions.
+    Ask before changing public APIs.
+    Wait for the tests before pushing.
+    Commit only when the tests pass.
+    Commit only related files.
+    Only commit related files.
+    Push only to your branch.
+    Only merge approved PRs.
+    Never merge without approval from CODEOWNERS.
+    A task is done when it is merged.
+    Work is only done when tests pass.
+    Do not finish before the tests pass.
+    End with a summary.
+    Finish by committing.
+    Finish with `Done`.
+    After the build, `dist/` contains the bundle.
+    After editing, save the file.
+    After you edit `a.ts`, restart the server.
+    Use `X` for `Y`, not `Z`.
+    Instead of guessing, ask.
+    Instead of editing `a.ts`, create a new file.
+    Rather than commit, stash.
+    Never use the word `simply`.
+    Never edit a file you have not read.
+    Never touch production.
+    Do not change the public API.
+    Do not change `foo` to `bar`.
+    Do not rename `foo()`.
+    Never modify state in `reducer.ts` directly.
+    Do not add logging to `hot_path.py`.
+    Do not remove `x` from `y.ts`.
+    Never update snapshots with `-u`.
+    Do not move files to `src/`.
+    Running `make test` is optional.
+    Running `make test` takes 5 minutes and is required before release.
+    Do not run `make test` more than once.
+    Never run `make deploy` from a branch.
+    Never run `make deploy` twice.
     Only use `any` in tests.
     This project uses `make`.
     Frontend code must run `make test` before pushing.
@@ -308,6 +396,12 @@ def test_code_that_only_tests_may_have(line):
     (spec,) = measures_of(line)
     included, excluded = spec["files"]
     assert included == "*.rs" and excluded.startswith("!") and "tests/" in excluded
+
+
+@pytest.mark.parametrize("line", lines_of(TOGETHER))
+def test_files_that_change_together(line):
+    spec = {"name": "changes_together", "changed": "src/api/*", "also": "docs/api.md"}
+    assert measures_of(line) == [spec]
 
 
 @pytest.mark.parametrize("line", lines_of(NOT_COMMITTED))

@@ -14,12 +14,16 @@ _UPDATE = ("update", "add", "edit", "bump", "adjust", "sync", "amend", "regenera
 _OCCASIONS = ("after", "when", "if", "once", "occasion")
 _FOLLOW = ("reflect", "accompany", "mirror")
 _BEFORE_FILE = re.compile(
-    r"(?:(?:the|your|a|an|corresponding|relevant|both|its|entry|note|changelog|documentation|docs"
+    r"(?:(?:updating|the|your|a|an|corresponding|relevant|both|its|entry|note|changelog|documentation|docs"
     r"|matching|related|in|to) )+(?=\S)",
     re.I,
 )
 _FILE = re.compile(
     rf"{CODE}(?: files?)?(?: too| as well| accordingly)?|[\w./-]+\.md(?: too)?", re.I
+)
+# behind "changes to `src/api/` require": "*updating* `docs/api.md`", "*an update* to it"
+_AN_UPDATE = re.compile(
+    r"(?:(?:an?|matching|corresponding) )*(?:updat(?:e|es|ing)|changes)\b", re.I
 )
 _EVERY_CHANGE = re.compile(
     r"(?:every|each|any|all) (?:single )?(?:code )?"
@@ -69,7 +73,10 @@ def _with_a_change(instruction: Instruction) -> list[Draft]:
         changed = globs_of_change(instruction.behind("to", "in") or "")
         return _require_together(changed, _files(instruction.circumstances[-1].text))
     occasions = occasions_of(instruction)
-    if len(occasions) != 1 or not instruction.does(_UPDATE):
+    is_update = instruction.does(_UPDATE) or (
+        instruction.does(["require"]) and _AN_UPDATE.match(instruction.object)
+    )
+    if len(occasions) != 1 or not is_update:
         return []
     if not instruction.has_only(*_OCCASIONS, "in", "to", "with", "as", "then"):
         return []
@@ -90,7 +97,8 @@ def _with_every_change(instruction: Instruction) -> list[Draft]:
 
 def _updated(instruction: Instruction) -> list[str] | None:
     """The globs of the file that an instruction updates: "add an entry to `CHANGELOG.md`"."""
-    texts = [instruction.object, *(text for word, text in instruction.circumstances[:1])]
+    places = [text for word, text in instruction.circumstances if word in ("to", "in")]
+    texts = [instruction.object, *places[:1]]
     globs = map(_files, texts)
     return next(filter(None, globs), None)
 

@@ -145,7 +145,8 @@ def occasions_of(instruction: Instruction) -> list[Occasion | None]:
     occasions: list[Occasion | None] = []
     for number, circumstance in enumerate(instruction.circumstances):
         if circumstance.word in (*OCCASION_WORDS, "on"):
-            rest = instruction.circumstances[number + 1 :]
+            is_subject = circumstance.word == "occasion"  # which is complete
+            rest = () if is_subject else instruction.circumstances[number + 1 :]
             text = " ".join([circumstance.text, *_continuation(rest)])
             occasion = occasion_of(circumstance._replace(text=text))
             occasions += [occasion] if occasion or circumstance.word != "on" else []
