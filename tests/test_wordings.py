@@ -184,6 +184,7 @@ NOT_SILENCED = """
     It is not allowed to silence ESLint errors with comments.
 """
 NO_RULES = """
+    Never push without running `make test` if the API changed.
     Access to `admin.py` is not allowed without a token.
     `foo()` is not allowed to block.
     Files in `src/` are never deleted by the cleanup job.

@@ -72,6 +72,8 @@ _THESE = re.compile(
     r"|full validation|validation",
     re.I,
 )
+_RUNS = re.compile(r"(?:then )?(?:re-?run|run|execute)\b", re.I)
+_BESIDE = ("", "first", "command", "commands")  # words beside a command that is named alone
 _NEXT_STEP = re.compile(r"(?:and |then |only )*(?P<act>(?:git )?(?:commit|push|merge)\b.*)", re.I)
 
 
@@ -115,10 +117,12 @@ def _of_prohibition(instruction: Instruction) -> list[Draft]:
     commands: list[str] = []
     words = ("without", "until", "unless", "before", "if")
     for word, text in instruction.circumstances:
-        form = _STATE if word == "if" else _WITHOUT
-        match = form.fullmatch(text) if word in words else None
-        if match and (word != "if" or _NO_STATE.fullmatch(text)):
-            commands += _listed(match["codes"]) or []
+        if word not in words:
+            continue
+        match = _STATE.fullmatch(text) if word == "if" else _WITHOUT.fullmatch(text)
+        if match is None or (word == "if") != bool(_NO_STATE.fullmatch(text)):
+            return []  # a condition that is none of a command
+        commands += _listed(match["codes"]) or []
     if not commands:
         return []
     plain = f"{instruction.verbs[-1]} {instruction.object}"
@@ -265,10 +269,6 @@ def _commands(instruction: Instruction) -> list[str] | None:
         if is_tool(instruction.object):
             return [instruction.object]
     return _listed(" , ".join(filter(lambda text: "`" in text, texts)))
-
-
-_BESIDE = ("", "first", "command", "commands")
-_RUNS = re.compile(r"(?:then )?(?:re-?run|run|execute)\b", re.I)
 
 
 def _listed(text: str) -> list[str] | None:
