@@ -391,6 +391,7 @@ def test_code_that_is_never_written(line):
         "`unwrap()` is only allowed in tests.",
         "`unwrap()` must only be used in tests.",
         "Use `unwrap()` only in tests.",
+        "`unwrap()` may only be called in tests.",
     ],
 )
 def test_code_that_only_tests_may_have(line):

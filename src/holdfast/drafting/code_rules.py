@@ -38,7 +38,7 @@ _FOR_ALL = re.compile(
 )
 # purposes of what is to be used instead, which limit nothing: "for images"
 # rather than "only use `any` in tests", which may mean that tests use nothing else
-_ONLY_THERE = re.compile(r"\bonly (?:in|inside|within|allowed|permitted|be used)\b", re.I)
+_ONLY_THERE = re.compile(r"\bonly (?:in|inside|within|allowed|permitted|be \w+)\b", re.I)
 _PURPOSE = re.compile(r"\w+ing|images|performance|interactivity", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I

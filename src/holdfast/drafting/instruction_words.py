@@ -34,7 +34,7 @@ CHECK = frozenset(
 WRITE = frozenset(
     "use add include introduce write leave insert put import call invoke throw return declare"
     " define export have cast create keep reintroduce commit rely employ hardcode hard-code access"
-    " reference contain appear embed instantiate construct ship utilize utilise emit".split()
+    " reference read contain appear embed instantiate construct ship utilize utilise emit".split()
 )
 EDIT = frozenset(
     "edit hand-edit modify touch change alter update overwrite tamper hand-write patch".split()
@@ -179,8 +179,11 @@ BE_NOT = _combine((*_BOUND, "may", "can"), _phrases("not be|never be|not ever be
         "|is never to be|are never to be|may be never"
     )
 )
-BE = _combine(_BOUND, _phrases("be|always be|only be")) | _combine(
-    _IS, _phrases("always|to be|only")
+_MAY = ("may", "can")
+BE = (
+    _combine(_BOUND, _phrases("be|always be|only be"))
+    | _combine(_MAY, ("only be",))
+    | _combine(_IS, _phrases("always|to be|only"))
 )
 _DONE = ("done", "complete", "completed", "finished", "ready")
 NOT_DONE = _combine(_IS, ("not", "never", "not considered"), _DONE)
