@@ -405,7 +405,7 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Make new commits for fixes, never use `--amend`.", ran("git commit"),
      ran("git commit --amend")),
     ("**Branch:** `{type}/{number}`", ran("git checkout -b fix/7"), ran("git checkout -b seven")),
-    ("Don't create, switch, or delete branches without permission.",
+    ("Don't switch branches without permission.",
      asked("Switch to branch a.", "git switch a"), asked("Fix it.", "git switch a")),
     ("Never commit sensitive data (.env files, credentials)",
      wrote("a", "x", "git add a; git commit"),

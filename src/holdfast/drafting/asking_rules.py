@@ -5,98 +5,57 @@ files", and items below "Ask first".
 import re
 from collections.abc import Sequence
 
+from holdfast.drafting.acts import acts_in, split_list
 from holdfast.drafting.clauses import Clause, all_or_none, names_in
 from holdfast.drafting.commands import command_pattern, is_command, is_runnable
 from holdfast.drafting.drafts import Draft, Spec
-from holdfast.drafting.forms import (
-    ADVERBS,
-    CODES,
-    NEVER,
-    any_words,
-    first_match,
-    forms,
-    one_of,
-    whole_match,
+from holdfast.drafting.forms import CODES, first_match, forms, one_of, whole_match
+from holdfast.drafting.instruction_words import EDIT, GERUNDS
+from holdfast.drafting.instructions import (
+    Circumstance,
+    Instruction,
+    Modality,
+    instruction_of,
+    read_tokens,
 )
-from holdfast.drafting.named_acts import act_of
 from holdfast.drafting.path_globs import glob_argument, path_glob
 
-# --- Ways to ask for approval
+# --- Words for approval
 
-_BEFORE_ASKED = any_words(
-    *("you(?:['’]re| are)?", "I", "the user", "user", "a human", "a maintainer", "the developer"),
-    *("it is", "it['’]s", "they", "has", "have", "been", "being", "is", "are", "was", "were"),
-    *("for", "to do so", "to", "so", "do so", "do it", "me", "us", "specifically", "explicitly"),
-    *("explicit", "directly", "first", "clear", "my", "your", "the", "a", "user['’]?s?", "human"),
-    *("prior", "maintainer", "of", "from", "by", "by the user", "in this session", "you", "that"),
-    "this",
+_GRANTS = frozenset(
+    """ask asks asked asking request requests requested requesting instruct instructs instructed
+    instruction instructions told tells say says permission approval approve approves approved
+    consent direction confirm confirms confirmed confirmation authorization authorized authorizes
+    authorize permitted go-ahead sign-off ok okay""".split()
 )
-_AFTER_ASKED = one_of(
-    *"for or approves? that exact action current conversation you to so do it this".split(),
-    *("the user", "by", "first", "explicitly", "me", "us", "from", "of", "a", "human", "user"),
-    *"maintainer in the request them otherwise approval permission session prompt".split(),
+# words around them, which say whom, how and when to ask
+_AROUND_GRANTS = frozenset(
+    """you you're i the user user's users human maintainer maintainers developer owner reviewer it
+    it's they has have been being is are was were for to so do me us them specifically explicitly
+    explicit directly first clear clearly my your a an any prior of from by in this session that
+    or and exact action current conversation otherwise prompt with written operator someone person
+    getting obtaining receiving having given gives give giving who doing again instead please but
+    always check wait get obtain seek before""".split()
 )
-# "the user explicitly asks you to", "prior approval by a maintainer"
-_ASKED = (
-    _BEFORE_ASKED
-    + one_of(
-        *("ask(?:s|ed|ing)?", "request(?:s|ed|ing)?", "instruct(?:s|ed|ions?)?", "told", "tells?"),
-        *("say so", "says so", "permission", "approv(?:al|es?|ed)", "consent", "direction"),
-        *("confirm(?:s|ed|ation|ing)?", "authoriz(?:ation|ed|es)", "permitted", "go-ahead"),
-        "sign-off",
-    )
-    + rf"(?: {_AFTER_ASKED})*"
-)
-_GRANT = r"(?:approval|permission|confirmation)"
-_GRANTED_BY = any_words("explicit", "user", "human", "my")
-# "ask the user first", "get explicit approval from the user"
-_ASKING = (
-    one_of(
-        *("ask", "check with", "confirm with", rf"get {_GRANTED_BY}{_GRANT}", "confirm"),
-        r"request (?:approval|permission)",
-        rf"wait for {_GRANTED_BY}(?:{_GRANT}|instruction|instructions)",
-    )
-    + rf"(?: (?:me|the user|user|first|for (?:explicit )?{_GRANT}|permission"
-    r"|from (?:me|the user)|explicitly|a human))*"
-)
-_BY_ITSELF = r"(?: (?:yourself|autonomously|on your own|automatically|proactively))?"
-_WITHOUT_ASKING = {
-    "push anything unless asked": rf"(?P<acts>.+?){_BY_ITSELF},? (?:unless|until|if not) {_ASKED}",
-    "push anything without permission": (
-        rf"(?P<acts>.+?){_BY_ITSELF},? without (?:first )?{_ASKED}"
-    ),
-}
-_NEVER_WITHOUT_ASKING = forms(
-    {f"never {text}": f"{ADVERBS}{NEVER} {act}" for text, act in _WITHOUT_ASKING.items()}
-)
-_WITHOUT_ASKING_BELOW = forms(  # below "Do not:"
-    {text: f"{ADVERBS}{act}" for text, act in _WITHOUT_ASKING.items()}
-)
-_WHEN = r"(?:when|if|after|with|once|upon)"
-_ASK_BEFORE = forms(
-    {
-        "ask the user before pushing": rf"{ADVERBS}{_ASKING},? (?:before|prior to) (?P<acts>.+)",
-        "before pushing, ask the user": rf"before (?P<acts>.+?),? {_ASKING}",
-        "only push when the user asks": rf"only (?P<acts>.+?) {_WHEN} {_ASKED}",
-        "push only with explicit permission": rf"(?P<acts>.+?) only {_WHEN} {_ASKED}",
-        "pushing requires explicit approval": (
-            r"(?P<acts>.+?) (?:requires?|needs?) (?:explicit |user |human |prior )*"
-            r"(?:approval|permission|confirmation|consent)"
-        ),
-        "no pushing unless asked": rf"no (?P<acts>.+?) (?:unless|without) {_ASKED}",
-        "never push yourself, wait for explicit approval": (
-            rf"{ADVERBS}{NEVER} (?P<acts>.+?){_BY_ITSELF}(?:[,;]| -| –| —)"
-            rf" (?:but |always )*{_ASKING}"
-        ),
-    }
-)
-_WARNING_SIGN = r"\W*(?:⚠️ ?)?"
+_ASKS = frozenset("ask confirm check get obtain seek request wait".split())
+_NEEDS_OBJECT = frozenset("check get obtain seek request wait".split())  # "get *approval*"
+_PEOPLE = frozenset("user me human maintainer developer us owner".split())
+_CONDITIONS = ("without", "unless", "until")
+_ALLOWANCES = ("when", "if", "after", "with", "once", "at all")
+_WHAT_NEXT = ("then", ":", "cure", "not")
+# what stands between circumstances where their own word does not
+_BETWEEN = {"then": ",", "occasion": "", ":": "", "cure": "", "at all": "", "alone": ""}
+_BY_YOURSELF = re.compile(r" (?:yourself|autonomously|automatically|proactively)$", re.I)
+
 # headings and labels of lists of acts that need approval
+_WARNING_SIGN = r"\W*(?:⚠️ ?)?"
 _ASK_FIRST = forms(
     {
-        "⚠️ Ask first:": rf"{_WARNING_SIGN}ask (?:first|before\b.*)",
+        "⚠️ Ask first:": rf"{_WARNING_SIGN}(?:always )?ask (?:first|before\b.*)",
         "Require explicit approval": (
-            rf"{_WARNING_SIGN}(?:require|need)s? (?:explicit )?(?:user |human )?{_GRANT}.*"
+            rf"{_WARNING_SIGN}(?:(?:these|actions|changes|operations)(?: that)? )?"
+            r"(?:require|need)s? (?:explicit )?(?:user |human )?"
+            r"(?:approval|permission|confirmation).*"
         ),
         "Get approval first": (
             rf"{_WARNING_SIGN}(?:get|ask for) (?:approval|permission) (?:first|before).*"
@@ -111,17 +70,23 @@ _ASK_FIRST = forms(
     }
 )
 
+_THESE_ACTS = re.compile(
+    r"(?:do(?:ing)? )?(?:(?:the|any|of|these|following|all) )+"
+    r"(?:actions?|changes?|operations?|commands?|steps?|things?)?",
+    re.I,
+)
+
 # --- Acts that need approval
 
-_EDIT = one_of(
-    *"edit modify change touch alter update delete remove editing modifying changing".split(),
-    *"touching altering updating deleting removing".split(),
-    *("change[sd]? to", "changes to", "edits to", "modifications to"),
+_EDITS = one_of(
+    *sorted({*EDIT, "delete", "remove"} | {w for w, v in GERUNDS.items() if v in EDIT}),
+    *("deleting", "removing", "changes to", "edits to", "modifications to"),
 )
 _EDITS_OF = forms(
     {
         "edit or delete files in `infra/`": (
-            rf"{_EDIT}(?:(?: or |, |/| and ){_EDIT})* (?:(?:the|any|files in|files under|in) )*"
+            rf"{_EDITS}(?:(?: or |, |/| and ){_EDITS})*"
+            r" (?:(?:the|any|files in|files under|in|under|anything|code|to|files) )*"
             rf"(?P<files>{CODES})(?: files?| directory| folder)?"
         )
     }
@@ -134,7 +99,6 @@ _SUCH_AS = forms(
         )
     }
 )
-_JOINT = re.compile(r",? or |,? and |, |/(?=\w)")
 _CODE_ACT = forms(
     {
         "running `make ship`": (
@@ -143,30 +107,100 @@ _CODE_ACT = forms(
         )
     }
 )
-# an act without a known command, such as "any new feature": no rule is drafted from it
-_OTHER_ACT = re.compile(r"(?:(?:any|the|a|an|your|new|git) )*[a-z]+(?:ing|e|t|y|s)? [a-z `]+$")
-# the last objects of an act that was understood: "delete files, *badges, or content*"
-_FURTHER_OBJECT = re.compile(r"(?:or |any )*[a-z]+s|content", re.I)
 
 
 def ask_rule(clause: Clause) -> list[Draft]:
     """Reads "do not push unless asked" and "ask before adding dependencies"."""
-    ways = _NEVER_WITHOUT_ASKING + _ASK_BEFORE
-    if clause.is_prohibited:
-        ways += _WITHOUT_ASKING_BELOW
-    match = whole_match(ways, clause.text)
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    acts = _acts_that_need_approval(instruction) if instruction else ""
     above = (clause.statement.label, *clause.statement.under[-1:])
-    if match is None and not any(map(_is_ask_first, above)):
-        return []
-    acts = match["acts"] if match else clause.text
+    if not acts and any(map(_is_ask_first, above)):
+        acts = clause.text
     acts = re.sub(r"^(?:the |any |you )+", "", acts.strip(" ,"), flags=re.I)
-    return _edits(acts) or _commands(acts)
+    return _edits(acts) or _commands(acts) if acts else []
+
+
+def _acts_that_need_approval(instruction: Instruction) -> str:
+    """The words for what an instruction allows only with approval; "" if it says something else."""
+    if instruction.modality is Modality.NEVER:
+        return _before_approval(instruction, (*_CONDITIONS, *_WHAT_NEXT))
+    if instruction.modality is Modality.ONLY:
+        return _before_approval(instruction, _ALLOWANCES)
+    if instruction.modality is Modality.MUST and instruction.does(_ASKS | {"require"}):
+        return _behind_asking(instruction)
+    return ""
+
+
+def _before_approval(instruction: Instruction, words: Sequence[str]) -> str:
+    """The act of "never push unless asked", up to the circumstance that asks for approval."""
+    circumstances = instruction.circumstances
+    for number, (word, _) in enumerate(circumstances):
+        rest = _joined(circumstances[number:]).removeprefix(word).strip(" ,")
+        if word in words and _is_approval(rest, must_ask=word in _WHAT_NEXT):
+            act = f"{' or '.join(instruction.verbs)} {instruction.object}"
+            further = _joined(circumstances[:number])
+            act += further if further.startswith(",") else f" {further}"
+            return _BY_YOURSELF.sub("", act.strip())
+    return ""
+
+
+def _behind_asking(instruction: Instruction) -> str:
+    """The act of "ask the user before pushing" and of "pushing requires approval"."""
+    circumstances = instruction.circumstances
+    words = ("before", "occasion")
+    numbers = [n for n, each in enumerate(circumstances) if each.word in words]
+    if instruction.verbs == ("require",) and not numbers:  # "approval is required to push"
+        numbers = [n for n, each in enumerate(circumstances) if each.word == "to"]
+    if len(numbers) != 1:
+        return ""
+    number = numbers[0]
+    asked = f"{instruction.object} {_joined(circumstances[:number])}"
+    acts = circumstances[number].text
+    rest = circumstances[number + 1 :]
+    if rest and _is_approval(_joined(rest), must_ask=False, may_be_empty=True):
+        rest = ()
+    grants = _GRANTS | (_PEOPLE if instruction.does(["check", "wait", "confirm"]) else set())
+    names_approval = bool(grants & set(_words(asked)))
+    if not set(_words(asked)) <= _GRANTS | _AROUND_GRANTS:
+        return ""
+    if instruction.does(_NEEDS_OBJECT | {"require"}) and not names_approval:
+        return ""
+    return " ".join(filter(None, (acts, _joined(rest))))
+
+
+def _joined(circumstances: Sequence[Circumstance]) -> str:
+    """The text of circumstances, with the words that begin them."""
+    text = ""
+    for word, words in circumstances:
+        text += f"{_BETWEEN.get(word, f' {word}')} {words}"
+    return " ".join(text.split())
+
+
+def _words(text: str) -> list[str]:
+    return [token.word or token.text for token in read_tokens(text) if token.word not in (",", "-")]
+
+
+def _is_approval(text: str, *, must_ask: bool, may_be_empty: bool = False) -> bool:
+    """Whether words are about approval and nothing else: "the user explicitly asks you to".
+
+    Args:
+        must_ask: whether they must begin with a verb such as "ask".
+        may_be_empty: whether they need not name approval.
+    """
+    words = _words(text)
+    verbs = [word for word in words if word not in ("but", "always", "instead", "please")]
+    if must_ask and not (verbs and verbs[0] in _ASKS):
+        return False
+    names_it = may_be_empty or bool(_GRANTS & set(words))
+    return names_it and set(words) <= _GRANTS | _AROUND_GRANTS
 
 
 def _is_ask_first(heading: str) -> bool:
     """Whether the acts listed below a heading need the user's approval."""
-    plain = re.sub(r"[*`]", "", heading)
-    return whole_match(_ASK_FIRST, re.sub(r"[\s:.]+$", "", plain)) is not None
+    plain = re.sub(r"^\W+|[*`]|[\s:.]+$", "", heading)
+    instruction = instruction_of(plain)
+    acts = _acts_that_need_approval(instruction) if instruction else ""
+    return bool(_THESE_ACTS.fullmatch(acts)) or whole_match(_ASK_FIRST, plain) is not None
 
 
 def _edits(acts: str) -> list[Draft]:
@@ -182,39 +216,28 @@ def _edits(acts: str) -> list[Draft]:
 
 
 def _commands(acts: str) -> list[Draft]:
-    """The rules about running the listed commands, or about acts that have commands; [] if one of
-    the acts is not understood.
+    """The rules about running the listed commands, or about acts that have commands; [] if no act
+    has commands, or if one of the words is not understood.
     """
     if introduction := first_match(_SUCH_AS, acts):
         acts = acts[introduction.end() :]
     drafts: list[Draft] = []
-    parts = [acts.strip()] if act_of(acts.strip()) else _split_acts(acts)
-    for part in parts:
+    others: list[str] = []
+    for part in split_list(acts):
         code = whole_match(_CODE_ACT, part)
-        if act := act_of(part):
-            command = act.command
-            if branch := re.search(r"\bto `?(main|master|develop)`?", part):
-                to_branch = rf"git push(?=.*[ :]{branch[1]}(?!\S))"
-                command = command.replace("git push", to_branch)
-            drafts.append(_require_approval_of_command(command, act.word))
-        elif code and _is_run(code):
+        if code and _is_run(code):
             command = command_pattern(code["code"])
             drafts.append(_require_approval_of_command(command, _word_for(code["code"])))
-        elif not (_OTHER_ACT.match(part) or (drafts and _FURTHER_OBJECT.fullmatch(part))):
-            return []
-    return drafts
-
-
-def _split_acts(acts: str) -> list[str]:
-    """The acts of a list such as "commit, push or run `a or b`"; code spans stay whole."""
-    without_code = re.sub(r"`[^`]*`", lambda match: "\x00" * len(match[0]), acts)
-    parts: list[str] = []
-    start = 0
-    for joint in _JOINT.finditer(without_code):
-        parts.append(acts[start : joint.start()].strip())
-        start = joint.end()
-    parts.append(acts[start:].strip())
-    return [part for part in parts if part]
+        else:
+            others.append(part)
+    named = acts_in(acts if not drafts else ", ".join(others), may_name_others=True) or []
+    for act in named:
+        command = act.command
+        if branch := re.search(r"\bto `?(main|master|develop)`?", acts):
+            to_branch = rf"git push(?=.*[ :]{branch[1]}(?!\S))"
+            command = command.replace("git push", to_branch)
+        drafts.append(_require_approval_of_command(command, act.word))
+    return drafts if named or not others else []
 
 
 def _is_run(match: re.Match[str]) -> bool:
@@ -226,6 +249,7 @@ def _is_run(match: re.Match[str]) -> bool:
 def _word_for(command: str) -> str:
     """A pattern of the words by which a question refers to a command: "push" for `git push`."""
     words = [word for word in re.findall(r"[A-Za-z]{3,}", command) if word != "run"]
+    words = words or [command.split(" ")[0]]  # `rm -rf`
     return rf"\b(?:{'|'.join(map(re.escape, (words[1:] or words)[:4]))})"
 
 

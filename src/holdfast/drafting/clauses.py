@@ -56,12 +56,12 @@ _BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
 # "Use X (not Y)" and "Never push (wait for approval)", but not "X (not available)"
 _ORDER_IN_BRACKETS = re.compile(
     r"\((not|never|(?:but )?(?:ask(?= (?:first|me|the user))|wait for))"
-    r" (?!(?:available|required|recommended|supported|needed|yet)\b)([^()]+)\)",
+    r" (?!(?:available|required|recommended|supported|needed|yet)\b)((?:`[^`]*`|[^()`])+)\)",
     re.I,
 )
 # "(`x`)" or "(e.g. `x`, `y`, etc.)"
 _CODES_IN_BRACKETS = re.compile(
-    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |/){CODE})*"
+    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
     r"(?:,? etc\.?| or (?:equivalent|similar))?\)"
 )
 _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
@@ -97,8 +97,8 @@ _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
 _MARKS = " .!,:"
 _MAX_CUTS = 50  # per statement, so that a long one takes time in proportion to its length
-# "Never amend commits", as a label that is a rule by itself
-_IS_ORDER = re.compile(rf"^{NEVER} \S+ \S|\b(?:must|should|always) \S", re.I)
+# "Never amend commits" and "No jQuery", as labels that are rules by themselves
+_IS_ORDER = re.compile(rf"^{NEVER} \S+ \S|\b(?:must|should|always) \S|^no \S", re.I)
 # a code span, or a word that is not a conjunction
 _LISTED = re.compile(r"`([^`]+)`|(?:(?<=^)|(?<=[\s/,]))(?!(?:or|and|nor)\b)([\w.@:+-]+)")
 

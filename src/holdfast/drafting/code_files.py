@@ -74,14 +74,16 @@ def files_of_places(instruction: Instruction) -> list[str] | None:
             globs += [f"!{glob}" for glob in TESTS]
         elif (is_exception or word == "except") and place:
             return None
-        elif word in ("in", "inside", "within"):
+        elif word in ("in", "inside"):
             place_globs = _files_in(place)
             if place_globs is None:
                 return None
             globs += place_globs
-        elif word.startswith("outside") and whole_match(_CONFIG, place):
+        elif word == "outside" and whole_match(_IN_TESTS, place):
+            globs += [f"!{glob}" for glob in TESTS]
+        elif word == "outside" and whole_match(_CONFIG, place):
             globs += ["!config/*", "!*config.*"]
-        elif word.startswith("outside"):
+        elif word == "outside":
             paths = all_or_none([path_glob(name) for name in codes_in(place)])
             if paths is None:
                 return None

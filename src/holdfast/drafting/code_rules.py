@@ -1,6 +1,7 @@
 """Rules about what is written into files: "never use `any`", "use `pathlib`, not `os.path`"."""
 
 import re
+from dataclasses import replace
 
 from holdfast.drafting.clauses import Clause, all_or_none, codes_in
 from holdfast.drafting.code_files import files_of_places, forbid_code
@@ -15,7 +16,13 @@ from holdfast.drafting.code_tokens import (
 )
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODE, forms, one_of, whole_match
-from holdfast.drafting.instructions import WRITE, Instruction, Modality, instruction_of
+from holdfast.drafting.instruction_words import WRITE
+from holdfast.drafting.instructions import (
+    Circumstance,
+    Instruction,
+    Modality,
+    instruction_of,
+)
 from holdfast.drafting.rules_file import Statement
 
 # --- Instructions about code
@@ -30,16 +37,11 @@ _FOR_ALL = re.compile(
     r"type[- ](?:casting|casts?|assertions?)|(?:debug(?:ging)?|logging)(?: output| purposes)?", re.I
 )
 # purposes of what is to be used instead, which limit nothing: "for images"
+# rather than "only use `any` in tests", which may mean that tests use nothing else
+_ONLY_THERE = re.compile(r"\bonly (?:in|inside|within|allowed|permitted|be \w+)\b", re.I)
 _PURPOSE = re.compile(r"\w+ing|images|performance|interactivity", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
-)
-_PLACE_FIRST = forms(
-    {
-        "in tests, do not use `sleep`": (
-            r"(?P<place>in [^,]{2,30}?),? (?P<rest>(?:never|do not|don['’]t|always|use) .+)"
-        )
-    }
 )
 # names that no English word looks like, also without backticks: setTimeout/setInterval
 _IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{3,}(?:[A-Z][a-z0-9]+)+"
@@ -52,7 +54,8 @@ _STYLE_OF_COMMITS = re.compile(
 )
 _GENERAL_LABEL = re.compile(
     r"\b(?:code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
-    r"|indentation|spaces|formatting)\b",
+    r"|indentation|spaces|formatting|safety|handling|logging|syntax|typing|indexing"
+    r"|interpolation|collections)\b",
     re.I,
 )
 
@@ -101,11 +104,11 @@ def code_rule(clause: Clause) -> list[Draft]:
         return [] if clause.is_prohibited else forbid_code([default], [], statement)
     if "`" not in text:
         text = _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", text)
-    if first := whole_match(_PLACE_FIRST, text):  # "in tests, do not use `sleep`"
-        text = f"{first['rest']} {first['place']}"
     instruction = instruction_of(text, clause.is_prohibited)
     if instruction is None or is_scoped(statement):
         return []
+    if instruction.modality is Modality.ONLY and _ONLY_THERE.search(text):
+        instruction = _forbidden_elsewhere(instruction)
     objects = _forbidden_objects(instruction, text)
     if objects is None or _MERE_NAME.fullmatch(text):
         return []
@@ -116,6 +119,16 @@ def code_rule(clause: Clause) -> list[Draft]:
     if tokens is None or files is None:
         return []
     return forbid_code(tokens, files, statement)
+
+
+def _forbidden_elsewhere(instruction: Instruction) -> Instruction:
+    """An instruction that allows code only in some place, as one that forbids it elsewhere."""
+    places = tuple(
+        Circumstance("outside" if word in ("in", "inside") else word, text)
+        for word, text in instruction.circumstances
+    )
+    modality = Modality.NEVER if places else instruction.modality
+    return replace(instruction, modality=modality, circumstances=places)
 
 
 def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
@@ -138,9 +151,11 @@ def _objects_of_prohibition(instruction: Instruction) -> str | None:
         harmless.append("for")
     if _TO_SILENCE.fullmatch(instruction.behind("to") or ""):
         harmless.append("to")
+    if instruction.does(["rely"]):  # "do not rely on `os.path`"
+        harmless.append("on")
     if not instruction.has_only(*harmless) or instruction.rejected_object:
         return None
-    return instruction.object or instruction.behind("to") or ""
+    return instruction.object or instruction.behind("to", "on") or ""
 
 
 def _objects_of_comparison(instruction: Instruction, text: str) -> str | None:

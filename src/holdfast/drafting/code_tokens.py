@@ -59,6 +59,7 @@ _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"Java", ("*.java",)),
     (r"Swift(?:UI)?", ("*.swift",)),
     (r"C#|\.NET", ("*.cs",)),
+    (r"F#", ("*.{fs,fsx}",)),
     (r"C\+\+", ("*.{cc,cpp,cxx,h,hh,hpp}",)),
     (r"PHP|Laravel", ("*.php",)),
     (r"Ruby|Rails", ("*.rb",)),
@@ -341,13 +342,15 @@ def _pattern_of(text: str) -> str | None:
     """The pattern of code, in which a name such as `X` may be any name; None if the code is an
     example such as `fetch('/api/apps')` or `X | Y`.
     """
+    if re.fullmatch(r"\w+\.?\[\d+\]", text):
+        return None  # `items[0]`
     if element := re.fullmatch(r"<(\w+)(?: ?/)?>", text):
         return rf"<{element[1]}\b"
     if attribute := re.fullmatch(r"#\[(\w+)\]", text):
         return rf"#!?\[{attribute[1]}\b"
     if member := re.fullmatch(r"(.+)\.\*", text):
         return _literal(member[1], r"\.\w+")
-    if generic := re.fullmatch(r"(.*\w)([\[<])(?:\.\.\.|…|[A-Za-z, ]+)[\]>]", text):
+    if generic := re.fullmatch(r"(.*\w)([\[<])(?:\.\.\.|…|[A-Za-z, ]*)[\]>]", text):
         return _literal(generic[1], re.escape(generic[2]))
     if call := _CALL.fullmatch(text):
         arguments = _arguments(call["arguments"])

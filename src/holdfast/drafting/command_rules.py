@@ -15,38 +15,26 @@ from holdfast.drafting.commands import (
 )
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
-    ADVERBS,
-    CODE,
     CODES,
     NEVER,
     OBJECTS,
     TAIL,
-    any_words,
-    forbid,
     forms,
     one_of,
     whole_match,
 )
-from holdfast.drafting.instructions import RUN, Instruction, Modality, instruction_of
+from holdfast.drafting.instruction_words import RUN
+from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 
 # --- Commands that are never run
 
 _IN_THIS_PROJECT = re.compile(r"(?:this|the) (?:project|repo|repository)", re.I)
-_ALWAYS_NEVER = f"{any_words('always', 'please')}{NEVER}"
-_NEVER_RUN = forms(
-    {
-        "never bare `python`": rf"never (?:bare|plain|raw) (?P<commands>{OBJECTS})",
-        "Do not use other servers (e.g. `python -m http.server`, etc.)": (
-            rf"{_ALWAYS_NEVER} (?:run|use) (?:any )?other [\w -]+"
-            rf" \((?:e\.g\.,? |such as |like )?(?P<commands>{CODES})(?:,? etc\.?)?\)"
-        ),
-        "Do not run the tests directly with `cargo test`": (
-            rf"{_ALWAYS_NEVER} (?:run|execute|start|test|build)"
-            r" (?:it|this|them|these|the tests|tests)(?: directly)?"
-            rf" (?:with|using|via|through|by running) (?P<commands>{CODES})"
-        ),
-    }
+_RUNS = (RUN | {"introduce", "test", "build"}) - {"pass", "succeed"}
+_OTHER_COMMANDS = re.compile(
+    rf"(?:any )?other [\w -]+ \((?:e\.g\.,? |such as |like )?(?P<commands>{CODES})(?:,? etc\.?)?\)",
+    re.I,
 )
+_TESTS = re.compile("|it|this|them|these|tests|commands?|code|project", re.I)
 _SCRIPT = re.compile(r"`([a-z][\w-]*(?::[\w-]+)+)`")  # a script of package.json: `test:all`
 _COMMANDS = forms(
     {
@@ -69,13 +57,7 @@ _BARE_COMMAND = forms(
 )
 _THINGS_OF_TOOLS = re.compile(r" (?:hooks?|commands?|operations?|packages?|history|state|files?)\b")
 
-_STARTING_SERVERS = forbid(
-    {
-        "start the dev server": (
-            rf"(?:start|run|launch) (?:the |a |any )?(?:local )?dev(?:elopment)? servers?{TAIL}"
-        )
-    }
-)
+_DEV_SERVER = re.compile(r"(?:local )?dev(?:elopment)? servers?", re.I)
 _SERVERS = (
     r"(?:(?:npm|pnpm|yarn|bun)(?: run)? (?:dev|start|serve)|(?:(?:npx|bunx|pnpm|yarn) )?(?:next dev"
     r"|vite(?: dev)?|ng serve|astro dev|nuxt dev)|flask run|rails s(?:erver)?"
@@ -94,6 +76,9 @@ _RUN_NONE = re.compile(
     r"(?: like| such as| directly| yourself)*[\s:!.]*$",
     re.I,
 )
+_THESE_COMMANDS = re.compile(
+    r"(?:(?:these|following|any|all|destructive|dangerous|interactive) )*commands?", re.I
+)
 _RUN_NO_SUCH = forms({"NEVER USE THIS": rf"{NEVER} (?:use|run) (?:this|it)"})
 
 # --- Commands that are never run without an option
@@ -108,53 +93,49 @@ _OPTION = (
     rf"`(?P<option>--(?!{_OF_A_LETTER}\b(?!-))[A-Za-z][\w-]*|-[A-Za-z][\w-]{{3,}})"
     r"(?:[= ][^`]*)?`(?: flag| option)?"
 )
-_COMMAND = rf"(?P<command>{CODE})(?: (?:commands?|calls?|invocations?))?"
-_TO = "(?:to|with|for|on|when (?:running|using|calling))"
-_ALWAYS = "(?:please )?(?:you must )?always"
-_FOR_A_REASON = r"(?: (?:to|so that|for|because) [^`]+)?"
-_WITH_OPTION = forms(
-    {
-        "Always run `uv run` with the `--frozen` flag": (
-            rf"{_ALWAYS} (?:run|use|call|invoke) (?:the )?{_COMMAND} with (?:the )?{_OPTION}"
-            rf"{_FOR_A_REASON}"
-        ),
-        "Always pass `--frozen` to `uv run`": (
-            rf"{_ALWAYS} (?:pass|use|add|include) (?:the )?{_OPTION} {_TO}"
-            rf" (?:the |all |every |any )?{_COMMAND}{_FOR_A_REASON}"
-        ),
-        "Pass `--frozen` to all `uv run` commands": (
-            rf"{ADVERBS}(?:pass|use|add|include) (?:the )?{_OPTION} {_TO}"
-            rf" (?:all|every|any) {_COMMAND}{_FOR_A_REASON}"
-        ),
-    }
+_COMMAND = re.compile(
+    r"(?:(?:the|all|every|any) )*(?P<command>`[^`]+`)(?: (?:commands?|calls?|invocations?))?", re.I
 )
+_WITH_OPTION = re.compile(rf"(?:the )?{_OPTION}", re.I)
+_EVERY_TIME = re.compile(r"\b(?:always|must|all|every|any|never|not|don['’]t)\b", re.I)
+_GIVE_OPTION = ("pass", "use", "add", "include")
+_TO_COMMAND = ("to", "with", "for", "on", "when")
 
 
 def forbidden_command_rule(clause: Clause) -> list[Draft]:
     """Reads "never run `git push --force`"."""
-    if match := whole_match(_NEVER_RUN, clause.text):
-        commands = commands_in(match["commands"])
-        return forbid_commands(commands) if commands else []
-    if _STARTING_SERVERS.match(clause.text, clause.is_prohibited):
-        return forbid_matches(_SERVERS)
     instruction = instruction_of(clause.text, clause.is_prohibited)
     if (
         instruction is None
         or instruction.modality is not Modality.NEVER
-        or not instruction.does(RUN | {"introduce"})
-        or not instruction.has_only("for", "to")
+        or not instruction.does(_RUNS)
+        or not instruction.has_only("for", "to", "with")
     ):
         return []
     if managers := _forbid_installs(instruction):
         return managers
     purpose = instruction.behind("for") or "this project"
-    if not instruction.has_only("for") or not _IN_THIS_PROJECT.fullmatch(purpose):
+    if not instruction.has_only("for", "with") or not _IN_THIS_PROJECT.fullmatch(purpose):
         return []
+    if tool := instruction.behind("with"):  # "do not run the tests with `cargo test`"
+        is_tests = _TESTS.fullmatch(instruction.object) is not None
+        commands = commands_in(tool) if is_tests and re.fullmatch(CODES, tool) else None
+        return forbid_commands(commands) if commands else []
+    return _forbid_object(instruction)
+
+
+def _forbid_object(instruction: Instruction) -> list[Draft]:
+    """The rule that the object of an instruction is not run; [] if it may be no command."""
     script = _SCRIPT.fullmatch(instruction.object)
     if script and "run" in instruction.verbs:
         return forbid_matches(rf"(?:npm|pnpm|yarn|bun)(?: run)? {re.escape(script[1])}(?!\S)")
-    is_run = instruction.does(("run", "execute"))
-    commands = _forbidden_commands(instruction.object, is_run=is_run)
+    if _DEV_SERVER.fullmatch(instruction.object):
+        return forbid_matches(_SERVERS)
+    if others := _OTHER_COMMANDS.fullmatch(instruction.object):
+        commands = commands_in(others["commands"])
+    else:
+        is_run = instruction.does(("run", "execute"))
+        commands = _forbidden_commands(instruction.object, is_run=is_run)
     return forbid_commands(commands) if commands else []
 
 
@@ -198,17 +179,55 @@ def command_item_rule(clause: Clause) -> list[Draft]:
         return []
     under = clause.statement.under
     heading = re.split(r" [—–-] ", under[-1])[0] if under else ""
+    instruction = instruction_of(re.sub(r"^\W+", "", heading))
     is_banned = any(whole_match(_RUN_NO_SUCH, piece.strip(" .!")) for piece in others)
-    return forbid_commands([code[1]]) if is_banned or _RUN_NONE.search(heading) else []
+    return forbid_commands([code[1]]) if is_banned or _forbids_these(instruction, heading) else []
+
+
+def _forbids_these(instruction: Instruction | None, heading: str) -> bool:
+    """Whether a heading forbids the commands below it: "never run", "these are forbidden"."""
+    if _RUN_NONE.search(heading):
+        return True
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return False
+    names_them = _THESE_COMMANDS.fullmatch(instruction.object) is not None
+    is_run = instruction.does(("run", "execute")) and not instruction.object
+    return instruction.has_only() and (names_them or is_run)
 
 
 def option_rule(clause: Clause) -> list[Draft]:
-    """Reads "always run `uv run` with `--frozen`"."""
-    match = None if clause.is_prohibited else whole_match(_WITH_OPTION, clause.text)
-    command = match["command"].strip("`") if match else ""
-    if match is None or not is_command(command):
+    """Reads "always run `uv run` with `--frozen`", "never run `cargo update` without `--precise`"
+    and "never pass `--force` to `npm install`".
+    """
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or not _EVERY_TIME.search(clause.text):
         return []
-    pattern = pattern_without_option(command, match["option"])
+    is_forbidden = instruction.modality is Modality.NEVER
+    words = ("without",) if is_forbidden else ("with",)
+    option = instruction.object
+    command = instruction.behind(*_TO_COMMAND)
+    if not _WITH_OPTION.fullmatch(option):
+        with_option = instruction.behind(*words)
+        is_forbidden = is_forbidden and with_option is None
+        option, command = with_option or instruction.behind("with") or "", option
+    if not instruction.does(RUN.union(_GIVE_OPTION)):
+        return []
+    if not instruction.has_only(*_TO_COMMAND, "without"):
+        return []
+    return _require_option(command or "", option, is_forbidden=is_forbidden)
+
+
+def _require_option(command: str, option: str, *, is_forbidden: bool) -> list[Draft]:
+    """Requires an option of a command, or forbids it; [] if either is something else."""
+    command = re.sub(r"^(?:running|using|calling) ", "", command)
+    commands = _COMMAND.fullmatch(command)
+    options = _WITH_OPTION.fullmatch(option)
+    name = commands["command"].strip("`") if commands else ""
+    if options is None or not is_command(name):
+        return []
+    if is_forbidden:
+        return forbid_commands([f"{name} {options['option']}"])
+    pattern = pattern_without_option(name, options["option"])
     return [Draft("command", "requirement", {"name": "command_not_run", "command": pattern})]
 
 

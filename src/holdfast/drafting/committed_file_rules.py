@@ -4,67 +4,41 @@ import re
 
 from holdfast.drafting.clauses import Clause, all_or_none, names_in
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import (
-    CODES,
-    NEVER,
-    TAIL,
-    any_words,
-    forbid,
-    forms,
-    one_of,
-    whole_match,
-)
+from holdfast.drafting.forms import CODES, forms, one_of, whole_match
+from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.path_globs import glob_argument, path_glob
 
-_COMMIT = "(?:commit|check in|stage)"
 # "any secrets, API keys or files in"
 _BEFORE_FILES = "(?:{} ?)*".format(
     one_of(
-        *("the", "any", "anything in", "files in", "files under", "your", "generated", "local"),
+        *("the", "any", "anything in", "files? in", "files under", "your", "generated", "local"),
         *("secrets", "API keys", "credentials", "tokens", "keys", "sensitive data", "or", "and"),
         *("lock files", "logs", "binaries", "(?:build|test) (?:artifacts?|outputs?|results?)", ","),
+        *("files?", "folder", "directory"),
     )
 )
 _FILES = r"(?: files?| director(?:y|ies)| folders?)?"
-_COMMITTING = forbid(
+_COMMITTED_FILES = forms(
     {
-        "commit secrets or `.env` files, or anything alike": (
-            rf"{_COMMIT} {_BEFORE_FILES}(?P<files>{CODES}|\.env){_FILES}"
-            rf"(?:(?:,? or |, )[\w ,-]+)?{TAIL}"
-        )
-    },
-    f"{any_words('always', 'please', 'important', 'strictly')}{NEVER} ",
-)
-_SUCH_AS = forms(
-    {
-        "Never commit sensitive data (`.env` files, credentials)": (
-            rf"(?:always |please )?{NEVER} {_COMMIT} (?:any )?[\w ,/-]{{3,50}}"
-            r" \((?:e\.g\.,? |like |such as )?"
+        "secrets or `.env` files, or anything alike": (
+            rf"{_BEFORE_FILES}(?P<files>{CODES}|\.env){_FILES}"
+            r"(?:(?:,? or |, )[\w ,-]+)?"
+        ),
+        "sensitive data (`.env` files, credentials)": (
+            r"(?:any )?[\w ,/-]{3,50} \((?:e\.g\.,? |like |such as )?"
             rf"(?P<files>{CODES}|\.env){_FILES}(?:, [\w ,-]+)?(?:,? etc\.?)?\)"
-        )
-    }
-)
-_CANNOT_BE_COMMITTED = forms(
-    {
-        "The file `a.py` is generated and must not be committed": (
-            rf"(?:the )?(?:files? |folder |directory )?(?P<files>{CODES}){_FILES}"
-            r"(?: (?:is|are) [\w -]{3,30}(?:,| and))? (?:must|should|may|can) (?:never|not) be"
-            rf" (?:committed|checked in|added to git){TAIL}"
-        )
+        ),
     }
 )
 # "`gen/` is built", before "never commit it"
 _FILES_FIRST = re.compile(rf"(?:the )?(?P<files>{CODES}){_FILES} (?:is|are)\b", re.I)
-_NOT_THEM = forms(
-    {
-        "never commit it": rf"{NEVER} {_COMMIT} (?:it|them|this|these)(?: files?)?{TAIL}",
-    }
-)
+_THEM = re.compile("(?:it|them|this|these)(?: files?)?", re.I)
+_REPOSITORY = re.compile(r"(?:the )?(?:git|repo|repository|version control|source control)", re.I)
 _ENVIRONMENT = (".env", ".env*")  # files only, which `path_glob` would take for folders too
 
 
 def committed_file_rule(clause: Clause) -> list[Draft]:
-    """Reads "never commit `.env`"."""
+    """Reads "never commit `.env`" and "`.env` must not be committed"."""
     match = _match_in(clause)
     if match is None:
         return []
@@ -80,10 +54,26 @@ def _match_in(clause: Clause) -> re.Match[str] | None:
     """The match that names the files, in the clause or elsewhere in its statement; None if the
     clause does not forbid committing files.
     """
-    whole = clause.statement.text
-    match = _COMMITTING.match(clause.text, clause.is_prohibited)
-    match = match or whole_match(_CANNOT_BE_COMMITTED, clause.text)
-    match = match or whole_match(_SUCH_AS, whole.strip(" .!"))
-    if match is None and whole_match(_NOT_THEM, clause.text):
-        match = _FILES_FIRST.match(whole)
-    return match
+    whole = clause.statement.text.strip(" .!")
+    instructions = [instruction_of(text, clause.is_prohibited) for text in (clause.text, whole)]
+    for instruction in filter(None, instructions):
+        if not _forbids_committing(instruction):
+            continue
+        place = instruction.behind("in")
+        files = f"{instruction.object} in {place}" if place else instruction.object
+        if match := whole_match(_COMMITTED_FILES, files):
+            return match
+        if _THEM.fullmatch(instruction.object):
+            return _FILES_FIRST.match(whole)
+    return None
+
+
+def _forbids_committing(instruction: Instruction) -> bool:
+    """Whether an instruction forbids to commit something, always."""
+    place = instruction.behind("to") or "git"
+    return (
+        instruction.modality is Modality.NEVER
+        and instruction.does(("commit", "stage"))
+        and instruction.has_only("to", "in")
+        and _REPOSITORY.fullmatch(place) is not None
+    )

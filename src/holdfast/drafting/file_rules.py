@@ -11,66 +11,41 @@ from holdfast.drafting.forms import (
     NEVER,
     OBJECTS,
     REASON,
-    TAIL,
-    any_words,
     first_match,
-    forbid,
     forms,
     one_of,
     whole_match,
 )
-from holdfast.drafting.instructions import is_imperative
+from holdfast.drafting.instruction_words import EDIT, MAKE_FILES, REMOVE_FILES, VERBS
+from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.path_globs import path_glob
 
 # --- Files that are named in the prohibition: "never edit `vendor/`"
 
-_EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(
-    *"edit modify touch change alter update overwrite".split(),
-    *("write to", "write into", "tamper with", "add (?:new )?files (?:to|in)"),
-    r"make (?:any |manual |direct )?(?:changes|edits) (?:to|in)",
-)
-_MAKE = r"(?:create|recreate|re-create|add)"
-_THE = r"(?: the)?\s*"
-# "any files in", "the generated bindings"
-_THE_FILES = "(?:{} |(?:in|inside|under|within) )*".format(
-    one_of(
-        *"the any all generated existing translated translations docs artifacts bindings".split(),
-        *("output", "files?", "folders?", "anything", "code", "director(?:y|ies)"),
-    )
-)
-_FILES = r"(?: files?| folders?| director(?:y|ies))?"
+_EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(*sorted(EDIT))
 _FOLDER = r"(?: files?| folder| directory)?"
-# "edit", "rename or edit", "edit, move or delete"
-_EDITS = (
-    rf"(?:delete or |rename or |move or |create or |add or )?{_EDIT}(?:(?:,? or |, |/){_EDIT})*"
-    r"(?:,? or (?:delete|remove|rename|move|regenerate|reformat))?\b"
+# what comes before and behind the names of files: "*any files in* `src/`", "`src/` *JSON files*"
+_FILE_WORDS = (
+    r"the|any|all|generated|existing|translated|translations|docs|artifacts|bindings|output|files?"
+    r"|folders?|anything|code|director(?:y|ies)|changes|edits|content|contents|manual|direct|new"
 )
-_EDITING = forbid(
+_NAMED_FILES = forms(
     {
-        "edit any generated files in `vendor/` by hand": (
-            rf"{_EDITS}{_THE}{_THE_FILES}(?P<files>{CODES}|{OBJECTS})"
-            rf"(?: (?P<kind>YAML|JSON|TOML|Markdown|SQL|XML|CSS|HTML))?{_FILES}{TAIL}"
+        "any generated files in `vendor/`": (
+            rf"(?:(?:{_FILE_WORDS}|in|inside|under|of|to) )*"
+            rf"(?P<files>{CODES}|{OBJECTS})"
+            r"(?: (?P<kind>YAML|JSON|TOML|Markdown|SQL|XML|CSS|HTML))?"
+            r"(?: files?| folders?| director(?:y|ies))?"
         ),
-        "create, edit, or delete `a.lock`": (
-            rf"(?:{_MAKE}|{_EDIT}), (?:{_MAKE}|{_EDIT}),? or \w+\b{_THE}(?P<files>{CODES})"
-            rf"(?: files?)?{TAIL}"
+        "system files (`/etc`)": (
+            r"(?:[\w-]+,? ){1,6}?(?:files?|code|folders|directories)"
+            rf" \((?P<files>{CODES}(?:(?:,|,? or|,? and) any {CODE})*)\)"
         ),
-        # what is forbidden here is only to make new files; the folder may have old ones
-        "create `setup.py` files": (
-            rf"{_MAKE}\b{_THE}(?P<files>{CODES}|{OBJECTS})(?: files?)?{TAIL}"
-        ),
-    },
-    f"{any_words('always', 'please', 'important', 'strictly')}{NEVER} ",
-)
-_FILES_IN_BRACKETS = forms(
-    {
-        "Never modify system files (`/etc`)": (
-            rf"{NEVER} {_EDIT} (?:the |any )?(?:[\w-]+,? ){{1,6}}?"
-            r"(?:files?|code|folders|directories)"
-            rf" \((?P<files>{CODES}(?:(?:,|,? or|,? and) any {CODE})*)\){TAIL}"
-        )
     }
 )
+_ANY_FILES = re.compile(rf"(?:(?:{_FILE_WORDS})(?: |$))*", re.I)
+_PLACES = ("in", "inside", "to")
+_CHANGING = re.compile("updating|editing|changing|modifying", re.I)
 # the ending of files of a kind, where it is not the name of the kind
 _ENDINGS = {"yaml": "{yml,yaml}", "markdown": "{md,mdx}"}
 _BARE_FILE = re.compile(
@@ -86,17 +61,12 @@ _INSTEAD_OF_EDITING = forms(
     }
 )
 
+_NO_ORDER = re.compile(
+    r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
+)
+
 # --- Files that are named first: "`src/gen/` is generated - do not edit"
 
-_CANNOT_BE_EDITED = forms(
-    {
-        "Generated files (`src/gen/`) must not be edited by hand": (
-            rf"(?:generated files? )?\(?(?:the |all |files in |everything in )*"
-            rf"(?P<files>{CODES})\)?(?: files?)? (?:must|should|may|can) (?:not|never) be"
-            rf" (?:hand-?|manually )?(?:edited|modified|changed|touched)(?: or \w+)?{TAIL}"
-        )
-    }
-)
 _READ_ONLY = forms(
     {
         "Treat everything in `vendor/` as read-only": (
@@ -137,6 +107,11 @@ _NO_EDIT_HEADING = re.compile(
     rf"|director(?:y|ies)|paths|of|in|or|{REASON}))*[\s:!.)]*$",
     re.I,
 )
+_THESE_FILES = re.compile(
+    r"(?:(?:following|these|any|all|generated|protected) )*(?:files?|folders?|paths|directories)"
+    r"(?: (?:and|or) (?:folders?|directories))?",
+    re.I,
+)
 _PROTECTED_HEADING = forms(
     {
         "Protected files:": (
@@ -170,10 +145,10 @@ _MAY_BE_EDITED = re.compile(
 
 def protected_file_rule(clause: Clause) -> list[Draft]:
     """Reads "do not edit files in `vendor/`"."""
-    if listed := whole_match(_FILES_IN_BRACKETS, clause.statement.text.strip(" .")):
-        return _protect_listed(listed["files"].replace(" any ", " "))
-    match = _EDITING.match(clause.text, clause.is_prohibited) or _match_instead_of_editing(clause)
-    globs = _globs_in(match["files"]) if match else []
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    names = _files_left_alone(instruction) if instruction else ""
+    match = whole_match(_NAMED_FILES, names) or _match_instead_of_editing(clause)
+    globs = _globs_in(match["files"].replace(" any ", " ")) if match else []
     if match is None or globs is None:
         return []
     kind = (match.groupdict().get("kind") or "").lower()
@@ -181,6 +156,32 @@ def protected_file_rule(clause: Clause) -> list[Draft]:
         ending = _ENDINGS.get(kind, kind)
         globs = [f"{glob.removesuffix('*')}*.{ending}" for glob in globs]
     return _protect(globs)
+
+
+def _files_left_alone(instruction: Instruction) -> str:
+    """The words for the files that an instruction forbids to edit, or to make; "" if it forbids
+    something else, or only at times.
+    """
+    verbs = set(instruction.verbs)
+    places = [text for word, text in instruction.circumstances if word in _PLACES]
+    whens = [text for word, text in instruction.circumstances if word == "when"]
+    is_edit = bool(verbs & EDIT) and verbs <= EDIT | MAKE_FILES | REMOVE_FILES | {"write"}
+    is_write = verbs <= {"write", "make"} and len(places) == 1
+    # "create new `.html` files" leaves the old ones to be edited
+    is_making = verbs <= MAKE_FILES and not places and "new" not in instruction.object.split()
+    if (
+        instruction.modality is not Modality.NEVER
+        or not instruction.has_only(*_PLACES, "when")
+        or not all(map(_CHANGING.fullmatch, whens))
+        or not (is_edit or is_write or is_making)
+        or len(places) > 1
+    ):
+        return ""
+    if not places:
+        return instruction.object
+    if "code" in instruction.object and not is_edit:
+        return ""
+    return places[0] if _ANY_FILES.fullmatch(instruction.object) else ""
 
 
 def _match_instead_of_editing(clause: Clause) -> re.Match[str] | None:
@@ -199,7 +200,15 @@ def _says_what_to_do(before: str, comparison: str) -> bool:
     """
     if re.match("never|not", comparison, re.I):
         return not re.search(r"\b(?:never|not)\b|n['’]t\b", before, re.I)
-    return is_imperative(before)
+    return _is_imperative(before)
+
+
+def _is_imperative(text: str) -> bool:
+    """Whether a text begins with a verb that tells what to do, and neither forbids nor permits."""
+    first = re.match(
+        r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
+    )
+    return first is not None and first[1].lower() in VERBS and not _NO_ORDER.search(text)
 
 
 def generated_file_rule(clause: Clause) -> list[Draft]:
@@ -208,8 +217,6 @@ def generated_file_rule(clause: Clause) -> list[Draft]:
     whole = statement.text.strip(" .")
     if clause.text not in statement.text and clause.text != whole:
         return []
-    if match := whole_match(_CANNOT_BE_EDITED, whole):
-        return _protect_listed(match["files"])
     read_only = whole_match(_READ_ONLY, clause.text)
     if read_only and not clause.is_prohibited:
         return _protect_listed(read_only["files"])
@@ -242,6 +249,11 @@ def _is_no_edit_heading(name: str) -> bool:
     """Whether a heading or an introduction forbids editing what is listed below it."""
     if whole_match(_PROTECTED_HEADING, name):
         return True
+    instruction = instruction_of(re.sub(r"^\W+", "", name))
+    if instruction is not None and instruction.modality is Modality.NEVER:
+        is_edit = instruction.does(EDIT | MAKE_FILES | REMOVE_FILES | {"use"})
+        if is_edit and instruction.has_only() and _THESE_FILES.fullmatch(instruction.object):
+            return True
     parts = re.split(r" [—–-] ", name)
     part = parts[-1] if "must" in name else parts[0]
     plain = re.sub(r"[^\x00-\x7f’]", "", part)

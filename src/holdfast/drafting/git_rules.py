@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from holdfast.drafting.acts import acts_of
 from holdfast.drafting.clauses import Clause, codes_in
 from holdfast.drafting.command_rules import forbid_commands, forbid_matches
 from holdfast.drafting.commands import any_of, command_pattern
@@ -11,39 +11,40 @@ from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
     ADVERBS,
     CODES,
-    NEVER,
-    TAIL,
-    ForbiddenAct,
-    any_words,
-    forbid,
     forms,
     whole_match,
 )
-from holdfast.drafting.instructions import is_imperative
+from holdfast.drafting.instruction_words import COMPARISONS
+from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.rules_file import Statement
 
-# --- Branches that are not pushed to
+# --- Acts that are forbidden
 
-_BRANCHES = r"(?P<branches>`?[\w./-]+`?(?:(?: or |, |/)`?[\w./-]+`?)*)(?: branch(?:es)?)?"
-_PUSHING = forbid(
-    {
-        "push commits directly to the `main` branch": (
-            r"(?:directly )?(?:commit (?:or|and) push|push)(?: directly)?"
-            rf" (?:commits |changes |code )?(?:directly )?(?:to|on) (?:the )?{_BRANCHES}{TAIL}"
-        )
-    },
-    f"{any_words('always', 'please', 'important', 'strictly')}{NEVER} ",
-)
-_INSTEAD_OF_PUSHING = forms(
-    {
-        "Open a PR instead of pushing directly to `main`": (
-            r"(?P<wanted>(?:[\w-]+ ){1,6})(?:instead of|rather than|never by)"
-            r" (?:directly )?pushing(?: directly)?"
-            rf" (?:to|on) (?:the )?{_BRANCHES}{TAIL}"
-        )
-    }
+_BRANCHES = re.compile(
+    r"(?:the )?(?P<branches>`?[\w./-]+`?(?:(?: or |, | and |/)`?[\w./-]+`?)*)(?: branch(?:es)?)?",
+    re.I,
 )
 _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
+_COMMITS = ("", "commits", "changes", "code", "anything", "directly", "new commits")
+_PLACES = ("to", "on", "into")
+_FORCED = ("git push --force", "git push --force-with-lease")
+_UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
+_HOOKS = re.compile(
+    r"(?:(?:any|git|commit|pre-?commit|pre-push|them|it|these) ?)*(?:hooks?|checks)?", re.I
+)
+_ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
+_PRE_COMMIT = re.compile(r"(?:running )?(?:the )?pre-?commit(?: hooks)?", re.I)
+_PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
+# what is not pushed or committed at all, rather than only a certain thing: "never commit it"
+_ANY_OBJECT = re.compile(
+    r"(?:(?:any|an?|the|new|existing|previous|published|shared|GitHub|git|code) ?)*(?:PRs?"
+    r"|pull requests?|issues?|branch(?:es)?|commits?|changes|code|anything|releases?|tags?"
+    r"|history)?",
+    re.I,
+)
+_FORBIDDEN_VERBS = frozenset(
+    "force-push amend rebase merge open create submit commit push rewrite".split()
+)
 
 # --- Names of new branches
 
@@ -81,102 +82,36 @@ _REMOTES = {"origin", "upstream", "remotes"}  # `origin/main` is a branch of one
 _NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) "
 _NO_NAME = r"\d*&?[<>]|&>|\S*[$`]"  # a redirection, or a name that only the shell knows
 
-# --- Acts that have commands
-
-_WHEN_PUSHING = (
-    r"(?:when (?:pushing|committing)[^,`]*, )?(?:always |please |make sure to |be sure to )*"
-)
-
-
-class _Act(NamedTuple):
-    """An act that is named without a code span, and the commands that do it."""
-
-    act: ForbiddenAct
-    commands: tuple[str, ...]
-
-
-def _act(example: str, pattern: str, *commands: str) -> _Act:
-    return _Act(forbid({example: f"{pattern}{TAIL}"}, rf"{_WHEN_PUSHING}{NEVER} "), commands)
-
-
-_FORCED = ("git push --force", "git push --force-with-lease")
-_UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
-_ANY_PR = r"(?:an? |any )?(?:PRs?|pull requests?)"
-_ACTS = (
-    _act(
-        "force-push to any shared branches",
-        r"force[ -]push(?:es)?(?: (?:to|on) (?:any |shared |remote |collaborative )*"
-        r"(?:branch(?:es)?|repos?))?",
-        *_FORCED,
-    ),
-    _act(
-        "amend published commits",
-        r"amend (?:existing |previous |any |published )?(?:commits|a commit)",
-        "git commit --amend",
-    ),
-    _act("use `--amend`", r"(?:use|pass) `?(?:git commit )?--amend`?", "git commit --amend"),
-    _act(
-        "skip pre-commit hooks with `--no-verify`",
-        r"(?:skip|bypass|disable) (?:the |any )?(?:git |pre-commit |commit )*hooks?"
-        r"(?: with `--no-verify`)?",
-        *_UNVERIFIED,
-    ),
-    _act(
-        "commit without running pre-commit",
-        r"commit without (?:running )?(?:the )?pre-?commit(?: hooks)?",
-        "git commit --no-verify",
-    ),
-    _act(
-        "bypass them with `--no-verify`",
-        r"bypass(?: them| it| hooks)? with `--no-verify`",
-        *_UNVERIFIED,
-    ),
-    _act("use --no-verify", r"(?:use|pass|add) `?--no-verify`?", *_UNVERIFIED),
-    _act("rebase branches", r"rebase(?: branches| commits)?", "git rebase"),
-    _act("merge pull requests", r"merge (?:PRs?|pull requests?)", "gh pr merge"),
-    _act("open a PR", rf"(?:create|open|submit) {_ANY_PR}", "gh pr create"),
-    _act(
-        "open an issue",
-        r"(?:create|open|submit) (?:an? |any )?(?:GitHub )?issues?",
-        "gh issue create",
-    ),
-    _act("commit changes", r"(?:run )?(?:git )?commit(?: anything| changes| code)?", "git commit"),
-    _act(
-        "push to the remote",
-        r"push(?: anything| changes| code| to (?:the )?remote)?",
-        "git push",
-    ),
-    _act(
-        "commit or push changes",
-        r"(?:commit (?:or|and|/) ?push|push (?:or|and) commit)(?: changes| code)?",
-        "git commit",
-        "git push",
-    ),
-)
-_FORCED_TO, _ = _act(
-    "force-push to `main`", r"force[ -]push(?:es)? to `?(?P<branch>main|master)`?(?: branch)?"
-)
-# "do not push directly" is about a branch that another sentence names
-_PUSH_DIRECTLY = re.compile(r"\bpush directly\b", re.I)
-
 
 def push_rule(clause: Clause) -> list[Draft]:
-    """Reads "never push to `main`"."""
-    match = _PUSHING.match(clause.text, clause.is_prohibited) or _match_instead_of_pushing(clause)
-    if match is None:
+    """Reads "never push to `main`" and "open a PR instead of pushing to `main`"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or not _forbids_pushing(instruction):
         return []
-    names = re.split(r" or |, |/(?=main|master)", match["branches"].replace("`", ""))
-    if not all(name in _USUAL_BRANCHES or f"`{name}`" in clause.text for name in names):
+    names = _branch_list(instruction)
+    if not names or not all(n in _USUAL_BRANCHES or f"`{n}`" in clause.text for n in names):
         return []
     return forbid_matches("git push" + _pushed_to(any_of(map(re.escape, names))))
 
 
-def _match_instead_of_pushing(clause: Clause) -> re.Match[str] | None:
-    """The match of "open a PR instead of pushing to `main`"; None if it is not an order."""
-    if clause.is_prohibited or re.match("prefer|consider", clause.text, re.I):
-        return None
-    match = whole_match(_INSTEAD_OF_PUSHING, clause.text)
-    return match if match and is_imperative(match["wanted"]) else None
+def _forbids_pushing(instruction: Instruction) -> bool:
+    """Whether an instruction forbids pushing, or orders another act instead of it."""
+    if instruction.modality is Modality.NEVER:
+        is_push = "push" in instruction.verbs and instruction.does(["push", "commit"])
+        return is_push and instruction.object.lower() in _COMMITS and instruction.has_only(*_PLACES)
+    rejected = instruction.rejected_object or ""
+    others = (*COMPARISONS, *_PLACES, "then")
+    is_order = instruction.modality is Modality.MUST and instruction.has_only(*others)
+    return is_order and re.fullmatch("(?:directly )?pushing", rejected, re.I) is not None
+
+
+def _branch_list(instruction: Instruction) -> list[str]:
+    """The branches behind "to" in an instruction about pushing."""
+    places = [text for word, text in instruction.circumstances if word in _PLACES]
+    match = _BRANCHES.fullmatch(places[0]) if len(places) == 1 else None
+    if match is None:
+        return []
+    return re.split(r" or | and |, |/(?=main|master)", match["branches"].replace("`", ""))
 
 
 def _pushed_to(branch: str) -> str:
@@ -222,14 +157,54 @@ def _escape(name: str) -> str:
 
 
 def git_act_rule(clause: Clause) -> list[Draft]:
-    """Reads "never force-push"."""
-    if _PUSH_DIRECTLY.search(clause.text):
+    """Reads "never force-push" and "do not skip hooks"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return []
+    whens = [text for word, text in instruction.circumstances if word == "when"]
+    if not all(map(_PUSHED.fullmatch, whens)):
         return []
     # a line that names --force-with-lease recommends it instead of --force
     forced = _FORCED[:1] if "--force-with-lease" in clause.statement.text else _FORCED
-    for act, commands in _ACTS:
-        if act.match(clause.text, clause.is_prohibited):
-            return forbid_commands(forced if commands == _FORCED else commands)
-    if match := _FORCED_TO.match(clause.text, clause.is_prohibited):
-        return forbid_matches(any_of(map(command_pattern, forced)) + _pushed_to(match["branch"]))
-    return []
+    names_forcing = re.fullmatch("force-push(?:es|ing)?", instruction.object, re.I)
+    if instruction.does(["force-push"]) or names_forcing:
+        return _forbid_forced_pushes(instruction, forced)
+    if _is_about_hooks(instruction):
+        return forbid_commands(_UNVERIFIED)
+    if instruction.does(["commit"]) and _PRE_COMMIT.fullmatch(instruction.behind("without") or ""):
+        return forbid_commands(_UNVERIFIED[:1])
+    if instruction.does(["amend"]) and _ANY_OBJECT.fullmatch(instruction.object):
+        return forbid_commands(["git commit --amend"]) if instruction.has_only() else []
+    if "--amend" in instruction.object and instruction.does(["use", "pass", "run"]):
+        return forbid_commands(["git commit --amend"]) if instruction.has_only() else []
+    if not instruction.does(_FORBIDDEN_VERBS) or not _ANY_OBJECT.fullmatch(instruction.object):
+        return []
+    if "push" in instruction.verbs and re.search(r"\bdirectly\b", clause.text):
+        return []  # about a branch that another sentence names
+    if not _ANYWHERE.fullmatch(instruction.behind(*_PLACES) or ""):
+        return []  # "never commit to `main`" allows other commits
+    acts = acts_of(instruction, "when") or []
+    return forbid_matches(any_of(act.gate for act in acts)) if acts else []
+
+
+def _forbid_forced_pushes(instruction: Instruction, forced: Sequence[str]) -> list[Draft]:
+    """Reads "never force-push to `main`"; a place such as "shared branches" limits nothing."""
+    place = instruction.behind(*_PLACES) or ""
+    pattern = any_of(map(command_pattern, forced))
+    if not instruction.has_only(*_PLACES, "when"):
+        return []
+    if branch := re.fullmatch(r"(?:the )?`?(main|master)`?(?: branch)?", place, re.I):
+        return forbid_matches(pattern + _pushed_to(branch[1]))
+    return forbid_matches(pattern) if "`" not in place else []
+
+
+def _is_about_hooks(instruction: Instruction) -> bool:
+    """Whether an instruction forbids to skip hooks, by any of their names."""
+    if instruction.does(["skip", "bypass", "disable"]):
+        option = instruction.behind("with") or ""
+        names_hooks = "--no-verify" in option or "hook" in instruction.object
+        is_about = names_hooks and _HOOKS.fullmatch(instruction.object) is not None
+        return is_about and instruction.has_only("with", "when")
+    is_option = re.fullmatch("`?--no-verify`?", instruction.object) is not None
+    uses_it = instruction.does(["use", "pass", "add", "run"])
+    return is_option and uses_it and instruction.has_only("when", "with", "to", "on")

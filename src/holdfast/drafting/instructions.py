@@ -1,18 +1,63 @@
 """The grammar of an instruction: a modality, what to do, to what, and under which circumstances.
 
-"Never use `any` in tests, use `unknown`" is NEVER + use + `any` + (in, tests), and "use `unknown`"
-is left out, as it says what to do instead. The rules about commands, code and imports are read from
-these parts, so that each modality combines with each action.
+`instruction_of` brings the many ways to say one thing into one form. "`any` is forbidden in tests",
+"No use of `any` in tests" and "In tests, you must never use `any`" are all NEVER + use + `any` +
+(in, tests). The readers of rules match these parts, so that each modality combines with each act
+and each circumstance.
+
+A clause is read from left to right, in these steps:
+
+1. `read_tokens`: words, code spans, brackets and marks;
+2. circumstances in front of the main clause: "In tests, ..." (`_fronted`);
+3. words that only lead to the instruction: "always", "make sure to" (`_skip_leads`);
+4. either a subject and what must or must not happen to it (`_of_subject`), or a negation or
+   "only", verbs, and their object (`_of_verbs`);
+5. the object up to the first circumstance, and the circumstances (`_object_and_circumstances`).
+
+The words are in `instruction_words.py`.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from holdfast.drafting.forms import NEVER, one_of
+from holdfast.drafting.instruction_words import (
+    ACT_NOUNS,
+    ADVERBS,
+    BE,
+    BE_NOT,
+    BEHIND_ACT_NOUNS,
+    BENEFITS,
+    CIRCUMSTANCES,
+    COMPARED,
+    COMPARISONS,
+    CURES,
+    FAILS,
+    FORBIDDEN,
+    GERUNDS,
+    HARMLESS,
+    IN_FRONT,
+    LEADS,
+    MAY_BE,
+    MUST,
+    MUST_NOT,
+    MUST_PASS,
+    NEEDS,
+    NEGATIONS,
+    NOT_DONE,
+    ONLY_ALLOWED,
+    ONLY_DONE,
+    PARTICIPLES,
+    PASSES,
+    PREFERENCES,
+    REQUIRED,
+    VERBS,
+    longest_phrase,
+    phrase_table,
+)
 
 
 class Modality(Enum):
@@ -20,6 +65,7 @@ class Modality(Enum):
 
     MUST = "must"
     NEVER = "never"
+    ONLY = "only"  # allowed under the circumstances, and forbidden otherwise
     PREFER = "prefer"
 
 
@@ -27,7 +73,9 @@ class Circumstance(NamedTuple):
     """A circumstance of an instruction, such as "in tests".
 
     Args:
-        word: the word that begins the circumstance, in lower case: "in".
+        word: the word by which the circumstance is known, for all its synonyms: "in". Further
+            ones are "then" for what is done next, "with" for a command behind a colon, and
+            "occasion" for the subject of "... requires".
         text: the rest of it: "tests".
     """
 
@@ -58,7 +106,12 @@ class Instruction:
     @property
     def rejected_object(self) -> str | None:
         """`B` in "use `A` instead of `B`"; None if the instruction compares nothing."""
-        return self.behind(*_COMPARISONS)
+        return self.behind(*COMPARISONS)
+
+    @property
+    def binds(self) -> bool:
+        """Whether something must be done, perhaps only in this way."""
+        return self.modality in (Modality.MUST, Modality.ONLY)
 
     def has_only(self, *words: str) -> bool:
         """Whether every circumstance begins with one of these words, or gives a reason or an
@@ -66,9 +119,9 @@ class Instruction:
 
         A purpose does limit a prohibition: "never use `sed` to edit files".
         """
-        harmless = _HARMLESS
+        harmless = HARMLESS
         if self.modality is Modality.NEVER:
-            harmless = _HARMLESS - {"to"}
+            harmless = HARMLESS - {"to"}
         return all(word in words or word in harmless for word, _ in self.circumstances)
 
     def does(self, verbs: Iterable[str]) -> bool:
@@ -76,179 +129,514 @@ class Instruction:
         return all(verb in verbs for verb in self.verbs)
 
 
-# --- Verbs
-
-RUN = frozenset("run execute invoke call type issue use".split())
-WRITE = frozenset(
-    "use add include introduce write leave insert put import call invoke throw return declare"
-    " define export have cast create keep reintroduce commit rely employ hardcode hard-code access"
-    " reference".split()
-)
-_EDIT = frozenset(
-    "edit hand-edit modify touch change alter update delete remove rename move overwrite create"
-    " add write rewrite regenerate reformat format hand-write".split()
-)
-_GIT = frozenset(
-    "commit push merge rebase amend force-push open submit create publish release tag stage"
-    " install upgrade delete remove add deploy make switch squash close start".split()
-)
-_OTHER_VERBS = frozenset(
-    "skip bypass disable suppress prefix capitalize capitalise end start begin finish limit wrap"
-    " separate follow format sign mark target keep ensure read mock log print hardcode mention"
-    " reference credit reply answer respond prefer avoid check verify validate lint test build"
-    " generate regenerate sync apply append mention say co-author attribute list describe link"
-    " title name base address assign request".split()
-)
-_VERBS = RUN | WRITE | _EDIT | _GIT | _OTHER_VERBS
+# --- Tokens
 
 
-def _gerund(verb: str) -> str:
-    """The -ing form of a verb: "running" of "run"."""
-    if re.search(r"(?:put|run|commit|tag|begin|wrap|skip|ship|log|stop)$", verb):
-        return f"{verb}{verb[-1]}ing"
-    if verb.endswith("e") and not verb.endswith("ee"):
-        return f"{verb[:-1]}ing"
-    return f"{verb}ing"
+class Token(NamedTuple):
+    """A word, a code span, a pair of brackets or a mark of a text.
+
+    Args:
+        text: as it is written.
+        word: in lower case, without marks around it; "" for code and brackets.
+        start: where it begins in the text.
+        end: where it ends.
+    """
+
+    text: str
+    word: str
+    start: int
+    end: int
+
+    @property
+    def is_code(self) -> bool:
+        return self.text.startswith("`") and len(self.text) > 1
 
 
-_INFINITIVES = {**{verb: verb for verb in _VERBS}, **{_gerund(verb): verb for verb in _VERBS}}
-_VERB = "|".join(sorted(map(re.escape, _INFINITIVES), key=len, reverse=True))
-_VERB_LIST = re.compile(rf"(?:{_VERB})(?:(?:, (?:or |and )?| or | and |/)(?:{_VERB}))*\b", re.I)
-
-_NOUNS_OF_ACTS = {"pushes": "push", "force pushes": "force-push", "force-pushes": "force-push"}
-_DIRECT_PUSHES = re.compile(r"(?:(?P<direct>direct) )?(?P<noun>pushes|force[ -]pushes)\b", re.I)
-_NO_ORDER = re.compile(
-    r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
+_TOKEN = re.compile(
+    r"`[^`]*`|\((?:[^()`]|`[^`]*`)*\)"  # a code span, brackets
+    r"|(?<=\s)[-–—]{1,2}(?=\s)|[,;:](?=[\s`]|$)"  # marks
+    r"|(?:[^\s`(),;:]|[,;:](?![\s`]|$))+|[`()]"  # a word, or a mark without its pair
 )
 
-# --- Modalities
 
-_LEAD = re.compile(
-    r"^(?:"
-    + one_of(
-        r"(?:important|critical|note|warning|required|mandatory|rule|hard rule)[:,!]? ",
-        *("always ", "please ", "also ", "then ", "instead,? ", "and ", "strictly ", "strongly "),
-        *("you (?:must|should|need to) ", "must ", "(?:make|be) sure (?:to |you )"),
-        *("ensure (?:that )?(?:you )?", "remember to "),
-    )
-    + ")+",
+def read_tokens(text: str) -> list[Token]:
+    """The tokens of a text.
+
+    >>> [token.text for token in read_tokens("Use `a, b` (not c), please")]
+    ['Use', '`a, b`', '(not c)', ',', 'please']
+    """
+    tokens: list[Token] = []
+    for match in _TOKEN.finditer(text):
+        word = ""
+        if match[0][0] not in "`(":
+            word = match[0].lower().replace("’", "'").strip('"“”').rstrip(".!?")
+        tokens.append(Token(match[0], word, match.start(), match.end()))
+    return tokens
+
+
+class _Clause(NamedTuple):
+    """A text with its tokens and their words."""
+
+    text: str
+    tokens: list[Token]
+    words: list[str]
+
+    def word(self, position: int) -> str:
+        """The word of a token; "" for code and brackets, and behind the last token."""
+        return self.words[position] if position < len(self.words) else ""
+
+    def part(self, start: int, end: int) -> str:
+        """The text from one token up to another."""
+        if start >= end:
+            return ""
+        begin = self.tokens[start].start
+        return self.text[begin : self.tokens[end - 1].end].strip(" ,").rstrip(".")
+
+
+_WE_USE = re.compile(
+    r"^(?:we|(?:this|the|our) (?:project|repo|repository|codebase|workspace|monorepo))"
+    r" uses? (?=\S)",
     re.I,
 )
-_BEFORE_VERB = re.compile(rf"^(?:{_LEAD.pattern})?(?:(?:ever|directly|manually) )?", re.I)
-_PREFER = re.compile(r"^prefer(?:red)?(?::)? (?:to (?:use |run )|using |running |the )?", re.I)
-# "`any` and `as any` are strictly forbidden"
-_FORBIDDEN = re.compile(
-    r"^(?P<object>(?:`[^`]+`(?:,? (?:and |or )?)?)+(?: [a-z]+)?) (?:is|are)"
-    r" (?:strictly |explicitly |absolutely )?(?:forbidden|banned|prohibited|disallowed|not allowed"
-    r"|not permitted)\b",
-    re.I,
-)
-_CODE_FIRST = re.compile(r"(?:(?:bare|raw|plain|direct|global|inline) )?`", re.I)  # "raw `fetch`"
+_FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
+_LEADS = phrase_table(LEADS)
+_NEGATIONS = phrase_table(NEGATIONS)
+_PREFERENCES = phrase_table(PREFERENCES)
+_CIRCUMSTANCES = phrase_table(CIRCUMSTANCES)
+_STATES = FORBIDDEN | REQUIRED | NEEDS | NOT_DONE | ONLY_DONE | ONLY_ALLOWED
+_PREDICATES = phrase_table(_STATES | BE_NOT | BE | MAY_BE | MUST | MUST_NOT | MUST_PASS)
+_PASSES = phrase_table(PASSES | FAILS)
+_ARTICLES = frozenset("the any a an these those all your".split())
+_BEFORE_ACTS = ("manual", "direct", "further", "following")
+_KINDS = frozenset("bare raw plain direct global inline".split())  # "never raw `fetch`"
+_MAX_CIRCUMSTANCES = 40  # so that a long clause takes time in proportion to its length
+_MAX_FRONTED_COMMAS = 5  # a circumstance in front ends at one of the first commas
+_MAX_FRONTED_TOKENS = 25
+_MAX_SUBJECT_TOKENS = 14
+_MAX_NOUN_TOKENS = 5
+# behind these words, a verb belongs to them: "when you *run* it"
+_JOINED_TO_VERBS = frozenset("you we to and or not can be been , : - – —".split())
+# behind these, a code span after a mark or in brackets is a command: "before pushing (`make`)"
+_OCCASIONS = ("before", "after", "when", "once", "if")
+_CODES_IN_BRACKETS = re.compile(r"\(`[^`]*`(?:(?:, | and | or |/)`[^`]*`)*[^`]*\)")
+_INFINITIVES = {**{verb: verb for verb in VERBS}, **GERUNDS}
+_ORDERS = frozenset("run execute always please ensure".split())
+_JOINTS = (",", "and", "+", "&&")  # between code spans
+_FIRST_WORDS = frozenset(("no", "only", "prefer"))
+_SUBORDINATE = frozenset("if when that which who because whether unless until so".split())
 
-# --- Circumstances
-
-_COMPARISONS = ("instead of", "in place of", "rather than", "over", "not", "never", "in favor of")
-_COMPARISON = one_of(
-    *("instead of", "in place of", "in favou?r of", "rather than", "over", "not", "never")
-)
-_CIRCUMSTANCE = one_of(
-    *("before", "after", "once", "when(?:ever)?", "while", "during", "if", "unless", "until"),
-    *("without", "except", "other than", "because", "so that", "so", "since", "as", "for"),
-    *("inside", "within", "into", "in", "on", "onto", "from", "via", "with", "through"),
-    *("by hand", "by", "at", "across", "outside(?: of)?", "to", "even", "anywhere"),
-    *("everywhere", "directly", "manually", "locally", "yourself", "ever", "unnecessarily"),
-)
-_CURE = one_of(
-    *"use prefer instead run always put import then they it this that which these".split()
-)
-_CUT = re.compile(
-    rf",? (?:and |but )?(?P<comparison>{_COMPARISON})"  # "instead of using"
-    r"(?: (?:to )?(?:use|using|run|running))?(?= |$)"
-    rf"|,? (?P<circumstance>{_CIRCUMSTANCE})(?= |$)"  # "in tests"
-    rf"|, (?P<cure>{_CURE})(?= )",  # ", use it"
-    re.I,
-)
-_HARMLESS = frozenset(
-    "because so since to even anywhere everywhere directly manually locally yourself ever use"
-    " prefer instead run always put they it this that which these".split()
-) | {"so that", "by hand", "in favor of", "in favour of"}
+# --- The steps
 
 
 @lru_cache(maxsize=4096)
 def instruction_of(text: str, is_prohibited: bool = False) -> Instruction | None:
-    """The parts of a clause; None if it does not begin as an instruction.
+    """The parts of a clause; None if it does not say what to do.
+
+    >>> instruction_of("Never use `any` in tests, use `unknown`")
+    Instruction(modality=<Modality.NEVER: 'never'>, verbs=('use',), object='`any`', \
+circumstances=(Circumstance(word='in', text='tests'),))
 
     Args:
         is_prohibited: whether the clause is below "Do not:".
     """
-    text = text.strip(" .!,:")
-    if match := _FORBIDDEN.match(text):
-        return Instruction(Modality.NEVER, ("use",), match["object"], ())
-    text = _LEAD.sub("", text)
-    modality = Modality.NEVER if is_prohibited else Modality.MUST
-    if match := re.match(rf"(?:only )?{NEVER} ", text, re.I):
-        modality = Modality.NEVER
-        text = _BEFORE_VERB.sub("", text[match.end() :])
-    elif match := re.match(r"no (?:more )?(?=[`a-z])", text, re.I):
-        return _parts(Modality.NEVER, ("use",), text[match.end() :])
-    elif match := _PREFER.match(text):
-        return _parts(Modality.PREFER, ("use",), text[match.end() :])
-    text = re.sub(r"^only (?=[a-z])", "", text, flags=re.I)
-    if match := _VERB_LIST.match(text):
-        verbs = tuple(
-            _INFINITIVES[word.lower()]
-            for word in re.findall(rf"(?:{_VERB})(?![\w-])", match[0], re.I)
-        )
-        return _parts(modality, verbs, text[match.end() :].strip())
-    if _CODE_FIRST.match(text):
-        return _parts(modality, ("use",), text)
+    text = _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text.strip(" .!,:")))
+    tokens = read_tokens(text)
+    clause = _Clause(text, tokens, [token.word for token in tokens])
+    return _fronted(clause, is_prohibited) or _main(clause, 0, is_prohibited)
+
+
+def circumstance_of(text: str) -> Circumstance | None:
+    """A text that is a circumstance alone, such as the heading "Before committing"; None if it
+    begins with no word of a circumstance.
+    """
+    tokens = read_tokens(text.strip(" .!,:"))
+    words = [token.word for token in tokens]
+    phrase = longest_phrase(_CIRCUMSTANCES, words, 0)
+    if not phrase:
+        return None
+    start = len(phrase.split())
+    rest = text[tokens[start].start :] if start < len(tokens) else ""
+    return Circumstance(CIRCUMSTANCES[phrase], rest.strip(" .!,:"))
+
+
+def _fronted(clause: _Clause, is_prohibited: bool) -> Instruction | None:
+    """A clause with a circumstance in front, which is put behind: "in tests, never use `sleep`"."""
+    start = _skip_leads(clause, 0)
+    phrase = longest_phrase(_CIRCUMSTANCES, clause.words, start)
+    if not phrase or CIRCUMSTANCES[phrase] not in IN_FRONT or _negation(clause, start):
+        return None
+    begin = start + len(phrase.split())
+    for end, main in _main_starts(clause, begin):
+        instruction = _main(clause, main, is_prohibited)
+        if instruction is not None:
+            circumstance = Circumstance(CIRCUMSTANCES[phrase], clause.part(begin, end))
+            circumstances = (*instruction.circumstances, circumstance)
+            return replace(instruction, circumstances=circumstances)
     return None
 
 
-def _parts(modality: Modality, verbs: tuple[str, ...], text: str) -> Instruction:
-    """An instruction from the text behind its verbs, which is cut where a circumstance begins."""
-    text = " " + text
-    without_code = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "\x00" * len(match[0]), text)
-    cuts: list[re.Match[str]] = []
-    end = len(text)
-    for cut in _CUT.finditer(without_code):
-        if cut["cure"]:  # from ", use it" on, the sentence says what to do instead
-            end = cut.start()
+def _main_starts(clause: _Clause, begin: int) -> list[tuple[int, int]]:
+    """Where a circumstance in front may end, and where the main clause may begin: at a comma before
+    a verb or a negation, at such a verb without a comma, and at last at any comma.
+    """
+    words = clause.words
+    commas = [n for n in range(begin, len(words)) if words[n] in (",", ":", "-", "–", "—")]
+    commas = commas[:_MAX_FRONTED_COMMAS]
+    starts = [(n, n + 1) for n in commas if _begins(clause, n + 1) and not _lists_verbs(words, n)]
+    for n in range(begin + 1, min(begin + _MAX_FRONTED_TOKENS, len(words))):
+        is_order = words[n] in _ORDERS or _negation(clause, n)
+        if is_order and words[n - 1] not in _JOINED_TO_VERBS:
+            starts.append((n, n))
+    others = [(n, n + 1) for n in reversed(commas) if (n, n + 1) not in starts]
+    return sorted(starts) + others
+
+
+def _begins(clause: _Clause, start: int) -> bool:
+    """Whether a main clause clearly begins at a token."""
+    word = clause.word(start)
+    is_lead = longest_phrase(_LEADS, clause.words, start)
+    return bool(word in VERBS | _FIRST_WORDS or _negation(clause, start) or is_lead)
+
+
+def _lists_verbs(words: Sequence[str], comma: int) -> bool:
+    """Whether a comma stands in a list of verbs: "when you add, remove or rename files"."""
+    before = words[comma - 1]
+    return before in VERBS and comma + 1 < len(words) and words[comma + 1] in VERBS
+
+
+def _skip_leads(clause: _Clause, start: int) -> int:
+    """The first token behind words that only lead to the instruction."""
+    while start < len(clause.words) and not _negation(clause, start):
+        lead = longest_phrase(_LEADS, clause.words, start)
+        if longest_phrase(_CIRCUMSTANCES, clause.words, start) == "instead of":
             break
-        cuts.append(cut)
-    text = text[:end]
-    ends = [*(cut.start() for cut in cuts), end]
-    circumstances = tuple(
-        Circumstance(
-            (cut["comparison"] or cut["circumstance"]).lower(),
-            text[cut.end() : next_start].strip(" ,").rstrip("."),
-        )
-        for cut, next_start in zip(cuts, ends[1:], strict=True)
+        if not lead and not (start and clause.words[start] in (",", ":", "!")):
+            break
+        start += len(lead.split()) or 1
+    return start
+
+
+def _negation(clause: _Clause, start: int) -> str:
+    """The words that forbid at a token; "" if none do."""
+    return longest_phrase(_NEGATIONS, clause.words, start)
+
+
+def _main(clause: _Clause, start: int, is_prohibited: bool) -> Instruction | None:
+    """The main clause from a token on."""
+    start = _skip_leads(clause, start)
+    if start >= len(clause.words):
+        return None
+    if _negation(clause, start):
+        return _of_verbs(clause, start, is_prohibited)
+    return (
+        _of_passing(clause, start)
+        or _of_subject(clause, start)
+        or _of_verbs(clause, start, is_prohibited)
     )
-    head = text[: ends[0]].strip(" ,.")
-    head = re.sub(r"^(?:the |any |a |an |these |those |all )+", "", head, flags=re.I)
+
+
+def _of_passing(clause: _Clause, start: int) -> Instruction | None:
+    """Reads "`make test` passes" and "`make test` must be run", perhaps behind "verify"."""
+    words = clause.words
+    while start < len(words) and words[start] in ("verify", "check", "confirm", "all", "both"):
+        start += 1
+    end = start
+    while end < len(words) and (clause.tokens[end].is_code or words[end] in _JOINTS):
+        end += 1
+    predicate = longest_phrase(_PASSES, words, end)
+    if end == start or not predicate or predicate in FAILS:
+        return None
+    head, circumstances = _object_and_circumstances(clause, end + len(predicate.split()))
+    if head:
+        return None
+    return Instruction(Modality.MUST, ("pass",), clause.part(start, end), circumstances)
+
+
+def _of_subject(clause: _Clause, start: int) -> Instruction | None:
+    """Reads a subject and its predicate: "`any` is forbidden", "`vendor/` must not be edited"."""
+    words = clause.words
+    if words[start] in VERBS and not _is_noun(clause, start):
+        return None
+    for position in range(start + 1, min(start + _MAX_SUBJECT_TOKENS, len(words))):
+        if words[position] in _SUBORDINATE:
+            return None
+        if predicate := longest_phrase(_PREDICATES, words, position):
+            return _of_predicate(clause, start, position, predicate)
+    return None
+
+
+def _is_noun(clause: _Clause, start: int) -> bool:
+    """Whether a word that is a verb or a noun begins a subject: "use of `any` is forbidden", "type
+    assertions are forbidden".
+    """
+    if clause.word(start + 1) == "of" or longest_phrase(_PREDICATES, clause.words, start + 1):
+        return True
+    for position in range(start + 2, min(start + _MAX_NOUN_TOKENS, len(clause.words))):
+        predicate = longest_phrase(_PREDICATES, clause.words, position)
+        if predicate or clause.tokens[position].is_code or clause.words[position] == ",":
+            return predicate in FORBIDDEN | BE_NOT
+    return False
+
+
+def _of_predicate(clause: _Clause, start: int, position: int, predicate: str) -> Instruction | None:
+    """The instruction of a subject, from a token up to a position, and the predicate there."""
+    behind = position + len(predicate.split())
+    subject = clause.part(start, position)
+    if predicate in NOT_DONE | ONLY_DONE:  # "a task is not done until `make check` passes"
+        _, circumstances = _object_and_circumstances(clause, behind)
+        modality = Modality.NEVER if predicate in NOT_DONE else Modality.ONLY
+        return Instruction(modality, ("finish",), subject, circumstances)
+    if predicate in FORBIDDEN | ONLY_ALLOWED:
+        act = _of_act(_clause_part(clause, start, position))
+        head, circumstances = _object_and_circumstances(clause, behind)
+        if head or act is None:
+            return None
+        modality = Modality.NEVER if predicate in FORBIDDEN else Modality.ONLY
+        circumstances = (*act.circumstances, *circumstances)
+        return replace(act, modality=modality, circumstances=circumstances)
+    if predicate in REQUIRED:
+        head, circumstances = _object_and_circumstances(clause, behind)
+        return None if head else Instruction(Modality.MUST, ("require",), subject, circumstances)
+    if predicate in NEEDS | MUST_PASS:
+        head, circumstances = _object_and_circumstances(clause, behind)
+        verb = "require" if predicate in NEEDS else "pass"
+        occasion = Circumstance("occasion", subject)
+        return Instruction(Modality.MUST, (verb,), head, (occasion, *circumstances))
+    if predicate in MUST_NOT | MUST:
+        return _of_actor(clause, subject, behind, is_prohibited=predicate in MUST_NOT)
+    return _of_passive(clause, _clause_part(clause, start, position), predicate, behind)
+
+
+def _clause_part(clause: _Clause, start: int, end: int) -> _Clause:
+    """A part of a clause as a clause."""
+    return _Clause(clause.text, clause.tokens[start:end], clause.words[start:end])
+
+
+def _of_act(clause: _Clause) -> Instruction | None:
+    """Forbids an act that is named as a thing: "edits to `vendor/`", "running `make`", "`any`"."""
+    words = clause.words
+    start = 0
+    while start < len(words) and words[start] in (*_ARTICLES, *_BEFORE_ACTS):
+        start += 1
+    if start >= len(words):
+        return None
+    if words[start] in GERUNDS:
+        return _of_verbs(clause, start, True)
+    if words[start] in ACT_NOUNS and clause.word(start + 1) in BEHIND_ACT_NOUNS | {""}:
+        verb = ACT_NOUNS[words[start]]
+        begin = start + 1 + (clause.word(start + 1) == "of")
+        head, circumstances = _object_and_circumstances(clause, begin)
+        return Instruction(Modality.NEVER, (verb,), head, circumstances)
+    head, circumstances = _object_and_circumstances(clause, start)
+    return Instruction(Modality.NEVER, ("use",), head, circumstances)
+
+
+def _of_actor(
+    clause: _Clause, subject: str, behind: int, *, is_prohibited: bool
+) -> Instruction | None:
+    """Reads "tests must not use `sleep`", where the subject is the place."""
+    instruction = _of_verbs(clause, behind, is_prohibited)
+    if instruction is None or clause.word(behind) not in VERBS | ADVERBS:
+        return None
+    if instruction.verbs in (("appear",), ("occur",)) and not instruction.object:
+        return replace(instruction, object=subject)
+    place = Circumstance("in", subject)
+    return replace(instruction, circumstances=(place, *instruction.circumstances))
+
+
+def _of_passive(
+    clause: _Clause, subject: _Clause, predicate: str, behind: int
+) -> Instruction | None:
+    """Reads "`vendor/` must not be edited"."""
+    words = clause.words
+    is_of_nothing = subject.words[0] in ("nothing", "no")  # "nothing in `vendor/` may be edited"
+    if predicate in MAY_BE and predicate not in BE and not is_of_nothing:
+        return None
+    while behind < len(words) and words[behind] in ADVERBS:
+        behind += 1
+    verbs, end = _verb_list(words, behind, PARTICIPLES)
+    if not verbs:
+        return None
+    modality = Modality.MUST
+    if predicate in BE_NOT or is_of_nothing:
+        modality = Modality.NEVER
+    if predicate.split()[-1] == "only" or " only " in predicate:
+        modality = Modality.ONLY
+    head, circumstances = _object_and_circumstances(clause, end)
+    if head:
+        return None
+    first = int(is_of_nothing)
+    verb = next((n for n, word in enumerate(subject.words) if word in ("is", "are")), None)
+    if verb is not None:  # "`dist/` is built by CI and must not be committed"
+        subject = _clause_part(subject, 0, verb)
+    thing, places = _object_and_circumstances(subject, first)
+    return Instruction(modality, verbs, thing, (*places, *circumstances))
+
+
+def _of_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction | None:
+    """Reads a modality, verbs and their object: "never push to `main`", "no `any`"."""
+    words = clause.words
+    modality = Modality.NEVER if is_prohibited else Modality.MUST
+    preference = longest_phrase(_PREFERENCES, words, start)
+    if negation := _negation(clause, start):
+        modality = Modality.NEVER
+        start += len(negation.split())
+    elif clause.word(start) == "no":
+        skipped = 1 + (clause.word(start + 1) == "more")
+        return _of_act(_clause_part(clause, start + skipped, len(words)))
+    elif preference:
+        start += len(preference.split())
+        head, circumstances = _object_and_circumstances(clause, start)
+        return Instruction(Modality.PREFER, ("use",), head, circumstances)
+    elif clause.word(start) == "only":
+        modality = Modality.ONLY
+        start += 1
+    while start < len(words):
+        adverb = longest_phrase(_CIRCUMSTANCES, words, start)
+        if CIRCUMSTANCES.get(adverb) == "at all":  # "do not, under any circumstances, push"
+            start += len(adverb.split())
+        elif words[start] in (*ADVERBS, ","):
+            start += 1
+        else:
+            break
+    if clause.word(start) == "git" and clause.word(start + 1) in VERBS:  # "do not git commit"
+        start += 1
+    verbs, end = _verb_list(words, start, _INFINITIVES)
+    if not verbs:
+        return _of_thing(clause, start, modality)
+    if clause.word(end) == "only" and modality is Modality.MUST:  # not of "use *only pnpm*"
+        end += 1
+        if longest_phrase(_CIRCUMSTANCES, words, end):
+            modality = Modality.ONLY
+    head, circumstances = _object_and_circumstances(clause, end)
+    if re.search(r"(?:^| )only$", head) and modality is Modality.MUST:  # "push only when asked"
+        modality = Modality.ONLY
+        head = head.removesuffix("only").strip()
     return Instruction(modality, verbs, head, circumstances)
 
 
-def is_imperative(text: str) -> bool:
-    """Whether a text begins with a verb that tells what to do, and neither forbids nor permits."""
-    first = re.match(
-        r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
-    )
-    return first is not None and first[1].lower() in _VERBS and not _NO_ORDER.search(text)
-
-
-def infinitive_first(text: str) -> str | None:
-    """A text such as "pushing to `main`" or "direct pushes to it" as an order, "push to `main`";
-    None if it does not begin with a known act.
+def _of_thing(clause: _Clause, start: int, modality: Modality) -> Instruction | None:
+    """Reads a thing without a verb: "never bare `python`", "`make lint` before committing", "pnpm,
+    not npm".
     """
-    if pushes := _DIRECT_PUSHES.match(text):
-        verb = _NOUNS_OF_ACTS[pushes["noun"].lower()]
-        if pushes["direct"]:
-            verb += " directly"
-        return f"{verb}{text[pushes.end() :]}"
-    text = re.sub(r"^use of ", "use ", text, flags=re.I)
-    word = re.match(r"[\w-]+", text)
-    if word is None or word[0].lower() not in _INFINITIVES:
+    tokens = clause.tokens
+    if start >= len(tokens):
         return None
-    return f"{_INFINITIVES[word[0].lower()]}{text[word.end() :]}"
+    first = start + (clause.words[start] in _KINDS)
+    if first < len(tokens) and tokens[first].is_code:
+        head, circumstances = _object_and_circumstances(clause, start)
+        return Instruction(modality, ("use",), head, circumstances)
+    head, circumstances = _object_and_circumstances(clause, start)
+    is_name = 1 <= len(head.split()) <= 2 and clause.words[start] not in _SUBORDINATE
+    if is_name and circumstances and circumstances[0].word in COMPARISONS:
+        return Instruction(modality, ("use",), head, circumstances)
+    return None
+
+
+def _verb_list(
+    words: Sequence[str], start: int, infinitives: Mapping[str, str]
+) -> tuple[tuple[str, ...], int]:
+    """The verbs of a list such as "edit, move or delete", and the position behind them.
+
+    Args:
+        infinitives: of the verbs in the form that the list has.
+    """
+    verbs: list[str] = []
+    end = position = start
+    first_end = 0
+    is_list = False
+    while position < len(words):
+        parts = words[position].split("/")
+        if not all(part in infinitives for part in parts):
+            break
+        verbs += [infinitives[part] for part in parts]
+        end = position = position + 1
+        first_end = first_end or end
+        while position < len(words) and words[position] in (",", "or", "and", "nor"):
+            is_list = is_list or words[position] != ","
+            position += 1
+        if position == end:
+            break
+    if len(verbs) > 1 and not is_list and "/" not in words[start]:  # "push, ask first"
+        return tuple(verbs[:1]), first_end
+    return tuple(verbs), end
+
+
+def _object_and_circumstances(clause: _Clause, start: int) -> tuple[str, tuple[Circumstance, ...]]:
+    """The words up to the first circumstance, and the circumstances, from a token on."""
+    tokens = clause.tokens
+    cuts: list[_Cut] = []
+    position = start
+    while position < len(tokens) and len(cuts) < _MAX_CIRCUMSTANCES:
+        cut = _cut_at(clause, position, cuts[-1].word if cuts else "")
+        cuts += [cut] if cut else []
+        if cut and cut.word == "cure":
+            break
+        position = max(position + 1, cut.text_start if cut else 0)
+    bounds = [*(cut.start for cut in cuts), len(tokens)]
+    head = clause.part(start, bounds[0])
+    circumstances: list[Circumstance] = []
+    for (word, _, text_start), end in zip(cuts, bounds[1:], strict=True):
+        text = clause.part(text_start, end)
+        if word == "at all" and text:  # "edit directly the files": the words go on behind it
+            if circumstances:
+                text = f"{circumstances[-1].text} {text}".strip()
+                circumstances[-1] = circumstances[-1]._replace(text=text)
+            else:
+                head = f"{head} {text}".strip()
+        elif word == "for" and text.split(" ")[-1].lower() in BENEFITS:
+            circumstances.append(Circumstance("because", text))
+        else:
+            circumstances.append(Circumstance(word, text))
+    while (first := head.split(" ", 1))[0].lower() in _ARTICLES and len(first) > 1:
+        head = first[1]
+    return head, tuple(circumstances)
+
+
+class _Cut(NamedTuple):
+    """Where a circumstance begins.
+
+    Args:
+        word: as in `Circumstance`.
+        start: the first token of the circumstance.
+        text_start: the first token of its text.
+    """
+
+    word: str
+    start: int
+    text_start: int
+
+
+def _cut_at(clause: _Clause, position: int, last_word: str) -> _Cut | None:
+    """The circumstance that begins at a token; None if none begins there.
+
+    Args:
+        last_word: the word of the circumstance before it; "" if it is the first.
+    """
+    word = clause.words[position]
+    following = position + 1
+    is_in_list = last_word == "then" and clause.word(following) in VERBS
+    is_cure = clause.word(following) in CURES and following + 1 < len(clause.words)
+    if word == "," and is_cure and not is_in_list:
+        return _Cut("cure", position, following)  # the rest says why, or what to do instead
+    if word in (",", "and", "then"):
+        while clause.word(following) in ("and", "then"):
+            following += 1
+        if clause.word(following) in VERBS:
+            return _Cut("then", position, following)
+    following = position + 1
+    is_before_code = following < len(clause.tokens) and clause.tokens[following].is_code
+    if word in (":", "-", "–", "—", ";"):
+        return _Cut("with" if is_before_code else ":", position, following)
+    if last_word in _OCCASIONS and word == "," and is_before_code:
+        return _Cut("with", position, following)
+    if last_word in _OCCASIONS and _CODES_IN_BRACKETS.fullmatch(clause.tokens[position].text):
+        return _Cut("with", position, position)
+    phrase = longest_phrase(_CIRCUMSTANCES, clause.words, position)
+    if not phrase or (phrase == "following" and clause.words[position - 1] == "the"):
+        return None
+    following = position + len(phrase.split())
+    if CIRCUMSTANCES[phrase] in COMPARISONS:
+        while clause.word(following) in COMPARED:
+            following += 1
+    return _Cut(CIRCUMSTANCES[phrase], position, following)

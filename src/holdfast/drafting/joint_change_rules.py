@@ -3,58 +3,40 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.changed_files import CHANGING, SOMEBODY, globs_of_change
 from holdfast.drafting.clauses import Clause
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import ADVERBS, CODE, CODES, any_words, forms, one_of, whole_match
+from holdfast.drafting.forms import ADVERBS, CODE, forms, whole_match
+from holdfast.drafting.instructions import Instruction, Modality, instruction_of
+from holdfast.drafting.occasions import END_OF_WORK, globs_of_change, occasions_of
 from holdfast.drafting.path_globs import glob_argument, path_glob
 
-_UPDATE = (
-    "(?:"
-    + any_words(
-        *("always", "also", "please", "you must", "must", "make sure to", "remember to"),
-        "be sure to",
-    )
-    + one_of(
-        *("update", "add (?:an entry|a note|an entry or note|it) (?:to|in)", "edit", "bump"),
-        *("adjust", "sync", "amend", "regenerate", "keep"),
-    )
-    + r"(?: (?:the|your|a|corresponding|relevant|both|its|documentation in|docs in|entry in))*)"
+_UPDATE = ("update", "add", "edit", "bump", "adjust", "sync", "amend", "regenerate", "keep")
+_OCCASIONS = ("after", "when", "if", "once", "occasion")
+_FOLLOW = ("reflect", "accompany", "mirror")
+_BEFORE_FILE = re.compile(
+    r"(?:(?:updating|the|your|a|an|corresponding|relevant|both|its|entry|note|changelog|documentation|docs"
+    r"|matching|related|in|to) )+(?=\S)",
+    re.I,
 )
-_WHEN_CHANGED = one_of(
-    r"(?:when(?:ever)?|if|after|every time|any time) "  # "when you change `src/api/`"
-    rf"{SOMEBODY}{CHANGING} (?P<changed>.+?)",
-    r"(?:when(?:ever)?|if) (?P<changed2>.+?) "  # "if `src/api/` changes"
-    r"(?:changes?|is changed|are changed|is modified|is updated)",
+_FILE = re.compile(
+    rf"{CODE}(?: files?)?(?: too| as well| accordingly)?|[\w./-]+\.md(?: too)?", re.I
 )
-_TOO = r"(?: (?:too|as well|accordingly|to match|in the same (?:PR|commit|change)|with .+))?"
-_ALSO = rf"(?P<also>{CODES}|[\w./-]+\.md)(?: files?)?"
-_MUST = r"(?:must|should|needs? to|has to)"
-_WITH_EVERY_CHANGE = forms(
+# behind "changes to `src/api/` require": "*updating* `docs/api.md`", "*an update* to it"
+_AN_UPDATE = re.compile(
+    r"(?:(?:an?|matching|corresponding) )*(?:updat(?:e|es|ing)|changes)\b", re.I
+)
+_EVERY_CHANGE = re.compile(
+    r"(?:every|each|any|all) (?:single )?(?:code )?"
+    r"(?:changes?|commits?|PRs?|pull requests?|edits?)",
+    re.I,
+)
+_CHANGELOG = re.compile(r"`?CHANGELOG(?:\.md)?`?", re.I)
+_EVERY_PR = forms(
     {
-        "Update `CHANGELOG.md` for every change": (
-            rf"{_UPDATE} (?P<also>{CODE}|CHANGELOG(?:\.md)?|changelog) (?:for|with|on|in|after)"
-            r" (?:every|each|any|all) (?:single )?(?:code )?"
-            r"(?:changes?|commits?|PRs?|pull requests?|edits?)"
-        ),
         "Every PR must include an entry in `CHANGELOG.md`": (
-            rf"(?:every|each|any|all) (?:code )?(?:changes?|PRs?) {_MUST}"
-            r" (?:also |always |include an? )*(?:update|entry in|edit)"
+            r"(?:every|each|any|all) (?:code )?(?:changes?|PRs?) (?:must|should|has to) "
+            r"(?:also |always |include an? )*(?:update|entry in|edit)"
             rf" (?P<also>{CODE}|CHANGELOG\.md)"
-        ),
-    }
-)
-_WITH_A_CHANGE = forms(
-    {
-        "When you change `src/api/`, update `docs/api.md` too": (
-            rf"{_WHEN_CHANGED},? {_UPDATE} {_ALSO}{_TOO}"
-        ),
-        "Update `docs/api.md` whenever `src/api/` changes": rf"{_UPDATE} {_ALSO},? {_WHEN_CHANGED}",
-        "Any changes to `src/api/` must be reflected in `docs/api.md`": (
-            r"(?:any |all |every )?(?:changes?|edits?) (?:to|in) (?P<changed>.+?)"
-            r" (?:must|should|needs? to|requires?) (?:also |always |be )*"
-            r"(?:accompanied by|reflected in|mirrored in|update|updating|an? update (?:to|of)"
-            rf"|matching changes in) (?P<also>{CODES})"
         ),
     }
 )
@@ -74,17 +56,62 @@ def joint_change_rule(clause: Clause) -> list[Draft]:
     """Reads "when you change `src/api/`, update `docs/api.md`"."""
     if clause.is_prohibited:
         return []
-    if match := whole_match(_WITH_EVERY_CHANGE, clause.text):
-        name = match["also"].strip("`")
-        glob = path_glob("CHANGELOG.md" if name.lower() == "changelog" else name)
-        return [_require_together(["*"], [glob])] if glob else []
-    for match in filter(None, (way.pattern.fullmatch(clause.text) for way in _WITH_A_CHANGE)):
-        groups = match.groupdict("")
-        changed = globs_of_change(groups["changed"] or groups.get("changed2", ""))
-        also = globs_of_change(groups["also"])
-        if changed and also:
-            return [_require_together(changed, also)]
-    return _in_sync(clause.text)
+    if match := whole_match(_EVERY_PR, clause.text):
+        return _require_together(["*"], _files(match["also"]))
+    instruction = instruction_of(clause.text)
+    rules: list[Draft] = []
+    if instruction is not None and instruction.modality is Modality.MUST:
+        rules = _with_a_change(instruction) or _with_every_change(instruction)
+    return rules or _in_sync(clause.text)
+
+
+def _with_a_change(instruction: Instruction) -> list[Draft]:
+    """Reads "update `docs/api.md` whenever `src/api/` changes", and "changes to `src/api/` must be
+    reflected in `docs/api.md`".
+    """
+    if instruction.does(_FOLLOW) and re.fullmatch("changes?|edits?", instruction.object, re.I):
+        changed = globs_of_change(instruction.behind("to", "in") or "")
+        return _require_together(changed, _files(instruction.circumstances[-1].text))
+    occasions = occasions_of(instruction)
+    is_update = instruction.does(_UPDATE) or (
+        instruction.does(["require"]) and _AN_UPDATE.match(instruction.object)
+    )
+    if len(occasions) != 1 or not is_update:
+        return []
+    if not instruction.has_only(*_OCCASIONS, "in", "to", "with", "as", "then"):
+        return []
+    occasion = occasions[0]
+    if occasion is None or occasion == END_OF_WORK or not occasion.changed:
+        return []
+    return _require_together(occasion.changed, _updated(instruction))
+
+
+def _with_every_change(instruction: Instruction) -> list[Draft]:
+    """Reads "update `CHANGELOG.md` for every change"."""
+    words = ("for", "with", "on", "in", "after", "to")
+    texts = [text for word, text in instruction.circumstances if word in words]
+    if not instruction.does(_UPDATE) or not any(map(_EVERY_CHANGE.fullmatch, texts)):
+        return []
+    return _require_together(["*"], _updated(instruction)) if instruction.has_only(*words) else []
+
+
+def _updated(instruction: Instruction) -> list[str] | None:
+    """The globs of the file that an instruction updates: "add an entry to `CHANGELOG.md`"."""
+    places = [text for word, text in instruction.circumstances if word in ("to", "in")]
+    texts = [instruction.object, *places[:1]]
+    globs = map(_files, texts)
+    return next(filter(None, globs), None)
+
+
+def _files(text: str) -> list[str] | None:
+    """The globs of the file that a text names; None if it names none."""
+    plain = _BEFORE_FILE.sub("", text, count=1)
+    if _CHANGELOG.fullmatch(plain):
+        return ["CHANGELOG.md"]
+    if not _FILE.fullmatch(plain):
+        return None
+    glob = path_glob(re.split(" ", plain.replace("`", ""))[0])
+    return [glob] if glob else None
 
 
 def _in_sync(text: str) -> list[Draft]:
@@ -99,15 +126,19 @@ def _in_sync(text: str) -> list[Draft]:
     if not first or not second:
         return []
     if " with " in text:
-        return [_require_together(second, first)]
-    return [_require_together(first, second), _require_together(second, first)]
+        return _require_together(second, first)
+    return _require_together(first, second) + _require_together(second, first)
 
 
-def _require_together(changed: Sequence[str], also: Sequence[str]) -> Draft:
-    """Requires that a change of some files comes with a change of others."""
+def _require_together(changed: Sequence[str] | None, also: Sequence[str] | None) -> list[Draft]:
+    """Requires that a change of some files comes with a change of others; [] if either is
+    unknown.
+    """
+    if not changed or not also:
+        return []
     spec = {
         "name": "changes_together",
         "changed": glob_argument(changed),
         "also": glob_argument(also),
     }
-    return Draft("file", "requirement", spec)
+    return [Draft("file", "requirement", spec)]

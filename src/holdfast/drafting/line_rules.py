@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from holdfast.drafting.after_change_rules import heads_commands, run_after_rule
 from holdfast.drafting.asking_rules import ask_rule
 from holdfast.drafting.attribution_rules import attribution_rule, sign_off_rule, trailer_rule
 from holdfast.drafting.bot_rules import agent_reply_rule, bot_rules
@@ -45,12 +44,9 @@ from holdfast.drafting.drafts import (
 )
 from holdfast.drafting.file_rules import file_item_rule, generated_file_rule, protected_file_rule
 from holdfast.drafting.forms import one_of, word_pattern
-from holdfast.drafting.gated_events import UNCONDITIONAL
 from holdfast.drafting.git_rules import branch_name_rule, branches_below, git_act_rule, push_rule
 from holdfast.drafting.import_rules import import_place_rule, import_rule
 from holdfast.drafting.joint_change_rules import joint_change_rule
-from holdfast.drafting.order_list_rules import block_below_heading
-from holdfast.drafting.order_rules import run_before_rule
 from holdfast.drafting.preferred_command_rules import (
     package_manager_rule,
     preference_rule,
@@ -66,6 +62,7 @@ from holdfast.drafting.prohibited_statements import (
 )
 from holdfast.drafting.pull_request_rules import pr_body_rule, pr_state_rule, pr_title_rule
 from holdfast.drafting.rules_file import Part, Statement
+from holdfast.drafting.run_rules import block_below_heading, heads_commands, run_rule
 from holdfast.drafting.suppression_rules import suppression_rule
 from holdfast.drafting.wrapped_commands import permit_wrapped
 
@@ -74,7 +71,7 @@ Reader = Callable[[Clause], list[Draft]]
 
 _READERS: tuple[Reader, ...] = (
     ask_rule,
-    run_before_rule,
+    run_rule,
     replacement_rule,
     preference_rule,
     sign_off_rule,
@@ -108,10 +105,9 @@ _READERS: tuple[Reader, ...] = (
     indentation_rule,
     first_line_rule,
     joint_change_rule,
-    run_after_rule,
 )
 # these readers take a condition, or an exception, as a part of the rule
-_READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_after_rule, joint_change_rule, pr_state_rule)
+_READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_rule, joint_change_rule, pr_state_rule)
 
 # --- Words by which a statement is not a rule
 
@@ -185,6 +181,18 @@ _EXAMPLE_LABEL = re.compile(
 )
 
 # --- Words that limit nothing
+
+# a heading that says when its items are done; it is not a condition
+_UNCONDITIONAL = re.compile(
+    one_of(
+        r"(?:when(?:ever)? (?:you )?(?:mak|modif|chang|edit|writ)\w+ (?:any )?(?:code|changes)"
+        r"[\w /]*, )?[^`]*\bbefore\b",
+        r"when(?:ever)? (?:you )?(?:commit|push)(?:ting|ing)?\b",
+        r"(?:when|once|after) (?:the|a|your|you are|you['’]re) ?[\w ]*"
+        r"\b(?:finished|done|completed?|ready)\b",
+    ),
+    re.I,
+)
 
 # "Only push when the user says so", behind a rule that says the same
 _ONLY_FIRST = re.compile(r"^only\b[^.!]*[.!]? ?", re.I)
@@ -261,9 +269,9 @@ def _reads_conditions(reader: Reader, statement: Statement) -> bool:
     conditions = [
         name
         for name in (statement.label, *statement.under)
-        if not UNCONDITIONAL.search(name) and _CONDITION.search(name)
+        if not _UNCONDITIONAL.match(name) and _CONDITION.search(name)
     ]
-    if reader is run_after_rule:  # reads a heading such as "When you change `api/`, run:"
+    if reader is run_rule:  # reads a heading such as "When you change `api/`, run:"
         nearest = statement.under[-1:]
         conditions = [n for n in conditions if n not in nearest or not heads_commands(n)]
     if reader is protected_file_rule:

@@ -17,6 +17,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
+from holdfast.drafting.instruction_words import CHECK
 from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 
 # --- One command instead of another
@@ -25,6 +26,8 @@ from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 _PURPOSE = re.compile(
     r"(?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*", re.I
 )
+_USES = ("use", "run", "call", "edit", "add", "update")
+_DONE_WITH = CHECK | {"install", "manage", "run", "do", "add", "commit"}
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never")
 _PURPOSE_WORDS = ("for", "in", "with", "via")
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
@@ -121,12 +124,15 @@ def _replaced_commands(instruction: Instruction) -> list[str] | None:
     else, or if more than a usual purpose limits it.
     """
     rejected = instruction.behind(*_AGAINST)
+    wanted = instruction.object
+    if not instruction.does(_USES):  # "install packages with `uv`, not `pip`"
+        wanted = (instruction.behind("with") or "") if instruction.does(_DONE_WITH) else ""
     if (
         rejected is None
-        or instruction.modality is not Modality.MUST
+        or not wanted
+        or not instruction.binds
         or not instruction.has_only(*_AGAINST, "as", "for", "via", "with", "in")
-        or not instruction.does(("use", "run", "call", "edit", "add", "update"))
-        or not (whole_match(_WANTED_COMMAND, instruction.object) or "`" in rejected)
+        or not (whole_match(_WANTED_COMMAND, wanted) or "`" in rejected)
     ):
         return None
     circumstances = instruction.circumstances
@@ -136,7 +142,7 @@ def _replaced_commands(instruction: Instruction) -> list[str] | None:
     commands = commands_in(unwanted["commands"]) if unwanted else None
     if not commands or not all(map(_PURPOSE.fullmatch, purposes)):
         return None
-    preferred = instruction.object.strip("`")
+    preferred = wanted.strip("`")
     if any(preferred.startswith(f"{name} ") or preferred == name for name in commands):
         return None  # in "`npm run test`, not `npm`", the preferred command begins as the other
     return commands

@@ -1,5 +1,5 @@
 """Statements that forbid something in other words than "never": by the heading above them, as in
-"Do not:", or by their last words, as in "pushing to `main` is forbidden".
+"Do not:", or by their last words, as in "`vendor/` is off limits".
 """
 
 import re
@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from holdfast.drafting.commands import is_command
 from holdfast.drafting.forms import NEVER, forms, whole_match
-from holdfast.drafting.instructions import infinitive_first
 from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 
@@ -47,12 +46,6 @@ _IS_NO_VERB = re.compile(
 _OFF_LIMITS = re.compile(
     r"(?P<thing>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
     r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
-    re.I,
-)
-_FORBIDDEN_ACT = re.compile(
-    r"(?P<act>[a-z](?:`[^`]*`|[^.;:—–`]){3,80}?) (?:is|are)"
-    r" (?:(?:strictly|explicitly|absolutely) )?"
-    r"(?:forbidden|prohibited|banned|disallowed|not (?:allowed|permitted))\b",
     re.I,
 )
 
@@ -110,7 +103,7 @@ def with_prohibition(statement: Statement) -> Statement:
 
 def as_order(statement: Statement) -> Statement:
     """A statement with "never" at its front, if it forbids something in other words: "`vendor/` is
-    off limits", "pushing to `main` is forbidden", or an item below "Never use".
+    off limits", or an item below "Never use".
     """
     text = statement.text
     if statement.under and whole_match(_NOT_USED, statement.under[-1]):
@@ -120,10 +113,6 @@ def as_order(statement: Statement) -> Statement:
         thing = match["thing"][0].lower() + match["thing"][1:]
         order = f"Never {_verb_for(match['code'])} {thing}{text[match.end() :]}"
         return replace(statement, text=order)
-    if match := _FORBIDDEN_ACT.match(text):
-        act = infinitive_first(match["act"])
-        if act is not None:
-            return replace(statement, text=f"Never {act}{text[match.end() :]}")
     return statement
 
 

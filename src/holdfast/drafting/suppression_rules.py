@@ -6,7 +6,8 @@ from holdfast.drafting.clauses import Clause
 from holdfast.drafting.code_files import forbid_code
 from holdfast.drafting.code_tokens import DOCUMENTS, CodeToken
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import TAIL, any_words, forbid, one_of
+from holdfast.drafting.forms import forms, one_of, whole_match
+from holdfast.drafting.instructions import Modality, instruction_of
 
 _OF_TYPES = r"@ts-(?:ignore|expect-error|nocheck)\b|#\s*type:\s*ignore\b"
 _OF_PYTHON_LINTERS = r"#\s*(?:ruff:\s*)?noqa\b"
@@ -41,24 +42,25 @@ _FINDINGS = one_of(
     *("rules?", "errors?", "warnings?", "lints?", "checks?", "diagnostics?", "violations?"),
     *("failures?", "issues?"),
 )
-_SILENCE = one_of(*"suppress disable silence bypass".split(), "turn off")
-_SILENCING = forbid(
+_SILENCE = ("suppress", "disable", "silence", "bypass")
+_WITH_COMMENTS = re.compile(r"(?:inline )?(?:comments|code)", re.I)
+_SILENCED = forms(
     {
-        "suppress ESLint warnings": (
-            rf"{_SILENCE}(?: (?:or|and) {_SILENCE})? {any_words('the', 'any', 'all')}{_TOOL}"
-            rf" {_FINDINGS}(?: with comments| inline| in code)?{TAIL}"
-        ),
-        "silence the linter": (
-            rf"(?:suppress|silence) (?:the )?(?P<tool>lint(?:er|ing)|type[- ]checker){TAIL}"
-        ),
+        "ESLint warnings": rf"(?:(?:the|any|all) )*{_TOOL} {_FINDINGS}(?: inline)?",
+        "the linter": r"(?:the )?(?P<tool>lint(?:er|ing)|type[- ]checker)",
     }
 )
 
 
 def suppression_rule(clause: Clause) -> list[Draft]:
     """Reads "never suppress lint warnings"."""
-    match = _SILENCING.match(clause.text, clause.is_prohibited)
-    if match is None:
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return []
+    places = [text for word, text in instruction.circumstances if word in ("in", "with")]
+    is_always = instruction.has_only("in", "with") and all(map(_WITH_COMMENTS.fullmatch, places))
+    match = whole_match(_SILENCED, instruction.object)
+    if match is None or not is_always or not instruction.does(_SILENCE):
         return []
     tool = match["tool"].lower()
     pattern = next(look for name, look in _TOOLS.items() if re.fullmatch(name, tool))
