@@ -61,6 +61,7 @@ class Server:
                     self.send_header("Content-Length", str(len(content)))
                     self.end_headers()
                     self.wfile.write(content)
+                    self.wfile.flush()  # here, as the handler's own flush would raise the error
 
             def do_GET(self):
                 if self.path == "/v1/steering":

@@ -33,9 +33,16 @@ class PromptServer(uvicorn.Server):
             server.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
+        try:
+            await asyncio.wait_for(self._end_of_requests(), self.config.timeout_graceful_shutdown)
+        except TimeoutError:
+            for task in self.server_state.tasks:
+                task.cancel()
+        await self.lifespan.shutdown()
+
+    async def _end_of_requests(self) -> None:
         while self.server_state.connections or self.server_state.tasks:
             await asyncio.sleep(0.005)
-        await self.lifespan.shutdown()
 
 
 @dataclass(frozen=True)

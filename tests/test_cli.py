@@ -347,6 +347,24 @@ def test_a_place_where_no_model_can_be_loaded_is_refused_at_once(
     assert f"{option.split()[1]!r}" in printed and "loading" not in printed
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("drift --model vllm:X --dtype foo", "'foo'"),
+        ("drift --model llama:X --dtype float16", "give a file of that type"),
+        ("drift --ray auto --dtype foo", "'foo'"),
+        ("drift --ray auto --device foo", "'foo'"),
+    ],
+)
+def test_an_impossible_place_elsewhere_is_refused_at_once(
+    capsys, monkeypatch, tmp_path, line, expected
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(line)) == 2
+    printed = capsys.readouterr().err
+    assert expected in printed and "loading" not in printed
+
+
 def test_every_command_that_loads_a_model_is_among_those_tried():
     commands = _parsers().commands.items()
     assert LOADING.keys() == {

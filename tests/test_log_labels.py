@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from holdfast.logs.label_agreement import agreements
 from holdfast.logs.label_file import LabelFile, LabelKey, line_of
 from holdfast.logs.label_tasks import MAX_TURNS, label_tasks, sample_turns
 from holdfast.logs.rereading import LogSource
+from holdfast.measures.turns import Answer, ToolCall
 
 LONG = "It rains in Rome. " * 60  # longer than a record keeps
 
@@ -146,6 +148,17 @@ def test_what_is_labelled_is_shown_in_words(tmp_path, capsys):
     assert "[call] Bash command: git commit -m x\n" in printed and "{" not in printed
 
 
+def test_the_answers_that_a_score_rests_on_are_shown(run, suite, logs, capsys):
+    (task,) = label_tasks(run, sample_turns(run, 0), suite, LogSource([logs]))[:1]
+    questions = [{"question": "Shall I push?"}, {"question": "Which port?"}]
+    answers = (Answer("Shall I push?", "Not yet."), Answer("Which port?", "8080"))
+    call = ToolCall("AskUserQuestion", {"questions": questions}, answers=answers)
+    turn = replace(task.turn, done=replace(task.turn.done, calls=(call,)))
+    label_turns([replace(task, turn=turn)], LabelFile(run.folder), _keys("q"))
+    printed = capsys.readouterr().out
+    assert "[answer] Shall I push? Not yet.\n[answer] Which port? 8080\n" in printed
+
+
 def test_labelling_goes_on_after_a_torn_line(run, suite, logs, capsys):
     tasks = label_tasks(run, sample_turns(run, 0), suite, LogSource([logs]))[:4]
     label_turns(tasks, LabelFile(run.folder), _keys("yn"))  # the input ends, as with q
@@ -159,8 +172,15 @@ def test_labelling_goes_on_after_a_torn_line(run, suite, logs, capsys):
     assert [label for _, label in labels.items()] == ["follows", "breaks", "breaks", "breaks"]
 
 
-def test_a_line_that_is_no_label_is_named(run):
-    (run.folder / "labels.jsonl").write_text('{"rule": "luna", "label": "maybe"}\n')
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"rule": "luna", "label": "maybe"}',
+        '{"rule": ["a"], "label": "follows", "source": "s"}',
+    ],
+)
+def test_a_line_that_is_no_label_is_named(run, line):
+    (run.folder / "labels.jsonl").write_text(line + "\n")
     with pytest.raises(RecordsError) as raised:
         LabelFile(run.folder)
     assert raised.value.value == 1

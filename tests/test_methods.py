@@ -505,6 +505,17 @@ def test_edit_messages_applies_prompt_methods_and_ignores_others():
     assert methods.compile_methods([SplitSoftmax(0.5)]).edit(list(CHAT), 0) == CHAT
 
 
+def test_compiled_methods_are_the_same_however_they_are_made():
+    parsed = methods.parse("boost:factor=4+repetition:probability=1")
+    made, compiled = methods.CompiledMethods(parsed), methods.compile_methods(parsed)
+    assert made == compiled and made.kinds == (Kind.LOG_ODDS, Kind.MESSAGES)
+    assert made.attention == compiled.attention == parsed[:1]
+    assert made.needs_span and made.requires == compiled.requires
+    assert made.without_edits == methods.compile_methods(parsed[:1])
+    with pytest.raises(UsageError):
+        methods.CompiledMethods((Kind,))
+
+
 def _long_chat(rounds):
     chat = [CHAT[0]]
     for number in range(rounds):

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from holdfast.cli.progress import note, printable
@@ -17,6 +18,7 @@ from holdfast.logs.label_file import Label, LabelFile
 from holdfast.logs.label_tasks import LabelTask
 from holdfast.measures.command_words import in_words
 from holdfast.measures.measure_specs import inner_specs, read_spec
+from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
 from holdfast.report.wording import aligned, plain
 
@@ -84,16 +86,22 @@ def _read_command(read_key: Callable[[], str]) -> str:
 def _turn_text(task: LabelTask, number: int, count: int) -> str:
     """Shows a turn and its rule, but not how the turn was scored."""
     answer = task.turn.done
-    calls = [f"{call.name} {_arguments(call.arguments)}" for call in answer.calls]
     parts = [
         f"\n{number} of {count}: {task.source}",
         _part("user", task.turn.user),
-        *(_part("call", call) for call in calls),
+        *chain.from_iterable(map(_call_parts, answer.calls)),
         _part("reply", answer.text),
         _part("rule", f"{task.rule}: {task.text}"),
         _part("measured by", _measure(task.spec)),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _call_parts(call: ToolCall) -> Iterator[str]:
+    """Shows a tool call, and the user's answers if it asked questions."""
+    yield _part("call", f"{call.name} {_arguments(call.arguments)}")
+    for answer in call.answers:
+        yield _part("answer", f"{answer.question} {answer.text}")
 
 
 def _measure(spec: Any) -> str:

@@ -195,6 +195,10 @@ def _load_on_ray(arguments: ModelOptions, ray: RayOptions) -> ChatModel:
     arguments.refuse(["device_map"], why)
     if arguments.dtype is not None:
         check_dtype(arguments.dtype)
+    if arguments.device is not None:
+        from holdfast.models.placement import read_device
+
+        read_device(arguments.device)  # whether a machine has it is known to its actors
     note(f"loading {arguments.model} ...")
     specification = Specification(
         arguments.model,
@@ -274,8 +278,13 @@ def load_on_engine(
     why = f"is for models that Holdfast places, and {engine} places its own; leave it out"
     arguments.refuse(["device", "device_map", "ray", "replicas"], why)
     if engine == "llama":
-        why = "is for Holdfast's own engine; llama.cpp uses the weights as they are; leave it out"
+        why = (
+            "is for models in Holdfast's own engine, and llama.cpp uses the weights as they are in"
+            " the file; leave it out, or give a file of that type"
+        )
         arguments.refuse(["dtype"], why)
+    if arguments.dtype is not None:
+        check_dtype(arguments.dtype)
     options = dict(read_options(engine_options or ()))
     if for_server is not None:
         options |= {"to_serve": True, "prefix_memory": for_server.prefix_memory}

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, field_validator
 
 from holdfast.drift.cases import NO_CATEGORY, LabelledTurn
+from holdfast.drift.suite_yaml import Entry
 from holdfast.measures.rule_kinds import Polarity, RuleKind
 from holdfast.measures.turns import Answer, AssistantTurn, ToolCall
 from holdfast.validation.pydantic_errors import StrictModel
@@ -28,6 +29,12 @@ class CallEntry(StrictModel):
     tool: Text
     arguments: dict[str, Any] = Field({})
     answers: dict[str, str] = Field({})  # of the user, by the question, for a tool that asks
+
+    @field_validator("answers", mode="before")
+    @classmethod
+    def _as_written(cls, answers: object) -> object:
+        """Takes an answer such as `Yes` or `8080`, which YAML reads as no text, as its words."""
+        return {**answers, **answers.written} if isinstance(answers, Entry) else answers
 
     def as_tool_call(self) -> ToolCall:
         """The call as measures see it."""

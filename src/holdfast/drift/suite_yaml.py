@@ -1,19 +1,28 @@
 """Reads YAML into mappings that know their lines, so that a message can name the place."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import yaml
 
 from holdfast.errors import UsageError
 
+_TEXT_OR_NOTHING = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:null")
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Entry(dict[Any, Any]):
-    """A mapping in a document, with the line where it begins."""
+    """A mapping in a document.
+
+    Attributes:
+        line: the line where it begins.
+        written: the words of values that YAML reads as something else than text, such as `Yes` or
+            `8080`, by their keys.
+    """
 
     line = 0
+    written: Mapping[str, str] = MappingProxyType({})
 
 
 class _RepeatedKey(Exception):
@@ -34,6 +43,11 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # PyYAML may be built without
                 )
         entry = Entry()
         entry.line = node.start_mark.line + 1
+        entry.written = {
+            key.value: value.value
+            for key, value in node.value
+            if isinstance(value, yaml.ScalarNode) and value.tag not in _TEXT_OR_NOTHING
+        }
         yield entry  # before its values, which may refer to it
         entry.update(self.construct_mapping(node))
 

@@ -1,7 +1,7 @@
 """Where a turn broke a rule: the event that broke it, and the user's messages that it answers."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.logs.dialogs import LoggedTurn
@@ -38,16 +38,16 @@ def breaking_call(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> 
     return turn.positions[bisect_left(range(1, count), True, key=is_broken)]
 
 
-def answered_messages(path: Sequence[Event], turn: LoggedTurn, breach: int) -> list[int]:
-    """The positions of the user's messages that a turn answers, up to the breach of a rule, and of
-    the user's answers to questions of a tool in the turn.
+def answered_words(
+    path: Sequence[Event], turn: LoggedTurn, breach: int, words: Mapping[int, str]
+) -> dict[int, str]:
+    """Returns the words of the user that a turn answers, up to the breach of a rule: messages, and
+    answers to questions of a tool.
+
+    Args:
+        words: all words of the user on the path, by the positions of events.
     """
     first = turn.positions[0]
     while first > 0 and not path[first - 1].is_by_assistant:
         first -= 1
-    asking = {call.id for call in turn.done.calls if call.answers}
-    return [
-        number
-        for number in range(first, breach)
-        if path[number].is_by_user or path[number].call_id in asking
-    ]
+    return {number: words[number] for number in range(first, breach) if number in words}

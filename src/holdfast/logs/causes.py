@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_texts import text_of
 from holdfast.errors import cut
-from holdfast.logs.breach_places import answered_messages, breaking_call
+from holdfast.logs.breach_places import breaking_call
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS, Context
 from holdfast.logs.counter_orders import CounterOrders
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
@@ -203,18 +203,16 @@ class _RuleInDialog:
         self, turn: LoggedTurn, context: Context, sightings: Sequence[Sighting]
     ) -> BreachCause | None:
         """The cause if something else was ordered after the rule was stated last; None if not."""
-        path = self._searched.path
-        answered = answered_messages(path, turn, context.position)
         last = self._last_statement(sightings)
         orders = [
             order
-            for order in self._orders.before_turn(answered)
+            for order in self._orders.before_breach(turn, context.position)
             if context.shows(order.position) and (last is None or order.is_after(last))
         ]
         if not orders:
             return None
         order = max(orders, key=lambda o: (o.position, o.passage.lasts, o.passage.index))
-        event = path[order.position]
+        event = self._searched.path[order.position]
         if self._orders.is_by_user(order.position):
             author = "the user"
         elif event.kind is Kind.COMPACTION:

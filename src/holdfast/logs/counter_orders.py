@@ -2,10 +2,12 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from holdfast.drift.cases import Rule
+from holdfast.logs.breach_places import answered_words
+from holdfast.logs.dialogs import LoggedTurn
 from holdfast.logs.sightings import SearchedTranscript, Sighting
 from holdfast.measures.breaking_orders import breaking_orders
 from holdfast.measures.measure_specs import Measure
@@ -35,10 +37,11 @@ class CounterOrders:
         self._rule = rule
         self._text = text
 
-    def before_turn(self, answered: Sequence[int]) -> list[Sighting]:
-        """The orders that count for a turn that answers what the user said at these positions. An
-        order that does not last counts only at one of these.
+    def before_breach(self, turn: LoggedTurn, breach: int) -> list[Sighting]:
+        """The orders that count for a turn that broke the rule. One that does not last counts only
+        if the turn answers it.
         """
+        answered = answered_words(self._searched.path, turn, breach, self._words_of_user)
         orders = (*self._opposite_orders, *self._breaking_orders, *self._requests_in(answered))
         return [
             order
@@ -81,12 +84,11 @@ class CounterOrders:
                 sightings += [Sighting(position, passage) for passage in orders]
         return sightings
 
-    def _requests_in(self, answered: Sequence[int]) -> Iterator[Sighting]:
+    def _requests_in(self, answered: Mapping[int, str]) -> Iterator[Sighting]:
         """Where one of these messages or answers asks for something that breaks the rule, or has
         words with which `unless` lifts the rule.
         """
-        for position in answered:
-            text = self._words_of_user[position]
+        for position, text in answered.items():
             lifts = self._rule.unless.user
             if lifts and (match := find(lifts, text, "i")):
                 yield Sighting(position, Passage(match.group(), len(text), lasts=False))

@@ -8,7 +8,7 @@ from holdfast.chat.reasoning import split_reasoning
 from holdfast.logs.context import Contexts
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Event, Kind, Transcript
-from holdfast.transcripts.user_answers import with_answers
+from holdfast.transcripts.user_answers import calls_with_answers
 
 _BYTES_PER_TOKEN = 4  # of ordinary text; no tokenizer is available
 # events that are no part of a turn, as nobody said or did anything
@@ -136,7 +136,7 @@ def turns_of(
         texts = [split_reasoning(event.text) for event in replies]
         done = AssistantTurn(
             text="\n\n".join(text.reply for text in texts if text.reply.strip()),
-            calls=with_answers([e.call for e in replies if e.call is not None], exchange.after),
+            calls=calls_with_answers(exchange.after),
             earlier=earlier,
             is_cut=replies[-1].is_cut,
             user=exchange.user,

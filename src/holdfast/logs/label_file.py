@@ -64,6 +64,7 @@ class LabelFile:
         for number, line in enumerate(content.splitlines(), start=1):
             try:
                 key, label = _read_label(line)
+                self._labels[key] = label
             except (ValueError, KeyError, TypeError) as error:
                 raise RecordsError(
                     f"Line {number} of {self._path} is not a label ({reason_of(error)}); remove "
@@ -71,7 +72,6 @@ class LabelFile:
                     option=str(self._path),
                     value=number,
                 ) from None
-            self._labels[key] = label
 
     @property
     def path(self) -> Path:

@@ -43,8 +43,7 @@ def compile_methods(methods: Iterable[Method]) -> CompiledMethods:
     Raises:
         UsageError: one of them is no method.
     """
-    methods = tuple(methods)
-    return CompiledMethods(methods, tuple(map(require_kind, methods)))
+    return CompiledMethods(tuple(methods))
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,16 @@ class CompiledMethods:
     Args:
         methods: the methods in the order in which they apply.
         kinds: the kind of each.
+
+    Raises:
+        UsageError: one of the methods is no method.
     """
 
     methods: tuple[Method, ...] = ()
-    kinds: tuple[Kind, ...] = field(default=(), repr=False, compare=False)
+    kinds: tuple[Kind, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kinds", tuple(map(require_kind, self.methods)))
 
     def __hash__(self) -> int:
         return self._hash

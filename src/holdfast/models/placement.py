@@ -147,12 +147,10 @@ def multiplies_bfloat16() -> bool:
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def _find_device(device: str | torch.device | None) -> torch.device:
-    """Returns a usable device; None takes CUDA if available."""
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def read_device(device: str | torch.device) -> torch.device:
+    """Reads the name of a device, which this machine need not have; refuses an unknown name."""
     try:
-        torch_device = torch.device(device)
+        return torch.device(device)
     except (RuntimeError, TypeError, ValueError):
         raise UsageError(
             f"There is no device {device!r}; use cpu, cuda or cuda:0.",
@@ -160,6 +158,13 @@ def _find_device(device: str | torch.device | None) -> torch.device:
             value=str(device),
             allowed=["cpu", "cuda", "cuda:0"],
         ) from None
+
+
+def _find_device(device: str | torch.device | None) -> torch.device:
+    """Returns a usable device; None takes CUDA if available."""
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch_device = read_device(device)
     try:
         is_numbered_cpu = torch_device.type == "cpu" and bool(torch_device.index)
         is_usable = torch.zeros(1, device=torch_device).item() == 0 and not is_numbered_cpu

@@ -7,10 +7,10 @@ CLI as JSON, by the question's id or number.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.measures.agent_tools import ASKS_USER
 from holdfast.measures.turns import Answer, ToolCall
@@ -26,35 +26,55 @@ _SINGLE = re.compile(r"\A(?:User (?:selected|responded|answered|said): )?(.*)\Z"
 _ELEMENT = re.compile(r"\A<(answer|user_message)>(.*)</\1>\Z", re.DOTALL)
 
 
-def with_answers(calls: Sequence[ToolCall], events: Sequence[Event]) -> tuple[ToolCall, ...]:
-    """Adds to the calls that asked the user the answers in their results.
+class _Result(NamedTuple):
+    """The result of a call that asked the user, with its answers.
 
     Args:
-        events: those after the user's message, with the calls and results in order.
+        position, call_position: those of the result, and of its call.
     """
-    results = {e.call_id: e.text for e in events if e.kind is Kind.TOOL_RESULT and e.call_id}
+
+    position: int
+    call_position: int
+    answers: tuple[Answer, ...]
+
+
+def calls_with_answers(events: Sequence[Event]) -> tuple[ToolCall, ...]:
+    """Returns the tool calls among some events, in order. Those that asked the user have the
+    answers in their results; of several results, the last one with answers counts.
+    """
+    answers = {result.call_position: result.answers for result in _results_with_answers(events)}
     return tuple(
-        replace(call, answers=answers_in(results[call.id], call))
-        if call.id in results and ASKS_USER.search(call.name)
-        else call
-        for call in calls
+        replace(event.call, answers=answers[position]) if position in answers else event.call
+        for position, event in enumerate(events)
+        if event.call is not None
     )
 
 
 def words_of_user(path: Sequence[Event]) -> dict[int, str]:
     """Returns what the user said on a path, messages and answers, by the positions of events."""
-    asking: dict[str, ToolCall] = {}
-    words: dict[int, str] = {}
-    for position, event in enumerate(path):
-        if event.is_by_user:
-            words[position] = event.text
-        elif event.call is not None and event.call.id and ASKS_USER.search(event.call.name):
-            asking[event.call.id] = event.call
-        elif event.kind is Kind.TOOL_RESULT and event.call_id in asking:
-            answers = answers_in(event.text, asking[event.call_id])
+    words = {position: event.text for position, event in enumerate(path) if event.is_by_user}
+    for result in _results_with_answers(path):
+        words[result.position] = "\n".join(answer.text for answer in result.answers)
+    return dict(sorted(words.items()))
+
+
+def _results_with_answers(events: Sequence[Event]) -> Iterator[_Result]:
+    """Yields the results that have answers. A result belongs to the last call with its id before
+    it; if there is none, as in logs that write results first, to the first such call after it.
+    """
+    calls = {
+        event.call.id: (position, event.call)
+        for position, event in reversed([*enumerate(events)])
+        if event.call is not None and event.call.id
+    }
+    for position, event in enumerate(events):
+        if event.call is not None and event.call.id:
+            calls[event.call.id] = (position, event.call)
+        elif event.kind is Kind.TOOL_RESULT and event.call_id in calls:
+            call_position, call = calls[event.call_id]
+            answers = answers_in(event.text, call) if ASKS_USER.search(call.name) else ()
             if answers:
-                words[position] = "\n".join(answer.text for answer in answers)
-    return words
+                yield _Result(position, call_position, answers)
 
 
 def answers_in(result: str, call: ToolCall) -> tuple[Answer, ...]:
