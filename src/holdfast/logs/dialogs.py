@@ -136,7 +136,7 @@ def turns_of(
         texts = [split_reasoning(event.text) for event in replies]
         done = AssistantTurn(
             text="\n\n".join(text.reply for text in texts if text.reply.strip()),
-            calls=with_answers([e.call for e in replies if e.call is not None], exchange.after),
+            calls=with_answers(exchange.after),
             earlier=earlier,
             is_cut=replies[-1].is_cut,
             user=exchange.user,
