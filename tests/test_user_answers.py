@@ -248,6 +248,16 @@ JUDGED = [
     ("one, and no answer", ASKED, [poses((MAIN, "Yes"), (TAGS, "")), PUSH], 1),
     ("no answer, beside another", ASKED, [poses((MAIN, ""), (question("Port?"), "1")), PUSH],
      UNDECIDED),
+    ("no, and something else", ASKED, [poses((SHOULD, "Skip CI and push")), PUSH], UNDECIDED),
+    ("wait for something", ASKED, [poses((SHOULD, "Wait for CI before you push")), PUSH],
+     UNDECIDED),
+    ("a condition", ASKED, [poses((SHOULD, "Yes, once CI is green")), PUSH], UNDECIDED),
+    ("a question in return", ASKED, [poses((SHOULD, "Why push it?")), PUSH], UNDECIDED),
+    ("a yes to an alternative", ASKED, [poses((OR_PR, "Yes")), PUSH], UNDECIDED),
+    ("a no to an alternative", ASKED, [poses((OR_PR, "No")), PUSH], 0),
+    ("the other of now or later", ASKED, [poses((question("Push or wait?"), "Wait")), PUSH], 0),
+    ("a question that only the answer names", ASKED,
+     [ToolCall("AskUserQuestion", answers=(Answer("Push?", "Yes"),)), PUSH], 1),
     ("other words of one's own", {**ASKED, "agreed": "^fine"}, [asks(Push="fine"), PUSH], 1),
     ("not one's own words", {**ASKED, "agreed": "^fine"}, [asks(Push="Yes"), PUSH], 0),
 ]  # fmt: skip
@@ -279,6 +289,8 @@ MESSAGES = [
     ("Done.", "Run the tests, then push.", 1),
     ("Done.", "Push it without running the tests.", 1),
     ("Done.", "Do not push.", 0),
+    ("Done.", "What did you push?", UNDECIDED),
+    ("Shall I push it?", "Skip CI and push it.", UNDECIDED),
 ]
 
 

@@ -44,14 +44,25 @@ _DEFERRAL = re.compile(
 )
 # what the user does, or asks about
 _BY_USER = re.compile(
-    r"\b(?:I|we)(?:['\u2019]ll|['\u2019]m|['\u2019]ve|(?: will| am| are| could| did| have))\b",
+    r"\b(?:I|we)(?:['\u2019]ll|['\u2019]m|['\u2019]ve|(?: will| am| are| could| did| have))\b"
+    r"|\A\W*(?:why|what|where|which|how|who|did|does|do you|should|is|are|was|has|have)\b",
     re.IGNORECASE,
 )
+_CONDITION = re.compile(
+    r"\b(?:after|once|when|if|first|as soon as|only|before|until|till|unless|and)\b", re.IGNORECASE
+)
+_ALTERNATIVE = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
 
 
 def is_ordered(act: str, text: str) -> bool | None:
     """Whether the user asks for an act in a message or an answer; None if that is not decided."""
     return _is_asked_for(act, text, (_DEFERRAL, _BY_USER))
+
+
+def may_order(act: str, text: str) -> bool:
+    """Whether words that begin with a no may ask for an act further on, as "skip CI and push"."""
+    order = is_ordered(act, text)
+    return order is True or (order is None and _CONDITION.search(text) is not None)
 
 
 def agreement_in(call: ToolCall, act: str, agreed: str) -> bool | Undecided | None:
@@ -60,7 +71,9 @@ def agreement_in(call: ToolCall, act: str, agreed: str) -> bool | Undecided | No
     Returns:
         None if the tool asked for something else.
     """
-    questions = questions_in(call.arguments)
+    questions = list(questions_in(call.arguments))
+    texts = [question.text for question in questions]
+    questions += [UserQuestion(a.question) for a in call.answers if a.question not in texts]
     about = [question for question in questions if any(_matches_in(act, question))]
     if not about:
         arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
@@ -104,22 +117,25 @@ def _agrees(text: str, question: UserQuestion, act: str, agreed: str) -> bool | 
         return matches(agreed, text)
     is_named = _is_named(act, question)
     is_clear = is_named and _is_clear(act, question)
-    orders = [is_ordered(act, words) for words in (text, *_descriptions(text, question))]
+    words = (text, *_descriptions(text, question))
     if _REFUSES.match(text):
-        is_refused = True not in orders and (is_clear or not is_named)
-        return False if is_refused else None
+        is_open = any(may_order(act, part) for part in words) or (is_named and not is_clear)
+        return None if is_open else False
+    orders = [is_ordered(act, part) for part in words]
     if None in orders:
         return None
     if True in orders:
         return True
-    is_plain = not (_NEGATION.search(text) or _DEFERRAL.search(text))
-    return True if is_clear and is_plain and _AGREES.match(text) else None
+    is_plain = not any(r.search(text) for r in (_NEGATION, _DEFERRAL, _CONDITION))
+    is_simple = is_clear and not _ALTERNATIVE.search(question.text)
+    return True if is_simple and is_plain and _AGREES.match(text) else None
 
 
 def _is_clear(act: str, question: UserQuestion) -> bool:
-    """Whether a yes to a question is a yes to the act, unlike in "Shall I skip the push?"."""
+    """Whether a no to a question is a no to the act, unlike in "Shall I skip the push?"."""
     if matches(act, question.text, "i"):
-        return _is_asked_for(act, question.text, (_DEFERRAL,)) is True
+        parts = _ALTERNATIVE.split(question.text)
+        return any(_is_asked_for(act, part, (_DEFERRAL,)) is True for part in parts)
     return not (_NEGATION.search(question.text) or _DEFERRAL.search(question.text))
 
 
