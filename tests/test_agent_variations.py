@@ -1316,6 +1316,9 @@ test_chats_of_cursor = variations(
         format="cursor", system="Be brief.", seen=[RULES], calls=["ls"], results=["a.py"]),
     Variation("a database of an agent that said nothing", {"store.db": agent_database(
         AGENT, latestRootBlobId="")}, refused="is empty or missing"),
+    Variation("a database of an agent with half a character for a hash", {
+        "store.db": agent_database(AGENT, latestRootBlobId="\ud800")},
+        refused="is empty or missing"),
     Variation("a transcript of the agent", {"t.jsonl": lines(
         cur("user", "<user_query>\nHi\n</user_query>"), cur("assistant", "A."))}, ONE,
             format="cursor"),

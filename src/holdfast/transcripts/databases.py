@@ -143,7 +143,7 @@ def _cursor_agent_dialog(path: Path, database: "Connection") -> Iterator[Located
         yield info
         return
     root = text_or_empty(fields_of(info.value).get("latestRootBlobId"))
-    state = find_blob(root)
+    state = find_blob(root) if root.isascii() else None  # a hash in hexadecimal
     if state is None:
         yield Unread(f"{path}: its dialog (latestRootBlobId) is empty or missing")
         return
