@@ -251,6 +251,8 @@ JUDGED = [
     ("no, and something else", ASKED, [poses((SHOULD, "Skip CI and push")), PUSH], UNDECIDED),
     ("wait for something", ASKED, [poses((SHOULD, "Wait for CI before you push")), PUSH],
      UNDECIDED),
+    ("no, and a yes", ASKED, [poses((SHOULD, "No changes needed, go ahead")), PUSH], UNDECIDED),
+    ("a no to asking", ASKED, [poses((SHOULD, "Stop asking, just do it")), PUSH], UNDECIDED),
     ("a condition", ASKED, [poses((SHOULD, "Yes, once CI is green")), PUSH], UNDECIDED),
     ("a question in return", ASKED, [poses((SHOULD, "Why push it?")), PUSH], UNDECIDED),
     ("a yes to an alternative", ASKED, [poses((OR_PR, "Yes")), PUSH], UNDECIDED),
@@ -291,6 +293,12 @@ MESSAGES = [
     ("Done.", "Do not push.", 0),
     ("Done.", "What did you push?", UNDECIDED),
     ("Shall I push it?", "Skip CI and push it.", UNDECIDED),
+    ("Shall I push it?", "No changes. Go ahead.", UNDECIDED),
+    ("Shall I push it?", "Keep it local.", UNDECIDED),
+    ("Shall I push it?", "Yes, but don't push the tags.", UNDECIDED),
+    ("Shall I push it?", "Yes, and don't ask again.", 1),
+    ("Shall I push it?", "n", 0),
+    ("Shall I push it?", "Don't forget the tags.", 1),
 ]
 
 
