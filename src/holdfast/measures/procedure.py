@@ -168,10 +168,8 @@ def asks_before(
             return _agreement(has_agreed, event)
     is_asked = bool(turn.user) and matches(asking, _last_question(turn.previous), "i")
     has_agreed = is_asked and matches(agreed, turn.user)
-    orders: list[bool | None] = []
-    if ordered is not None:
-        said = [turn.user, *(answer.text for call in asked for answer in call.answers)]
-        orders = [is_ordered(ordered, words) for words in said]
+    answers = [answer.text for call in asked for answer in call.answers]
+    orders = [ordered is not None and is_ordered(ordered, text) for text in (turn.user, *answers)]
     if is_asked and not has_agreed:
         is_open = ordered is not None and may_order(ordered, turn.user)
         return _UNCLEAR if is_open or True in orders else _agreement(False, event)
