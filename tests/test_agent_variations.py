@@ -12,6 +12,7 @@ import pytest
 from log_variations import IMAGE, ONE, TWO, Variation, check, lines, text, variations, written
 
 from holdfast.drift import load_suite
+from holdfast.errors import UsageError
 from holdfast.logs import read_logs, score_logs
 from holdfast.logs.context import Contexts
 from holdfast.measures.file_edits import edits_by_call
@@ -1109,7 +1110,8 @@ def database(**rows: Any) -> bytes:
         path = Path(folder, "x.vscdb")
         with sqlite3.connect(path) as db:
             db.execute("CREATE TABLE cursorDiskKV (key TEXT UNIQUE, value BLOB)")
-            contents = [v if isinstance(v, bytes) else json.dumps(v) for v in rows.values()]
+            values = rows.values()  # a number is stored as such
+            contents = [v if isinstance(v, bytes | int) else json.dumps(v) for v in values]
             keys = [key.replace("__", ":") for key in rows]
             db.executemany(
                 "INSERT INTO cursorDiskKV VALUES (?, ?)", zip(keys, contents, strict=True)
@@ -1190,6 +1192,52 @@ AGENT = [
 ]  # fmt: skip
 
 
+GO, GONE = {"type": 1, "text": "Go", "bubbleId": "b3"}, {"type": 2, "text": "Gone."}
+PUSHED = {"name": "run_terminal_cmd", "rawArgs": '{"command": "git push"}', "status": "completed"}
+PUSH_ROWS = {**KEYS, "bubbleId__k__b3": GO, "bubbleId__k__b4": {**GONE, "toolFormerData": PUSHED}}
+ALL = ("b1", "b2", "b3", "b4")
+PUSHES = [[("Hi", "A."), ("Go", "Gone.")]]
+
+
+def said(role: str, words: str) -> dict:
+    return {"role": role, "content": [text(words)]}
+
+
+def ran(command: str) -> dict:
+    return {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "t1",
+        "toolName": "Shell", "args": {"command": command}}]}  # fmt: skip
+
+
+def beside(*messages: dict) -> dict[str, bytes]:
+    """A `state.vscdb` that shows two turns, beside a context with these messages."""
+    return {"state.vscdb": composer(*ALL, **PUSH_ROWS, **agent_rows([AGENT[0], *messages]))}
+
+
+SAID = (said("user", "Hi"), said("assistant", "A."), said("user", "Go"))
+
+
+def with_hash(first: int) -> dict:
+    """A message whose hash begins with this byte."""
+    for number in range(10_000):
+        message = {"role": "assistant", "content": [text("A.")], "id": str(number)}
+        if hashlib.sha256(json.dumps(message).encode()).digest()[0] == first:
+            return message
+    raise AssertionError
+
+
+BRACE = [AGENT[0], said("user", "Hi"), with_hash(ord("{"))]
+
+
+def state_of(*contents: bytes) -> str:
+    fields = b"".join(field_of_state(1, content) for content in contents)
+    return "~" + base64.b64encode(fields).decode()
+
+
+def with_number(rows: dict[str, Any]) -> dict[str, Any]:
+    """The rows, with a number in place of the last blob."""
+    return {**rows, [*rows][-1]: 5}
+
+
 def without_last(rows: dict[str, Any]) -> dict[str, Any]:
     return dict(list(rows.items())[:-1])
 
@@ -1268,6 +1316,9 @@ test_chats_of_cursor = variations(
         format="cursor", system="Be brief.", seen=[RULES], calls=["ls"], results=["a.py"]),
     Variation("a database of an agent that said nothing", {"store.db": agent_database(
         AGENT, latestRootBlobId="")}, refused="is empty or missing"),
+    Variation("a database of an agent with half a character for a hash", {
+        "store.db": agent_database(AGENT, latestRootBlobId="\ud800")},
+        refused="is empty or missing"),
     Variation("a transcript of the agent", {"t.jsonl": lines(
         cur("user", "<user_query>\nHi\n</user_query>"), cur("assistant", "A."))}, ONE,
             format="cursor"),
@@ -1301,7 +1352,61 @@ test_chats_of_cursor = variations(
         "---\n\n**Cursor**\n\nA.\n\n---\n\nB.\n")}, [[("Hi", "A.\n\n---\n\nB.")]]),
     Variation("a chat of the first version", {"x.json": {"tabs": [{"tabId": "1", "bubbles": [
         {"type": "user", "text": "Hi"}, {"type": "ai", "rawText": "A."}]}]}}, ONE),
+    Variation("a context with the same texts and calls", beside(*SAID, ran("git push"),
+        said("assistant", "Gone.")), PUSHES, system="Be brief.", calls=["git push"]),
+    Variation("a context that divides a reply", beside(said("user", "Hi"), said("assistant", "A"),
+        said("assistant", "."), SAID[2], ran("git push"), said("assistant", "Gone.")),
+        [[("Hi", "A\n\n."), ("Go", "Gone.")]], system="Be brief."),
+    Variation("a context without the last reply", beside(*SAID), PUSHES,
+        calls=["git push"], problem="left out the agent's context"),
+    Variation("a context without a reply in the middle", beside(SAID[0], SAID[2], ran("git push"),
+        said("assistant", "Gone.")), PUSHES, calls=["git push"],
+        problem="left out the agent's context"),
+    Variation("a context with another reply", beside(*SAID, ran("git push"),
+        said("assistant", "Done.")), PUSHES, problem="left out the agent's context"),
+    Variation("a context without the last call", beside(*SAID, said("assistant", "Gone.")),
+        PUSHES, calls=["git push"], problem="left out the agent's context"),
+    Variation("a context with another command", beside(*SAID, ran("git diff"),
+        said("assistant", "Gone.")), PUSHES, calls=["git push"],
+        problem="left out the agent's context"),
+    Variation("a context with the question only", {"state.vscdb": composer(
+        "b1", "b2", **KEYS, **agent_rows(AGENT[:2]))}, ONE, problem="left out the agent's context"),
+    Variation("a hash that begins like JSON", {"state.vscdb": composer(**agent_rows(BRACE))},
+        ONE, system="Be brief."),
+    Variation("a hash that begins like JSON, without its message", {"state.vscdb": composer(
+        **without_last(agent_rows(BRACE)))},
+        refused="1 message that the database does not have"),
+    Variation("a message in the state itself, as long as a hash", {"state.vscdb": composer(
+        state=state_of(b'{"role":"user","content":"Hi"}  ', b'{"role":"ai","content":"A."}'))},
+        ONE),
+    Variation("a number in place of a message", {"state.vscdb": composer(
+        **with_number(agent_rows(AGENT)))}, [[("Hi", "")]],
+        problem="1 message that the database does not have"),
+    Variation("a number in place of a message that is shown", {"state.vscdb": composer(
+        "b1", "b2", **KEYS, bubbleId__k__b3=5)}, ONE, problem="bubbleId:k:b3 is not JSON"),
+    Variation("a number in place of a dialog", {"state.vscdb": database(
+        composerData__j=5, composerData__k={"fullConversationHeadersOnly": heads("b1", "b2")},
+        **KEYS)}, ONE, problem="composer j is not JSON"),
+    Variation("chats beside another context", {"x.json": {"context": {}, "tabs": [{"bubbles": [
+        {"type": "user", "text": "Hi"}, {"type": "ai", "rawText": "A."}]}]}}, ONE),
+    Variation("a composer beside another context", {"x.json": {
+        "composerData": {"conversation": [B1, B2]}, "context": {"selections": []}}}, ONE),
+    Variation("a composer beside a context of other types", {"x.json": {
+        "composerData": {"conversation": [B1, B2]}, "context": {
+            "messages": 5, "missing": 0, "unread": 0, "turns": 0}}}, ONE),
+    Variation("a context of other types", {"x.json": {"context": {
+        "messages": [], "missing": None, "unread": 0, "turns": 0}}}, refused="x.json"),
+    Variation("a dialog of another type", {"state.vscdb": database(
+        composerData__j="text", composerData__k={
+            "fullConversationHeadersOnly": heads("b1", "b2")}, **KEYS)}, ONE,
+        problem="is in no known format"),
 )  # fmt: skip
+
+
+def test_a_dialog_of_cursor_of_another_type_is_named(tmp_path):
+    (tmp_path / "x.json").write_text('{"composerData": 5}')
+    with pytest.raises(UsageError, match="its dialog is 5"):
+        read_logs([tmp_path / "x.json"], "cursor")
 
 
 # opencode

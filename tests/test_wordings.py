@@ -355,6 +355,32 @@ def test_a_command_before_an_event(line, then):
     assert measures_of(line) == [{"name": "runs_before", "first": TEST, "then": then}]
 
 
+def test_what_is_run_before_an_event_is_a_command_whatever_its_name():
+    for line in ("Always run `flint` before committing.", "Run `flint` before every commit."):
+        (measure,) = measures_of(line)
+        assert measure["first"].endswith(r"flint(?!\S)") and measure["then"] == COMMIT
+    (measure,) = measures_of("**ALWAYS** run prek before PRs")
+    assert measure["first"].endswith(r"prek(?!\S)") and measure["then"] == REQUEST
+    assert measures_of("Read `notes` before committing.") == []
+    assert measures_of("`flint` comes before committing in the list.") == []
+
+
+def test_two_languages_may_be_named_with_a_slash():
+    (measure,) = measures_of("If you modified JavaScript/TypeScript code, run `pnpm run build:js`.")
+    assert measure["name"] == "runs_after" and measure["run"] == r"pnpm run build:js(?!\S)"
+    assert any("tsx" in glob for glob in measure["changed"])
+
+
+def test_an_instruction_to_do_it_is_approval():
+    (measure,) = measures_of("Never `git push` without an explicit instruction to push.")
+    assert measure["name"] == "asks_before" and measure["command"] == PUSH
+
+
+def test_what_is_only_preferred_is_no_rule():
+    assert measures_of("- Maximum line length is 80 columns (strongly preferred)") == []
+    assert measures_of("- Maximum line length is 80 columns") != []
+
+
 @pytest.mark.parametrize(("line", "changed"), rows_of(AFTER))
 def test_a_command_after_a_change(line, changed):
     assert measures_of(line) == [{"name": "runs_after", "changed": changed, "run": GEN}]

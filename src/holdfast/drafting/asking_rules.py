@@ -45,6 +45,7 @@ _ALLOWANCES = ("when", "if", "after", "with", "once", "at all")
 _WHAT_NEXT = ("then", ":", "cure", "not")
 # what stands between circumstances where their own word does not
 _BETWEEN = {"then": ",", "occasion": "", ":": "", "cure": "", "at all": "", "alone": ""}
+_REPEATED_ACT = re.compile(r"\b(instructions?|requests?|permission|approval) to \w+$", re.I)
 _BY_YOURSELF = re.compile(r" (?:yourself|autonomously|automatically|proactively)$", re.I)
 
 # headings and labels of lists of acts that need approval
@@ -187,7 +188,8 @@ def _is_approval(text: str, *, must_ask: bool, may_be_empty: bool = False) -> bo
         must_ask: whether they must begin with a verb such as "ask".
         may_be_empty: whether they need not name approval.
     """
-    words = _words(text)
+    # "an explicit instruction to push" and "a request to do so" repeat the act
+    words = _words(_REPEATED_ACT.sub(r"\1", text))
     verbs = [word for word in words if word not in ("but", "always", "instead", "please")]
     if must_ask and not (verbs and verbs[0] in _ASKS):
         return False

@@ -116,6 +116,9 @@ _SOFT = word_pattern(
     *("try to", "where possible", "when possible", "if possible", "whenever possible"),
     *("as a rule", "in most cases", "should probably", "may want"),
 )
+_PREFERRED = re.compile(
+    r"\((?:strongly |highly )?(?:preferred|recommended|suggested|optional|ideally)\)", re.I
+)
 _CONDITION = word_pattern(
     *"if when whenever while during once depending".split(),
     *("in case", "for (?:new|existing|complex|large)(?!-)"),
@@ -218,6 +221,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return Undrafted(statement.part.value)
     if _is_example(statement):
         return Undrafted("an example")
+    if _PREFERRED.search(statement.text):
+        return A_PREFERENCE
     if any(map(prohibits, statement.under[:-1])) and not NEVER_FIRST.match(statement.text):
         return NEEDS_A_JUDGE
     if may_be_cure(statement):

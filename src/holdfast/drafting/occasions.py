@@ -247,7 +247,8 @@ def globs_of_change(text: str) -> list[str] | None:
     if _ANY_CHANGE.fullmatch(text):
         return ["*"]
     plain = _BEFORE_NAMES.sub("", text) or text
-    parts = re.split(r",? or (?:any |the )?|,? and (?:any |the )?|, ", plain)
+    # "JavaScript/TypeScript" names two languages, and `a/b` a path
+    parts = re.split(r",? or (?:any |the )?|,? and (?:any |the )?|, |(?<=[a-z+#])/(?=[A-Z])", plain)
     if len(parts) > 1 and not _CODES_OF_FILES.fullmatch(plain):
         globs_by_part = all_or_none([globs_of_change(part) for part in parts])
         return [glob for globs in globs_by_part for glob in globs] if globs_by_part else None

@@ -43,6 +43,7 @@ OPTIONAL = re.compile(r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|
 
 # --- Commands in an instruction
 
+_RUN_VERBS = frozenset("run execute rerun".split())
 _REPORTING = frozenset("mark consider call declare report claim finish complete end".split())
 _STATES = one_of(*sorted(PASSES | FAILS, key=len, reverse=True))
 _WITHOUT = re.compile(
@@ -62,6 +63,7 @@ _ROOT = re.compile(
     r"(?:(?:the|this) )?(?:repo|repository|project|monorepo|codebase|workspace|root)\b.*|`[^`]+`.*",
     re.I,
 )
+_MANNER = re.compile(r"(?:(?:this|the|that|exact|given) )*(?:sequence|order|turn|full)", re.I)
 # behind a command: "`make lint` - *run all linters* before committing"
 _DESCRIPTION = re.compile(
     r"(?!.*\b(?:if|when|unless|only|optional)\b)(?:runs?|checks?) [^`]*", re.I
@@ -109,7 +111,7 @@ def _of_instruction(instruction: Instruction, clause: Clause) -> list[Draft]:
     commands = _commands(instruction)
     if commands is None and _runs_block(instruction):
         return require_block(clause.statement.block, occasion)
-    return require(commands or [], occasion)
+    return require(commands or [], occasion, are_run=instruction.does(_RUN_VERBS))
 
 
 def _of_prohibition(instruction: Instruction) -> list[Draft]:
@@ -237,7 +239,8 @@ def _is_unlimited(instruction: Instruction) -> bool:
     goes_on = False  # the place of a change, or a part of a purpose
     for word, text in instruction.circumstances:
         goes_on = goes_on or word in ("to", "on", *OCCASION_WORDS)
-        if word in ("in", "from", "at") and not goes_on and not _ROOT.fullmatch(text):
+        is_place = word in ("in", "from", "at") and not _MANNER.fullmatch(text)
+        if is_place and not goes_on and not _ROOT.fullmatch(text):
             return False
         if word == ":" and not _DESCRIPTION.fullmatch(text):
             return False
@@ -266,9 +269,14 @@ def _commands(instruction: Instruction) -> list[str] | None:
     if instruction.does(RUN):
         if _PRE_COMMIT.fullmatch(instruction.object):
             return ["pre-commit run"]
-        if is_tool(instruction.object):
+        if is_tool(instruction.object) or _is_named_command(instruction):
             return [instruction.object]
     return _listed(" , ".join(filter(lambda text: "`" in text, texts)))
+
+
+def _is_named_command(instruction: Instruction) -> bool:
+    """Whether the only word behind "run" is a command that people write in backticks elsewhere."""
+    return " " not in instruction.object and is_command(instruction.object)
 
 
 def _listed(text: str) -> list[str] | None:
@@ -418,16 +426,19 @@ def _joined_lines(block: Sequence[str]) -> list[str]:
 # --- Rules
 
 
-def require(commands: Iterable[str], occasion: Occasion) -> list[Draft]:
+def require(commands: Iterable[str], occasion: Occasion, *, are_run: bool = False) -> list[Draft]:
     """Requires each command on an occasion, with one rule per command; [] if they are too many, or
     if one may not be a command.
 
     Args:
         commands: as they are written, perhaps several on one line: `make lint && make test`.
+        are_run: whether the text says that they are run, so that a plain word is a command too.
     """
     parts = [_without_placeholder(part) for command in commands for part in parts_of(command)]
     parts = [without_arguments(p) for p in parts if not re.match(r"(?:cd|source|export) ", p)]
-    if not 1 <= len(parts) <= MAX_STEP_COMMANDS or not all(map(_is_step, parts)):
+    if not 1 <= len(parts) <= MAX_STEP_COMMANDS:
+        return []
+    if not all(_is_step(part, is_run=are_run) for part in parts):
         return []
     if occasion.then and any(re.match(occasion.then, part) for part in parts):
         return []  # "when committing, use `git commit -s`" is about the commit itself
@@ -450,8 +461,8 @@ def _without_placeholder(text: str) -> str:
     return plain if " " in plain else text
 
 
-def _is_step(text: str) -> bool:
+def _is_step(text: str, *, is_run: bool) -> bool:
     """Whether a code span is a command rather than a file or a plain word."""
     is_file = re.search(r"^[^ ]+\.(?!sh$|py$|js$|mjs$)\w+$|^[^ ]+/$", text)
     is_word = re.fullmatch(r"[\w-]+", text) and not is_command(text)
-    return is_runnable(text) and not is_file and not is_word
+    return is_runnable(text) and not is_file and (is_run or not is_word)

@@ -43,15 +43,15 @@ def read_state(state: bytes, find_blob: Callable[[str], bytes | None]) -> dict[s
         turns += field == _TURNS
         if field != _MESSAGES:
             continue
-        is_reference = len(value) == _HASH_LENGTH and not value.startswith(b"{")
-        content = find_blob(value.hex()) if is_reference else value
-        if content is None:
-            missing += 1
-            continue
+        may_be_hash = len(value) == _HASH_LENGTH  # or a message of this length
+        blob = find_blob(value.hex()) if may_be_hash else None
         try:
-            messages.append(json.loads(content))
+            messages.append(json.loads(value if blob is None else blob))
         except (ValueError, RecursionError):
-            unread += 1
+            if may_be_hash and blob is None:
+                missing += 1
+            else:
+                unread += 1
     return {"messages": messages, "missing": missing, "unread": unread, "turns": turns}
 
 

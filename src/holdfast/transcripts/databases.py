@@ -143,7 +143,7 @@ def _cursor_agent_dialog(path: Path, database: "Connection") -> Iterator[Located
         yield info
         return
     root = text_or_empty(fields_of(info.value).get("latestRootBlobId"))
-    state = find_blob(root)
+    state = find_blob(root) if root.isascii() else None  # a hash in hexadecimal
     if state is None:
         yield Unread(f"{path}: its dialog (latestRootBlobId) is empty or missing")
         return
@@ -154,9 +154,11 @@ def _cursor_agent_dialog(path: Path, database: "Connection") -> Iterator[Located
 
 
 def _bytes_in(row: tuple[Any, ...] | None) -> bytes | None:
-    """Returns the value in a row, which SQLite gives as bytes or as text; None without one."""
+    """Returns the bytes or the text in a row; None without a row, or if it has another type."""
     value = row[0] if row else None
-    return value.encode() if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value.encode()
+    return value if isinstance(value, bytes) else None
 
 
 def _opencode_sessions(

@@ -72,11 +72,15 @@ def _documents_in(text: str) -> Iterator[Any]:
         yield document
 
 
-def load_json(source: str, content: str | bytes | None) -> Located | Unread:
-    """Parses a value that is a JSON document by itself, such as a member of an archive."""
+def load_json(source: str, content: Any) -> Located | Unread:
+    """Parses a value that is a JSON document by itself, such as a member of an archive.
+
+    Args:
+        content: bytes or a text; any other value, such as a number in a database, is not JSON.
+    """
     try:
         return Located(source, json.loads(content or ""))
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         return Unread(f"{source} is not JSON: {reason_of(error)}")
 
 

@@ -2,7 +2,9 @@
 
 They are in the tool's result. Claude Code and opencode write them as text, such as
 `User has answered your questions: "Push?"="Yes". You can now continue with ...`; Codex and Gemini
-CLI as JSON, by the question's id or number.
+CLI as JSON, by the question's id or number. The answer to a single question is also an element
+(`<answer>Yes</answer>`), a text such as `User selected: Yes`, or one of the question's options. Any
+other result may be an error or a refusal of the call, and has no answers.
 """
 
 import json
@@ -14,16 +16,25 @@ from typing import Any, NamedTuple
 
 from holdfast.measures.agent_tools import ASKS_USER
 from holdfast.measures.turns import Answer, ToolCall
+from holdfast.measures.user_questions import UserQuestion, questions_in
 from holdfast.transcripts.transcript import Event, Kind
-from holdfast.validation.json_values import fields_of, text_or_empty
+from holdfast.validation.json_values import fields_of
 
-_QUESTION_FIELDS = ("question", "prompt", "text")
 _NO_ANSWERS = ("", "Unanswered")  # as opencode writes a question that was skipped
 # what follows an answer in its quotation marks: a note of the user, or the preview of an option
-_AFTER_ANSWER = re.compile(r'"(?=\.? You can now|\.?\s*\Z| selected preview:| user notes:)')
-_NOTE = re.compile(r"\A.*? user notes: (.*?)(?=\. You can now|\.?\s*\Z)", re.DOTALL)
-_SINGLE = re.compile(r"\A(?:User (?:selected|responded|answered|said): )?(.*)\Z", re.DOTALL)
-_ELEMENT = re.compile(r"\A<(answer|user_message)>(.*)</\1>\Z", re.DOTALL)
+_AFTER_ANSWER = re.compile(r'"(?=\.? You can now|\.?\Z| selected preview:| user notes:)')
+_NOTE = re.compile(r"\A.*? user notes: (.*?)(?=\. You can now|\.?\Z)", re.DOTALL)
+# of Cline and Roo Code, before what a tool returned
+_HEADER = re.compile(r"\A\[\w+(?: for '.*?')?\] Result:\s*", re.DOTALL)
+_ELEMENT = re.compile(r"\A<(answer|user_message)>(.*)</\1>", re.DOTALL)
+_SINGLE = re.compile(
+    r"\A(?:The )?user (?:selected|responded|answered|said): (.*)\Z", re.DOTALL | re.IGNORECASE
+)
+_YES_OR_NO = re.compile(r"(?:yes|no|y|n)[.!]?", re.IGNORECASE)
+# the fields of an answer in JSON, those that say that there is none, and which question it is for
+_ANSWER_FIELDS = ("answers", "selected", "freeText", "answer")
+_FAILURE_FIELDS = ("error", "isError", "is_error", "cancelled", "canceled", "declined")
+_KEY_FIELDS = ("question", "id", "questionId", "header")
 
 
 class _Result(NamedTuple):
@@ -79,72 +90,84 @@ def _results_with_answers(events: Sequence[Event]) -> Iterator[_Result]:
 
 def answers_in(result: str, call: ToolCall) -> tuple[Answer, ...]:
     """Returns the answers in the result of a call that asked the user; () if it has none."""
-    asked = call.arguments.get("questions")
-    entries = [fields_of(entry) for entry in asked] if isinstance(asked, list) else []
-    if not entries:
-        question = _question_of(call.arguments)
-        answer = _single_answer(result)
-        return (Answer(question, answer),) if question and answer not in _NO_ANSWERS else ()
+    questions = questions_in(call.arguments)
     by_key = _json_answers(result)
-    questions = [_question_of(entry) for entry in entries]
+    ends: dict[str, int] = {}  # by question: where its last answer begins
     answers: list[Answer] = []
-    for number, (entry, question) in enumerate(zip(entries, questions, strict=True)):
-        keys = (question, entry.get("id"), str(number), entry.get("header"))
-        values = (by_key[str(key)] for key in keys if str(key) in by_key)
-        text = next(values, None)
-        if text is None and question:
-            text = _quoted_answer(result, question, questions)
+    for number, question in enumerate(questions):
+        keys = (question.text, question.id, str(number), question.header)
+        text = next((by_key[key] for key in keys if key in by_key), None)
+        if text is None and question.text:
+            mark = f'"{question.text}"="'
+            start = result.find(mark, ends.get(question.text, 0))
+            if start >= 0:
+                start += len(mark)
+                ends[question.text] = start
+                text = _quoted_answer(result[start:], questions)
+        if text is None and len(questions) == 1:
+            text = _single_answer(result, question)
         if text is not None and text.strip() not in _NO_ANSWERS:
-            answers.append(Answer(question, text.strip()))
+            answers.append(Answer(question.text, text.strip()))
     return tuple(answers)
 
 
-def _question_of(fields: Mapping[str, Any]) -> str:
-    texts = (text_or_empty(fields.get(name)) for name in _QUESTION_FIELDS)
-    return next(filter(None, texts), "")
-
-
-def _single_answer(result: str) -> str:
-    """Returns the result of a tool that asks one question, without what is around the answer."""
-    text = result.strip()
-    if element := _ELEMENT.match(text):
-        text = element[2].strip()
-    match = _SINGLE.match(text)
-    return match[1].strip() if match else text
+def _single_answer(result: str, question: UserQuestion) -> str | None:
+    """Returns the answer in the result of a call that asked one question; None if it has none."""
+    text = _HEADER.sub("", result.strip(), count=1)
+    for form in (_ELEMENT, _SINGLE):
+        if match := form.match(text):
+            return match[match.lastindex or 0]
+    try:
+        value = json.loads(text)
+        if isinstance(value, Mapping):
+            has_failed = any(value.get(name) for name in _FAILURE_FIELDS)
+            texts = [] if has_failed else _texts_in([value.get(name) for name in _ANSWER_FIELDS])
+            return "\n".join(texts) or None
+        if isinstance(value, str):
+            text = value.strip()
+    except (ValueError, RecursionError):
+        pass  # not JSON
+    labels = [option.label.strip().casefold() for option in question.options]
+    return text if text.casefold() in labels or _YES_OR_NO.fullmatch(text) else None
 
 
 def _json_answers(result: str) -> dict[str, str]:
     """Returns the answers in a result that is JSON, by their ids; {} for other results."""
     try:
         answers = fields_of(json.loads(result)).get("answers")
+        if isinstance(answers, list):
+            answers = {_key_of(answer, number): answer for number, answer in enumerate(answers)}
+        return {str(key): "\n".join(_texts_in(value)) for key, value in fields_of(answers).items()}
     except (ValueError, RecursionError):
         return {}
-    if isinstance(answers, list):
-        answers = dict(enumerate(answers))
-    return {str(key): "\n".join(_texts_in(value)) for key, value in fields_of(answers).items()}
+
+
+def _key_of(answer: Any, number: int) -> str:
+    """Returns the question or the id that an answer in a list names, or else its number."""
+    names = (fields_of(answer).get(name) for name in _KEY_FIELDS)
+    return str(next(filter(None, names), number))
 
 
 def _texts_in(answer: Any) -> list[str]:
     """Returns the texts of an answer: one, or several, or the choices and a text of one's own."""
     if isinstance(answer, str):
-        return [answer]
+        return [answer] if answer.strip() else []
+    if isinstance(answer, int | float):
+        return [json.dumps(answer)]
     if isinstance(answer, Mapping):
-        names = ("answers", "selected", "freeText", "answer", "text")
-        answer = [answer[name] for name in names if answer.get(name)]
+        answer = [answer.get(name) for name in (*_ANSWER_FIELDS, "text")]
     return [*chain.from_iterable(map(_texts_in, answer))] if isinstance(answer, list) else []
 
 
-def _quoted_answer(result: str, question: str, questions: Sequence[str]) -> str | None:
-    """Returns the answer that stands behind its question in a text; None if there is none.
+def _quoted_answer(rest: str, questions: Sequence[UserQuestion]) -> str:
+    """Returns the answer with which a text begins, up to its quotation mark.
 
     Quotation marks within an answer are not escaped, so an answer ends at the next question, or at
     the end of the text.
     """
-    _, mark, rest = result.partition(f'"{question}"="')
-    if not mark:
-        return None
     for other in questions:
-        rest = rest.partition(f', "{other}"="')[0]
+        rest = rest.partition(f', "{other.text}"="')[0]
+    rest = rest.rstrip()
     end = _AFTER_ANSWER.search(rest)
     if end is None:
         return rest.removesuffix('"')

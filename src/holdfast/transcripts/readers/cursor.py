@@ -7,16 +7,19 @@ agent's databases (`~/.cursor/chats/*/*/store.db`) and transcripts
 
 In `state.vscdb`, a dialog has the messages that Cursor shows, and often the context of the agent as
 well: the same messages with the system prompt and what Cursor added to them. The context is read if
-it has all messages of the user.
+it has all messages and calls that are shown.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
+from holdfast.measures.agent_tools import script_of
 from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_blocks import read_call, text_of
@@ -54,20 +57,47 @@ _INJECTED = (
 )
 
 
+@dataclass(frozen=True)
+class _Context:
+    """The context of an agent, put together from its state (transcripts/cursor_state.py).
+
+    Args:
+        messages: those that the database has.
+        missing: how many the database does not have.
+        unread: how many are in no known form.
+        turns: how many the dialog has, including those that a summary has replaced.
+    """
+
+    messages: list[Any]
+    missing: int
+    unread: int
+    turns: int
+
+
+def _context_in(value: Any) -> _Context | None:
+    """Returns the context in a value; None if it has none, or something else by that name."""
+    fields = fields_of(fields_of(value).get("context"))
+    messages = fields.get("messages")
+    missing, unread, turns = (fields.get(name) for name in ("missing", "unread", "turns"))
+    if (
+        isinstance(messages, list)
+        and isinstance(missing, int)
+        and isinstance(unread, int)
+        and isinstance(turns, int)
+    ):
+        return _Context(messages, missing, unread, turns)
+    return None
+
+
 def _recognises(value: Any) -> bool:
     if isinstance(value, Markdown):
         return bool(_EXPORT.match(value.text))
     fields = fields_of(value)
-    if isinstance(fields.get("composerData"), Mapping) or _is_context(fields.get("context")):
+    if isinstance(fields.get("composerData"), Mapping) or _context_in(value) is not None:
         return True
     if isinstance(fields.get("tabs"), list):
         return any("bubbles" in fields_of(tab) for tab in fields["tabs"])
     return _is_of_agent(value) or _is_of_output(value)
-
-
-def _is_context(value: Any) -> bool:
-    """Whether a value is a context that was put together from an agent's state."""
-    return {"messages", "missing", "unread", "turns"} <= fields_of(value).keys()
 
 
 def _is_of_output(value: Any) -> bool:
@@ -107,13 +137,17 @@ def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
         if _is_of_agent(value):
             transcript_lines.append(Located(source, value))
             continue
+        fields = fields_of(value)
+        context = _context_in(value)
         try:
             if isinstance(value, Markdown):
                 yield from _read_export(source, value.text)
-            elif "composerData" in fields_of(value):
-                yield from _read_composer(source, value)
-            elif "context" in fields_of(value):
-                yield from _read_context_alone(source, value["context"])
+            elif isinstance(fields.get("composerData"), Mapping):
+                yield from _read_composer(source, fields, context)
+            elif context is not None and not fields.get("tabs"):
+                yield from _read_context_alone(source, context)
+            elif "composerData" in fields and not fields.get("tabs"):
+                raise Malformed(f"its dialog is {shortened(fields['composerData'])}")
             else:
                 yield from _read_tabs(source, require_object(value))
         except Malformed as error:
@@ -218,7 +252,9 @@ def _without_additions(event: Event) -> list[Event]:
     return [*events, Event(Kind.MESSAGE, words, "user")] if words else events
 
 
-def _read_composer(source: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
+def _read_composer(
+    source: str, value: Mapping[str, Any], context: _Context | None
+) -> Iterator[Transcript | Unread]:
     """Reads a dialog of the database: its messages ("bubbles"), in the order that it lists."""
     data = require_object(value["composerData"])
     bubbles = fields_of(value.get("bubbles"))
@@ -240,13 +276,12 @@ def _read_composer(source: str, value: Mapping[str, Any]) -> Iterator[Transcript
     if abandoned := bubbles.keys() - active:
         count = count_of(len(abandoned), "message")
         yield Unread(f"{source}: left out {count} of abandoned branches (a restored checkpoint)")
-    context = value.get("context")
     if context is not None and not events:
         yield from _read_context_alone(source, context)
     elif context is not None and (events_in_context := _whole_context(context, events)):
         yield linear_transcript(source, events_in_context)
     elif events:
-        if context is not None and context["messages"]:
+        if context is not None and (context.messages or context.missing):
             yield Unread(
                 f"{source}: left out the agent's context, which does not have all messages of the"
                 " dialog (after a summary, for example)"
@@ -254,32 +289,72 @@ def _read_composer(source: str, value: Mapping[str, Any]) -> Iterator[Transcript
         yield linear_transcript(source, events)
 
 
-def _whole_context(context: Mapping[str, Any], shown: Iterable[Event]) -> list[Event]:
-    """Returns the events of a context that has all of a dialog's messages; [] if it has not."""
-    if context["missing"] or context["unread"]:
+def _whole_context(context: _Context, shown: Sequence[Event]) -> list[Event]:
+    """Returns the events of a context that has everything that is shown; [] if it has not."""
+    if context.missing or context.unread:
         return []
     try:
-        events = [*chain.from_iterable(map(_read_with_additions, context["messages"]))]
+        events = [*chain.from_iterable(map(_read_with_additions, context.messages))]
     except Malformed:
         return []
-    return events if _words_of_user(events) == _words_of_user(shown) else []
+    if _words_of_user(events) != _words_of_user(shown):
+        return []
+    turns = zip(_turns(events), _turns(shown), strict=True)
+    return events if all(_has_all(turn, turn_shown) for turn, turn_shown in turns) else []
 
 
-def _read_context_alone(source: str, context: Mapping[str, Any]) -> Iterator[Transcript | Unread]:
+def _turns(events: Iterable[Event]) -> list[list[Event]]:
+    """Returns what follows each message of the user; first, what precedes all of them."""
+    turns: list[list[Event]] = [[]]
+    for event in events:
+        if event.is_by_user:
+            turns.append([])
+        else:
+            turns[-1].append(event)
+    return turns
+
+
+def _has_all(turn: Sequence[Event], shown: Sequence[Event]) -> bool:
+    """Whether a turn of the context has the texts and the calls that are shown of it.
+
+    The context may divide a text otherwise, and tools may have other names there, so calls are
+    compared by the shell commands in them, and the others by their number.
+    """
+    text = "".join(_texts_of_assistant(turn))
+    position = 0
+    for text_shown in _texts_of_assistant(shown):
+        start = text.find(text_shown, position)
+        if start < 0:
+            return False
+        position = start + len(text_shown)
+    return _scripts(shown) <= _scripts(turn)
+
+
+def _texts_of_assistant(events: Iterable[Event]) -> list[str]:
+    """Returns the texts of the assistant's messages, without white space."""
+    return ["".join(event.text.split()) for event in events if event.role == "assistant"]
+
+
+def _scripts(events: Iterable[Event]) -> Counter[str]:
+    """Counts the calls by the script that each runs; "" for those that run none."""
+    return Counter(script_of(event.call).strip() for event in events if event.call is not None)
+
+
+def _read_context_alone(source: str, context: _Context) -> Iterator[Transcript | Unread]:
     """Reads a dialog of which there is only the context, and says what that lacks."""
     events: list[Event] = []
-    for message in context["messages"]:
+    for message in context.messages:
         try:
             events += _read_with_additions(message)
         except Malformed as error:
             yield Unread(f"{source}: {error}")
-    if missing := context["missing"]:
-        count = count_of(missing, "message")
+    if context.missing:
+        count = count_of(context.missing, "message")
         yield Unread(f"{source}: left out {count} that the database does not have")
-    if unread := context["unread"]:
-        yield Unread(f"{source}: left out {count_of(unread, 'message')} in no known form")
-    earlier = context["turns"] - len(_words_of_user(events))
-    if context["messages"] and earlier > 0:
+    if context.unread:
+        yield Unread(f"{source}: left out {count_of(context.unread, 'message')} in no known form")
+    earlier = context.turns - len(_words_of_user(events))
+    if context.messages and earlier > 0:
         count = count_of(earlier, "turn")
         yield Unread(f"{source}: left out {count} that the agent's context does not have")
     if events:
