@@ -261,6 +261,14 @@ def _unwrap(command: Command, words: Sequence[str], depth: int) -> list[Command]
     inner = _read(script, depth + 1) if script and depth < _MAX_DEPTH else []
     if not inner:
         return [command]
-    first, *others = inner
+    outer = command.readings[-1]
+    around = outer.without | {outer.words[0].rpartition("/")[2]}
+    first, *others = (_inside(each, around) for each in inner)
     writes = (*first.writes, *command.writes)
     return [replace(first, writes=writes, around=(*command.readings, *first.around)), *others]
+
+
+def _inside(command: Command, around: frozenset[str]) -> Command:
+    """Returns a command of a script, whose readings leave out the programs around the script."""
+    readings = [replace(reading, without=reading.without | around) for reading in command.readings]
+    return replace(command, readings=tuple(readings))
