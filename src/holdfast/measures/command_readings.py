@@ -91,6 +91,8 @@ class Command:
         redirects: the last of its words, from the first redirection on.
         is_in_group: whether its files also take the output of commands before it, as in
             `(date; ls) > log`.
+        is_elsewhere: whether it runs with another file system, as in `docker exec web rm a`; only
+            `writes` are files here.
     """
 
     readings: tuple[Reading, ...]
@@ -99,6 +101,7 @@ class Command:
     input: str | None = None
     redirects: tuple[str, ...] = ()
     is_in_group: bool = False
+    is_elsewhere: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -343,13 +343,10 @@ def wrappers_in(text: str) -> list[str]:
 
 
 def runs_elsewhere(words: Sequence[str]) -> bool:
-    """Whether a command runs another where files are not those of the repository: in a container, a
-    pod or a machine.
+    """Whether the program of a command runs others with another file system: in a container, a pod,
+    a machine or on a host.
     """
-    program = words[0].rpartition("/")[2]
-    if program in _ELSEWHERE:
-        return unwrap((program, *words[1:])) is not None or script_in(words, None) is not None
-    return False
+    return bool(words) and words[0].rpartition("/")[2] in _ELSEWHERE
 
 
 def _after_names(words: Sequence[str], names: Sequence[str]) -> Sequence[str] | None:

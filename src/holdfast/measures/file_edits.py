@@ -96,6 +96,8 @@ def _unknown_edit(path: str) -> FileEdit:
 
 def edits_by_command(command: Command) -> list[FileEdit]:
     """Returns the changes of files by a shell command: by its redirections and its program."""
+    if command.is_elsewhere:
+        return [_unknown_edit(path) for path in command.writes]
     words = command.arguments
     program = words[0]
     operands = [word for word in words[1:] if not word.startswith("-")]
