@@ -218,6 +218,12 @@ CONTENTS = {
         write(".env"), "git add .env a.py", "git reset ./.env", "git commit -m x"], 1),
     "a path from a folder": ({**NO_ENV, "paths": "sub/s.txt"}, [edit("sub/s.txt")], [
         "cd sub && git add s.txt && git commit -m x"], 0),
+    "a revision from a folder": (NO_ENV, [], [
+        write("sub/.env"), "git add sub/.env a.py", "cd sub && git reset HEAD .env",
+        "git commit -m x"], 1),
+    "a file of the last commit from a folder": (NO_ENV, [], [
+        edit("sub/.env"), "git add sub/.env a.py", "cd sub && git checkout HEAD -- .env",
+        "git commit -m x"], 1),
     # parts of the changes, and patterns
     **{f"{add}": (NO_ENV, [edit(".env")], [f"{add} && git commit -m x"], expected)
        for add, expected in (("git add -A src/", UNDECIDED), ("git add -u a.py", 1),
@@ -266,10 +272,10 @@ NOT_TOUCHED = {"name": "file_not_touched", "path": "*.env"}
 @pytest.mark.parametrize(
     ("script", "value"),
     [
-        ("docker exec web rm /app/prod.env", 1),
-        ("kubectl exec p -- tee /etc/a.env", 1),
-        ("docker run --rm node sh -c 'echo x > /tmp/a.env'", 1),
-        ("ssh host 'cd /etc && rm a.env'", 1),
+        ("docker exec web rm /app/prod.env", None),
+        ("kubectl exec p -- tee /etc/a.env", None),
+        ("docker run --rm node sh -c 'echo x > /tmp/a.env'", None),
+        ("ssh host 'cd /etc && rm a.env'", None),
         ("docker exec web cat x > a.env", 0),
         ("docker exec web sh -c 'cat x' > a.env", 0),
         ("uv run rm a.env", 0),
@@ -278,7 +284,7 @@ NOT_TOUCHED = {"name": "file_not_touched", "path": "*.env"}
 )
 def test_files_of_other_environments_are_not_those_of_the_repository(script, value):
     score = build(NOT_TOUCHED).judge_turn(AssistantTurn("", calls(script)))
-    assert score.value == value
+    assert (None if score is None else score.value) == value
 
 
 def test_staging_after_each_of_many_edits_takes_time_in_proportion():

@@ -136,20 +136,20 @@ class StagedFiles:
             return
         valued = _VALUED_OF_STASH if subcommand == "stash" else _VALUED_OPTIONS
         options = options_of(words[2:], valued, _FLAGS)
-        if subcommand not in ("stash", *_CREATES_BRANCH) or "--" in words:
+        if subcommand in ("add", "stage", "rm", "mv", "update-index", "restore"):
             options = replace(options, rest=operands_in(action.folder, options.rest))
         if subcommand in ("add", "stage", "rm", "mv", "update-index"):
             self._stage(subcommand, options, listed_paths(options, action, texts))
         elif subcommand == "reset":
-            self._reset(words[2:], options)
+            self._reset(words[2:], options, action.folder)
         elif subcommand == "restore":
             self._restore(options)
         elif subcommand == "stash":
             self._stash(options)
         elif subcommand == "apply" and options.flags & {"--cached", "--index"}:
             self.has_more = True
-        elif subcommand == "checkout" and self._names_files(words[2:], options):
-            self._check_out(words[2:], options)
+        elif subcommand == "checkout" and self._names_files(words[2:], options, action.folder):
+            self._check_out(words[2:], options, action.folder)
         elif subcommand in _CREATES_BRANCH:
             creates = not _CREATES_BRANCH[subcommand] or set(words) & {*_CREATES_BRANCH[subcommand]}
             self.branches |= set(options.rest[:1]) if creates else set()
@@ -232,7 +232,7 @@ class StagedFiles:
         else:
             self.removed.discard(path)
 
-    def _reset(self, words: Sequence[str], options: Options) -> None:
+    def _reset(self, words: Sequence[str], options: Options, folder: str) -> None:
         if "--soft" in options.flags:
             self.has_more = True  # stages the files of the commits that it undoes
             return
@@ -244,9 +244,10 @@ class StagedFiles:
             paths = paths[len(before) :]
         elif paths and self._is_revision(paths[0]):
             revision = paths.pop(0)
-        elif len(paths) == 1 and not self._is_known(paths[0]):
+        elif len(paths) == 1 and not self._is_known(paths[0], folder):
             self._doubt()
             return
+        paths = [*operands_in(folder, paths)]
         if paths and revision not in _LAST_COMMIT:
             self._stage_old(paths)
             return
@@ -270,22 +271,23 @@ class StagedFiles:
         elif not is_staged or "--worktree" in options.flags:
             self._undo(options.rest)
 
-    def _names_files(self, words: Sequence[str], options: Options) -> bool:
+    def _names_files(self, words: Sequence[str], options: Options, folder: str) -> bool:
         """Whether `git checkout` is about files, not about a branch."""
         if {"-b", "-B", "--orphan"} & {*words}:
             return False
         is_about_files = "--" in words or len(options.rest) > 1
-        return is_about_files or any(map(self._is_known, options.rest))
+        return is_about_files or any(self._is_known(name, folder) for name in options.rest)
 
-    def _check_out(self, words: Sequence[str], options: Options) -> None:
+    def _check_out(self, words: Sequence[str], options: Options, folder: str) -> None:
         """Takes note of `git checkout REVISION -- PATH`, which stages the path, or undoes its
         changes if the revision is the last commit; without a revision, it keeps what is staged.
         """
         paths = [*options.rest]
-        has_revision = bool(paths) and not self._is_known(paths[0])
+        has_revision = bool(paths) and not self._is_known(paths[0], folder)
         if "--" in words:
             has_revision = any(not word.startswith("-") for word in words[: words.index("--")])
         revision = paths.pop(0) if has_revision else None
+        paths = [*operands_in(folder, paths)]
         if options.flags & _CHOOSING:
             self._doubt()
         elif revision is None:
@@ -316,10 +318,11 @@ class StagedFiles:
         is_staged = name in self.staged
         return not is_staged and (name in self.branches or bool(_REVISION.fullmatch(name)))
 
-    def _is_known(self, name: str) -> bool:
+    def _is_known(self, name: str, folder: str) -> bool:
         """Whether an operand that may be a branch is a path, by what the log has shown."""
         paths = (*self.staged, *self.perhaps, *self.changed)
-        return name in _EVERYTHING or any(_is_in(path, name) for path in paths)
+        (whole,) = operands_in(folder, [name])
+        return name in _EVERYTHING or any(_is_in(path, whole) for path in paths)
 
     def _unstage(self, paths: Sequence[str], options: Options) -> None:
         if options.flags & _CHOOSING:
