@@ -248,6 +248,11 @@ CONTENTS = {
     **{f"{undo}, and then all": (NO_ENV, [], [
         edit(".env"), undo, edit("a.py"), "git commit -am x"], UNDECIDED)
        for undo in ("git stash", "git reset --hard", "git restore .env", "git checkout .")},
+    **{f"{undo} may undo it": (NO_ENV, [], [
+        write(".env"), undo, "git add -A && git commit -m x"], UNDECIDED)
+       for undo in ("git restore -p .env", "git stash -p", "git checkout -p .env",
+                    "git checkout -f main", "git switch --discard-changes main",
+                    "git reset --hard v1.2", "git clean -fd")},
     "put aside, brought back, and then all": (NO_ENV, [], [
         edit(".env"), "git stash", "git stash pop", "git commit -am x"], 0),
     **{f"a reset to {name}": (LOCK, [], [
@@ -260,7 +265,11 @@ CONTENTS = {
                       "MyApp.Web", "deploy/v1.2")},
     "folders with capitals": ({**LOCK, "paths": "*.swift"}, [], [
         "git add Sources Tests && git commit -m x"], UNDECIDED),
+    "files with usual names": ({**NO_ENV, "paths": "config/prod.env"}, [], [
+        "git add .gitignore Makefile src/a.py .eslintrc.json CHANGELOG && git commit -m x"], 1),
     # commands in other environments
+    "a commit in a container": (LOCK, [], [
+        "docker exec web sh -c 'git add uv.lock && git commit -m x'"], 1),
     "a file of a container": (NO_ENV, [], [
         "docker exec web rm /app/.env; git add -A; git commit -m x"], UNDECIDED),
 }  # fmt: skip

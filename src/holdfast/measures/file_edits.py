@@ -30,7 +30,7 @@ from holdfast.measures.edit_texts import (
 from holdfast.measures.shell import known_output
 from holdfast.measures.turns import ToolCall
 
-_MOVERS = ("rm", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
+_MOVERS = ("rm", "unlink", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
 _IN_PLACE_EDITORS = ("sed", "perl")
 _IN_PLACE = re.compile("-[a-z]*i|--in-place")
 # programs that write to the file that an option names

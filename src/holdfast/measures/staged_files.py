@@ -29,6 +29,8 @@ _EVERYTHING = frozenset((".", "*", "/", ":/", "./", ":/."))
 _CHOOSING = frozenset(("--patch", "--interactive"))
 # flags with which `git update-index` stages a file
 _UPDATES = frozenset(("--add", "--remove", "--force-remove", "--replace", "--verbose"))
+# with which `git checkout` and `git switch` undo all changes
+_DISCARDS = frozenset(("--force", "--?f", "--discard-changes"))
 _STASH_ACTIONS = frozenset(
     ("push", "save", "pop", "apply", "drop", "list", "show", "clear", "branch", "create", "store")
 )
@@ -45,8 +47,9 @@ _EXCLUDED = re.compile(r":(?:[!^]|\(exclude\))/?")  # a pathspec that leaves out
 _MAGIC = re.compile(r":(?:\([\w,]*\)|/)")  # in front of a path, as in `:(glob)*.lock`
 # names of files; others may be folders, such as `Docs`, `v1.2` and `.config`
 _FILE_NAME = re.compile(
-    r"[^.].*\.[a-z][a-z0-9]{0,10}|\.env(?:\..+)?|\.\w*(?:rc|ignore|attributes|config\.\w+)"
-    r"|[\w.-]*(?:Make|Docker|Gem|Pip|Proc|Rake|Brew|Vagrant|Container)file|LICENSE|README"
+    r"\.?[^.].*\.[a-z][a-z0-9]{0,10}|\.env|\.\w*(?:rc|ignore|attributes)"
+    r"|(?:Make|Docker|Gem|Pip|Proc|Rake|Brew|Vagrant|Container|Jenkins)file"
+    r"|LICENSE|README|CHANGELOG|NOTICE|AUTHORS|CODEOWNERS|VERSION"
 )
 
 
@@ -128,7 +131,7 @@ class StagedFiles:
     def apply(self, action: Action, texts: WrittenTexts) -> None:
         """Takes note of the files that an action changes or stages."""
         words = action.command.arguments if action.is_shell else ()
-        is_git = words[:1] == ("git",) and len(words) > 1 and not action.command.is_elsewhere
+        is_git = words[:1] == ("git",) and len(words) > 1
         subcommand = words[1] if is_git else ""
         if subcommand not in _UNDO:
             self._note_edits(action)
@@ -150,7 +153,12 @@ class StagedFiles:
             self.has_more = True
         elif subcommand == "checkout" and self._names_files(words[2:], options, action.folder):
             self._check_out(words[2:], options, action.folder)
+        elif subcommand == "clean":
+            self._undo(())
         elif subcommand in _CREATES_BRANCH:
+            if not _DISCARDS.isdisjoint(options.flags):
+                self._unstage((), options)
+                self._undo(())
             creates = not _CREATES_BRANCH[subcommand] or set(words) & {*_CREATES_BRANCH[subcommand]}
             self.branches |= set(options.rest[:1]) if creates else set()
 
@@ -246,6 +254,8 @@ class StagedFiles:
             revision = paths.pop(0)
         elif len(paths) == 1 and not self._is_known(paths[0], folder):
             self._doubt()
+            if "--hard" in options.flags:
+                self._undo(())
             return
         paths = [*operands_in(folder, paths)]
         if paths and revision not in _LAST_COMMIT:
@@ -261,6 +271,7 @@ class StagedFiles:
         is_old = source not in _LAST_COMMIT
         if options.flags & _CHOOSING:
             self._doubt()
+            self._undo(options.rest)
             return
         if is_staged and is_old:
             self._stage_old(options.rest)
@@ -290,6 +301,7 @@ class StagedFiles:
         paths = [*operands_in(folder, paths)]
         if options.flags & _CHOOSING:
             self._doubt()
+            self._undo(paths)
         elif revision is None:
             self._undo(paths)
         elif revision in _LAST_COMMIT:
@@ -306,7 +318,10 @@ class StagedFiles:
             self._note_staged(path, is_removed=False)
 
     def _undo(self, paths: Sequence[str]) -> None:
-        """Takes note that files are no longer changed; all of them without paths."""
+        """Takes note that files are no longer changed, or may not be; all without paths.
+
+        What then takes all changes may still take them, as no command shows all its files.
+        """
         if not paths or names_everything(paths):
             self.changed = {}
             self.deleted = set()
@@ -357,8 +372,7 @@ class StagedFiles:
         keeps = options.flags & {"--keep-index", "--?k"}
         if not keeps:
             self._unstage(named, options)
-        if not options.flags & _CHOOSING:
-            self._undo(named)
+        self._undo(named)
 
 
 def operands_in(folder: str, operands: Iterable[str]) -> tuple[str, ...]:
