@@ -219,6 +219,16 @@ WRAPPED = {
         True,
     ),
     "docker run with an entrypoint": ("npm test", "docker run --entrypoint npm node test", True),
+    "a shell as the entrypoint": (
+        "git push",
+        "docker run --entrypoint sh img -c 'git push'",
+        True,
+    ),
+    "one of two options that are asked for": (
+        r"docker run(?!.*\s--(?:rm|init))",
+        "docker run --init node ls",
+        False,
+    ),
     "a value of uv's": ("pytest", "uv run --refresh-package pytest python a.py", False),
     "other values of uv's": (
         "pytest",

@@ -66,15 +66,13 @@ def _exclusions(pattern: str) -> tuple[_Exclusion, ...]:
 
 def _names(exclusion: _Exclusion, name: str) -> bool:
     """Whether an option or a folder is excluded, or a program where a command begins."""
+    text = re.sub(r"\\[A-Za-z]", " ", exclusion.pattern)
     if name == _ANY_OPTION:  # an option that is not spelled out, as in `(?!-)` and `(?!.* -\w*n)`
-        return re.search(r"(?<![\w-])-+(?![\w-])", exclusion.pattern) is not None
+        return re.search(r"(?<![\w-])-+(?![\w-])", text) is not None
     if name.startswith("-") or "/" in name:
-        return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", exclusion.pattern) is not None
-    words = re.sub(r"\\[A-Za-z]", " ", exclusion.pattern)
-    return (
-        exclusion.is_first
-        and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", words) is not None
-    )
+        return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", text) is not None
+    is_named = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
+    return exclusion.is_first and is_named
 
 
 @dataclass(frozen=True)

@@ -426,6 +426,8 @@ def _split(
     operands: list[str] = []
     rest = list(words)
     while rest:
+        if flags and len(operands) == positional:
+            break  # behind an image, options are those of its command
         if rest[0] == "--":
             rest.pop(0)
         elif rest[0].startswith("-"):
