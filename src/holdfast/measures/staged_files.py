@@ -252,7 +252,7 @@ class StagedFiles:
             paths = paths[len(before) :]
         elif paths and self._is_revision(paths[0]):
             revision = paths.pop(0)
-        elif len(paths) == 1 and not self._is_known(paths[0], folder):
+        elif len(paths) == 1 and self._may_be_branch(paths[0], folder):
             self._doubt()
             if "--hard" in options.flags:
                 self._undo(())
@@ -332,6 +332,10 @@ class StagedFiles:
     def _is_revision(self, name: str) -> bool:
         is_staged = name in self.staged
         return not is_staged and (name in self.branches or bool(_REVISION.fullmatch(name)))
+
+    def _may_be_branch(self, name: str, folder: str) -> bool:
+        is_path = name.endswith("/") or not may_be_folder(name)
+        return not is_path and not self._is_known(name, folder)
 
     def _is_known(self, name: str, folder: str) -> bool:
         """Whether an operand that may be a branch is a path, by what the log has shown."""
