@@ -342,6 +342,21 @@ def test_a_rule_permits_the_wrapper_that_it_names(line, tmp_path):
         assert measure.score_turn(turn(script)).value == (0 if breaks else 1), script
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- Never run `rails` directly; use `bin/rails`.",
+        "- Use `./node_modules/.bin/eslint`, not `eslint`.",
+        "- Use `.venv/bin/python` instead of `python`.",
+    ],
+)
+def test_a_command_that_differs_by_its_folder_is_no_rule(line, tmp_path):
+    path = tmp_path / "AGENTS.md"
+    path.write_text(f"# Rules\n\n{line}\n")
+    statements, of_bot = statements_of(path, path.read_text())
+    assert not [rule for statement in statements for rule in drafts_of(statement, of_bot)]
+
+
 def drafts_of(statement, of_bot):
     drafts = draft(statement, of_bot)
     return [] if isinstance(drafts, Undrafted) else drafts

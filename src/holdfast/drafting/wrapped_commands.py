@@ -24,10 +24,23 @@ def permit_wrapped(drafts: Iterable[Draft], statement: Statement) -> list[Draft]
     """Returns the rules of a statement, in which an unwanted command is permitted behind each
     wrapper that the statement, or the sentences behind it, name.
 
-    Measures see through wrappers, so `pytest` alone would also forbid `uv run pytest`.
+    Measures see through wrappers, so `pytest` alone would also forbid `uv run pytest`. They
+    also see through folders, so that "Use `bin/rails`, not `rails`" is no rule.
     """
     text = f"{statement.text} {statement.following}"
-    return [_permit(draft, text) for draft in drafts]
+    return [_permit(draft, text) for draft in drafts if not _differs_by_folder(draft, text)]
+
+
+def _differs_by_folder(draft: Draft, text: str) -> bool:
+    """Whether a text has the forbidden command with the folder of its program as well."""
+    if draft.measure.get("name") != "command_not_run" or draft.polarity != "prohibition":
+        return False
+    pattern = str(draft.measure["command"])
+    codes = [code.strip("`") for code in _CODE.findall(text)]
+    return any(
+        not re.match(pattern, code) and re.match(pattern, re.sub(r"^\S*/", "", code))
+        for code in codes
+    )
 
 
 def _permit(draft: Draft, text: str) -> Draft:
