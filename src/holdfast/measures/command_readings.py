@@ -34,7 +34,7 @@ class Reading:
 
 
 _ANY_OPTION = "-"  # stands for all options of a wrapper among the names that a reading leaves out
-_BRACKET_OR_OTHER = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|[()]", re.DOTALL)
+_PARENTHESIS_OR_LITERAL = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|[()]", re.DOTALL)
 # what a regular expression may have before a `(?!...)` that excludes programs
 _BEGINS_ALTERNATIVE = re.compile(r"(?:\A|[(:|)^]|\\[Ab])\Z")
 
@@ -54,7 +54,7 @@ def _exclusions(pattern: str) -> tuple[_Exclusion, ...]:
     for start in re.finditer(r"\(\?!", pattern):
         depth = 1
         end = len(pattern)
-        for sign in _BRACKET_OR_OTHER.finditer(pattern, start.end()):
+        for sign in _PARENTHESIS_OR_LITERAL.finditer(pattern, start.end()):
             depth += {"(": 1, ")": -1}.get(sign[0], 0)
             if not depth:
                 end = sign.start()
