@@ -253,6 +253,9 @@ CONTENTS = {
        for undo in ("git restore -p .env", "git stash -p", "git checkout -p .env",
                     "git checkout -f main", "git switch --discard-changes main",
                     "git reset --hard v1.2", "git clean -fd")},
+    **{f"{command} undoes nothing": (NO_ENV, [], [
+        write(".env"), command, "git add -A && git commit -m x"], 0)
+       for command in ("git branch -f topic", "git clean -nd", "git checkout -b topic")},
     "put aside, brought back, and then all": (NO_ENV, [], [
         edit(".env"), "git stash", "git stash pop", "git commit -am x"], 0),
     **{f"a reset to {name}": (LOCK, [], [

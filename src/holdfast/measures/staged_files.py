@@ -153,10 +153,10 @@ class StagedFiles:
             self.has_more = True
         elif subcommand == "checkout" and self._names_files(words[2:], options, action.folder):
             self._check_out(words[2:], options, action.folder)
-        elif subcommand == "clean":
+        elif subcommand == "clean" and "--dry-run" not in options.flags:
             self._undo(())
         elif subcommand in _CREATES_BRANCH:
-            if not _DISCARDS.isdisjoint(options.flags):
+            if subcommand != "branch" and not _DISCARDS.isdisjoint(options.flags):
                 self._unstage((), options)
                 self._undo(())
             creates = not _CREATES_BRANCH[subcommand] or set(words) & {*_CREATES_BRANCH[subcommand]}
