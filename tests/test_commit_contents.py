@@ -218,6 +218,10 @@ CONTENTS = {
         write(".env"), "git add .env a.py", "git reset ./.env", "git commit -m x"], 1),
     "a path from a folder": ({**NO_ENV, "paths": "sub/s.txt"}, [edit("sub/s.txt")], [
         "cd sub && git add s.txt && git commit -m x"], 0),
+    "a path from the folder of git -C": ({**NO_ENV, "paths": "sub/s.txt"}, [edit("sub/s.txt")], [
+        "git -C sub add s.txt && git -C sub commit -m x"], 0),
+    "all from the folder of git -C": (NO_ENV, [write("/repo/.env")], [
+        "git -C /repo add . && git -C /repo commit -m x"], 0),
     "a revision from a folder": (NO_ENV, [], [
         write("sub/.env"), "git add sub/.env a.py", "cd sub && git reset HEAD .env",
         "git commit -m x"], 1),

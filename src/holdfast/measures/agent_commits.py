@@ -9,6 +9,7 @@ from holdfast.measures.agent_tools import MESSAGES, fields_of, first_text
 from holdfast.measures.command_options import Options, options_of
 from holdfast.measures.staged_files import (
     StagedFiles,
+    folder_of,
     listed_paths,
     names_everything,
     operands_in,
@@ -239,7 +240,7 @@ def _files_of(options: Options, files: StagedFiles, listed: list[str] | None) ->
 def _commit_options(action: Action) -> Options:
     words = [_KEY_OR_MODE.sub(r"\1", word) for word in action.command.arguments[2:]]
     options = options_of(words, _VALUED_OPTIONS, _COMMIT_FLAGS)
-    return replace(options, rest=operands_in(action.folder, options.rest))
+    return replace(options, rest=operands_in(folder_of(action), options.rest))
 
 
 def _is_partial(options: Options) -> bool:

@@ -137,22 +137,23 @@ class StagedFiles:
             self._note_edits(action)
         if not is_git:
             return
+        folder = folder_of(action)
         valued = _VALUED_OF_STASH if subcommand == "stash" else _VALUED_OPTIONS
         options = options_of(words[2:], valued, _FLAGS)
         if subcommand in ("add", "stage", "rm", "mv", "update-index", "restore"):
-            options = replace(options, rest=operands_in(action.folder, options.rest))
+            options = replace(options, rest=operands_in(folder, options.rest))
         if subcommand in ("add", "stage", "rm", "mv", "update-index"):
             self._stage(subcommand, options, listed_paths(options, action, texts))
         elif subcommand == "reset":
-            self._reset(words[2:], options, action.folder)
+            self._reset(words[2:], options, folder)
         elif subcommand == "restore":
             self._restore(options)
         elif subcommand == "stash":
             self._stash(options)
         elif subcommand == "apply" and options.flags & {"--cached", "--index"}:
             self.has_more = True
-        elif subcommand == "checkout" and self._names_files(words[2:], options, action.folder):
-            self._check_out(words[2:], options, action.folder)
+        elif subcommand == "checkout" and self._names_files(words[2:], options, folder):
+            self._check_out(words[2:], options, folder)
         elif subcommand == "clean" and "--dry-run" not in options.flags:
             self._undo(())
         elif subcommand in _CREATES_BRANCH:
@@ -377,6 +378,19 @@ class StagedFiles:
         if not keeps:
             self._unstage(named, options)
         self._undo(named)
+
+
+def folder_of(action: Action) -> str:
+    """Returns the folder that a command of Git runs in, as far as `cd` and `git -C` tell it."""
+    for reading in action.command.readings:
+        words = reading.words
+        if (
+            words[:2] == ("git", "-C")
+            and len(words) > 2
+            and not words[2].startswith(("/", "~", "$"))
+        ):
+            return posixpath.join(action.folder, words[2])
+    return action.folder
 
 
 def operands_in(folder: str, operands: Iterable[str]) -> tuple[str, ...]:
